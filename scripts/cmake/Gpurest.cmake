@@ -1,0 +1,40 @@
+# Flags and the few functions that every folder uses.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.75)
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET libcjson>=1.7.15)
+pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
+pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2
+                    -Wwrite-strings -Wundef -Werror -fno-common -fno-strict-aliasing)
+if(GPUREST_SANITIZE)
+  add_compile_options(-fsanitize=${GPUREST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${GPUREST_SANITIZE})
+else()
+  add_compile_options(-fstack-protector-strong)
+  add_compile_definitions($<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
+endif()
+
+# One folder of service/: an OBJECT library gpurest_<name> with an explicit list of sources.
+function(gpurest_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(gpurest_${name} OBJECT ${ARG_SOURCES})
+  target_include_directories(gpurest_${name} PUBLIC ${PROJECT_SOURCE_DIR}/service)
+  target_link_libraries(gpurest_${name} PRIVATE ${ARG_LIBS})
+endfunction()
+
+# A Criterion program: gpurest_unit(http_json SOURCES json_test.c FOLDERS http base LIBS PkgConfig::CJSON)
+function(gpurest_unit name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;LIBS" ${ARGN})
+  add_executable(unit_${name} ${ARG_SOURCES})
+  target_include_directories(unit_${name} PRIVATE ${PROJECT_SOURCE_DIR}/service ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(unit_${name} PRIVATE -Wno-missing-prototypes)
+  foreach(folder ${ARG_FOLDERS})
+    target_link_libraries(unit_${name} PRIVATE gpurest_${folder} $<TARGET_OBJECTS:gpurest_${folder}>)
+  endforeach()
+  target_link_libraries(unit_${name} PRIVATE ${ARG_LIBS} PkgConfig::CRITERION Threads::Threads ${CMAKE_DL_LIBS} m)
+  add_test(NAME unit_${name} COMMAND unit_${name} --jobs 2)
+endfunction()

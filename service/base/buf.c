@@ -1,0 +1,100 @@
+/* Doubling growth up to the maximum. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUF_FIRST_BYTES = 256 };
+
+void buf_init(struct buf *b, size_t max_bytes)
+{
+    *b = (struct buf){.max = max_bytes};
+}
+
+void buf_finish(struct buf *b)
+{
+    free(b->data);
+    buf_init(b, b->max);
+}
+
+void buf_clear(struct buf *b)
+{
+    b->bytes = 0;
+    b->failed = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+static char *fail(struct buf *b)
+{
+    b->failed = true;
+    return NULL;
+}
+
+char *buf_reserve(struct buf *b, size_t bytes)
+{
+    size_t room = b->room ? b->room : BUF_FIRST_BYTES;
+    char  *grown;
+
+    if (bytes > b->max - b->bytes)
+        return fail(b);
+    while (room - 1 < b->bytes + bytes)
+        room = room > SIZE_MAX / 2 ? b->bytes + bytes + 1 : room * 2;
+    if (room == b->room)
+        return b->data + b->bytes;
+    grown = realloc(b->data, room);
+    if (!grown)
+        return fail(b);
+    b->data = grown;
+    b->room = room;
+    b->data[b->bytes] = '\0';
+    return b->data + b->bytes;
+}
+
+void buf_grew(struct buf *b, size_t bytes)
+{
+    b->bytes += bytes;
+    b->data[b->bytes] = '\0';
+}
+
+bool buf_add(struct buf *b, const void *data, size_t bytes)
+{
+    char *at = buf_reserve(b, bytes);
+
+    if (!at)
+        return false;
+    if (bytes)
+        memcpy(at, data, bytes);
+    buf_grew(b, bytes);
+    return true;
+}
+
+bool buf_add_span(struct buf *b, struct span s)
+{
+    return buf_add(b, s.data, s.bytes);
+}
+
+bool buf_add_text(struct buf *b, const char *text)
+{
+    return buf_add(b, text, strlen(text));
+}
+
+bool buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list args;
+    char   *at;
+    int     n;
+
+    va_start(args, format);
+    n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    at = n < 0 ? fail(b) : buf_reserve(b, (size_t)n);
+    if (!at)
+        return false;
+    va_start(args, format);
+    vsnprintf(at, (size_t)n + 1, format, args);
+    va_end(args);
+    buf_grew(b, (size_t)n);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* SHA-256 (FIPS 180-4) by nettle, and constant-time comparison. Thread-safe: no shared state. */
+#ifndef GPUREST_BASE_DIGEST_H
+#define GPUREST_BASE_DIGEST_H
+
+#include "base/span.h"
+
+enum { SHA256_BYTES = 32, SHA256_HEX_BYTES = 65 };
+
+struct sha256 {
+    _Alignas(16) unsigned char state[256]; /* nettle's context; digest.c checks that it fits */
+};
+
+void digest_init(struct sha256 *h);
+void digest_add(struct sha256 *h, const void *data, size_t bytes);
+/* Length as 8 bytes, then the bytes: so that no two different lists of fields hash alike. */
+void digest_add_field(struct sha256 *h, struct span field);
+/* h may be used anew after digest_init only. */
+void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
+/* Lower-case with a closing NUL. */
+void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
+/* Takes the same time wherever the difference is. */
+bool bytes_equal_secret(const void *a, const void *b, size_t bytes);
+
+#endif

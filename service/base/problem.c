@@ -1,0 +1,66 @@
+/* Fills struct problem. */
+#include "base/problem.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void start(struct problem *why, enum status st, const char *format, va_list args)
+{
+    *why = (struct problem){.status = st};
+    vsnprintf(why->detail, sizeof why->detail, format, args);
+}
+
+enum status problem_set(struct problem *why, enum status st, const char *format, ...)
+{
+    va_list args;
+
+    if (!why)
+        return st;
+    va_start(args, format);
+    start(why, st, format, args);
+    va_end(args);
+    return st;
+}
+
+enum status problem_field(struct problem *why, enum status st, const char *pointer, const char *code, const char *format, ...)
+{
+    va_list args;
+
+    if (!why)
+        return st;
+    va_start(args, format);
+    start(why, st, format, args);
+    va_end(args);
+    snprintf(why->fields[0].pointer, sizeof why->fields[0].pointer, "%s", pointer);
+    snprintf(why->fields[0].code, sizeof why->fields[0].code, "%s", code);
+    snprintf(why->fields[0].detail, sizeof why->fields[0].detail, "%.255s", why->detail);
+    why->fields_count = 1;
+    return st;
+}
+
+enum status problem_limit(struct problem *why, enum status st, const char *name, uint64_t max, uint64_t used, uint64_t requested)
+{
+    problem_set(why, st, "%s: %" PRIu64 " requested, %" PRIu64 " of %" PRIu64 " in use", name, requested, used, max);
+    if (!why)
+        return st;
+    snprintf(why->limit_name, sizeof why->limit_name, "%s", name);
+    why->limit_max = max;
+    why->limit_used = used;
+    why->limit_requested = requested;
+    return st;
+}
+
+enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
+{
+    va_list args;
+
+    if (!why)
+        return st;
+    va_start(args, format);
+    start(why, st, format, args);
+    va_end(args);
+    why->cuda_result = result;
+    snprintf(why->cuda_name, sizeof why->cuda_name, "%s", name ? name : "");
+    return st;
+}

@@ -1,0 +1,65 @@
+/* Why something failed, recorded once, where it happened, in words for the caller.
+ * No paths, addresses, keys or other callers' names may stand in any text. Plain data: copy it freely. */
+#ifndef GPUREST_BASE_PROBLEM_H
+#define GPUREST_BASE_PROBLEM_H
+
+#include "base/span.h"
+#include "base/status.h"
+
+enum {
+    PROBLEM_DETAIL_BYTES = 512,
+    PROBLEM_POINTER_BYTES = 128,
+    PROBLEM_NAME_BYTES = 64,
+    PROBLEM_FIELDS_MAX = 4,
+};
+
+/* One wrong member of the request: a JSON pointer such as "/args/3" and what is wrong there. */
+struct problem_field {
+    char pointer[PROBLEM_POINTER_BYTES];
+    char code[32];
+    char detail[256];
+};
+
+/* One message of the compiler. `file`, `message` and `severity` are borrowed as compile_log is. Lines and columns count from 1; 0 = unknown. */
+struct diagnostic {
+    struct span file;
+    unsigned    line;
+    unsigned    column;
+    struct span severity; /* "error" "warning" "remark" "catastrophic error" */
+    struct span message;
+};
+
+struct problem {
+    enum status          status;
+    char                 detail[PROBLEM_DETAIL_BYTES];
+    struct problem_field fields[PROBLEM_FIELDS_MAX];
+    unsigned             fields_count;
+    int                  cuda_result; /* CUresult value; 0 = none */
+    char                 cuda_name[PROBLEM_NAME_BYTES];
+    char                 limit_name[PROBLEM_NAME_BYTES]; /* "" = none */
+    uint64_t             limit_max;
+    uint64_t             limit_used;
+    uint64_t             limit_requested;
+    uint32_t             retry_after_ms; /* 0 = the default of the status */
+    bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
+    uint64_t             range_size;
+    /* Only for COMPILE_FAILED: borrowed from the arena that the failing call was given. NULL data = none. */
+    struct span              compile_log;
+    bool                     compile_log_truncated;
+    const struct diagnostic *diagnostics;
+    size_t                   diagnostics_count;
+};
+
+/* Sets status and detail and clears the rest; returns st, so that `return problem_set(why, ...)` reads well. `why` may be NULL. */
+enum status problem_set(struct problem *why, enum status st, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* As problem_set, plus one field entry; the detail of both is the formatted text. */
+enum status problem_field(struct problem *why, enum status st, const char *pointer, const char *code, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* As problem_set for a limit: name in snake case with its unit, e.g. "session_memory_bytes". */
+enum status problem_limit(struct problem *why, enum status st, const char *name, uint64_t max, uint64_t used, uint64_t requested);
+/* As problem_set for a CUDA result; the name is the enumerator's, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
+enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif

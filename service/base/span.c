@@ -1,0 +1,65 @@
+/* The span operations that are too long for the header. */
+#include "base/span.h"
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+bool span_equal_nocase(struct span a, struct span b)
+{
+    if (a.bytes != b.bytes)
+        return false;
+    for (size_t i = 0; i < a.bytes; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return true;
+}
+
+struct span span_trim(struct span a)
+{
+    while (a.bytes && (a.data[0] == ' ' || a.data[0] == '\t'))
+        a = span_from(a, 1);
+    while (a.bytes && (a.data[a.bytes - 1] == ' ' || a.data[a.bytes - 1] == '\t'))
+        a.bytes--;
+    return a;
+}
+
+struct span span_cut(struct span *rest, char separator)
+{
+    const char *at = rest->bytes ? memchr(rest->data, separator, rest->bytes) : NULL;
+    size_t      n = at ? (size_t)(at - rest->data) : rest->bytes;
+    struct span head = {rest->data, n};
+
+    *rest = at ? span_from(*rest, n + 1) : (struct span){NULL, 0};
+    return head;
+}
+
+bool span_u64(struct span a, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (a.bytes == 0)
+        return false;
+    for (size_t i = 0; i < a.bytes; i++) {
+        unsigned digit = (unsigned)(unsigned char)a.data[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool span_copy(struct span a, char *dst, size_t room)
+{
+    if (room == 0)
+        return false;
+    if (a.bytes >= room) {
+        dst[0] = '\0';
+        return false;
+    }
+    if (a.bytes)
+        memcpy(dst, a.data, a.bytes);
+    dst[a.bytes] = '\0';
+    return true;
+}

@@ -1,0 +1,68 @@
+/* A borrowed run of bytes. Never owns, not NUL-terminated; {NULL, 0} is the empty span. */
+#ifndef GPUREST_BASE_SPAN_H
+#define GPUREST_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct span {
+    const char *data;
+    size_t      bytes;
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/* For printf("%.*s", SPAN_ARG(s)); the caller guarantees fewer than INT_MAX bytes. */
+#define SPAN_ARG(s) (int)(s).bytes, (s).data ? (s).data : ""
+#define SPAN_LITERAL(text) ((struct span){text, sizeof(text) - 1})
+
+static inline struct span span_of(const char *text)
+{
+    return (struct span){text, text ? strlen(text) : 0};
+}
+
+static inline bool span_equal(struct span a, struct span b)
+{
+    return a.bytes == b.bytes && (a.bytes == 0 || memcmp(a.data, b.data, a.bytes) == 0);
+}
+
+static inline bool span_is(struct span a, const char *text)
+{
+    return span_equal(a, span_of(text));
+}
+
+static inline bool span_starts(struct span a, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return a.bytes >= n && memcmp(a.data, prefix, n) == 0;
+}
+
+static inline struct span span_from(struct span a, size_t offset)
+{
+    if (offset > a.bytes)
+        offset = a.bytes;
+    return (struct span){a.data + offset, a.bytes - offset};
+}
+
+static inline struct span span_first(struct span a, size_t bytes)
+{
+    return (struct span){a.data, bytes < a.bytes ? bytes : a.bytes};
+}
+
+/* ASCII letters compare without case, as header names and media types want. */
+bool span_equal_nocase(struct span a, struct span b);
+
+/* Without leading and trailing spaces and tabs. */
+struct span span_trim(struct span a);
+
+/* Cuts *rest at the first `separator`, returns what stood before it. At the end returns what is left and empties *rest. */
+struct span span_cut(struct span *rest, char separator);
+
+/* The whole span as an unsigned decimal number: digits only, no sign, no overflow. */
+bool span_u64(struct span a, uint64_t *out);
+
+/* Copies into dst with a closing NUL; false, and dst empty, when it does not fit. */
+bool span_copy(struct span a, char *dst, size_t room);
+
+#endif

@@ -1,0 +1,14 @@
+/* Compiling CUDA C++ at run time. Runs in a compile worker: a process of its own per compile, with an empty environment. */
+#ifndef GPUREST_COMPILE_COMPILER_H
+#define GPUREST_COMPILE_COMPILER_H
+
+#include "ipc/compile_job.h"
+
+/* Loads NVRTC (by `nvrtc_path`, or the usual places when NULL) before the process is locked down. */
+enum status compiler_load(const char *nvrtc_path, struct problem *why);
+/* "nvrtc 13.0"; static. Only after compiler_load. */
+const char *compiler_version(void);
+/* Compiles one job; *out must be initialised. Returns out->status. */
+enum status compiler_run(const struct compile_job *job, struct compile_output *out);
+
+#endif

@@ -1,0 +1,104 @@
+/* What every backend offers. A device lives in a worker process and is driven by that worker's one command thread:
+ * no member is called by two threads at once, and all addresses are values of the worker's own address space or of the GPU.
+ *
+ * Order: operations on one stream happen in the order of the calls, as in CUDA; between streams nothing is promised
+ * without events. Operations marked "async" return once they are queued; what they do wrong shows when an event recorded
+ * behind them is queried, and from then on every call answers the same KERNEL_FAULT or DEVICE_ERROR: the context is lost
+ * and the worker ends. */
+#ifndef GPUREST_DEVICE_DEVICE_H
+#define GPUREST_DEVICE_DEVICE_H
+
+#include "base/buf.h"
+#include "base/problem.h"
+#include "ipc/kernel_table.h"
+#include "ipc/message.h"
+
+struct device;        /* one open device: a context */
+struct device_module; /* code loaded into it */
+struct device_stream;
+struct device_event;
+
+struct device_launch {
+    const struct device_module *module;
+    unsigned                    kernel; /* index into the module's kernel table */
+    uint32_t                    grid[3];
+    uint32_t                    block[3];
+    uint32_t                    shared_bytes; /* dynamic */
+    const void                 *params;       /* laid out as the kernel's table says; copied before launch() returns */
+    uint32_t                    params_bytes;
+    uint64_t                    deadline_ms;  /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
+};
+
+struct device_ops {
+    const char *name;
+
+    /* How many devices of this kind are here. 0, with the reason in *why, is no error. May be called before open. */
+    unsigned (*count)(struct problem *why);
+
+    /* Opens device `index` < count(). Slow (0.3 s on a GPU). On failure *out is untouched. */
+    enum status (*open)(struct device **out, unsigned index, struct problem *why);
+    /* Frees what is still allocated. NULL is a no-op. */
+    void (*close)(struct device *d);
+
+    /* Attributes are fixed; memory, clocks and sensors are read now. */
+    enum status (*info)(struct device *d, struct device_info *out);
+    enum status (*memory)(struct device *d, struct device_memory *out);
+
+    /* (optional) Makes host memory fast to copy from and to (pinned). Once, at start. Default: nothing. */
+    enum status (*host_register)(struct device *d, void *base, size_t bytes);
+
+    /* bytes > 0; the address is aligned to 256 bytes; the contents are undefined but never another session's.
+     * DEVICE_MEMORY_EXHAUSTED leaves the device usable. Does not wait for running kernels. */
+    enum status (*mem_alloc)(struct device *d, uint64_t bytes, uint64_t *address);
+    /* Only what mem_alloc gave. Takes effect behind all work already queued on any stream. */
+    enum status (*mem_free)(struct device *d, uint64_t address);
+
+    /* Async. The host memory must stay untouched until an event recorded behind the copy is done.
+     * Ranges were checked by the caller against its own allocations. */
+    enum status (*mem_write)(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);
+    enum status (*mem_read)(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
+    enum status (*mem_copy)(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
+    /* Async. count elements of pattern_bytes (1, 2, 4 or 8), little-endian from the low end of pattern; `to` is a multiple of pattern_bytes. */
+    enum status (*mem_fill)(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
+
+    /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
+     * for PTX with its line. The image may be freed afterwards. */
+    enum status (*module_load)(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
+    /* No launch of it may be unfinished. NULL is a no-op. */
+    void (*module_unload)(struct device *d, struct device_module *m);
+    /* Borrowed until module_unload: kernels with their parameter layout, and globals. */
+    const struct kernel_table *(*module_table)(const struct device_module *m);
+
+    /* Async. LAUNCH_CONFIG_INVALID or ARGUMENT_MISMATCH when the device itself refuses; nothing ran then and the context lives on. */
+    enum status (*launch)(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
+    /* The block size of greatest occupancy for 1-dimensional blocks. */
+    enum status (*best_block)(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
+
+    /* NULL as a stream means the device's own default stream, which is always there. */
+    enum status (*stream_create)(struct device *d, struct device_stream **out);
+    void (*stream_destroy)(struct device *d, struct device_stream *s);
+
+    /* An event is done once everything queued on its stream before the record is done. Recording anew re-arms it. */
+    enum status (*event_create)(struct device *d, struct device_event **out);
+    void (*event_destroy)(struct device *d, struct device_event *e);
+    enum status (*event_record)(struct device *d, struct device_stream *s, struct device_event *e);
+    /* PENDING, OK, or how the context was lost (KERNEL_FAULT with cuda_result in *why, EXECUTION_TIMEOUT, DEVICE_ERROR). Never blocks. */
+    enum status (*event_query)(struct device *d, struct device_event *e, struct problem *why);
+    /* Both done. In microseconds, may be 0. */
+    enum status (*event_elapsed)(struct device *d, struct device_event *from, struct device_event *to, float *us);
+    /* (optional) Waits up to `ns` for any queued work to make progress, instead of the caller's polling. Default: the caller spins and naps. */
+    void (*wait_progress)(struct device *d, uint64_t ns);
+
+    /* Appends what kernels that are done printed since the last call, on all streams. Bounded by out->max; what does not fit is dropped. */
+    enum status (*take_output)(struct device *d, struct device_stream *s, struct buf *out);
+
+    /* (optional) Asks running kernels to stop soon. Default: the worker is killed at its deadline. */
+    void (*cancel)(struct device *d);
+};
+
+/* The backend of that name ("cuda", "cpu"), checked for missing members; NULL if there is none. Static. */
+const struct device_ops *device_ops_find(struct span name);
+/* The i-th row of devices.def; NULL past the end. */
+const struct device_ops *device_ops_at(unsigned i);
+
+#endif

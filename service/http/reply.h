@@ -1,0 +1,47 @@
+/* An answer being made. */
+#ifndef GPUREST_HTTP_REPLY_H
+#define GPUREST_HTTP_REPLY_H
+
+#include "base/buf.h"
+#include "base/problem.h"
+#include "limits.h"
+
+struct waker;
+
+/* Bytes of a long body, pulled by the server on the loop's thread. */
+struct body_source {
+    /* Up to `room` bytes into `to`. PENDING with *bytes = 0 after registering `w` when nothing is there yet.
+     * A failure closes the connection: the header is gone already. */
+    enum status (*read)(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w);
+    /* Called once, also when the client went away; on the loop. After it w is not touched. */
+    void (*close)(struct body_source *s);
+};
+
+struct reply_header {
+    char *name;
+    char *value;
+};
+
+struct reply {
+    unsigned             http_status; /* 0 until set */
+    struct reply_header  headers[REPLY_HEADERS_MAX]; /* owned */
+    unsigned             headers_count;
+    struct buf           body;
+    struct body_source  *source;       /* instead of body; owned: closed by reply_finish if the server did not */
+    uint64_t             source_bytes; /* its exact length */
+};
+
+void reply_init(struct reply *r);
+void reply_finish(struct reply *r);
+
+/* A second header of that name is added, not replaced. Too many, or no memory: marks body.failed, and the server answers 503. */
+void reply_header(struct reply *r, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* 204 and the like. */
+enum status reply_empty(struct reply *r, unsigned http_status);
+enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body);
+/* Copies `body` (JSON text). */
+enum status reply_json(struct reply *r, unsigned http_status, struct span body);
+/* Takes the source, even on failure. */
+enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes);
+
+#endif

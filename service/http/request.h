@@ -1,0 +1,84 @@
+/* One request as handlers see it. Only the thread that runs the handler touches it. */
+#ifndef GPUREST_HTTP_REQUEST_H
+#define GPUREST_HTTP_REQUEST_H
+
+#include "base/arena.h"
+#include "base/problem.h"
+#include "base/waker.h"
+#include "http/reply.h"
+#include "http/route.h"
+
+/* Who asks. Lives as long as the server; compared by pointer. */
+struct caller {
+    char       name[CALLER_NAME_BYTES];
+    unsigned   scopes;       /* of enum scope */
+    unsigned   sessions_max; /* SESSIONS_PER_CALLER_MAX unless the tokens file says otherwise */
+    uint64_t   memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
+    uint64_t   expires_wall_s;   /* 0 = never */
+    _Atomic unsigned in_flight;
+};
+
+/* Where a streamed body goes. All on the loop's thread. */
+struct body_sink {
+    /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0) and registered r->waker;
+     * called again with the rest once woken. A failure: the rest of the body is read and dropped, then the failure answered. */
+    enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
+    /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
+    void (*abort)(struct body_sink *s);
+};
+
+struct request {
+    const struct endpoint *endpoint;
+    enum method            method; /* as sent: HEAD stays HEAD */
+    struct span            path;   /* raw, without the query */
+    struct span            params[ROUTE_PARAMS_MAX];
+    char                   id[64]; /* X-Request-Id */
+    struct caller         *caller; /* never NULL in a handler */
+    bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
+    uint64_t               body_bytes;
+    struct span            body;   /* collected body; empty for streamed ones */
+    struct body_sink      *sink;   /* set by begin for a streamed body; owned by whoever set it */
+    struct arena           arena;  /* freed with the request */
+    struct reply           reply;
+    struct problem         problem;
+    void                  *app;    /* the application: struct app of api/; http does not look inside */
+    void                  *progress; /* the handler's own, NULL at first */
+    void                 (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, whatever happened */
+    unsigned               calls;
+    struct waker           waker;      /* register it to be called again */
+    uint64_t               wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
+    uint64_t               received_ns;
+    const struct request_port *port; /* the server's own side */
+};
+
+/* What the server lends to the request; a test lends its own. */
+struct request_port {
+    /* Value of a header, {NULL,0} if absent. Borrowed for the request's life. */
+    struct span (*header)(const struct request *r, const char *name);
+    /* True once the client is known to be gone. */
+    bool (*gone)(const struct request *r);
+    struct span query; /* raw text behind '?', may be empty */
+};
+
+struct span request_header(const struct request *r, const char *name);
+bool        request_gone(const struct request *r);
+/* Percent-decoded value of a query parameter, from the arena. False if it is absent. */
+bool request_query(struct request *r, const char *name, struct span *out);
+/* UNKNOWN_FIELD when the query holds a name that is not in `names` (NULL-terminated), INVALID_FIELD when one stands twice or is
+ * badly encoded. */
+enum status request_query_only(struct request *r, const char *const *names);
+
+/* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */
+struct prefer {
+    bool     respond_async;
+    bool     lenient;
+    uint64_t wait_s;
+};
+struct prefer request_prefer(const struct request *r);
+
+/* Does Accept admit this type ("application/json")? True without the header. */
+bool request_accepts(const struct request *r, const char *media_type);
+/* The media type without parameters, e.g. "application/json"; empty when there is no Content-Type. */
+struct span request_media_type(const struct request *r);
+
+#endif

@@ -1,0 +1,42 @@
+/* The HTTP front door: libmicrohttpd daemons driven by our own event loops. The only owner of microhttpd.h is server.c (and its parts named server_*.c). */
+#ifndef GPUREST_HTTP_SERVER_H
+#define GPUREST_HTTP_SERVER_H
+
+#include "http/auth.h"
+#include "http/request.h"
+
+struct server;
+
+struct server_config {
+    const struct endpoint *endpoints;
+    size_t                 endpoints_count;
+    void                  *app;             /* becomes request.app */
+    struct auth           *auth;            /* borrowed */
+    const char *const     *listen;          /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
+    unsigned               listen_count;
+    const char *const     *hosts;           /* further names allowed in Host, without port; loopback names always are */
+    unsigned               hosts_count;
+    const char *const     *origins;         /* allowed values of Origin */
+    unsigned               origins_count;
+    unsigned               loop_threads;
+    unsigned               connections_max;
+    unsigned               connections_per_address_max;
+    unsigned               header_deadline_s, body_stall_s, idle_s;
+    /* Called for every failed answer, for counters; may be NULL. Any thread. */
+    void (*on_problem)(void *app, enum status st);
+};
+
+/* Binds and starts serving. INVALID_REQUEST for a bad address; otherwise the reason in *why. */
+enum status server_create(struct server **out, const struct server_config *config, struct problem *why);
+/* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the start-up line and the port file. */
+const char *server_address(const struct server *s, unsigned i);
+/* Stops accepting; requests under way are finished with "Connection: close". Does not wait. */
+void server_quiesce(struct server *s);
+/* Requests not yet answered. */
+unsigned server_in_flight(const struct server *s);
+/* Cuts what is left and joins all threads. NULL is a no-op. */
+void server_destroy(struct server *s);
+/* Monotonic time at which the slowest event loop last turned: for /livez. */
+uint64_t server_last_turn_ns(const struct server *s);
+
+#endif

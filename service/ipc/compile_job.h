@@ -1,0 +1,48 @@
+/* What a compile worker is asked and what it answers, and both as bytes. Shared by the front-end, the compile worker
+ * and the code cache. */
+#ifndef GPUREST_IPC_COMPILE_JOB_H
+#define GPUREST_IPC_COMPILE_JOB_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/problem.h"
+#include "limits.h"
+
+struct compile_header {
+    struct span name;
+    struct span text;
+};
+
+/* What to compile. All spans are borrowed; source and headers hold no NUL. */
+struct compile_job {
+    struct span                  source;
+    const struct compile_header *headers;
+    size_t                       headers_count;
+    const struct span           *options; /* canonical "--name=value" or "--name", already allowed */
+    size_t                       options_count;
+    const struct span           *name_expressions;
+    size_t                       name_expressions_count;
+    struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only */
+};
+
+/* All bufs owned. The image is what the device loads. */
+struct compile_output {
+    enum status status; /* OK, COMPILE_FAILED, COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, OUT_OF_MEMORY, INTERNAL */
+    struct buf  log;     /* <= COMPILE_LOG_BYTES_MAX, valid UTF-8 */
+    bool        log_truncated;
+    struct buf  ptx;
+    struct buf  cubin;   /* empty for compute_ architectures */
+    struct buf *lowered; /* [name_expressions_count]: mangled name of each expression */
+    size_t      lowered_count;
+};
+
+void compile_output_init(struct compile_output *o);
+void compile_output_finish(struct compile_output *o);
+
+/* Wire form between front-end and compile worker, and of cache entries. Decoders check every length; INTERNAL when malformed. */
+enum status compile_job_encode(const struct compile_job *job, struct buf *out);
+enum status compile_job_decode(struct span bytes, struct arena *a, struct compile_job *job);
+enum status compile_output_encode(const struct compile_output *o, struct buf *out);
+enum status compile_output_decode(struct span bytes, struct compile_output *o);
+
+#endif

@@ -1,0 +1,181 @@
+/* What the front-end and a worker say to each other: fixed structs, no pointers. Both sides are the same executable.
+ * The front-end trusts nothing a worker wrote: it copies, checks the copy, and uses the copy. */
+#ifndef GPUREST_IPC_MESSAGE_H
+#define GPUREST_IPC_MESSAGE_H
+
+#include "base/problem.h"
+#include "limits.h"
+
+enum message {
+#define MESSAGE(NAME, call) MESSAGE_##NAME,
+#include "ipc/messages.def"
+#undef MESSAGE
+    MESSAGE_COUNT
+};
+
+/* A piece of staging memory: offset from its start, and length, in bytes. */
+struct shm_ref {
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+struct device_attribute {
+    char    name[64]; /* lower snake case, the driver's own word: "max_threads_per_block" */
+    int64_t value;
+};
+
+enum { DEVICE_SENSOR_UNKNOWN = INT32_MIN };
+
+/* Sizes in bytes, clocks in kHz. */
+struct device_info {
+    char     name[256];
+    char     uuid[64];               /* "GPU-…" or a host's stable one; "" if unknown */
+    char     compute_capability[16]; /* "9.0" */
+    char     driver[64];             /* "13.0"; "" on cpu */
+    uint64_t total_bytes;
+    uint64_t free_bytes; /* now */
+    uint32_t multiprocessors;
+    uint32_t clock_khz;
+    uint32_t memory_clock_khz;
+    uint32_t l2_cache_bytes;
+    uint32_t warp_size;
+    uint32_t max_threads_per_block;
+    uint32_t max_block[3];
+    uint32_t max_grid[3];
+    uint64_t max_shared_bytes_per_block; /* with opt-in */
+    uint32_t unified_addressing;
+    int32_t  temperature_c; /* DEVICE_SENSOR_UNKNOWN where unknown; likewise the next two */
+    int32_t  power_w;
+    int32_t  utilization_pct;
+    char     compile_arch[16]; /* what modules are compiled for: "sm_90", or "compute_75" for PTX */
+    uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
+    char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */
+    uint32_t attributes_count;
+    struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];
+};
+
+struct device_memory {
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    uint64_t allocated_bytes; /* by this context, as asked for */
+    uint64_t reserved_bytes;  /* taken from the device for it */
+    uint64_t peak_bytes;      /* greatest allocated_bytes so far */
+    uint64_t largest_free_bytes;
+};
+
+struct msg_canary { uint32_t unused; };
+struct msg_canary_reply { uint32_t unused; };
+
+struct msg_device_info { struct shm_ref to; }; /* >= sizeof(struct device_info) */
+struct msg_device_info_reply { uint32_t unused; };
+
+struct msg_memory_info { uint32_t unused; };
+struct msg_memory_info_reply { struct device_memory memory; };
+
+struct msg_mem_alloc { uint64_t bytes; };
+struct msg_mem_alloc_reply { uint64_t address; };
+
+struct msg_mem_free { uint64_t address; };
+struct msg_mem_free_reply { uint32_t unused; };
+
+/* `stream` is 0 (default) or what STREAM_CREATE gave. */
+struct msg_mem_write { uint32_t stream; uint64_t to; struct shm_ref from; };
+struct msg_mem_write_reply { uint32_t unused; };
+
+struct msg_mem_read { uint32_t stream; uint64_t from; struct shm_ref to; };
+struct msg_mem_read_reply { uint32_t unused; };
+
+struct msg_mem_fill { uint32_t stream; uint32_t pattern_bytes; uint64_t to; uint64_t pattern; uint64_t count; };
+struct msg_mem_fill_reply { uint32_t unused; };
+
+struct msg_mem_copy { uint32_t stream; uint64_t to; uint64_t from; uint64_t bytes; };
+struct msg_mem_copy_reply { uint32_t unused; };
+
+/* An image larger than one piece comes as several calls: all but the last have more = 1. A new offset 0 drops what came before. */
+struct msg_module_load { struct shm_ref piece; uint64_t offset; uint32_t more; struct shm_ref table_to; };
+struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; };
+
+struct msg_module_unload { uint32_t module; };
+struct msg_module_unload_reply { uint32_t unused; };
+
+struct msg_stream_create { uint32_t unused; };
+struct msg_stream_create_reply { uint32_t stream; }; /* never 0 */
+
+struct msg_stream_destroy { uint32_t stream; };
+struct msg_stream_destroy_reply { uint32_t unused; };
+
+struct msg_best_block { uint32_t module; uint32_t kernel; uint32_t shared_bytes; };
+struct msg_best_block_reply { uint32_t threads; };
+
+struct msg_launch {
+    uint64_t tag; /* the front-end's, unique in the worker's life: names it for LAUNCH_CANCEL and TAKE_OUTPUT */
+    uint32_t module;
+    uint32_t kernel;
+    uint32_t stream;
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+    uint64_t timeout_ms; /* of execution, counted from its start */
+    uint32_t params_bytes;
+    unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */
+};
+struct msg_launch_reply {
+    float    gpu_us;
+    uint32_t output_bytes; /* printf text waiting for TAKE_OUTPUT */
+};
+
+struct msg_launch_cancel { uint64_t tag; };
+struct msg_launch_cancel_reply { uint32_t cancelled; }; /* 0: too late. 1: the launch itself completes with CANCELLED */
+
+struct msg_take_output { uint64_t tag; struct shm_ref to; };
+struct msg_take_output_reply { uint64_t bytes; };
+
+struct msg_stream_sync { uint32_t stream; uint32_t all; };
+struct msg_stream_sync_reply { uint32_t unused; };
+
+union message_body {
+#define MESSAGE(NAME, call) struct msg_##call call;
+#include "ipc/messages.def"
+#undef MESSAGE
+};
+
+union message_reply {
+#define MESSAGE(NAME, call) struct msg_##call##_reply call;
+#include "ipc/messages.def"
+#undef MESSAGE
+};
+
+struct command {
+    uint64_t           call; /* the front-end's number of this call; comes back in the completion */
+    uint32_t           message;
+    uint32_t           bytes; /* of body in use */
+    union message_body body;
+};
+
+enum completion_kind {
+    COMPLETION_STARTED, /* LAUNCH only: it was given to the device; DONE follows */
+    COMPLETION_DONE,
+};
+
+struct completion {
+    uint64_t call;
+    uint32_t kind;
+    uint32_t status; /* enum status */
+    int32_t  cuda_result;
+    uint32_t context_lost; /* 1: this worker can do nothing more */
+    uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
+    uint64_t limit_used;
+    uint64_t limit_requested;
+    char     cuda_name[48];
+    char     detail[208];
+    union message_reply reply;
+};
+
+static_assert(sizeof(struct command) <= COMMAND_BYTES_MAX, "a command fits its ring slot");
+static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion fits its ring slot");
+
+const char *message_name(enum message m);
+/* Bytes of the fixed part of that message's body; LAUNCH counts without params. 0 for no message. */
+size_t message_bytes(enum message m);
+
+#endif

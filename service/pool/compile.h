@@ -1,0 +1,25 @@
+/* The front-end's side of compile workers: one spawned process per compile, bounded in number, time, memory and output. Thread-safe. */
+#ifndef GPUREST_POOL_COMPILE_H
+#define GPUREST_POOL_COMPILE_H
+
+#include "ipc/compile_job.h"
+
+struct compile_service;
+
+struct compile_config {
+    const char *executable; /* our own, for re-exec */
+    const char *nvrtc_path; /* NULL: the usual places */
+    const char *include_path; /* the toolkit's headers; NULL: the usual places */
+    unsigned    jobs_max;     /* in parallel; more wait their turn */
+    uint64_t    deadline_ms;
+};
+
+enum status compile_service_create(struct compile_service **out, const struct compile_config *config);
+void        compile_service_destroy(struct compile_service *s);
+/* "nvrtc 13.0", or "" when there is none; asked once from a worker at create. Part of cache keys. */
+const char *compile_service_version(const struct compile_service *s);
+/* Blocks up to the deadline. *out must be initialised; returns out->status. A crash is COMPILER_CRASHED, a kill at the deadline
+ * COMPILE_TIMEOUT; the service lives on. */
+enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out);
+
+#endif

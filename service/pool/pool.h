@@ -1,0 +1,56 @@
+/* The front-end's side of all device workers: which devices there are, a warm set per device, respawn, quarantine.
+ * Thread-safe. A worker belongs to at most one session in its whole life; a used one ends and a fresh one takes its slot. */
+#ifndef GPUREST_POOL_POOL_H
+#define GPUREST_POOL_POOL_H
+
+#include "pool/worker.h"
+
+struct pool;
+
+struct pool_config {
+    const char *executable;     /* our own, for re-exec; borrowed for the pool's life */
+    struct span backends;       /* comma-separated names to use, in order, e.g. "cuda,cpu"; "auto" = every backend with a device */
+    unsigned    warm_per_device;
+    unsigned    workers_max;
+    uint64_t    staging_bytes;  /* per worker */
+    uint64_t    start_deadline_ms;
+};
+
+enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED };
+
+struct pool_device {
+    char               id[32]; /* "cuda:0" */
+    char               backend[16];
+    enum device_state  state;
+    struct device_info info;   /* as of its keeper worker's start; the live figures come from pool_device_refresh */
+    unsigned           workers_warm;
+    unsigned           workers_used;
+    uint64_t           restarts;
+};
+
+/* Starts one keeper worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.
+ * Fails when no device could be opened at all. */
+enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why);
+/* Kills every worker and waits for it. NULL is a no-op. */
+void pool_destroy(struct pool *p);
+
+unsigned pool_device_count(const struct pool *p);
+/* False past the end. Copies. */
+bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
+/* Index of that id; an empty id is the default device (the first healthy one in order of preference). -1 if there is none. */
+int pool_device_find(struct pool *p, struct span id);
+/* As pool_device_at, with memory, clocks and sensors read now through the keeper; falls back to the last known ones. Blocks up to 1 s. */
+bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
+
+/* A warm worker of that device at once, else a new one when workers_max allows (blocks for its start), else NO_WORKER.
+ * DEVICE_ERROR when the device is quarantined. The caller owns it until pool_give_back. */
+enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why);
+/* Ends the worker; its slot is refilled in the background. No call of the worker may be unfinished except those that
+ * then fail with WORKER_LOST before this returns. NULL is a no-op. */
+void pool_give_back(struct pool *p, struct worker *w);
+
+/* For /readyz: every healthy device has answered its canary not longer than `fresh_ms` ago (asked anew if it is older;
+ * blocks up to 1 s). OK, or the reason. */
+enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why);
+
+#endif

@@ -1,0 +1,69 @@
+/* One worker process as the front-end sees it: a slot, a process id, rings and staging memory in a sealed memfd.
+ * Thread-safe: any thread may call; calls of one stream keep their order of submission. */
+#ifndef GPUREST_POOL_WORKER_H
+#define GPUREST_POOL_WORKER_H
+
+#include "base/deadline.h"
+#include "ipc/message.h"
+
+struct worker;
+
+enum worker_state { WORKER_DEAD, WORKER_STARTING, WORKER_READY, WORKER_STOPPING };
+
+enum call_event { CALL_STARTED, CALL_DONE };
+
+/* One call in flight. Embedded in the caller's own object, which stays alive and unmoved until CALL_DONE was delivered.
+ * Zero-initialise, set the three members of the caller, then worker_submit_<call>(). */
+struct call {
+    /* the caller's */
+    void (*on_event)(struct call *c, enum call_event event); /* NULL allowed. On whichever thread drains the ring, exactly one
+                                                                 CALL_DONE each: must not block and must not submit or wait */
+    void    *context;
+    uint64_t deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH) or WORKER_LOST; DEADLINE_NEVER allowed */
+    /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
+    enum status         status;
+    bool                context_lost;
+    uint64_t            started_wall_ns; /* LAUNCH: when it was given to the device; 0 before */
+    union message_reply reply;
+    struct problem      problem; /* filled when status is not OK */
+    /* private to pool/ */
+    uint64_t number;
+    uint32_t message;
+    uint32_t state; /* futex word */
+};
+
+/* Calls. Submitting fails with WORKER_LOST (dead), or OVERLOADED (RING_SLOTS unfinished calls); on failure no event follows. */
+#define MESSAGE(NAME, name) enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c);
+#include "ipc/messages.def"
+#undef MESSAGE
+/* As submit and wait in one: spins, then sleeps. *why may be NULL. */
+#define MESSAGE(NAME, name)                                                                                        \
+    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns, \
+                              struct problem *why);
+#include "ipc/messages.def"
+#undef MESSAGE
+
+/* Drains the completion ring on this thread for up to budget_ns, until c is done. True when it is. Never sleeps. */
+bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns);
+/* Spins briefly, then sleeps until c is done; returns c->status. */
+enum status call_wait(struct worker *w, struct call *c);
+
+unsigned          worker_device(const struct worker *w);
+enum worker_state worker_state_of(const struct worker *w);
+/* Kills the process now (SIGKILL). Its calls end with the given status and problem; later ones with WORKER_LOST. Does not wait. */
+void worker_kill(struct worker *w, enum status st, const struct problem *why);
+
+/* Staging memory, shared with the worker. A slice belongs to the caller from take to give. Never blocks. */
+struct slice {
+    struct shm_ref ref;
+    unsigned char *data; /* in this process */
+};
+struct waker;
+/* `bytes` <= staging_bytes, rounded up to whole slices. PENDING when no run of slices is free: then, if `w` is not NULL, it is
+ * registered and woken at the next give. */
+enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker);
+void        staging_give(struct worker *w, struct slice *s);
+void        staging_unwatch(struct worker *w, struct waker *waker);
+uint64_t    staging_bytes(const struct worker *w);
+
+#endif
