@@ -1,0 +1,47 @@
+# Shared by the scripts: where the project is, and how to say that something is wrong.
+# Sourced, never run.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+
+say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+die() { printf 'gpurest: %s\n' "$*" >&2; exit 1; }
+
+# NVRTC, the run-time compiler: the user's choice, an installed CUDA toolkit, or what setup fetched into .nvrtc/.
+find_nvrtc() {
+    local at
+    if [ -n "${GPUREST_NVRTC:-}" ]; then
+        echo "$GPUREST_NVRTC"
+        return
+    fi
+    for at in /usr/local/cuda/lib64/libnvrtc.so.1[23] /usr/local/cuda/lib64/libnvrtc.so "$ROOT"/.nvrtc/lib/libnvrtc.so.1[23]; do
+        if [ -e "$at" ]; then
+            echo "$at"
+            return
+        fi
+    done
+}
+
+# The headers that kernels may include, beside that library.
+find_cuda_include() {
+    local at
+    if [ -n "${GPUREST_CUDA_INCLUDE:-}" ]; then
+        echo "$GPUREST_CUDA_INCLUDE"
+        return
+    fi
+    for at in /usr/local/cuda/include "$ROOT/.nvrtc/include"; do
+        if [ -e "$at/cuda_fp16.h" ]; then
+            echo "$at"
+            return
+        fi
+    done
+}
+
+# Names both to everything started from here.
+export_nvrtc() {
+    local library include
+    library=$(find_nvrtc)
+    include=$(find_cuda_include)
+    if [ -n "$library" ]; then export GPUREST_NVRTC="$library"; fi
+    if [ -n "$include" ]; then export GPUREST_CUDA_INCLUDE="$include"; fi
+}

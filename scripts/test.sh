@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# `make test`: set up, build, and run everything: unit and contract tests plain, under ASan+UBSan and (threaded parts) under TSan,
+# then the service tests against the real processes, plain and under ASan+UBSan. Ends with a summary; exit 1 if anything failed.
+# TEST_PRESETS="release"  runs only these of "release asan tsan"
+. "$(dirname "$0")/lib.sh"
+
+scripts/setup.sh
+export_nvrtc
+if ! python3 -c 'import pytest' 2>/dev/null; then # another Python than Debian's stands first in PATH
+    [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "pytest is missing and python3 -m venv does not work: install pytest by hand"
+    .venv/bin/python3 -c 'import pytest' 2>/dev/null || .venv/bin/python3 -m pip install -q pytest || die "pytest could not be installed with pip"
+    PATH=$ROOT/.venv/bin:$PATH
+fi
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+passed=0 failed=0 skipped=0
+summary=()
+
+# count NAME PASSED FAILED SKIPPED
+count() {
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped' "$1" "$2" "$3" "$4")")
+}
+
+# ctest runs the programs; each counts as one test there, its cases stand in its own output.
+run_ctest() {
+    local log code=0 ok
+    log=$(mktemp)
+    say "C tests ($1)"
+    ctest --test-dir "build/$1" --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
+    ok=$(grep -c ' Passed ' "$log") || true
+    count "C programs, $1" "$ok" "$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)" "$(grep -cE '\*\*\*Skipped' "$log" || true)"
+    if [ "$code" != 0 ] && ! grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then count "ctest itself, $1" 0 1 0; fi
+    rm -f "$log"
+}
+
+run_pytest() { # NAME GPURESTD PATHS...
+    local log name=$1 daemon=$2 last code=0
+    shift 2
+    log=$(mktemp)
+    say "service tests ($name)"
+    GPURESTD=$daemon python3 -m pytest -q -p no:cacheprovider "$@" 2>&1 | tee "$log" || code=1
+    last=$(tail -n 1 "$log")
+    number() { grep -oE "[0-9]+ $1" <<<"$last" | grep -oE '[0-9]+' || echo 0; }
+    count "pytest, $name" "$(number passed)" "$(($(number failed) + $(number 'errors?')))" "$(number skipped)"
+    if [ "$code" != 0 ] && ! grep -qE 'failed|error' <<<"$last"; then count "pytest itself, $name" 0 1 0; fi
+    rm -f "$log"
+}
+
+for preset in ${TEST_PRESETS:-release asan tsan}; do
+    scripts/build.sh "$preset"
+    case $preset in
+    tsan) run_ctest tsan threads ;;
+    *)
+        run_ctest "$preset"
+        run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout
+        ;;
+    esac
+done
+
+say "summary"
+printf '%s\n' "${summary[@]}"
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,137 @@
+"""The rules of the source tree that a reader relies on, kept by a test: who may include whom, who owns a foreign header, how long a file
+may be, and that nothing unfinished is marked as done."""
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SERVICE = ROOT / "service"
+
+# Folder -> folders of service/ it may include besides itself, base/, limits.h and config.h. service/README.md draws this picture.
+MAY_INCLUDE = {
+    "": {"api", "http", "session", "pool", "worker", "ipc", "kernels"},  # main.c, frontend.c
+    "base": set(),
+    "ipc": set(),
+    "http": set(),
+    "api": {"http", "session", "pool"},
+    "session": {"pool", "ipc"},
+    "pool": {"ipc"},
+    "worker": {"ipc", "device", "compile"},
+    "device": {"ipc"},
+    "compile": {"ipc"},
+}
+
+# Foreign header -> the files that may name it.
+OWNERS = {
+    "microhttpd.h": r"service/http/server\w*\.[ch]",
+    "cjson/cJSON.h": r"service/http/json\.c",
+    "cJSON.h": r"service/http/json\.c",
+    "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc)\.c",
+    "nettle/": r"service/base/digest\.c",
+    "seccomp.h": r"service/worker/\w+\.c",
+    "curl/curl.h": r"sdk/c/src/transport\.c",
+    "cuda.h": r"tests/.*_abi_test\.c",
+    "nvrtc.h": r"tests/.*_abi_test\.c",
+}
+
+LINES_MAX = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
+
+
+def tracked(*patterns):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+
+
+def sources():
+    return tracked("service/*.c", "service/*.h", "service/*.def")
+
+
+def folder_of(path):
+    parts = path.relative_to(SERVICE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def test_there_are_sources_in_every_folder_of_the_picture():
+    present = {folder_of(path) for path in sources()}
+    assert set(MAY_INCLUDE) <= present
+
+
+def test_folders_include_only_what_the_picture_allows():
+    wrong = []
+    for path in sources():
+        own = folder_of(path)
+        for quote, name in INCLUDE.findall(path.read_text()):
+            if quote == "<":
+                continue
+            target = name.split("/")[0] if "/" in name else ""
+            if target in ("base", own) or name in ("limits.h", "config.h", "config.def", "frontend.h", "roles.def"):
+                continue
+            if target not in MAY_INCLUDE[own]:
+                wrong.append(f"{path.relative_to(ROOT)} includes {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_includes_of_our_own_are_written_from_the_root_of_service():
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources()
+        for quote, name in INCLUDE.findall(path.read_text())
+        if quote == '"' and not (SERVICE / name).is_file()
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("header,owner", OWNERS.items())
+def test_foreign_headers_have_one_owner(header, owner):
+    wrong = []
+    for path in tracked("service/*.c", "service/*.h", "tests/*.c", "tests/*.h", "sdk/*.c", "sdk/*.h"):
+        relative = str(path.relative_to(ROOT))
+        for quote, name in INCLUDE.findall(path.read_text()):
+            named = name == header or (header.endswith("/") and name.startswith(header))
+            in_tests = relative.startswith("tests/") and header in ("dlfcn.h", "nettle/")
+            if quote == "<" and named and not in_tests and not re.fullmatch(owner, relative):
+                wrong.append(relative)
+    assert not wrong, wrong
+
+
+def test_no_file_outgrows_its_purpose():
+    too_long = [
+        f"{path.relative_to(ROOT)}: {count} lines"
+        for path in tracked("service/*.c", "service/*.h", "service/*.def", "tests/*.c", "tests/*.h", "tests/*.py")
+        if (count := len(path.read_text().splitlines())) > LINES_MAX
+    ]
+    assert not too_long, "\n".join(too_long)
+
+
+def test_every_c_file_says_what_it_is_for():
+    silent = [str(path.relative_to(ROOT)) for path in tracked("service/*.c", "service/*.h") if not path.read_text().lstrip().startswith("/*")]
+    assert not silent, silent
+
+
+def test_nothing_unfinished_is_left_in_the_sources():
+    marks = re.compile(r"\b(TODO|FIXME|XXX|HACK|not implemented yet|unimplemented)\b")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in tracked("service/*", "sdk/*", "kernels/*", "openapi/*", "docker/*")
+        if path.suffix in {".c", ".h", ".def", ".py", ".cu", ".yaml", ".txt", ".md"}
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if marks.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_variable_length_arrays_no_alloca_no_unbounded_copies():
+    banned = re.compile(r"\b(alloca|strcpy|strcat|sprintf|vsprintf|gets|strtok)\s*\(")
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group(0)}" for path in sources() for match in banned.finditer(path.read_text())
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_every_def_file_is_expanded_somewhere():
+    text = "".join(path.read_text() for path in tracked("service/*.c", "service/*.h", "tests/*.c"))
+    unused = [path.name for path in tracked("service/*.def") if path.name not in text]
+    assert not unused, unused

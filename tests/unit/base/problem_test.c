@@ -1,0 +1,50 @@
+/* Problems: texts are cut, not overrun; what came before is cleared; NULL is allowed. */
+#include <criterion/criterion.h>
+
+#include "base/problem.h"
+
+Test(problem, set_clears_what_was_there)
+{
+    struct problem p = {0};
+
+    cr_assert_eq(problem_limit(&p, STATUS_QUOTA_EXCEEDED, "sessions", 8, 8, 1), STATUS_QUOTA_EXCEEDED);
+    cr_assert_str_eq(p.limit_name, "sessions");
+    cr_assert_eq(p.limit_max, 8);
+    cr_assert_eq(problem_set(&p, STATUS_INTERNAL, "n=%d", 3), STATUS_INTERNAL);
+    cr_assert_str_eq(p.detail, "n=3");
+    cr_assert_str_eq(p.limit_name, "");
+}
+
+Test(problem, field_carries_the_pointer)
+{
+    struct problem p;
+
+    problem_field(&p, STATUS_ARGUMENT_MISMATCH, "/args/3", "size", "expected %d, got %d", 4, 8);
+    cr_assert_eq(p.fields_count, 1);
+    cr_assert_str_eq(p.fields[0].pointer, "/args/3");
+    cr_assert_str_eq(p.fields[0].detail, "expected 4, got 8");
+    cr_assert_str_eq(p.detail, "expected 4, got 8");
+}
+
+Test(problem, long_texts_are_cut)
+{
+    static char    big[2000];
+    struct problem p;
+
+    memset(big, 'x', sizeof big - 1);
+    problem_field(&p, STATUS_INVALID_FIELD, big, big, "%s", big);
+    cr_assert_eq(strlen(p.detail), PROBLEM_DETAIL_BYTES - 1);
+    cr_assert_eq(strlen(p.fields[0].pointer), PROBLEM_POINTER_BYTES - 1);
+    cr_assert_eq(strlen(p.fields[0].detail), sizeof p.fields[0].detail - 1);
+}
+
+Test(problem, cuda_results_and_null)
+{
+    struct problem p;
+
+    cr_assert_eq(problem_cuda(&p, STATUS_KERNEL_FAULT, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "in %s", "k"), STATUS_KERNEL_FAULT);
+    cr_assert_eq(p.cuda_result, 700);
+    cr_assert_str_eq(p.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    cr_assert_eq(problem_set(NULL, STATUS_INTERNAL, "x"), STATUS_INTERNAL);
+    cr_assert_eq(problem_limit(NULL, STATUS_INTERNAL, "x", 1, 1, 1), STATUS_INTERNAL);
+}
