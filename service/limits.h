@@ -27,6 +27,15 @@ enum {
     IDLE_CONNECTION_S = 60,
     EXECUTOR_THREADS_MAX = 256,
     EXECUTOR_QUEUE_MAX = 1024,
+    EXECUTOR_IDLE_MS = 10 * 1000,
+    SWEEP_INTERVAL_MS = 100,              /* deadlines and hang-ups are looked for this often */
+    TURN_INTERVAL_MAX_MS = 1000,          /* an idle loop turns at least this often */
+    REPLY_WHOLE_BYTES_MAX = 256 * 1024,   /* more in one send() would stall the loop's other clients */
+    REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
+    LINGER_BYTES_MAX = 1024 * 1024,       /* unread input taken from a connection that we close, so that the answer is not lost */
+    LINGER_MS = 200,
+    LISTEN_BACKLOG = 4096,
+    ACCEPTS_PER_TURN = 64,
     LOOP_THREADS_MAX = 16,
     LISTENERS_MAX = 8,
     HOSTS_MAX = 32,
@@ -34,12 +43,18 @@ enum {
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,
     LIST_ITEMS_DEFAULT = 100,
     LIST_ITEMS_MAX = 1000,
+    CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */
+    DEFERRED_THREADS = 2,       /* helpers of the loop threads for short worker calls */
+    READY_FRESH_MS = 10 * 1000, /* a canary's answer counts for so long */
+    LOOP_STALL_S = 30,          /* an event loop that stood still for so long fails /livez */
+    QUIESCE_MS = 5 * 1000,      /* for the last answers, when the server stops */
 
     /* names */
     ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
     CLIENT_ID_CHARS_MAX = 63,
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,
+    DEVICE_ID_BYTES = 32,
     LABELS_MAX = 16,
     LABEL_KEY_BYTES = 64,
     LABEL_VALUE_BYTES = 256,
@@ -55,6 +70,11 @@ enum {
     IDLE_TIMEOUT_S_DEFAULT = 600,
     IDLE_TIMEOUT_S_MAX = 24 * 3600,
     LIFETIME_S_MAX = 24 * 3600,
+    JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
+    TRANSFER_SLICES_MAX = 4, /* of staging, in flight per transfer */
+    LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
+    LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
+    MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
     WAIT_S_DEFAULT = 10,
     WAIT_S_MAX = 300,
     EXECUTION_TIMEOUT_MS_DEFAULT = 60 * 1000,
@@ -71,6 +91,17 @@ enum {
     COMPILE_DEADLINE_MS = 30 * 1000,
     COMPILE_JOBS_MAX = 4,
     COMPILE_ADDRESS_SPACE_MIB = 2048,
+    COMPILE_STACK_MIB = 64, /* soft; deep nesting then ends as a crash instead of eating the machine */
+    COMPILE_STACK_HARD_MIB = 256,
+    COMPILE_FILES_MAX = 64, /* descriptors: nested headers */
+    COMPILE_JOB_BYTES_MAX = 16 * 1024 * 1024, /* a job as bytes; source and headers together came in one body */
+    COMPILE_LOWERED_BYTES_MAX = 1024 * 1024,
+    COMPILE_OUTPUT_BYTES_MAX = 66 * 1024 * 1024, /* an answer as bytes */
+    COMPILE_HEADER_NAME_BYTES_MAX = 255,
+    COMPILE_OPTION_TEXT_BYTES_MAX = 256, /* an option's name with its dashes */
+    COMPILE_DEFINES_MAX = 64,
+    COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
+    COMPILE_VERSION_BYTES = 32,
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     GLOBALS_PER_MODULE_MAX = 4096,
@@ -80,6 +111,7 @@ enum {
 
     /* launches */
     LAUNCH_ARGS_MAX = KERNEL_PARAMS_MAX,
+    LAUNCH_ARG_DEPTH_MAX = 8, /* structs within structs */
     KERNEL_OUTPUT_BYTES_MAX = 1024 * 1024, /* device printf kept per launch, as CUDA's FIFO */
 
     /* processes */
@@ -92,20 +124,78 @@ enum {
     COMPLETION_BYTES_MAX = 512,
     STAGING_MIB_DEFAULT = 64,
     STAGING_SLICE_BYTES = 1024 * 1024,
+    STAGING_SLICES_MAX = 4096, /* the setting's greatest value, in slices */
+    KEEPER_STAGING_BYTES = STAGING_SLICE_BYTES, /* a keeper moves no bulk */
+    BACKENDS_MAX = 8,
+    COPIES_IN_FLIGHT_MAX = 64,  /* per stream: copies and fills given to the device and not yet done */
+    CALLS_RESERVED = 16,        /* calls that launches leave free, so that a cancel always gets through */
+    OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is forgotten */
+    MODULES_PER_WORKER_MAX = 2048,
+    WORKER_SPIN_US = 50,        /* a worker's looking for the next command before it sleeps */
+    WORKER_BUSY_SPIN_US = 200,  /* ... and for the end of device work before it naps */
+    WORKER_NAP_US_MIN = 20,
+    WORKER_NAP_US_MAX = 1000,
+    WORKER_SLEEP_MS = 100,      /* longest sleep without looking around */
+    CANARY_DEADLINE_MS = 10 * 1000,
+    KEEPER_ANSWER_MS = 1000,    /* what a request may wait for a keeper */
+    QUARANTINE_RETRY_MS = 10 * 1000,
     WORKER_START_DEADLINE_MS = 30 * 1000,
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
     WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,
     SPIN_BUDGET_US = 30,
+
+    /* cuda device */
+    DEVICE_ALLOCATIONS_MAX = 4 * BUFFERS_PER_SESSION_MAX, /* buffers and the temporary ones of batches */
+    FREE_WAIT_MS = 20,       /* an allocation that found no memory waits that long for pending frees */
+    JIT_LOG_BYTES = 8 * 1024,
+    NVML_READ_MS_MAX = 250,  /* a slower management library is not asked again */
+
+    /* cpu device: interpreter */
+    CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */
+    CPU_BLOCK_THREADS_MAX = 1024,
+    CPU_CALL_DEPTH_MAX = 64,
+    CPU_LOCAL_BYTES_MAX = 512 * 1024, /* per thread, CUDA's own bound */
+    CPU_STACK_BYTES = 16 * 1024,      /* local memory per thread beyond the kernel's own frame, for calls */
+    CPU_SHARED_BYTES_MAX = 64 * 1024, /* per block, dynamic included */
+    CPU_REGISTER_FILE_BYTES_MAX = 512 * 1024 * 1024, /* per running block, frames of calls included */
+    CPU_POOL_THREADS_MAX = 64,
+    CPU_SPIN_ROUNDS = 32, /* rounds of a waiting loop before other lanes get a turn */
+    CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
+    CPU_QUEUED_OPERATIONS_MAX = 65536,
+
+    /* cpu device: PTX */
+    PTX_NAMES_MAX = 1024 * 1024,
+    PTX_FUNCTIONS_MAX = 2 * KERNELS_PER_MODULE_MAX,
+    PTX_SYMBOLS_MAX = 64 * 1024,
+    PTX_INSNS_MAX = 1024 * 1024, /* per function */
+    PTX_REGISTERS_MAX = 256 * 1024, /* per function */
+    PTX_LABELS_MAX = 1024 * 1024, /* per function */
+    PTX_SCOPES_MAX = 1024 * 1024, /* per function */
+    PTX_SCOPE_DEPTH_MAX = 64,
+    PTX_DIMENSIONS_MAX = 8,
+    PTX_ALIGN_MAX = 1024 * 1024,
+    PTX_CONST_BYTES_MAX = 64 * 1024, /* per module, CUDA's own bound */
+    PTX_MODULE_BYTES_MAX = 1024 * 1024 * 1024, /* of host memory that a parsed module may take */
+    PRINTF_ITEM_BYTES_MAX = 4096, /* one conversion's text: width and precision are cut there */
 };
 
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
+static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
+static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
+static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */
+enum { CACHE_ENTRIES_MAX = 65536 }; /* files in the code cache */
 static const uint64_t CACHE_BYTES_DEFAULT = 1024ull * 1024 * 1024;
+#define MEMORY_BYTES_ASKED_MAX (1ull << 62) /* of a buffer or a session; a macro, for the tables of request fields */
 static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits: decimal strings */
 
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
+static_assert(LAUNCHES_IN_RING_MAX < RING_SLOTS, "transfers and syncs find room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 2 * (SOURCE_BODY_BYTES_MAX + JSON_BODY_BYTES_MAX), "a body and its decoded form must fit");
+static_assert(COMPILE_JOB_BYTES_MAX >= 2 * SOURCE_BODY_BYTES_MAX, "a job and its frame must fit");
+static_assert(COMPILE_OUTPUT_BYTES_MAX >= 2 * COMPILE_IMAGE_BYTES_MAX + COMPILE_LOG_BYTES_MAX + COMPILE_LOWERED_BYTES_MAX,
+              "the largest answer must fit");
 static_assert(KERNEL_TABLE_BYTES_MAX < STAGING_MIB_DEFAULT * 1024 * 1024, "a kernel table travels through staging");
 
 #endif

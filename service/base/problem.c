@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void start(struct problem *why, enum status st, const char *format, va_list args)
+static void __attribute__((format(printf, 3, 0))) start(struct problem *why, enum status st, const char *format, va_list args)
 {
     *why = (struct problem){.status = st};
     vsnprintf(why->detail, sizeof why->detail, format, args);
