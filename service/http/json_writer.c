@@ -1,0 +1,180 @@
+/* JSON output into a buf; always valid UTF-8 and valid JSON, whatever the values hold. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/deadline.h"
+#include "http/json.h"
+#include "http/json_scan.h"
+
+#define REPLACEMENT_CHARACTER "\xef\xbf\xbd"
+
+void json_writer_init(struct json_writer *w, struct buf *out)
+{
+    *w = (struct json_writer){.out = out};
+}
+
+/* Bytes that may stand in a JSON string as they are. */
+static size_t plain_bytes(struct span s)
+{
+    size_t n = 0;
+
+    while (n < s.bytes && (unsigned char)s.data[n] >= 0x20 && (unsigned char)s.data[n] < 0x7f && s.data[n] != '"' && s.data[n] != '\\')
+        n++;
+    return n;
+}
+
+static void put_escaped(struct buf *out, unsigned char c)
+{
+    static const char named[] = "\b\f\n\r\t\"\\";
+    const char       *at = c ? strchr(named, c) : NULL;
+
+    if (at)
+        buf_printf(out, "\\%c", "bfnrt\"\\"[at - named]);
+    else
+        buf_printf(out, "\\u%04x", c);
+}
+
+static void put_string(struct buf *out, struct span s)
+{
+    buf_add_text(out, "\"");
+    while (s.bytes && !out->failed) {
+        size_t n = plain_bytes(s);
+
+        buf_add(out, s.data, n);
+        s = span_from(s, n);
+        if (!s.bytes)
+            break;
+        n = utf8_sequence(s);
+        if (n == 1)
+            put_escaped(out, (unsigned char)s.data[0]);
+        else if (n)
+            buf_add(out, s.data, n);
+        else
+            buf_add_text(out, REPLACEMENT_CHARACTER);
+        s = span_from(s, n ? n : 1);
+    }
+    buf_add_text(out, "\"");
+}
+
+/* Comma and name of what follows. */
+static void start_value(struct json_writer *w, const char *name)
+{
+    if (w->comma)
+        buf_add_text(w->out, ",");
+    if (name) {
+        put_string(w->out, span_of(name));
+        buf_add_text(w->out, ":");
+    }
+    w->comma = true;
+}
+
+static void open_level(struct json_writer *w, const char *name, const char *bracket)
+{
+    start_value(w, name);
+    buf_add_text(w->out, bracket);
+    w->comma = false;
+    w->depth++;
+}
+
+static void close_level(struct json_writer *w, const char *bracket)
+{
+    buf_add_text(w->out, bracket);
+    w->comma = true;
+    w->depth--;
+}
+
+void json_open_object(struct json_writer *w, const char *name)
+{
+    open_level(w, name, "{");
+}
+
+void json_open_array(struct json_writer *w, const char *name)
+{
+    open_level(w, name, "[");
+}
+
+void json_close_object(struct json_writer *w)
+{
+    close_level(w, "}");
+}
+
+void json_close_array(struct json_writer *w)
+{
+    close_level(w, "]");
+}
+
+void json_add_u64(struct json_writer *w, const char *name, uint64_t value)
+{
+    start_value(w, name);
+    buf_printf(w->out, "%" PRIu64, value);
+}
+
+void json_add_i64(struct json_writer *w, const char *name, int64_t value)
+{
+    start_value(w, name);
+    buf_printf(w->out, "%" PRId64, value);
+}
+
+void json_add_double(struct json_writer *w, const char *name, double value)
+{
+    char text[40];
+
+    start_value(w, name);
+    if (!isfinite(value)) {
+        buf_add_text(w->out, "null");
+        return;
+    }
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buf_add_text(w->out, text);
+}
+
+void json_add_bool(struct json_writer *w, const char *name, bool value)
+{
+    start_value(w, name);
+    buf_add_text(w->out, value ? "true" : "false");
+}
+
+void json_add_null(struct json_writer *w, const char *name)
+{
+    start_value(w, name);
+    buf_add_text(w->out, "null");
+}
+
+void json_add_string(struct json_writer *w, const char *name, struct span value)
+{
+    start_value(w, name);
+    put_string(w->out, value);
+}
+
+void json_add_text(struct json_writer *w, const char *name, const char *value)
+{
+    json_add_string(w, name, span_of(value));
+}
+
+void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970)
+{
+    time_t    seconds = (time_t)(wall_ns_since_1970 / NS_PER_S);
+    unsigned  ms = (unsigned)(wall_ns_since_1970 % NS_PER_S / NS_PER_MS);
+    struct tm t;
+    char      text[40];
+
+    if (wall_ns_since_1970 == 0 || !gmtime_r(&seconds, &t) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t)) {
+        json_add_null(w, name);
+        return;
+    }
+    start_value(w, name);
+    buf_printf(w->out, "\"%s.%03uZ\"", text, ms);
+}
+
+void json_add_raw(struct json_writer *w, const char *name, struct span text)
+{
+    start_value(w, name);
+    buf_add_span(w->out, text);
+}

@@ -1,0 +1,176 @@
+/* The gate behind the framing guard: Host, caller, route, scope, body rules, caller's load, and the endpoint's own begin. */
+#include "http/server_internal.h"
+
+#define JSON_TYPE "application/json"
+#define OCTETS_TYPE "application/octet-stream"
+
+/* ---- caller and route ---- */
+
+static enum status find_caller(struct exchange *x, const struct route *route)
+{
+    struct server *s = x->loop->server;
+    struct span    header = exchange_header(x, "Authorization");
+    bool           open = route->endpoint && route->endpoint->scope == SCOPE_NONE;
+    enum status    st = auth_check(s->config.auth, header, &x->r.caller, &x->r.problem);
+
+    if (!st || !open)
+        return st;
+    x->r.caller = &s->nobody;
+    return STATUS_OK;
+}
+
+static enum status take_route(struct exchange *x, const struct route *route)
+{
+    if (route->status == STATUS_METHOD_NOT_ALLOWED) {
+        span_copy(span_of(route->allow), x->allow, sizeof x->allow);
+        return problem_set(&x->r.problem, route->status, "allowed here: %s", route->allow);
+    }
+    if (!route->endpoint)
+        return problem_set(&x->r.problem, STATUS_NOT_FOUND, "nothing is at this path");
+    x->r.endpoint = route->endpoint;
+    memcpy(x->r.params, route->params, sizeof x->r.params);
+    return STATUS_OK;
+}
+
+/* A reload may change scopes meanwhile. */
+static enum status check_scope(struct exchange *x)
+{
+    unsigned has = __atomic_load_n(&x->r.caller->scopes, __ATOMIC_RELAXED);
+    unsigned needs = x->r.endpoint->scope;
+
+    if ((has & needs) == needs)
+        return STATUS_OK;
+    return problem_set(&x->r.problem, STATUS_INSUFFICIENT_SCOPE, "the token lacks a scope that this operation needs");
+}
+
+/* ---- body ---- */
+
+static bool has_body(const struct exchange *x)
+{
+    return x->chunked || x->r.body_bytes > 0;
+}
+
+static enum status refuse_type(struct exchange *x, const char *accept)
+{
+    x->accept = accept;
+    return problem_set(&x->r.problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "the body's media type must be %s", accept);
+}
+
+static enum status check_codings(struct exchange *x)
+{
+    struct span coding = span_trim(exchange_header(x, "Content-Encoding"));
+    struct span expect = span_trim(exchange_header(x, "Expect"));
+
+    if (coding.bytes && !span_equal_nocase(coding, SPAN_LITERAL("identity")))
+        return problem_set(&x->r.problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "bodies are taken without content coding only");
+    if (expect.data && !span_equal_nocase(expect, SPAN_LITERAL("100-continue")))
+        return problem_set(&x->r.problem, STATUS_EXPECTATION_FAILED, "the only expectation is 100-continue");
+    return STATUS_OK;
+}
+
+static enum status collect_up_to(struct exchange *x, const char *name, size_t max)
+{
+    x->body_max = max;
+    x->body_max_name = name;
+    if (x->r.has_body_bytes && x->r.body_bytes > max)
+        return problem_limit(&x->r.problem, STATUS_BODY_TOO_LARGE, name, max, 0, x->r.body_bytes);
+    return STATUS_OK;
+}
+
+static enum status check_json(struct exchange *x, struct span type)
+{
+    if ((has_body(x) || type.bytes) && !span_equal_nocase(type, SPAN_LITERAL(JSON_TYPE)))
+        return refuse_type(x, JSON_TYPE);
+    return collect_up_to(x, "json_body_bytes", JSON_BODY_BYTES_MAX);
+}
+
+/* Clients such as curl -T name no type at all. */
+static enum status check_stream(struct exchange *x, struct span type)
+{
+    if (type.bytes && !span_equal_nocase(type, SPAN_LITERAL(OCTETS_TYPE)))
+        return refuse_type(x, OCTETS_TYPE);
+    x->streams = true;
+    return STATUS_OK;
+}
+
+static enum status check_either(struct exchange *x, struct span type)
+{
+    if (span_equal_nocase(type, SPAN_LITERAL(OCTETS_TYPE)))
+        return check_stream(x, type);
+    if ((has_body(x) || type.bytes) && !span_equal_nocase(type, SPAN_LITERAL(JSON_TYPE)))
+        return refuse_type(x, JSON_TYPE ", " OCTETS_TYPE);
+    return collect_up_to(x, "json_body_bytes", JSON_BODY_BYTES_MAX);
+}
+
+static enum status check_body(struct exchange *x)
+{
+    struct span type = request_media_type(&x->r);
+    enum status st = check_codings(x);
+
+    if (st)
+        return st;
+    switch (x->r.endpoint->body) {
+    case BODY_NONE:
+        return collect_up_to(x, "body_bytes", 0);
+    case BODY_JSON:
+        return check_json(x, type);
+    case BODY_SOURCE:
+        return collect_up_to(x, "source_body_bytes", SOURCE_BODY_BYTES_MAX);
+    case BODY_EITHER:
+        return check_either(x, type);
+    case BODY_STREAM:
+        return check_stream(x, type);
+    }
+    return problem_set(&x->r.problem, STATUS_INTERNAL, "the endpoint has no body rule");
+}
+
+/* ---- load, begin ---- */
+
+static enum status enter_caller(struct exchange *x)
+{
+    struct caller *c = x->r.caller;
+    unsigned       before;
+
+    if (x->r.endpoint->scope == SCOPE_NONE)
+        return STATUS_OK;
+    before = atomic_fetch_add(&c->in_flight, 1);
+    x->counted_caller = true;
+    if (before < REQUESTS_IN_FLIGHT_PER_CALLER_MAX)
+        return STATUS_OK;
+    return problem_limit(&x->r.problem, STATUS_TOO_MANY_IN_FLIGHT, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, before, 1);
+}
+
+static enum status begin(struct exchange *x)
+{
+    enum status st = x->r.endpoint->begin ? x->r.endpoint->begin(&x->r) : STATUS_OK;
+
+    if (st == STATUS_PENDING)
+        return problem_set(&x->r.problem, STATUS_INTERNAL, "begin cannot wait");
+    if (!st && x->streams && !x->r.sink) {
+        x->streams = false;
+        return collect_up_to(x, "body_bytes", 0);
+    }
+    return st;
+}
+
+enum status exchange_admit(struct exchange *x, struct span method)
+{
+    const struct server_config *config = &x->loop->server->config;
+    struct route                route;
+    enum status                 st = exchange_guard_host(x);
+
+    if (!method_parse(method, &x->r.method))
+        x->r.method = METHOD_COUNT;
+    route_find(config->endpoints, config->endpoints_count, x->r.method, x->r.path, &route);
+    if (!st)
+        st = find_caller(x, &route);
+    if (!st)
+        st = take_route(x, &route);
+    if (!st)
+        st = check_scope(x);
+    if (!st)
+        st = check_body(x);
+    if (!st)
+        st = enter_caller(x);
+    return st ? st : begin(x);
+}

@@ -1,0 +1,206 @@
+/* Connections: accepted by us, so that limits hold before a byte is read, and then given to MHD. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/problem_document.h"
+#include "http/server_internal.h"
+
+static struct peer_address peer_of(const struct sockaddr_storage *a)
+{
+    struct peer_address p = {.counted = true};
+
+    if (a->ss_family == AF_INET6)
+        memcpy(p.bytes, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, sizeof p.bytes);
+    else if (a->ss_family == AF_INET)
+        memcpy(p.bytes, &((const struct sockaddr_in *)(const void *)a)->sin_addr, sizeof(struct in_addr));
+    else
+        p.counted = false;
+    return p;
+}
+
+static unsigned bucket_of(const struct peer_address *p)
+{
+    unsigned h = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; i < sizeof p->bytes; i++)
+        h = (h ^ p->bytes[i]) * 16777619u;
+    return h % ADDRESS_BUCKETS;
+}
+
+/* Under peers_lock. */
+static bool peer_has_room(const struct server *s, const struct peer_address *p)
+{
+    unsigned count = 0;
+
+    if (!p->counted)
+        return true;
+    for (const struct connection *c = s->peers[bucket_of(p)]; c; c = c->bucket_next)
+        count += c->peer.counted && memcmp(c->peer.bytes, p->bytes, sizeof p->bytes) == 0;
+    return count < s->config.connections_per_address_max;
+}
+
+static bool register_peer(struct connection *c)
+{
+    struct server      *s = c->loop->server;
+    struct connection **head = &s->peers[bucket_of(&c->peer)];
+    bool                room;
+
+    pthread_mutex_lock(&s->peers_lock);
+    room = s->connections_count < s->config.connections_max && peer_has_room(s, &c->peer);
+    if (room) {
+        s->connections_count++;
+        c->bucket_next = *head;
+        if (*head)
+            (*head)->bucket_prev = c;
+        *head = c;
+    }
+    pthread_mutex_unlock(&s->peers_lock);
+    return room;
+}
+
+static void unregister_peer(struct connection *c)
+{
+    struct server *s = c->loop->server;
+
+    pthread_mutex_lock(&s->peers_lock);
+    if (c->bucket_prev)
+        c->bucket_prev->bucket_next = c->bucket_next;
+    else
+        s->peers[bucket_of(&c->peer)] = c->bucket_next;
+    if (c->bucket_next)
+        c->bucket_next->bucket_prev = c->bucket_prev;
+    s->connections_count--;
+    pthread_mutex_unlock(&s->peers_lock);
+}
+
+static void link_connection(struct connection *c)
+{
+    c->next = c->loop->connections;
+    if (c->next)
+        c->next->prev = c;
+    c->loop->connections = c;
+}
+
+static void unlink_connection(struct connection *c)
+{
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        c->loop->connections = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+}
+
+/* MHD copies the address and needs only its family; a Unix client's own name may be longer than MHD's copy. */
+static void give_to_daemon(struct loop *loop, int fd, const struct sockaddr_storage *a, socklen_t bytes)
+{
+    const struct sockaddr  unnamed = {.sa_family = AF_UNIX};
+    const struct sockaddr *address = (const struct sockaddr *)a;
+
+    if (a->ss_family == AF_UNIX) {
+        address = &unnamed;
+        bytes = sizeof unnamed.sa_family;
+    }
+    if (MHD_add_connection(loop->mhd, fd, address, bytes) != MHD_YES)
+        log_debug("http", "a connection could not be served");
+}
+
+/* MHD tells connection_notify of the newcomer, inside MHD_add_connection or the next MHD_run. False: nothing more to accept now. */
+static bool accept_one(struct loop *loop, struct listener *l, int *error)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t               bytes = sizeof a;
+    int                     fd = accept4(l->fds[loop->index], (struct sockaddr *)&a, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    *error = fd < 0 ? errno : 0;
+    if (fd < 0)
+        return errno == EINTR || errno == ECONNABORTED;
+    if (l->is_unix)
+        a.ss_family = AF_UNIX;
+    give_to_daemon(loop, fd, &a, bytes);
+    return true;
+}
+
+bool connection_accept(struct loop *loop, struct listener *l)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < ACCEPTS_PER_TURN && accept_one(loop, l, &error); i++)
+        ;
+    return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
+}
+
+static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void **context)
+{
+    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct sockaddr_storage         a = {0};
+    socklen_t                       bytes = sizeof a;
+    struct connection              *c = calloc(1, sizeof *c);
+
+    *context = NULL;
+    if (c && getpeername(fd->connect_fd, (struct sockaddr *)&a, &bytes) == 0) {
+        *c = (struct connection){.loop = loop, .fd = fd->connect_fd, .is_unix = a.ss_family == AF_UNIX, .since_ns = now_ns()};
+        c->peer = peer_of(&a);
+        if (register_peer(c)) {
+            link_connection(c);
+            *context = c;
+            return;
+        }
+        send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
+    }
+    free(c);
+    shutdown(fd->connect_fd, SHUT_RDWR);
+}
+
+static void connection_close(struct connection *c)
+{
+    if (!c)
+        return;
+    if (c->linger)
+        linger_add(c->loop, c->fd);
+    unlink_connection(c);
+    unregister_peer(c);
+    free(c);
+}
+
+void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        connection_open(loop, mhd, socket_context);
+        return;
+    }
+    connection_close(*socket_context);
+    *socket_context = NULL;
+}
+
+void connection_cut(struct connection *c)
+{
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+void send_raw_problem(int fd, enum status st, struct span instance, const char *request_id)
+{
+    struct problem       why = {.status = st};
+    struct problem_place place = {.instance = instance, .request_id = request_id};
+    struct buf           document, text;
+
+    buf_init(&document, REPLY_WHOLE_BYTES_MAX);
+    buf_init(&text, REPLY_WHOLE_BYTES_MAX);
+    problem_document_write(&why, &place, 0, &document);
+    buf_printf(&text, "HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\n", status_http(st),
+               MHD_get_reason_phrase_for(status_http(st)), document.bytes);
+    if (*request_id)
+        buf_printf(&text, "X-Request-Id: %s\r\n", request_id);
+    if (status_http(st) == 503)
+        buf_add_text(&text, "Retry-After: 1\r\n");
+    buf_add_text(&text, "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
+    buf_add_span(&text, buf_span(&document));
+    if (!text.failed && !document.failed && send(fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        log_debug("http", "a client was gone before its refusal");
+    buf_finish(&document);
+    buf_finish(&text);
+}

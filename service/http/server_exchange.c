@@ -1,0 +1,342 @@
+/* The life of one request, from its request line to the last byte of its answer: MHD's callbacks. */
+#include <stdlib.h>
+
+#include "base/random.h"
+#include "http/server_internal.h"
+
+/* ---- beginning and end ---- */
+
+static struct exchange *exchange_of(const struct request *r)
+{
+    return (struct exchange *)(uintptr_t)((const char *)r - offsetof(struct exchange, r));
+}
+
+static struct span port_header(const struct request *r, const char *name)
+{
+    return exchange_header(exchange_of(r), name);
+}
+
+static bool port_gone(const struct request *r)
+{
+    return atomic_load(&exchange_of(r)->gone);
+}
+
+static void wake(struct waker *w)
+{
+    loop_post((struct exchange *)(void *)((char *)w - offsetof(struct exchange, r.waker)), EXCHANGE_WOKEN);
+}
+
+static void init_request(struct exchange *x)
+{
+    struct request *r = &x->r;
+
+    arena_init(&r->arena, REQUEST_ARENA_BYTES);
+    reply_init(&r->reply);
+    r->app = x->loop->server->config.app;
+    r->waker.wake = wake;
+    r->wake_at_ns = DEADLINE_NEVER;
+    r->received_ns = x->progress_ns;
+    r->caller = &x->loop->server->nobody;
+    r->has_body_bytes = true;
+    r->port = &x->port;
+    x->port.header = port_header;
+    x->port.gone = port_gone;
+}
+
+static bool split_target(struct exchange *x, const char *target)
+{
+    struct span copy = arena_copy(&x->r.arena, span_of(target));
+
+    if (!copy.data)
+        return false;
+    x->r.path = span_cut(&copy, '?');
+    x->port.query = copy;
+    return true;
+}
+
+/* NULL makes the first call close the connection: no memory. */
+void *exchange_begin(void *context, const char *target, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct connection              *c = info ? info->socket_context : NULL;
+    struct exchange                *x = c ? calloc(1, sizeof *x) : NULL;
+
+    if (!x)
+        return NULL;
+    x->loop = context;
+    x->connection = c;
+    x->mhd = mhd;
+    x->progress_ns = now_ns();
+    init_request(x);
+    if (!split_target(x, target) || !random_id("", x->r.id, sizeof x->r.id)) {
+        exchange_free(x);
+        return NULL;
+    }
+    c->exchange = x;
+    c->used = true;
+    return x;
+}
+
+void exchange_free(struct exchange *x)
+{
+    buf_finish(&x->body);
+    reply_finish(&x->r.reply);
+    arena_finish(&x->r.arena);
+    free(x);
+}
+
+static void abort_sink(struct exchange *x)
+{
+    struct body_sink *sink = x->r.sink;
+
+    x->r.sink = NULL;
+    if (sink && sink->abort)
+        sink->abort(sink);
+}
+
+static void leave_counts(struct exchange *x)
+{
+    if (x->counted_caller)
+        atomic_fetch_sub(&x->r.caller->in_flight, 1);
+    if (x->counted)
+        atomic_fetch_sub(&x->loop->server->in_flight, 1);
+}
+
+void exchange_completed(void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+{
+    struct exchange *x = *request;
+
+    (void)context;
+    (void)mhd;
+    *request = NULL;
+    if (!x)
+        return;
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        atomic_store(&x->gone, true);
+    if (!x->handler_ran)
+        abort_sink(x);
+    if (x->r.on_finish)
+        x->r.on_finish(&x->r);
+    reply_finish(&x->r.reply);
+    leave_counts(x);
+    x->connection->exchange = NULL;
+    x->connection->since_ns = now_ns();
+    x->connection->looked = false;
+    /* Nobody can post it any more; a post that was made is still to be taken. */
+    pthread_mutex_lock(&x->loop->post_lock);
+    x->finished = x->posted;
+    pthread_mutex_unlock(&x->loop->post_lock);
+    if (!x->finished)
+        exchange_free(x);
+}
+
+/* ---- waiting ---- */
+
+/* While the executor has the request, wake_at_ns is the handler's. */
+static void note_timer(struct exchange *x)
+{
+    if (!x->on_executor && x->r.wake_at_ns < x->loop->timer_ns)
+        x->loop->timer_ns = x->r.wake_at_ns;
+}
+
+void exchange_suspend(struct exchange *x)
+{
+    struct loop *loop = x->loop;
+
+    MHD_suspend_connection(x->mhd);
+    x->suspended = true;
+    x->suspended_prev = NULL;
+    x->suspended_next = loop->suspended;
+    if (loop->suspended)
+        loop->suspended->suspended_prev = x;
+    loop->suspended = x;
+    note_timer(x);
+}
+
+void exchange_resume(struct exchange *x)
+{
+    if (x->suspended_prev)
+        x->suspended_prev->suspended_next = x->suspended_next;
+    else
+        x->loop->suspended = x->suspended_next;
+    if (x->suspended_next)
+        x->suspended_next->suspended_prev = x->suspended_prev;
+    x->suspended = false;
+    x->progress_ns = now_ns();
+    MHD_resume_connection(x->mhd);
+}
+
+/* True while the executor has it, or has just said that it must wait. */
+static bool executor_keeps(struct exchange *x)
+{
+    if (!x->on_executor)
+        return false;
+    if (!x->executed)
+        return true;
+    if (x->executor_result != STATUS_PENDING)
+        return false;
+    x->on_executor = false;
+    x->executed = false;
+    note_timer(x);
+    return !x->woken;
+}
+
+void exchange_advance(struct exchange *x)
+{
+    if (!x->suspended || executor_keeps(x) || (!x->woken && !x->executed))
+        return;
+    exchange_resume(x);
+}
+
+/* ---- the body ---- */
+
+static enum MHD_Result drop_body(struct exchange *x, enum status st, size_t *bytes)
+{
+    if (st) {
+        x->failure = st;
+        x->state = EXCHANGE_DROP;
+        abort_sink(x);
+    }
+    *bytes = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *bytes)
+{
+    if (*bytes > x->body_max - x->body.bytes)
+        return drop_body(x, problem_limit(&x->r.problem, STATUS_BODY_TOO_LARGE, x->body_max_name, x->body_max, 0, x->body.bytes + *bytes),
+                         bytes);
+    if (!buf_add(&x->body, piece, *bytes))
+        return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
+    *bytes = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *bytes)
+{
+    struct span rest = {piece, *bytes};
+    enum status st = STATUS_OK;
+
+    while (rest.bytes && !st) {
+        size_t consumed = 0;
+
+        x->woken = false;
+        st = x->r.sink->write(x->r.sink, &x->r, rest, &consumed);
+        if (consumed > rest.bytes || (!st && !consumed))
+            st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
+        rest = span_from(rest, consumed);
+    }
+    if (st && st != STATUS_PENDING)
+        return drop_body(x, st, bytes);
+    *bytes = rest.bytes;
+    if (st == STATUS_PENDING)
+        exchange_suspend(x);
+    return MHD_YES;
+}
+
+static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes)
+{
+    x->progress_ns = now_ns();
+    if (x->state == EXCHANGE_DROP)
+        return drop_body(x, STATUS_OK, bytes);
+    return x->streams ? stream(x, piece, bytes) : collect(x, piece, bytes);
+}
+
+/* ---- the handler ---- */
+
+enum status exchange_run_handler(struct exchange *x)
+{
+    enum status st;
+
+    x->handler_ran = true;
+    st = x->r.endpoint->handle(&x->r);
+    x->r.calls++;
+    return st;
+}
+
+static enum MHD_Result suspend(struct exchange *x)
+{
+    exchange_suspend(x);
+    return MHD_YES;
+}
+
+static enum MHD_Result handle_on_loop(struct exchange *x)
+{
+    enum status st;
+
+    x->woken = false;
+    st = exchange_run_handler(x);
+    return st == STATUS_PENDING ? suspend(x) : exchange_answer(x, st);
+}
+
+static enum MHD_Result handle_on_executor(struct exchange *x)
+{
+    enum status st;
+
+    if (x->executed) {
+        x->executed = false;
+        x->on_executor = false;
+        return exchange_answer(x, x->executor_result);
+    }
+    x->woken = false;
+    st = executor_submit(x->loop->server->executor, x);
+    if (st)
+        return exchange_answer(x, st);
+    x->on_executor = true;
+    return suspend(x);
+}
+
+static enum MHD_Result handle(struct exchange *x)
+{
+    if (x->state == EXCHANGE_DROP || x->failure)
+        return exchange_answer(x, x->failure);
+    if (x->state == EXCHANGE_BODY && !x->streams)
+        x->r.body = buf_span(&x->body);
+    x->state = EXCHANGE_HANDLING;
+    return x->r.endpoint->place == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
+}
+
+/* ---- MHD's calls ---- */
+
+/* A refused request keeps its connection if what is left of it is harmless to read. */
+static bool worth_draining(const struct exchange *x)
+{
+    return !x->close_after && !x->chunked && x->r.body_bytes <= REFUSED_BODY_DRAIN_BYTES && request_header(&x->r, "Expect").bytes == 0;
+}
+
+static enum MHD_Result first_call(struct exchange *x, const char *method, const char *version)
+{
+    atomic_fetch_add(&x->loop->server->in_flight, 1);
+    x->counted = true;
+    x->progress_ns = now_ns();
+    x->failure = exchange_guard(x, version);
+    x->close_after = x->failure != STATUS_OK;
+    if (!x->failure)
+        x->failure = exchange_admit(x, span_of(method));
+    if (!x->failure) {
+        x->state = EXCHANGE_BODY;
+        buf_init(&x->body, x->body_max);
+        return MHD_YES;
+    }
+    abort_sink(x);
+    x->state = EXCHANGE_DROP;
+    if (worth_draining(x))
+        return MHD_YES;
+    x->connection->linger = true;
+    return exchange_answer(x, x->failure);
+}
+
+enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+                              const char *upload, size_t *upload_bytes, void **request)
+{
+    struct loop     *loop = context;
+    struct exchange *x = *request;
+
+    (void)mhd;
+    (void)url;
+    if (!x || atomic_load(&loop->server->cutting))
+        return MHD_NO;
+    if (x->state == EXCHANGE_LINE)
+        return first_call(x, method, version);
+    return *upload_bytes ? body_call(x, upload, upload_bytes) : handle(x);
+}

@@ -1,0 +1,220 @@
+/* Addresses as text, and the sockets that listen on them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "http/server_internal.h"
+
+#define UNIX_PREFIX "unix:"
+
+enum { UNIX_SOCKET_MODE = 0660 };
+
+static enum status bad_address(struct problem *why, const char *what)
+{
+    return problem_set(why, STATUS_INVALID_REQUEST, "listen address: %s", what);
+}
+
+static void set_option(int fd, int level, int name, int value)
+{
+    if (setsockopt(fd, level, name, &value, sizeof value))
+        log_debug("http", "a socket option could not be set: %s", strerror(errno));
+}
+
+/* A host default such as bbr costs more than half of the rate on loopback. */
+static void set_congestion_control(int fd)
+{
+    static const char *const preferred[] = {"cubic", "reno"};
+
+    for (size_t i = 0; i < COUNT(preferred); i++)
+        if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, preferred[i], (socklen_t)strlen(preferred[i])) == 0)
+            return;
+}
+
+static int open_tcp(const struct addrinfo *a, bool both_families, bool shared)
+{
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (shared)
+        set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (a->ai_family == AF_INET6)
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !both_families);
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_congestion_control(fd);
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+static uint16_t *port_of(struct sockaddr *a)
+{
+    return a->sa_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)a)->sin6_port : &((struct sockaddr_in *)(void *)a)->sin_port;
+}
+
+/* Shared ports would let a second server of the same user join in silently: an exclusive bind tells first. */
+static bool port_is_free(const struct addrinfo *a, bool both_families)
+{
+    int fd = *port_of(a->ai_addr) ? open_tcp(a, both_families, false) : -2;
+
+    if (fd >= 0)
+        close(fd);
+    return fd != -1;
+}
+
+/* The first socket may choose the port; the others join it. */
+static bool open_all_tcp(struct listener *l, const struct addrinfo *a, bool both_families, unsigned count)
+{
+    socklen_t bytes = a->ai_addrlen;
+
+    if (!port_is_free(a, both_families))
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        l->fds[i] = open_tcp(a, both_families, true);
+        if (l->fds[i] < 0)
+            return false;
+        if (i == 0 && getsockname(l->fds[0], a->ai_addr, &bytes))
+            return false;
+    }
+    return true;
+}
+
+static void name_tcp(struct listener *l, const struct addrinfo *a)
+{
+    char host[64] = "?", port[8] = "?";
+
+    getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(l->address, sizeof l->address, a->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* "HOST:PORT", "[V6]:PORT", ":PORT" into two texts. */
+static bool split_address(const char *address, char host[64], char port[8])
+{
+    const char *colon = strrchr(address, ':');
+    struct span head = {address, colon ? (size_t)(colon - address) : 0};
+    uint64_t    number;
+
+    if (!colon || !span_u64(span_of(colon + 1), &number) || number > UINT16_MAX)
+        return false;
+    if (span_starts(head, "[")) {
+        if (head.data[head.bytes - 1] != ']')
+            return false;
+        head = span_first(span_from(head, 1), head.bytes - 2);
+    }
+    return span_copy(head, host, 64) && span_copy(span_of(colon + 1), port, 8);
+}
+
+static enum status open_tcp_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
+{
+    struct addrinfo  hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char             host[64], port[8];
+    bool             any, done;
+    int              saved;
+
+    if (!split_address(address, host, port))
+        return bad_address(why, "must be HOST:PORT, [V6]:PORT, :PORT or unix:PATH");
+    any = host[0] == '\0';
+    if (any)
+        hints.ai_family = AF_INET6;
+    if (getaddrinfo(any ? NULL : host, port, &hints, &found))
+        return bad_address(why, "the host is unknown");
+    done = open_all_tcp(l, found, any, count);
+    saved = errno;
+    if (done)
+        name_tcp(l, found);
+    freeaddrinfo(found);
+    if (!done && any && saved == EAFNOSUPPORT) {
+        char v4[24];
+        snprintf(v4, sizeof v4, "0.0.0.0:%s", port);
+        return open_tcp_listener(l, v4, count, why);
+    }
+    return done ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "cannot listen: %s", strerror(saved));
+}
+
+/* A name left by a server that died; one that answers is left alone. */
+static void remove_stale(const struct sockaddr_un *a)
+{
+    struct stat what;
+    int         fd;
+
+    if (lstat(a->sun_path, &what) || !S_ISSOCK(what.st_mode))
+        return;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED)
+        unlink(a->sun_path);
+    close(fd);
+}
+
+static bool open_all_unix(struct listener *l, const struct sockaddr_un *a, unsigned count)
+{
+    l->fds[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fds[0] < 0 || bind(l->fds[0], (const struct sockaddr *)a, sizeof *a))
+        return false;
+    l->is_unix = true;
+    if (chmod(a->sun_path, UNIX_SOCKET_MODE) || listen(l->fds[0], LISTEN_BACKLOG))
+        return false;
+    for (unsigned i = 1; i < count; i++) {
+        l->fds[i] = fcntl(l->fds[0], F_DUPFD_CLOEXEC, 0);
+        if (l->fds[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+static enum status open_unix_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    if (!span_copy(span_of(address + strlen(UNIX_PREFIX)), a.sun_path, sizeof a.sun_path) || !a.sun_path[0])
+        return bad_address(why, "the path of the Unix socket is empty or too long");
+    snprintf(l->address, sizeof l->address, "%s", address);
+    remove_stale(&a);
+    if (!open_all_unix(l, &a, count))
+        return problem_set(why, STATUS_INVALID_REQUEST, "cannot listen: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct problem *why)
+{
+    bool        is_unix = span_starts(span_of(address), UNIX_PREFIX);
+    enum status st;
+
+    *l = (struct listener){0};
+    for (unsigned i = 0; i < LOOP_THREADS_MAX; i++)
+        l->fds[i] = -1;
+    st = is_unix ? open_unix_listener(l, address, fds_count, why) : open_tcp_listener(l, address, fds_count, why);
+    if (st)
+        listener_close(l);
+    return st;
+}
+
+void listener_close_fd(struct listener *l, unsigned loop_index)
+{
+    if (l->fds[loop_index] >= 0)
+        close(l->fds[loop_index]);
+    l->fds[loop_index] = -1;
+}
+
+void listener_close(struct listener *l)
+{
+    for (unsigned i = 0; i < LOOP_THREADS_MAX; i++)
+        listener_close_fd(l, i);
+    if (l->is_unix)
+        unlink(l->address + strlen(UNIX_PREFIX));
+    l->is_unix = false;
+}

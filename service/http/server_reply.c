@@ -1,0 +1,120 @@
+/* Turns a struct reply, or a problem, into MHD's response. */
+#include <strings.h>
+
+#include "http/problem_document.h"
+#include "http/server_internal.h"
+
+static ssize_t read_source(struct exchange *x, char *to, size_t room)
+{
+    struct body_source *source = x->r.reply.source;
+    size_t              bytes = 0;
+    enum status         st;
+
+    x->woken = false;
+    st = source->read(source, to, room, &bytes, &x->r.waker);
+    if (bytes > 0 && bytes <= room && (st == STATUS_OK || st == STATUS_PENDING))
+        return (ssize_t)bytes;
+    if (st != STATUS_PENDING || bytes)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    exchange_suspend(x);
+    return 0;
+}
+
+/* MHD asks at most for what is left of the announced length. */
+static ssize_t read_reply(void *context, uint64_t position, char *to, size_t room)
+{
+    struct exchange  *x = context;
+    const struct span body = buf_span(&x->r.reply.body);
+    struct span       piece = span_first(span_from(body, (size_t)position), room);
+
+    if (atomic_load(&x->gone) || atomic_load(&x->loop->server->cutting))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (x->r.reply.source)
+        return read_source(x, to, room);
+    if (piece.bytes == 0)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    memcpy(to, piece.data, piece.bytes);
+    return (ssize_t)piece.bytes;
+}
+
+static struct MHD_Response *make_response(struct exchange *x)
+{
+    struct reply *r = &x->r.reply;
+    uint64_t      bytes = r->source ? r->source_bytes : r->body.bytes;
+
+    if (bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX))
+        return MHD_create_response_from_callback(bytes, bytes < REPLY_WHOLE_BYTES_MAX ? (size_t)bytes : REPLY_WHOLE_BYTES_MAX, read_reply,
+                                                 x, NULL);
+    /* The reply outlives the response: both end in exchange_completed or after it. */
+    return MHD_create_response_from_buffer((size_t)bytes, bytes ? r->body.data : (char *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+}
+
+static bool has_header(const struct reply *r, const char *name)
+{
+    for (unsigned i = 0; i < r->headers_count; i++)
+        if (strcasecmp(r->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool add_headers(const struct exchange *x, struct MHD_Response *response)
+{
+    const struct reply *r = &x->r.reply;
+    bool                ok = MHD_add_response_header(response, "X-Request-Id", x->r.id) == MHD_YES;
+
+    for (unsigned i = 0; i < r->headers_count; i++)
+        ok = MHD_add_response_header(response, r->headers[i].name, r->headers[i].value) == MHD_YES && ok;
+    if (!has_header(r, "Cache-Control"))
+        ok = MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES && ok;
+    ok = MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES && ok;
+    if (x->close_after || atomic_load(&x->loop->server->quiescing))
+        ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES && ok;
+    return ok;
+}
+
+static enum MHD_Result queue(struct exchange *x)
+{
+    struct MHD_Response *response = make_response(x);
+    enum MHD_Result      result = MHD_NO;
+
+    if (!response)
+        return MHD_NO;
+    if (add_headers(x, response))
+        result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static void answer_problem(struct exchange *x, enum status st)
+{
+    const struct server_config *config = &x->loop->server->config;
+    struct problem_place        place = {x->r.path, x->r.id, x->allow[0] ? x->allow : NULL, x->accept};
+
+    if (x->r.problem.status != st)
+        problem_set(&x->r.problem, st, "%s", status_title(st));
+    problem_document_reply(&x->r.problem, &place, &x->r.reply);
+    if (config->on_problem)
+        config->on_problem(config->app, st);
+}
+
+/* 204 and 304 have no body by definition; MHD would send one. */
+static void drop_forbidden_body(struct reply *r)
+{
+    if (r->http_status == 204 || r->http_status == 304)
+        reply_empty(r, r->http_status);
+}
+
+enum MHD_Result exchange_answer(struct exchange *x, enum status st)
+{
+    struct reply *r = &x->r.reply;
+
+    if (!st && r->http_status == 0)
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "the handler gave no answer");
+    if (!st && r->body.failed)
+        st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "the answer does not fit into memory");
+    if (st)
+        answer_problem(x, st);
+    drop_forbidden_body(r);
+    x->state = EXCHANGE_ANSWERED;
+    return queue(x);
+}

@@ -1,0 +1,84 @@
+/* Finds clients that are too slow or gone. MHD's own timeout restarts with every byte, and it does not look at suspended
+ * connections at all. */
+#include <poll.h>
+
+#include "http/server_internal.h"
+
+/* A client that has closed its half while its body is still in the socket, or while it reads the answer, is not gone. */
+static short hang_up_events(const struct exchange *x)
+{
+    return x->state == EXCHANGE_HANDLING ? POLLRDHUP : 0;
+}
+
+static void look_for_hang_up(struct exchange *x)
+{
+    struct pollfd p = {.fd = x->connection->fd, .events = hang_up_events(x)};
+
+    if (atomic_load(&x->gone) || poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+        return;
+    atomic_store(&x->gone, true);
+    x->woken = true;
+    exchange_advance(x);
+}
+
+/* MHD does not always notice an end of stream that came while the connection was suspended. One look after each request is enough:
+ * what comes later wakes it. */
+static void look_at_idle(struct connection *c)
+{
+    char byte;
+
+    if (!c->looked && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        connection_cut(c);
+    c->looked = true;
+}
+
+static bool overdue(uint64_t since_ns, unsigned seconds, uint64_t now)
+{
+    return now > since_ns && now - since_ns > seconds * NS_PER_S;
+}
+
+static void time_out(struct connection *c)
+{
+    send_raw_problem(c->fd, STATUS_REQUEST_TIMEOUT, c->exchange->r.path, c->exchange->r.id);
+    connection_cut(c);
+}
+
+static void watch_request(struct connection *c, uint64_t now)
+{
+    const struct server_config *config = &c->loop->server->config;
+    struct exchange            *x = c->exchange;
+
+    if (x->suspended) {
+        look_for_hang_up(x);
+        return;
+    }
+    switch (x->state) {
+    case EXCHANGE_LINE:
+        if (overdue(x->progress_ns, config->header_deadline_s, now))
+            time_out(c);
+        return;
+    case EXCHANGE_BODY:
+    case EXCHANGE_DROP:
+        if (overdue(x->progress_ns, config->body_stall_s, now))
+            time_out(c);
+        return;
+    case EXCHANGE_HANDLING:
+    case EXCHANGE_ANSWERED: /* MHD's timeout watches the sending */
+        return;
+    }
+}
+
+void connections_sweep(struct loop *loop, uint64_t now)
+{
+    const struct server_config *config = &loop->server->config;
+
+    for (struct connection *c = loop->connections, *next; c; c = next) {
+        next = c->next;
+        if (c->exchange)
+            watch_request(c, now);
+        else if (overdue(c->since_ns, c->used ? config->idle_s : config->header_deadline_s, now))
+            connection_cut(c);
+        else
+            look_at_idle(c);
+    }
+}

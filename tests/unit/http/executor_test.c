@@ -1,0 +1,92 @@
+/* The executor by itself, at its bounds, with a loop that only collects what is posted. */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "http/server_internal.h"
+
+enum { FITTING = EXECUTOR_THREADS_MAX + EXECUTOR_QUEUE_MAX };
+
+static struct loop      loop;
+static struct executor *executor;
+static struct exchange *all;
+static atomic_uint      running;
+static atomic_bool      may_end;
+
+static enum status block(struct request *r)
+{
+    (void)r;
+    atomic_fetch_add(&running, 1);
+    while (!atomic_load(&may_end))
+        poll(NULL, 0, 1);
+    return STATUS_OK;
+}
+
+static const struct endpoint endpoint = {.handle = block};
+
+static unsigned posted(void)
+{
+    unsigned count = 0;
+
+    pthread_mutex_lock(&loop.post_lock);
+    for (struct exchange *x = loop.posted; x; x = x->posted_next)
+        count++;
+    pthread_mutex_unlock(&loop.post_lock);
+    return count;
+}
+
+static void *stop(void *unused)
+{
+    executor_stop(executor);
+    return unused;
+}
+
+static enum status submit(unsigned i)
+{
+    all[i].loop = &loop;
+    all[i].r.endpoint = &endpoint;
+    return executor_submit(executor, &all[i]);
+}
+
+static void fill(void)
+{
+    for (unsigned i = 0; i < EXECUTOR_THREADS_MAX; i++)
+        cr_assert_eq(submit(i), STATUS_OK);
+    for (int i = 0; i < 20000 && atomic_load(&running) < EXECUTOR_THREADS_MAX; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(atomic_load(&running), EXECUTOR_THREADS_MAX);
+    for (unsigned i = EXECUTOR_THREADS_MAX; i < FITTING; i++)
+        cr_assert_eq(submit(i), STATUS_OK);
+}
+
+Test(executor, refuses_beyond_its_queue_and_gives_back_what_is_queued_when_it_stops)
+{
+    pthread_t stopper;
+    unsigned  drained = 0, done = 0;
+
+    pthread_mutex_init(&loop.post_lock, NULL);
+    loop.event_fd = eventfd(0, EFD_NONBLOCK);
+    all = calloc(FITTING + 1, sizeof *all);
+    cr_assert_eq(executor_create(&executor, NULL), STATUS_OK);
+    fill();
+    cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
+    cr_assert_eq(all[FITTING].r.problem.status, STATUS_OVERLOADED);
+    pthread_create(&stopper, NULL, stop, NULL);
+    for (int i = 0; i < 20000 && posted() < EXECUTOR_QUEUE_MAX; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(posted(), EXECUTOR_QUEUE_MAX);
+    atomic_store(&may_end, true);
+    pthread_join(stopper, NULL);
+    for (unsigned i = 0; i < FITTING; i++) {
+        drained += all[i].executor_result == STATUS_DRAINING && !all[i].handler_ran;
+        done += all[i].executor_result == STATUS_OK && all[i].handler_ran;
+    }
+    cr_assert_eq(drained, EXECUTOR_QUEUE_MAX);
+    cr_assert_eq(done, EXECUTOR_THREADS_MAX);
+    cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
+    executor_destroy(executor);
+    close(loop.event_fd);
+    free(all);
+}
