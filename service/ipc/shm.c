@@ -1,0 +1,133 @@
+/* Makes and checks the sealed memory that a front-end and a worker share. */
+#include "ipc/shm.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096, FD_LEAST = 10 };
+
+static const uint64_t MAGIC = 0x3130747365727067; /* "gprest01" */
+
+/* At offset 0, written once by the front-end and never read by it again. */
+struct shm_header {
+    uint64_t magic;
+    uint64_t bytes;
+    uint64_t staging_bytes;
+    uint32_t command_bytes; /* the two sides must be the same program */
+    uint32_t completion_bytes;
+};
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static size_t staging_offset(void)
+{
+    return PAGE_BYTES + pages(ring_bytes(sizeof(struct command))) + pages(ring_bytes(sizeof(struct completion)));
+}
+
+static void parts_set(struct shm *m, uint64_t staging_bytes)
+{
+    m->commands = m->base + PAGE_BYTES;
+    m->completions = m->base + PAGE_BYTES + pages(ring_bytes(sizeof(struct command)));
+    m->staging = m->base + staging_offset();
+    m->staging_bytes = staging_bytes;
+}
+
+static bool map(struct shm *m)
+{
+    void *at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, m->fd, 0);
+
+    m->base = at == MAP_FAILED ? NULL : at;
+    return m->base != NULL;
+}
+
+/* Above FD_LEAST: lower numbers are where a child's descriptors are put. */
+static int memory_file(size_t bytes)
+{
+    int fd = memfd_create("gpurest-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int high;
+
+    if (fd < 0)
+        return -1;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, FD_LEAST);
+    close(fd);
+    if (high < 0)
+        return -1;
+    if (ftruncate(high, (off_t)bytes) == 0 && fcntl(high, F_ADD_SEALS, SEALS) == 0)
+        return high;
+    close(high);
+    return -1;
+}
+
+enum status shm_create(struct shm *m, uint64_t staging_bytes)
+{
+    uint64_t          slices = staging_bytes / STAGING_SLICE_BYTES + (staging_bytes % STAGING_SLICE_BYTES != 0);
+    struct shm_header header = {MAGIC, 0, 0, sizeof(struct command), sizeof(struct completion)};
+
+    *m = (struct shm){.fd = -1};
+    if (slices == 0 || slices > STAGING_SLICES_MAX)
+        return STATUS_OUT_OF_MEMORY;
+    m->bytes = staging_offset() + (size_t)slices * STAGING_SLICE_BYTES;
+    m->fd = memory_file(m->bytes);
+    if (m->fd < 0 || !map(m)) {
+        shm_finish(m);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    parts_set(m, slices * STAGING_SLICE_BYTES);
+    header.bytes = m->bytes;
+    header.staging_bytes = m->staging_bytes;
+    memcpy(m->base, &header, sizeof header);
+    return STATUS_OK;
+}
+
+static bool header_fits(const struct shm *m, const struct shm_header *h)
+{
+    return h->magic == MAGIC && h->bytes == m->bytes && h->command_bytes == sizeof(struct command) &&
+           h->completion_bytes == sizeof(struct completion) && h->staging_bytes > 0 && h->bytes >= staging_offset() &&
+           h->staging_bytes == h->bytes - staging_offset();
+}
+
+enum status shm_attach(struct shm *m, int fd)
+{
+    struct stat       file;
+    struct shm_header header;
+    int               seals = fcntl(fd, F_GET_SEALS);
+
+    *m = (struct shm){.fd = fd};
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) != 0 || file.st_size < (off_t)PAGE_BYTES)
+        goto failed;
+    m->bytes = (size_t)file.st_size;
+    if (!map(m))
+        goto failed;
+    memcpy(&header, m->base, sizeof header);
+    if (!header_fits(m, &header))
+        goto failed;
+    parts_set(m, header.staging_bytes);
+    return STATUS_OK;
+failed:
+    shm_finish(m);
+    return STATUS_INTERNAL;
+}
+
+void shm_finish(struct shm *m)
+{
+    if (m->base)
+        munmap(m->base, m->bytes);
+    if (m->fd >= 0)
+        close(m->fd);
+    *m = (struct shm){.fd = -1};
+}
+
+enum status shm_piece(const struct shm *m, struct shm_ref ref, unsigned char **out)
+{
+    if (ref.offset > m->staging_bytes || ref.bytes > m->staging_bytes - ref.offset)
+        return STATUS_INVALID_REQUEST;
+    *out = m->staging + ref.offset;
+    return STATUS_OK;
+}

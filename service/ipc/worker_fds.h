@@ -1,0 +1,11 @@
+/* Where a worker finds what its parent gave it. */
+#ifndef GPUREST_IPC_WORKER_FDS_H
+#define GPUREST_IPC_WORKER_FDS_H
+
+enum {
+    WORKER_SHM_FD = 3,     /* the sealed memory (role worker) */
+    WORKER_COUNT_FD = 3,   /* where rows of device_count go (role count) */
+    WORKER_CONTROL_FD = 4, /* a pipe's read end; its end of file means that the parent is gone */
+};
+
+#endif

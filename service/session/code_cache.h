@@ -1,0 +1,25 @@
+/* Compiled code kept on disk, by content. Thread-safe, and safe beside other processes on the same folder. Only the front-end writes. */
+#ifndef GPUREST_SESSION_CODE_CACHE_H
+#define GPUREST_SESSION_CODE_CACHE_H
+
+#include "ipc/compile_job.h"
+
+struct code_cache;
+
+/* Lower-case hex of a SHA-256 over everything the code depends on, with its NUL. */
+enum { CODE_KEY_BYTES = 65 };
+
+/* path: a folder, made when it is missing; NULL or "": $XDG_CACHE_HOME/gpurest, else ~/.cache/gpurest; "none": no cache.
+ * A folder that cannot be used is one warning and no cache: OK all the same. Fails only without memory. */
+enum status code_cache_create(struct code_cache **out, const char *path, uint64_t max_bytes);
+/* NULL is a no-op. No call may be under way. */
+void code_cache_destroy(struct code_cache *c);
+/* False: nothing is cached, ever. */
+bool code_cache_enabled(const struct code_cache *c);
+
+/* OK and *out (initialised) filled, or NOT_FOUND and *out untouched. A damaged entry is removed and not found. */
+enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES], struct compile_output *out);
+/* Keeps a successful output, dropping the least recently used ones when room is short. Failure is only logged. */
+void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o);
+
+#endif

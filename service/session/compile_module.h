@@ -1,0 +1,27 @@
+/* Source -> code: options checked, cache asked, compile worker run, failures put into words. */
+#ifndef GPUREST_SESSION_COMPILE_MODULE_H
+#define GPUREST_SESSION_COMPILE_MODULE_H
+
+#include "ipc/compile_job.h"
+#include "session/code_cache.h"
+#include "session/session.h"
+
+struct compiled {
+    struct compile_output output;
+    bool                  cached;
+    double                compile_ms;           /* wall time of the compile worker; 0 when cached */
+    char                  hash[CODE_KEY_BYTES]; /* SHA-256 of the code to load: the cubin, or the PTX where there is none */
+};
+
+void compiled_init(struct compiled *c);
+void compiled_finish(struct compiled *c);
+
+/* spec->kind is IMAGE_CUDA. arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
+ * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:
+ * OPTION_NOT_ALLOWED or INVALID_FIELD (with a pointer into the module request), COMPILE_FAILED (log and diagnostics in the arena),
+ * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, OVERLOADED, OUT_OF_MEMORY. `tenant` keeps one caller's cache entries from
+ * another's. */
+enum status compile_module(struct code_cache *cache, struct compile_service *service, const char *tenant, const struct module_spec *spec,
+                           struct span arch, bool want_cubin, struct arena *arena, struct compiled *out, struct problem *why);
+
+#endif

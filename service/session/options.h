@@ -1,0 +1,13 @@
+/* Compiler options as callers send them -> the canonical ones that the compiler gets. An allow-list: options.def. */
+#ifndef GPUREST_SESSION_OPTIONS_H
+#define GPUREST_SESSION_OPTIONS_H
+
+#include "base/arena.h"
+#include "base/problem.h"
+
+/* Each accepted option becomes one "--name" or "--name=value", in the order given; the two-string form ("-D", "X") too.
+ * OPTION_NOT_ALLOWED names the option with the pointer "/options/N"; INVALID_FIELD when there are too many. The list is the arena's. */
+enum status options_canonical(const struct span *sent, size_t count, struct arena *arena, const struct span **out, size_t *out_count,
+                              struct problem *why);
+
+#endif

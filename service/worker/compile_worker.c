@@ -1,0 +1,145 @@
+/* The compile worker's life: load NVRTC, lock down, read one job, compile, answer, end. */
+#include "worker/compile_worker.h"
+
+#include <errno.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "compile/compiler.h"
+#include "worker/compile_jail.h"
+
+enum { JOB_ARENA_BYTES = 1024 * 1024, READ_PIECE_BYTES = 64 * 1024 };
+
+struct arguments {
+    const char *nvrtc_path;   /* NULL: the usual places */
+    const char *include_path; /* NULL: what belongs to the library */
+    bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
+};
+
+static const char *value_of(const char *argument, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(argument, name, n) == 0 && argument[n] ? argument + n : NULL;
+}
+
+static struct arguments parse(int argc, char **argv)
+{
+    struct arguments a = {0};
+
+    for (int i = 1; i < argc; i++) {
+        const char *nvrtc = value_of(argv[i], "--nvrtc=");
+        const char *include = value_of(argv[i], "--include=");
+        a.nvrtc_path = nvrtc ? nvrtc : a.nvrtc_path;
+        a.include_path = include ? include : a.include_path;
+        a.version |= strcmp(argv[i], "--version") == 0;
+    }
+    return a;
+}
+
+static bool write_all(struct span s)
+{
+    while (s.bytes) {
+        ssize_t n = write(COMPILE_OUTPUT_FD, s.data, s.bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        s = span_from(s, (size_t)n);
+    }
+    return true;
+}
+
+static bool read_all(struct buf *into)
+{
+    for (;;) {
+        char   *at = buf_reserve(into, READ_PIECE_BYTES);
+        ssize_t n = at ? read(COMPILE_JOB_FD, at, READ_PIECE_BYTES) : -1;
+        if (at && n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        if (n == 0)
+            return true;
+        buf_grew(into, (size_t)n);
+    }
+}
+
+static int answer(const struct compile_output *out)
+{
+    struct buf bytes;
+    bool       sent;
+
+    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
+    sent = compile_output_encode(out, &bytes) == STATUS_OK && write_all(buf_span(&bytes));
+    buf_finish(&bytes);
+    return sent ? 0 : 1;
+}
+
+/* An answer without code; the text becomes the log. */
+static int answer_failure(enum status st, const char *text)
+{
+    struct compile_output out;
+    int                   rc;
+
+    compile_output_init(&out);
+    out.status = st;
+    buf_add_text(&out.log, text);
+    rc = answer(&out);
+    compile_output_finish(&out);
+    return rc;
+}
+
+static int compile_job(void)
+{
+    struct compile_output out;
+    struct compile_job    job;
+    struct arena          arena;
+    struct buf            bytes;
+    int                   rc;
+
+    compile_output_init(&out);
+    arena_init(&arena, JOB_ARENA_BYTES);
+    buf_init(&bytes, COMPILE_JOB_BYTES_MAX + READ_PIECE_BYTES);
+    if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job))
+        rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
+    else {
+        compiler_run(&job, &out);
+        rc = answer(&out);
+    }
+    buf_finish(&bytes);
+    arena_finish(&arena);
+    compile_output_finish(&out);
+    return rc;
+}
+
+/* The version travels as the log of an output without code. */
+static int work(const struct arguments *a)
+{
+    struct problem why = {0};
+    char           found[PATH_MAX];
+    const char    *include = a->include_path;
+    enum status    st = compiler_load(a->nvrtc_path, &why);
+
+    if (!st && !include && compiler_include_folder(found, sizeof found))
+        include = found;
+    if (!st)
+        st = compile_jail_enter(include, a->version, &why);
+    if (st)
+        return answer_failure(st, why.detail);
+    if (include)
+        compiler_use_include("/");
+    return a->version ? answer_failure(STATUS_OK, compiler_version()) : compile_job();
+}
+
+/* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
+int compile_worker_main(int argc, char **argv)
+{
+    struct arguments a = parse(argc, argv);
+
+    /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
+    clearenv();
+    setenv("CUDA_CACHE_DISABLE", "1", 1);
+    _exit(work(&a));
+}

@@ -1,0 +1,264 @@
+/* Sources that attack: files of the machine, endless and crashing compiles. As root and as an ordinary user. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/compile/support.h"
+
+enum { NOBODY = 65534, IMPATIENT_MS = 4000, LESS_IMPATIENT_MS = 10000 /* an ordinary compile must fit under load */ };
+
+/* Path of a file that exists, and one beside it that does not. */
+struct pair {
+    const char *existing;
+    const char *missing;
+};
+
+static const struct pair pairs[] = {
+    {"/etc/passwd", "/etc/passwx"},
+    {"/proc/self/environ", "/proc/self/environx"},
+    {"/proc/self/maps", "/proc/self/mapx"},
+    {"../../../../../../../../etc/passwd", "../../../../../../../../etc/passwx"},
+    {"/etc", "/etx"},
+};
+
+/* The formats are ours: constants with one %s each. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static void            same_but_for_the_name(struct compile_service *s, const char *format, const struct pair *p)
+{
+    char                  one[512], other[512];
+    struct compile_output a, b;
+
+    snprintf(one, sizeof one, format, p->existing);
+    snprintf(other, sizeof other, format, p->missing);
+    a = compile_text(s, one, "compute_75");
+    b = compile_text(s, other, "compute_75");
+    cr_assert_eq(a.status, b.status, "%s: %s", one, a.log.data);
+    cr_assert_not(log_has(&a, "root:") || log_has(&a, "CUDA_CACHE_DISABLE"), "%s", a.log.data);
+    if (a.status == STATUS_COMPILE_FAILED) {
+        cr_assert(log_has(&a, "cannot open source file"), "%s", a.log.data);
+        cr_assert(log_has(&b, "cannot open source file"), "%s", b.log.data);
+        cr_assert_not(log_has(&a, "denied") || log_has(&a, "irectory"), "%s", a.log.data);
+    } else
+        cr_assert_eq(a.ptx.bytes, b.ptx.bytes);
+    compile_output_finish(&a);
+    compile_output_finish(&b);
+}
+#pragma GCC diagnostic pop
+
+static void files_stay_hidden(void)
+{
+    static const char *const formats[] = {
+        "#include \"%s\"\n",
+        "#include <%s>\n",
+        "#if __has_include(\"%s\")\n#error there\n#endif\nextern \"C\" __global__ void f() {}\n",
+    };
+    struct compile_service *s = service_need(PATIENT_MS);
+
+    for (size_t f = 0; f < COUNT(formats); f++)
+        for (size_t p = 0; p < COUNT(pairs); p++)
+            same_but_for_the_name(s, formats[f], &pairs[p]);
+    compile_service_destroy(s);
+}
+
+/* Every Criterion test is a process of its own, so it may give up its user for good. */
+static void become_nobody(void)
+{
+    if (geteuid() == 0)
+        cr_assert(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0);
+    if (access(COMPILE_ROLE, X_OK) != 0)
+        cr_skip_test("the build folder is closed to other users");
+}
+
+Test(hostile, files_stay_hidden_as_this_user)
+{
+    files_stay_hidden();
+}
+
+Test(hostile, files_stay_hidden_without_privileges)
+{
+    become_nobody();
+    files_stay_hidden();
+}
+
+Test(hostile, toolkit_headers_are_found_without_privileges)
+{
+    struct compile_service *s;
+    struct compile_output   o;
+
+    become_nobody();
+    s = service_need(PATIENT_MS);
+    o = compile_text(s, "#include <cuda_fp16.h>\nextern \"C\" __global__ void f(__half *x) { *x = __hadd(*x, *x); }\n", "sm_90");
+    if (log_has(&o, "cannot open source file \"cuda_fp16.h\""))
+        cr_skip_test("no CUDA headers on this machine");
+    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
+    compile_output_finish(&o);
+    compile_service_destroy(s);
+}
+
+/* Were an option to slip through the allow-list, the jail still keeps files from being written and read. */
+Test(hostile, options_that_name_files_reach_none)
+{
+    static const char *const texts[] = {"--pre-include=/etc/passwd", "-Xptxas=--options-file=/etc/passwd",
+                                        "--create-pch=/tmp/gpurest-test.pch", "--time=/tmp/gpurest-test.time"};
+    struct compile_service  *s = service_need(PATIENT_MS);
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct span           option = span_of(texts[i]);
+        struct compile_job    job = {.source = SPAN_LITERAL("extern \"C\" __global__ void f() {}\n"),
+                                     .arch = SPAN_LITERAL("sm_90"),
+                                     .options = &option,
+                                     .options_count = 1};
+        struct compile_output o;
+        compile_output_init(&o);
+        cr_assert_neq(compile_service_run(s, &job, &o), STATUS_OK, "%s", texts[i]);
+        cr_assert_not(log_has(&o, "root:"), "%s", o.log.data);
+        compile_output_finish(&o);
+    }
+    cr_assert_neq(access("/tmp/gpurest-test.pch", F_OK), 0);
+    cr_assert_neq(access("/tmp/gpurest-test.time", F_OK), 0);
+    compile_service_destroy(s);
+}
+
+/* x doubled 31 times by the preprocessor: never ends by itself, and has no step limit. */
+static void macro_bomb(struct buf *source)
+{
+    buf_init(source, JSON_BODY_BYTES_MAX);
+    buf_add_text(source, "#define A0 1+1\n");
+    for (int i = 1; i <= 31; i++)
+        buf_printf(source, "#define A%d A%d+A%d\n", i, i - 1, i - 1);
+    buf_add_text(source, "__device__ int x = A31;\n");
+}
+
+Test(hostile, endless_compile_is_killed_at_its_deadline_and_the_service_lives_on)
+{
+    struct compile_service *s = service_need(LESS_IMPATIENT_MS);
+    struct compile_output   o;
+    struct buf              source;
+
+    macro_bomb(&source);
+    o = compile_text(s, source.data, "sm_90");
+    cr_assert_eq(o.status, STATUS_COMPILE_TIMEOUT, "%s %s", status_code(o.status), o.log.data);
+    cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "a process was left behind");
+    compile_output_finish(&o);
+    o = compile_text(s, "extern \"C\" __global__ void f() {}\n", "compute_75");
+    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
+    compile_output_finish(&o);
+    buf_finish(&source);
+    compile_service_destroy(s);
+}
+
+struct running {
+    struct compile_service *service;
+    const char             *source;
+    atomic_bool             done;
+};
+
+static void *run_endless(void *argument)
+{
+    struct running       *r = argument;
+    struct compile_output o = compile_text(r->service, r->source, "sm_90");
+
+    compile_output_finish(&o);
+    atomic_store(&r->done, true);
+    return NULL;
+}
+
+/* The kernel's own account of a process, "" once it is gone. */
+static void read_proc(const char *pid, const char *file, char *out, size_t room)
+{
+    char    path[320];
+    int     fd;
+    size_t  used = 0;
+    ssize_t n = 1;
+
+    snprintf(path, sizeof path, "/proc/%s/%s", pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && n > 0 && used < room - 1) {
+        n = read(fd, out + used, room - 1 - used);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    out[used] = '\0';
+}
+
+/* Whether a child of ours has status lines and limits of a locked-down worker. */
+static bool child_is_locked(const char *pid)
+{
+    char status[8192], limits[4096], own[64];
+
+    read_proc(pid, "status", status, sizeof status);
+    read_proc(pid, "limits", limits, sizeof limits);
+    snprintf(own, sizeof own, "PPid:\t%d\n", (int)getpid());
+    return strstr(status, own) && strstr(status, "\nSeccomp:\t2\n") && strstr(status, "\nNoNewPrivs:\t1\n") &&
+           strstr(status, geteuid() ? "\nUid:" : "\nUid:\t65534\t65534\t65534\t65534\n") &&
+           strstr(limits, "Max core file size        0                    0 ") &&
+           strstr(limits, "Max file size             0                    0 ");
+}
+
+static bool some_child_is_locked(void)
+{
+    DIR           *proc = opendir("/proc");
+    struct dirent *e;
+    bool           found = false;
+
+    while (proc && !found && (e = readdir(proc)))
+        found = e->d_name[0] >= '1' && e->d_name[0] <= '9' && child_is_locked(e->d_name);
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+Test(hostile, lock_down_is_in_force_while_a_source_is_compiled)
+{
+    struct running r = {.service = service_need(IMPATIENT_MS)};
+    struct buf     source;
+    pthread_t      thread;
+    bool           locked = false;
+
+    macro_bomb(&source);
+    r.source = source.data;
+    cr_assert_eq(pthread_create(&thread, NULL, run_endless, &r), 0);
+    while (!locked && !atomic_load(&r.done))
+        locked = some_child_is_locked();
+    pthread_join(thread, NULL);
+    cr_assert(locked);
+    buf_finish(&source);
+    compile_service_destroy(r.service);
+}
+
+Test(hostile, crashing_compile_is_reported_and_the_service_lives_on)
+{
+    struct compile_service *s = service_need(PATIENT_MS);
+    struct compile_output   o = compile_text(s, "__device__ char x[1 << 30] = {1};\n", "sm_90");
+
+    cr_assert_eq(o.status, STATUS_COMPILER_CRASHED, "%s %s", status_code(o.status), o.log.data);
+    cr_assert_gt(o.log.bytes, 0);
+    cr_assert_not(log_has(&o, "forbidden"), "it must end by its own fault, not by a hole in the list of calls");
+    compile_output_finish(&o);
+    o = compile_text(s, "extern \"C\" __global__ void f() {}\n", "compute_75");
+    cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
+    compile_output_finish(&o);
+    compile_service_destroy(s);
+}
+
+Test(hostile, template_bomb_ends)
+{
+    struct compile_service *s = service_need(IMPATIENT_MS);
+    struct compile_output   o =
+        compile_text(s,
+                     "template<int N, int K> struct A { A<N - 1, 2 * K> a; A<N - 1, 2 * K + 1> b; };\n"
+                     "template<int K> struct A<0, K> { int x; };\n__global__ void f(int *p) { A<26, 1> a; *p = sizeof a; }\n",
+                     "sm_90");
+
+    cr_assert(o.status == STATUS_COMPILE_TIMEOUT || o.status == STATUS_COMPILE_FAILED || o.status == STATUS_COMPILER_CRASHED);
+    compile_output_finish(&o);
+    compile_service_destroy(s);
+}

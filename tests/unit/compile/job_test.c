@@ -1,0 +1,207 @@
+/* The wire form: what goes in comes out, and damaged bytes are found out. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "ipc/compile_job.h"
+#include "ipc/utf8.h"
+
+static void encode_sample(struct buf *out)
+{
+    static const struct compile_header headers[] = {{SPAN_LITERAL("a.h"), SPAN_LITERAL("text")}, {SPAN_LITERAL("b/c.h"), {NULL, 0}}};
+    static const struct span           options[] = {SPAN_LITERAL("--std=c++17")};
+    static const struct span           names[] = {SPAN_LITERAL("f<int>"), SPAN_LITERAL("g")};
+    struct compile_job                 job = {.source = SPAN_LITERAL("source"),
+                                              .arch = SPAN_LITERAL("sm_90"),
+                                              .headers = headers,
+                                              .headers_count = 2,
+                                              .options = options,
+                                              .options_count = 1,
+                                              .name_expressions = names,
+                                              .name_expressions_count = 2};
+
+    buf_init(out, COMPILE_JOB_BYTES_MAX);
+    cr_assert_eq(compile_job_encode(&job, out), STATUS_OK);
+}
+
+Test(job, comes_out_as_it_went_in)
+{
+    struct buf         bytes;
+    struct arena       arena;
+    struct compile_job got;
+
+    encode_sample(&bytes);
+    arena_init(&arena, 65536);
+    cr_assert_eq(compile_job_decode(buf_span(&bytes), &arena, &got), STATUS_OK);
+    cr_assert(span_is(got.source, "source") && span_is(got.arch, "sm_90"));
+    cr_assert(got.headers_count == 2 && span_is(got.headers[1].name, "b/c.h") && got.headers[1].text.bytes == 0);
+    cr_assert(got.options_count == 1 && span_is(got.options[0], "--std=c++17"));
+    cr_assert(got.name_expressions_count == 2 && span_is(got.name_expressions[0], "f<int>"));
+    arena_finish(&arena);
+    buf_finish(&bytes);
+}
+
+/* A copy of exactly that size, so that a sanitizer sees every byte read beyond it. */
+static enum status decode_first(struct span all, size_t n)
+{
+    char              *copy = malloc(n ? n : 1);
+    struct arena       arena;
+    struct compile_job got;
+    enum status        st;
+
+    memcpy(copy, all.data, n);
+    arena_init(&arena, 65536);
+    st = compile_job_decode((struct span){copy, n}, &arena, &got);
+    arena_finish(&arena);
+    free(copy);
+    return st;
+}
+
+Test(job, every_truncation_is_found_out)
+{
+    struct buf bytes;
+
+    encode_sample(&bytes);
+    for (size_t n = 0; n < bytes.bytes; n++)
+        cr_assert_eq(decode_first(buf_span(&bytes), n), STATUS_INTERNAL, "%zu bytes", n);
+    buf_add(&bytes, "x", 1);
+    cr_assert_eq(decode_first(buf_span(&bytes), bytes.bytes), STATUS_INTERNAL);
+    buf_finish(&bytes);
+}
+
+Test(job, huge_lengths_and_counts_are_found_out)
+{
+    struct buf bytes;
+
+    encode_sample(&bytes);
+    for (size_t at = 8; at + 8 <= bytes.bytes; at++) {
+        char saved[8];
+        memcpy(saved, bytes.data + at, 8);
+        memset(bytes.data + at, 0xff, 8);
+        decode_first(buf_span(&bytes), bytes.bytes); /* must only not read or allocate out of bounds */
+        memcpy(bytes.data + at, saved, 8);
+    }
+    memset(bytes.data + 8, 0xff, 8);
+    cr_assert_eq(decode_first(buf_span(&bytes), bytes.bytes), STATUS_INTERNAL);
+    buf_finish(&bytes);
+}
+
+static void sample_output(struct compile_output *o)
+{
+    compile_output_init(o);
+    o->status = STATUS_OK;
+    o->log_truncated = true;
+    buf_add_text(&o->log, "warning");
+    buf_add_text(&o->ptx, ".version");
+    buf_add(&o->cubin,
+            "\x7f"
+            "ELF\0\1",
+            6);
+    o->lowered = calloc(2, sizeof *o->lowered);
+    o->lowered_count = 2;
+    buf_init(&o->lowered[0], 100);
+    buf_init(&o->lowered[1], 100);
+    buf_add_text(&o->lowered[0], "_Z1fv");
+    buf_add_text(&o->lowered[1], "_Z1gv");
+}
+
+Test(output, comes_out_as_it_went_in)
+{
+    struct compile_output in, out;
+    struct buf            bytes;
+
+    sample_output(&in);
+    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
+    cr_assert_eq(compile_output_encode(&in, &bytes), STATUS_OK);
+    compile_output_init(&out);
+    cr_assert_eq(compile_output_decode(buf_span(&bytes), &out), STATUS_OK);
+    cr_assert(out.status == STATUS_OK && out.log_truncated);
+    cr_assert(span_equal(buf_span(&out.log), buf_span(&in.log)) && span_equal(buf_span(&out.cubin), buf_span(&in.cubin)));
+    cr_assert(out.lowered_count == 2 && span_is(buf_span(&out.lowered[1]), "_Z1gv"));
+    compile_output_finish(&in);
+    compile_output_finish(&out);
+    buf_finish(&bytes);
+}
+
+Test(output, every_truncation_is_found_out_and_leaves_out_alone)
+{
+    struct compile_output in, out;
+    struct buf            bytes;
+
+    sample_output(&in);
+    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX);
+    compile_output_encode(&in, &bytes);
+    compile_output_init(&out);
+    buf_add_text(&out.log, "before");
+    for (size_t n = 0; n < bytes.bytes; n++)
+        cr_assert_eq(compile_output_decode(span_first(buf_span(&bytes), n), &out), STATUS_INTERNAL);
+    cr_assert_str_eq(out.log.data, "before");
+    compile_output_finish(&in);
+    compile_output_finish(&out);
+    buf_finish(&bytes);
+}
+
+Test(output, log_that_is_not_utf8_is_refused)
+{
+    struct compile_output in, out;
+    struct buf            bytes;
+
+    compile_output_init(&in);
+    in.status = STATUS_OK;
+    buf_add_text(&in.log, "\xc3(");
+    buf_init(&bytes, 4096);
+    compile_output_encode(&in, &bytes);
+    compile_output_init(&out);
+    cr_assert_eq(compile_output_decode(buf_span(&bytes), &out), STATUS_INTERNAL);
+    compile_output_finish(&in);
+    compile_output_finish(&out);
+    buf_finish(&bytes);
+}
+
+Test(utf8, edges_of_every_form)
+{
+    static const char *const good[] = {"",
+                                       "a",
+                                       "\x7f",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xef\xbf\xbf",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf"};
+    static const char *const bad[] = {"\x80",
+                                      "\xc1\xbf",
+                                      "\xc2",
+                                      "\xc2(",
+                                      "\xe0\x9f\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xe2\x82",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff"};
+
+    for (size_t i = 0; i < COUNT(good); i++)
+        cr_assert(utf8_valid(span_of(good[i])), "%zu", i);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        cr_assert_not(utf8_valid(span_of(bad[i])), "%zu", i);
+}
+
+Test(utf8, repair_keeps_what_is_good)
+{
+    char text[] = "a\xff\xc3\xa4\xe2\x82z";
+
+    utf8_repair(text, sizeof text - 1);
+    cr_assert_str_eq(text, "a?\xc3\xa4??z");
+}
+
+Test(utf8, cut_falls_between_characters)
+{
+    struct span s = SPAN_LITERAL("a\xc3\xa4\xe2\x82\xac");
+
+    cr_assert_eq(utf8_first(s, 2).bytes, 1);
+    cr_assert_eq(utf8_first(s, 3).bytes, 3);
+    cr_assert_eq(utf8_first(s, 5).bytes, 3);
+    cr_assert_eq(utf8_first(s, 6).bytes, 6);
+}

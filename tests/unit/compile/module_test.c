@@ -1,0 +1,261 @@
+/* Source to code with everything in between, over the real role: cache, options, headers, and failures in words. */
+#include "session/compile_module.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "unit/compile/support.h"
+
+static const char good[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n";
+
+/* What one test holds. */
+struct bench {
+    char                    folder[128];
+    struct code_cache      *cache;
+    struct compile_service *service;
+    struct arena            arena;
+    struct compiled         out;
+    struct problem          why;
+};
+
+static void bench_open(struct bench *b)
+{
+    memset(b, 0, sizeof *b);
+    b->service = service_need(PATIENT_MS);
+    snprintf(b->folder, sizeof b->folder, "/tmp/gpurest-module-XXXXXX");
+    cr_assert(mkdtemp(b->folder));
+    cr_assert_eq(code_cache_create(&b->cache, b->folder, 1 << 26), STATUS_OK);
+    arena_init(&b->arena, REQUEST_ARENA_BYTES);
+    compiled_init(&b->out);
+}
+
+static void bench_close(struct bench *b)
+{
+    char path[256];
+
+    code_cache_destroy(b->cache);
+    cr_assert_eq(code_cache_create(&b->cache, b->folder, 1), STATUS_OK); /* drops every entry */
+    code_cache_destroy(b->cache);
+    snprintf(path, sizeof path, "%s/code-1", b->folder);
+    rmdir(path);
+    rmdir(b->folder);
+    compiled_finish(&b->out);
+    arena_finish(&b->arena);
+    compile_service_destroy(b->service);
+}
+
+static enum status compile_for(struct bench *b, const char *tenant, const struct module_spec *spec)
+{
+    compiled_finish(&b->out);
+    compiled_init(&b->out);
+    return compile_module(b->cache, b->service, tenant, spec, SPAN_LITERAL("compute_75"), false, &b->arena, &b->out, &b->why);
+}
+
+Test(module, second_time_comes_from_the_cache_with_the_same_code)
+{
+    struct module_spec spec = {.source = span_of(good)};
+    struct bench       b;
+    char               hash[CODE_KEY_BYTES];
+
+    bench_open(&b);
+    cr_assert_eq(compile_for(&b, "alice", &spec), STATUS_OK, "%s", b.why.detail);
+    cr_assert_not(b.out.cached);
+    cr_assert_gt(b.out.compile_ms, 0);
+    memcpy(hash, b.out.hash, sizeof hash);
+    cr_assert_eq(strlen(hash), 64);
+    cr_assert_eq(compile_for(&b, "alice", &spec), STATUS_OK);
+    cr_assert(b.out.cached);
+    cr_assert_eq(b.out.compile_ms, 0);
+    cr_assert_str_eq(b.out.hash, hash);
+    cr_assert(strstr(b.out.output.ptx.data, ".entry twice"));
+    bench_close(&b);
+}
+
+Test(module, another_tenant_does_not_see_the_entry)
+{
+    struct module_spec spec = {.source = span_of(good)};
+    struct bench       b;
+
+    bench_open(&b);
+    cr_assert_eq(compile_for(&b, "alice", &spec), STATUS_OK);
+    cr_assert_eq(compile_for(&b, "bob", &spec), STATUS_OK);
+    cr_assert_not(b.out.cached);
+    bench_close(&b);
+}
+
+Test(module, key_knows_options_in_order_headers_sorted_and_names)
+{
+    struct span        names[] = {SPAN_LITERAL("a.h"), SPAN_LITERAL("b.h")};
+    struct span        swapped[] = {SPAN_LITERAL("b.h"), SPAN_LITERAL("a.h")};
+    struct span        texts[] = {SPAN_LITERAL("// one\n"), SPAN_LITERAL("// one\n")};
+    struct span        options[] = {SPAN_LITERAL("-DA"), SPAN_LITERAL("-UA")};
+    struct span        turned[] = {SPAN_LITERAL("-UA"), SPAN_LITERAL("-DA")};
+    struct span        expression = SPAN_LITERAL("twice");
+    struct module_spec spec = {
+        .source = span_of(good), .header_names = names, .header_texts = texts, .headers_count = 2, .options = options, .options_count = 2};
+    struct bench b;
+
+    bench_open(&b);
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK, "%s", b.why.detail);
+    spec.header_names = swapped;
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
+    cr_assert(b.out.cached, "the order of headers does not matter");
+    spec.options = turned;
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
+    cr_assert_not(b.out.cached, "the order of options does");
+    spec.name_expressions = &expression;
+    spec.name_expressions_count = 1;
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
+    cr_assert_not(b.out.cached);
+    cr_assert_eq(b.out.output.lowered_count, 1);
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
+    cr_assert(b.out.cached);
+    cr_assert_str_eq(b.out.output.lowered[0].data, "twice");
+    bench_close(&b);
+}
+
+Test(module, real_architecture_gives_a_cubin_and_another_entry)
+{
+    struct module_spec spec = {.source = span_of(good)};
+    struct bench       b;
+
+    bench_open(&b);
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
+    compiled_finish(&b.out);
+    compiled_init(&b.out);
+    cr_assert_eq(compile_module(b.cache, b.service, "t", &spec, SPAN_LITERAL("sm_90"), true, &b.arena, &b.out, &b.why), STATUS_OK);
+    cr_assert_not(b.out.cached);
+    cr_assert_gt(b.out.output.cubin.bytes, 0);
+    bench_close(&b);
+}
+
+Test(module, failure_has_log_and_diagnostics_and_is_not_cached)
+{
+    struct module_spec spec = {.source = SPAN_LITERAL("__global__ void f(int *p) {\n  *p = absent;\n}\n")};
+    struct bench       b;
+
+    bench_open(&b);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(compile_for(&b, "t", &spec), STATUS_COMPILE_FAILED);
+        cr_assert_eq(b.why.status, STATUS_COMPILE_FAILED);
+        cr_assert(strstr(b.why.detail, "line 2") && strstr(b.why.detail, "absent"), "%s", b.why.detail);
+        cr_assert_gt(b.why.compile_log.bytes, 0);
+        cr_assert_eq(b.why.diagnostics_count, 1);
+        cr_assert(span_is(b.why.diagnostics[0].file, "kernel.cu") && b.why.diagnostics[0].line == 2 && b.why.diagnostics[0].column == 8);
+        cr_assert_eq(b.out.output.ptx.bytes, 0);
+    }
+    bench_close(&b);
+}
+
+Test(module, crash_of_the_compiler_is_told)
+{
+    struct module_spec spec = {.source = SPAN_LITERAL("__device__ char x[1 << 30] = {1};\n")};
+    struct bench       b;
+
+    bench_open(&b);
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_COMPILER_CRASHED);
+    cr_assert_gt(strlen(b.why.detail), 0);
+    bench_close(&b);
+}
+
+static void invalid(struct bench *b, const struct module_spec *spec, const char *pointer)
+{
+    cr_assert_eq(compile_for(b, "t", spec), STATUS_INVALID_FIELD);
+    cr_assert_str_eq(b->why.fields[0].pointer, pointer);
+}
+
+Test(module, wrong_requests_are_refused_before_any_compile)
+{
+    static const char *const bad_names[] = {"",   "/etc/passwd", "../x.h", "a/../b.h", "./a.h", "a//b.h",
+                                            "a/", "a\\b.h",      "a\nb.h", "..",       "."};
+    struct span              text = SPAN_LITERAL("x"), name, option = SPAN_LITERAL("-I/etc"), expression = SPAN_LITERAL("f\ng");
+    struct span              twice[] = {SPAN_LITERAL("a.h"), SPAN_LITERAL("a.h")}, texts[] = {SPAN_LITERAL("1"), SPAN_LITERAL("2")};
+    struct module_spec       spec = {0};
+    struct bench             b;
+
+    bench_open(&b);
+    invalid(&b, &spec, "/source");
+    spec.source = (struct span){"a\0b", 3};
+    invalid(&b, &spec, "/source");
+    spec.source = SPAN_LITERAL("// \xff\n");
+    invalid(&b, &spec, "/source");
+    spec = (struct module_spec){.source = span_of(good), .header_names = &name, .header_texts = &text, .headers_count = 1};
+    for (size_t i = 0; i < COUNT(bad_names); i++) {
+        name = span_of(bad_names[i]);
+        invalid(&b, &spec, "/headers");
+    }
+    spec = (struct module_spec){.source = span_of(good), .header_names = twice, .header_texts = texts, .headers_count = 2};
+    invalid(&b, &spec, "/headers");
+    spec.headers_count = COMPILE_HEADERS_MAX + 1;
+    invalid(&b, &spec, "/headers");
+    spec = (struct module_spec){.source = span_of(good), .name_expressions = &expression, .name_expressions_count = 1};
+    invalid(&b, &spec, "/name_expressions/0");
+    spec = (struct module_spec){.source = span_of(good), .options = &option, .options_count = 1};
+    cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OPTION_NOT_ALLOWED);
+    cr_assert_str_eq(b.why.fields[0].pointer, "/options/0");
+    bench_close(&b);
+}
+
+Test(module, works_without_a_cache)
+{
+    struct module_spec spec = {.source = span_of(good)};
+    struct bench       b;
+
+    bench_open(&b);
+    cr_assert_eq(compile_module(NULL, b.service, NULL, &spec, SPAN_LITERAL("compute_75"), false, &b.arena, &b.out, &b.why), STATUS_OK);
+    bench_close(&b);
+}
+
+/* Each row of the list in its canonical form is an option that this NVRTC knows. */
+Test(module, every_allowed_option_is_known_to_the_compiler)
+{
+    static const char *const texts[] = {
+        "-DA=1",
+        "-DF(x)=x+1",
+        "-UA",
+        "--std=c++11",
+        "--std=c++14",
+        "--std=c++17",
+        "--std=c++20",
+        "--ftz=true",
+        "--prec-sqrt=false",
+        "--prec-div=true",
+        "--fmad=false",
+        "--use_fast_math",
+        "--extra-device-vectorization",
+        "--maxrregcount=32",
+        "-G",
+        "-lineinfo",
+        "--dopt=on",
+        "-Ofc=mid",
+        "-default-device",
+        "--device-int128",
+        "--restrict",
+        "-w",
+        "-err-no",
+        "-no-err-no",
+        "--diag-error=177",
+        "--diag-suppress=177,20",
+        "--diag-warn=177",
+        "-brief-diag=true",
+        "--minimal",
+        "-jtd=101",
+        "--device-stack-protector=true",
+        "--builtin-move-forward=false",
+        "--builtin-initializer-list=true",
+        "--frandom-seed=abc1",
+        "-opt-info=inline",
+        "-rdc=false",
+    };
+    struct bench b;
+
+    bench_open(&b);
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct span        option = span_of(texts[i]);
+        struct module_spec spec = {.source = span_of(good), .options = &option, .options_count = 1};
+        cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK, "%s: %s", texts[i], b.why.detail);
+    }
+    bench_close(&b);
+}

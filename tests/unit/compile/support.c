@@ -1,0 +1,41 @@
+#include "unit/compile/support.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+struct compile_service *service_start(uint64_t deadline_ms)
+{
+    struct compile_config   config = {.executable = COMPILE_ROLE,
+                                      .nvrtc_path = getenv("GPUREST_NVRTC"),
+                                      .include_path = getenv("GPUREST_CUDA_INCLUDE"),
+                                      .jobs_max = 2,
+                                      .deadline_ms = deadline_ms};
+    struct compile_service *s = NULL;
+
+    cr_assert_eq(compile_service_create(&s, &config), STATUS_OK);
+    return s;
+}
+
+struct compile_service *service_need(uint64_t deadline_ms)
+{
+    struct compile_service *s = service_start(deadline_ms);
+
+    if (compile_service_version(s)[0] == '\0')
+        cr_skip_test("no NVRTC on this machine");
+    return s;
+}
+
+struct compile_output compile_text(struct compile_service *s, const char *source, const char *arch)
+{
+    struct compile_job    job = {.source = span_of(source), .arch = span_of(arch)};
+    struct compile_output out;
+
+    compile_output_init(&out);
+    compile_service_run(s, &job, &out);
+    return out;
+}
+
+bool log_has(const struct compile_output *o, const char *text)
+{
+    return o->log.data && strstr(o->log.data, text);
+}
