@@ -1,0 +1,372 @@
+/* Buffers: device memory by id, filled and copied on the device. */
+#include "session/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void describe(const struct buffer *b, struct buffer_info *out)
+{
+    memcpy(out->id, b->entry.id, sizeof out->id);
+    out->bytes = b->bytes;
+    out->created_wall_ns = b->created_wall_ns;
+}
+
+static enum status not_found(struct problem *why)
+{
+    return problem_set(why, STATUS_BUFFER_NOT_FOUND, "no buffer of this id in the session");
+}
+
+static struct buffer *find(struct context *c, struct span id)
+{
+    struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
+
+    return b && b->ready ? b : NULL;
+}
+
+void buffer_unref(struct buffer *b)
+{
+    if (--b->refs == 0)
+        free(b);
+}
+
+enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
+{
+    struct buffer *b = find(c, id);
+
+    if (!b)
+        return not_found(why);
+    b->refs++;
+    b->pins++;
+    *out = b;
+    return STATUS_OK;
+}
+
+void buffer_unpin(struct buffer *b)
+{
+    b->pins--;
+    buffer_unref(b);
+}
+
+bool buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes)
+{
+    const struct buffer *b = find(context, id);
+
+    if (!b)
+        return false;
+    *address = b->address;
+    *bytes = b->bytes;
+    return true;
+}
+
+enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why)
+{
+    if (offset <= b->bytes && bytes <= b->bytes - offset)
+        return STATUS_OK;
+    problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at %" PRIu64 " lie outside the buffer of %" PRIu64 " bytes", bytes,
+                offset, b->bytes);
+    if (why) {
+        why->has_unsatisfied_range = true;
+        why->range_size = b->bytes;
+    }
+    return STATUS_RANGE_NOT_SATISFIABLE;
+}
+
+static enum status existing(const struct buffer *b, uint64_t bytes, struct buffer_info *out, struct problem *why)
+{
+    if (!b->ready)
+        return problem_set(why, STATUS_BUFFER_BUSY, "a buffer of this id is being made or deleted");
+    if (b->bytes != bytes)
+        return problem_field(why, STATUS_SPEC_CONFLICT, "/size", "conflict", "the buffer exists with %" PRIu64 " bytes", b->bytes);
+    describe(b, out);
+    return STATUS_OK;
+}
+
+/* With session.lock held: quota and a place in the table for b, which is not ready yet; or the one that exists. */
+static enum status place(struct context *c, struct buffer *b, struct buffer_info *out, bool *created, struct problem *why)
+{
+    const struct buffer *known = (struct buffer *)table_get(&c->buffers, span_of(b->entry.id));
+    enum status          st;
+
+    *created = !known;
+    if (known)
+        return existing(known, b->bytes, out, why);
+    if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
+    st = quota_reserve(c->session, b->bytes, why);
+    if (st)
+        return st;
+    st = table_put(&c->buffers, &b->entry);
+    if (st) {
+        quota_release(c->session, b->bytes);
+        return problem_set(why, st, "no memory for a buffer");
+    }
+    return STATUS_OK;
+}
+
+static void unplace(struct context *c, struct buffer *b)
+{
+    table_remove(&c->buffers, &b->entry);
+    quota_release(c->session, b->bytes);
+    buffer_unref(b);
+}
+
+static enum status allocate(struct context *c, struct buffer *b, struct buffer_info *out, struct problem *why)
+{
+    struct msg_mem_alloc       m = {b->bytes};
+    struct msg_mem_alloc_reply got;
+    enum status                st = worker_mem_alloc(c->worker, &m, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+
+    pthread_mutex_lock(&c->session->lock);
+    if (st) {
+        unplace(c, b);
+    } else {
+        b->address = got.address;
+        b->ready = true;
+        describe(b, out);
+    }
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+static enum status make(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
+{
+    struct buffer *b;
+    enum status    st;
+
+    if (bytes == 0)
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
+    b->bytes = bytes;
+    b->refs = 1;
+    b->created_wall_ns = wall_ns();
+    st = entry_name(&b->entry, id, "b_", why);
+    if (st)
+        free(b);
+    else
+        *out = b;
+    return st;
+}
+
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
+{
+    struct buffer  *b = NULL;
+    struct context *c;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = make(id, bytes, &b, why);
+    if (st)
+        goto leave;
+    pthread_mutex_lock(&s->lock);
+    st = place(c, b, out, created, why);
+    if (st || !*created)
+        buffer_unref(b);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && *created)
+        st = allocate(c, b, out, why);
+leave:
+    return context_leave_with(c, st, why);
+}
+
+enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why)
+{
+    const struct buffer *b;
+    enum status          st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st) {
+        b = find(s->context, id);
+        if (b)
+            describe(b, out);
+        else
+            st = not_found(why);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* With session.lock held: from here on nobody finds it, and its id is taken until its memory is back. */
+static enum status retire(struct context *c, struct span id, struct buffer **out, struct problem *why)
+{
+    struct buffer *b = find(c, id);
+
+    if (!b)
+        return not_found(why);
+    if (b->pins)
+        return problem_set(why, STATUS_BUFFER_BUSY, "the buffer is being read, written, filled or copied");
+    b->ready = false;
+    *out = b;
+    return STATUS_OK;
+}
+
+static enum status release(struct context *c, struct buffer *b, struct problem *why)
+{
+    struct msg_mem_free       m = {b->address};
+    struct msg_mem_free_reply got;
+    enum status               st;
+
+    /* A launch that found the address holds the submit lock until it is on its way. */
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_unlock(&c->submit_lock);
+    st = context_wait_order(c, why);
+    if (!st)
+        st = worker_mem_free(c->worker, &m, &got, DEADLINE_NEVER, why);
+    pthread_mutex_lock(&c->session->lock);
+    if (st)
+        b->ready = true;
+    else
+        unplace(c, b);
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+enum status buffer_delete(struct session *s, struct span id, struct problem *why)
+{
+    struct buffer  *b = NULL;
+    struct context *c;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = retire(c, id, &b, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st)
+        st = release(c, b, why);
+    return context_leave_with(c, st, why);
+}
+
+unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items)
+{
+    unsigned n = 0;
+
+    page->next[0] = '\0';
+    pthread_mutex_lock(&s->lock);
+    if (s->context) {
+        const struct table *t = &s->context->buffers;
+        unsigned            at = table_after(t, page->cursor);
+        n = table_page(t, at, page->limit, page->next);
+        for (unsigned i = 0; i < n; i++)
+            describe((struct buffer *)t->items[at + i], &items[i]);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+static enum status check_pattern(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why)
+{
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
+        return problem_field(why, STATUS_INVALID_FIELD, "/pattern", "size", "a pattern has 1, 2, 4 or 8 bytes");
+    if (offset % pattern_bytes)
+        return problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "not a multiple of the pattern's %u bytes", pattern_bytes);
+    if (bytes % pattern_bytes)
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "not a multiple of the pattern's %u bytes", pattern_bytes);
+    return STATUS_OK;
+}
+
+/* One side of a fill or copy. */
+struct side {
+    struct span    id;
+    uint64_t       offset;
+    struct buffer *buffer; /* pinned, once found */
+};
+
+static bool overlap(const struct side *a, const struct side *b, uint64_t bytes)
+{
+    return a->buffer == b->buffer && a->offset < b->offset + bytes && b->offset < a->offset + bytes;
+}
+
+static enum status pin_sides(struct context *c, struct side *sides, unsigned count, uint64_t bytes, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    pthread_mutex_lock(&c->session->lock);
+    for (unsigned i = 0; i < count && !st; i++) {
+        st = buffer_pin(c, sides[i].id, &sides[i].buffer, why);
+        if (!st)
+            st = range_check(sides[i].buffer, sides[i].offset, bytes, why);
+    }
+    if (!st && count == 2 && overlap(&sides[0], &sides[1], bytes))
+        st = problem_field(why, STATUS_INVALID_FIELD, "/from_offset", "overlap", "the ranges overlap");
+    if (!st)
+        c->session->epoch++;
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+static void unpin_sides(struct context *c, struct side *sides, unsigned count)
+{
+    pthread_mutex_lock(&c->session->lock);
+    for (unsigned i = 0; i < count; i++)
+        if (sides[i].buffer)
+            buffer_unpin(sides[i].buffer);
+    pthread_mutex_unlock(&c->session->lock);
+}
+
+enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint64_t bytes, uint64_t pattern, unsigned pattern_bytes,
+                        struct span stream, struct problem *why)
+{
+    struct msg_mem_fill       m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
+    struct msg_mem_fill_reply got;
+    struct side               to = {id, offset, NULL};
+    struct context           *c;
+    struct problem            local;
+    enum status               st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = check_pattern(offset, bytes, pattern_bytes, why);
+    if (!st)
+        st = pin_sides(c, &to, 1, bytes, why);
+    if (!st)
+        st = stream_number(c, stream, &m.stream, why);
+    if (!st)
+        st = context_wait_order(c, why);
+    if (!st && bytes) {
+        m.to = to.buffer->address + offset;
+        m.count = bytes / pattern_bytes;
+        st = worker_mem_fill(c->worker, &m, &got, DEADLINE_NEVER, why);
+    }
+    unpin_sides(c, &to, 1);
+    return context_leave_with(c, st, why);
+}
+
+enum status buffer_copy(struct session *s, struct span to, uint64_t offset, struct span from, uint64_t from_offset, uint64_t bytes,
+                        struct span stream, struct problem *why)
+{
+    struct msg_mem_copy       m = {.bytes = bytes};
+    struct msg_mem_copy_reply got;
+    struct side               sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
+    struct context           *c;
+    struct problem            local;
+    enum status               st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = pin_sides(c, sides, 2, bytes, why);
+    if (!st)
+        st = stream_number(c, stream, &m.stream, why);
+    if (!st)
+        st = context_wait_order(c, why);
+    if (!st && bytes) {
+        m.to = sides[0].buffer->address + offset;
+        m.from = sides[1].buffer->address + from_offset;
+        st = worker_mem_copy(c->worker, &m, &got, DEADLINE_NEVER, why);
+    }
+    unpin_sides(c, sides, 2);
+    return context_leave_with(c, st, why);
+}

@@ -1,0 +1,290 @@
+/* A worker in use by a session: who is inside, how it is lost, how it ends. */
+#include "session/internal.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static void take_facts(struct device_facts *f, const struct device_info *info)
+{
+    memcpy(f->arch, info->compile_arch, sizeof f->arch);
+    f->arch[sizeof f->arch - 1] = '\0';
+    f->wants_ptx = info->wants_ptx != 0;
+    f->max_threads_per_block = info->max_threads_per_block;
+    memcpy(f->max_block, info->max_block, sizeof f->max_block);
+    memcpy(f->max_grid, info->max_grid, sizeof f->max_grid);
+    f->max_shared_bytes_per_block = info->max_shared_bytes_per_block;
+}
+
+enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out)
+{
+    struct context *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return STATUS_OUT_OF_MEMORY;
+    c->session = s;
+    c->worker = w;
+    c->refs = 1;
+    take_facts(&c->facts, &device->info);
+    pthread_mutex_init(&c->load_lock, NULL);
+    pthread_mutex_init(&c->submit_lock, NULL);
+    *out = c;
+    return STATUS_OK;
+}
+
+static void context_free(struct context *c)
+{
+    table_finish(&c->buffers);
+    table_finish(&c->modules);
+    table_finish(&c->launches);
+    pthread_mutex_destroy(&c->submit_lock);
+    pthread_mutex_destroy(&c->load_lock);
+    free(c);
+}
+
+void context_ref(struct context *c)
+{
+    c->refs++;
+}
+
+void context_unref(struct context *c)
+{
+    if (--c->refs == 0)
+        context_free(c);
+}
+
+void context_unuse(struct context *c)
+{
+    if (--c->uses == 0)
+        pthread_cond_broadcast(&c->session->changed);
+}
+
+enum status session_usable_locked(struct session *s, struct problem *why)
+{
+    switch (s->state) {
+    case SESSION_READY:
+        return STATUS_OK;
+    case SESSION_FAULTED:
+        problem_set(why, STATUS_SESSION_FAULTED, "the session faulted (%s: %.300s); reset or delete it", status_code(s->fault.status),
+                    s->fault.detail);
+        if (why) {
+            why->cuda_result = s->fault.cuda_result;
+            memcpy(why->cuda_name, s->fault.cuda_name, sizeof why->cuda_name);
+        }
+        return STATUS_SESSION_FAULTED;
+    case SESSION_STARTING:
+        return problem_set(why, STATUS_SESSION_BUSY, "the session is starting");
+    case SESSION_CLOSING:
+        break;
+    }
+    return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+}
+
+enum status context_enter(struct session *s, struct context **out, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st) {
+        *out = s->context;
+        s->context->uses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+bool context_use(struct context *c)
+{
+    bool open;
+
+    pthread_mutex_lock(&c->session->lock);
+    open = !c->closed;
+    if (open)
+        c->uses++;
+    pthread_mutex_unlock(&c->session->lock);
+    return open;
+}
+
+void context_leave(struct context *c)
+{
+    struct session *s = c->session;
+
+    pthread_mutex_lock(&s->lock);
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static bool ends_context(enum status st)
+{
+    return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_DEVICE_ERROR;
+}
+
+/* The first report counts, unless it only said that the worker is gone and now we hear why. */
+void context_lose(struct context *c, const struct problem *why)
+{
+    struct session *s = c->session;
+
+    if (c->closed || s->context != c)
+        return;
+    if (c->lost) {
+        if (s->fault.status == STATUS_WORKER_LOST && why->status != STATUS_WORKER_LOST)
+            s->fault = *why;
+        return;
+    }
+    c->lost = true;
+    c->lost_ns = now_ns();
+    s->fault = *why;
+    s->state = SESSION_FAULTED;
+    log_info("session", "a session faulted: %s", status_code(why->status));
+    launch_flush(c);
+    transfers_wake(c);
+    pthread_cond_broadcast(&s->changed);
+}
+
+void context_note(struct context *c, const struct call *call)
+{
+    struct problem why;
+
+    if (call->status == STATUS_OK || (!call->context_lost && !ends_context(call->status)))
+        return;
+    why = call->problem;
+    why.status = call->status;
+    context_lose(c, &why);
+}
+
+enum status context_leave_with(struct context *c, enum status st, const struct problem *why)
+{
+    struct session *s = c->session;
+
+    pthread_mutex_lock(&s->lock);
+    if (ends_context(st)) {
+        struct problem p;
+        problem_set(&p, st, "%s", status_title(st));
+        context_lose(c, why ? why : &p);
+    }
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+uint64_t context_order(const struct context *c)
+{
+    return c->backlog ? c->backlog_last->number : 0;
+}
+
+bool context_ordered(const struct context *c, uint64_t number)
+{
+    return !c->backlog || c->backlog->number > number;
+}
+
+enum status context_still_usable(const struct context *c, struct problem *why)
+{
+    if (c->closed)
+        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    return session_usable_locked(c->session, why);
+}
+
+enum status context_wait_order(struct context *c, struct problem *why)
+{
+    struct session *s = c->session;
+    enum status     st;
+    uint64_t        number;
+
+    pthread_mutex_lock(&s->lock);
+    number = context_order(c);
+    while ((st = context_still_usable(c, why)) == STATUS_OK && !context_ordered(c, number))
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+struct staging_wait {
+    struct waker    waker;
+    struct session *session;
+    bool            woken; /* under session.lock */
+};
+
+static void staging_woken(struct waker *w)
+{
+    struct staging_wait *at = (struct staging_wait *)w;
+
+    pthread_mutex_lock(&at->session->lock);
+    at->woken = true;
+    pthread_cond_broadcast(&at->session->changed);
+    pthread_mutex_unlock(&at->session->lock);
+}
+
+enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why)
+{
+    struct session *s = c->session;
+    enum status     st;
+
+    for (;;) {
+        struct staging_wait at = {.waker = {.wake = staging_woken}, .session = s};
+        st = staging_take(c->worker, bytes, out, &at.waker);
+        if (st != STATUS_PENDING)
+            break;
+        pthread_mutex_lock(&s->lock);
+        while ((st = context_still_usable(c, why)) == STATUS_OK && !at.woken)
+            pthread_cond_wait(&s->changed, &s->lock);
+        pthread_mutex_unlock(&s->lock);
+        staging_unwatch(c->worker, &at.waker);
+        if (st)
+            return st;
+    }
+    return st ? problem_set(why, st, "no staging memory") : STATUS_OK;
+}
+
+static void drop_objects(struct context *c)
+{
+    struct session *s = c->session;
+    struct entry   *e;
+
+    while ((e = table_pop(&c->buffers)) != NULL) {
+        quota_release(s, ((struct buffer *)e)->bytes);
+        buffer_unref((struct buffer *)e);
+    }
+    while ((e = table_pop(&c->modules)) != NULL)
+        module_unref((struct module *)e);
+    while (c->unloads) {
+        struct module *m = c->unloads;
+        c->unloads = m->unload_next;
+        module_free(m);
+    }
+    launch_forget_all(c);
+}
+
+void context_close(struct context *c, const char *reason)
+{
+    struct session *s;
+    struct problem  why;
+
+    if (!c)
+        return;
+    s = c->session;
+    pthread_mutex_lock(&s->lock);
+    c->closed = true;
+    launch_flush(c);
+    transfers_wake(c);
+    c->uses++;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+
+    problem_set(&why, STATUS_WORKER_LOST, "%s", reason);
+    worker_kill(c->worker, STATUS_WORKER_LOST, &why);
+    transfers_unwatch(c);
+
+    pthread_mutex_lock(&s->lock);
+    context_unuse(c);
+    while (c->uses)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    pool_give_back(s->registry->config.pool, c->worker);
+
+    pthread_mutex_lock(&s->lock);
+    c->worker = NULL;
+    drop_objects(c);
+    context_unref(c);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,315 @@
+/* What the files of session/ share: the objects and their locks.
+ *
+ * Locks, outer before inner: context.load_lock and submit_lock, (the locks of pool/), session.lock, registry.lock.
+ * So nothing of pool/ is called with session.lock or registry.lock held, and events of calls may take both.
+ *
+ * A session has at most one context: a worker and all that lives in it. A reset or delete takes the context away from the
+ * session and closes it: the worker is killed, which ends every call; when the last use is over the worker goes back. */
+#ifndef GPUREST_SESSION_INTERNAL_H
+#define GPUREST_SESSION_INTERNAL_H
+
+#include <pthread.h>
+
+#include "base/digest.h"
+#include "pool/pool.h"
+#include "session/check.h"
+#include "session/compile_module.h"
+#include "session/session.h"
+#include "session/table.h"
+
+/* All sessions of one owner. Under registry.lock. Lives while it counts a session. */
+struct account {
+    const void     *owner;
+    struct table    sessions;
+    unsigned        count; /* those whose worker is not yet given back included */
+    uint64_t        memory_bytes;
+    struct account *next;
+};
+
+struct registry {
+    struct registry_config config;
+    char                   node[ID_BYTES];
+    pthread_mutex_t        lock;
+    pthread_cond_t         janitor_kick; /* of the monotonic clock */
+    pthread_cond_t         helper_kick;
+    pthread_t              janitor, helper;
+    bool                   janitor_stop, helper_stop, draining;
+    struct account        *accounts;
+    unsigned               count;
+    struct context        *work, *work_last; /* contexts with something for the helper; each holds a reference */
+};
+
+struct stream {
+    char     name[STREAM_NAME_BYTES];
+    uint32_t number;
+};
+
+struct context {
+    struct session    *session;
+    struct worker     *worker; /* valid while uses > 0 */
+    struct device_facts facts;
+    pthread_mutex_t    load_lock;   /* one image at a time is sent to the worker */
+    pthread_mutex_t    submit_lock; /* keeps launches in the order in which their arguments were packed */
+
+    /* under session.lock */
+    unsigned         refs; /* of this struct */
+    unsigned         uses; /* threads inside the worker's calls, and calls not yet done */
+    bool             closed;
+    bool             lost; /* a fault ended it */
+    uint64_t         lost_ns;
+    struct table     buffers, modules, launches;
+    struct stream    streams[STREAMS_PER_SESSION_MAX];
+    unsigned         streams_count;
+    uint64_t         code_bytes; /* of all modules, as kept here */
+    struct launch   *unfinished; /* all queued and running ones */
+    unsigned         unfinished_count;
+    unsigned         in_ring;
+    uint64_t         last_event_ns; /* a launch started or ended */
+    uint64_t         launch_number; /* the last one given */
+    struct launch   *backlog, *backlog_last; /* not yet in the ring, oldest first */
+    struct launch   *outputs;                /* ended, their text is to be fetched; each holds a use */
+    struct launch   *finished, *finished_last; /* oldest first */
+    unsigned         finished_count;
+    uint64_t         output_bytes; /* kept in finished ones */
+    struct module   *unloads; /* to be unloaded */
+    struct transfer *transfers;
+
+    /* under registry.lock */
+    bool            work_queued;
+    struct context *work_next;
+};
+
+struct session {
+    struct entry     entry;
+    struct registry *registry;
+    struct account  *account; /* until its quota is released */
+    unsigned         device;
+    char             device_id[32];
+    bool             memcheck;
+    uint64_t         memory_limit;
+    uint64_t         tenant_memory_max;
+    uint64_t         max_lifetime_s;
+    uint64_t         created_wall_ns, created_ns;
+    char             tenant_name[CALLER_NAME_BYTES];
+    unsigned char    spec_digest[SHA256_BYTES];
+
+    /* under registry.lock */
+    unsigned pins;
+    uint64_t used_ns; /* end of the last use */
+    uint64_t idle_timeout_s;
+    bool     listed;  /* in its account's table: nobody deletes it yet */
+
+    pthread_mutex_t lock;
+    pthread_cond_t  changed; /* anything below, or in the context, that somebody may wait for */
+    /* under lock */
+    enum session_state state;
+    uint64_t           generation;
+    uint64_t           epoch;
+    struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
+    struct problem     fault;
+    struct label       labels[LABELS_MAX];
+    unsigned           labels_count;
+    double             device_time_us;
+    uint64_t           memory_bytes;
+};
+
+struct buffer {
+    struct entry entry;
+    uint64_t     bytes;
+    uint64_t     address;
+    uint64_t     created_wall_ns;
+    unsigned     refs;  /* the table and everyone who holds it */
+    unsigned     pins;  /* those at work in it: it is not deleted meanwhile */
+    bool         ready; /* allocated */
+};
+
+struct best_block {
+    bool     known;
+    uint32_t shared_bytes;
+    uint32_t threads;
+};
+
+struct module {
+    struct entry        entry;
+    struct context     *context; /* a reference */
+    unsigned            refs;    /* the table, borrowers and unfinished launches */
+    bool                ready;
+    bool                loaded;
+    uint32_t            remote;
+    unsigned char       digest[SHA256_BYTES];
+    char                code_hash[SHA256_HEX_BYTES];
+    char                arch[16];
+    struct kernel_table table;
+    struct compiled     compiled; /* its output is kept for log and code */
+    char              **expressions, **lowered; /* [expressions_count], owned */
+    unsigned            expressions_count;
+    struct best_block  *best; /* [kernels_count] */
+    uint64_t            kept_bytes;
+    uint64_t            created_wall_ns;
+    struct module      *unload_next;
+    struct call         unload;
+};
+
+/* What one call to the worker needs; owned by the call's event, or by the last who spins on it. */
+struct flight {
+    struct call       call; /* first: events find the flight by it */
+    struct launch    *launch;
+    struct context   *context;
+    unsigned          spinners;
+    bool              done;
+    struct slice      text; /* where the worker puts the output, when this fetches it */
+    struct msg_launch msg;
+};
+
+struct launch {
+    struct entry      entry;
+    struct context   *context; /* a reference */
+    unsigned          refs;    /* the table, holders outside, and the way through the worker */
+    unsigned char     digest[SHA256_BYTES];
+    char              module_id[ID_BYTES];
+    struct module    *module; /* held until it ended */
+    char              stream[STREAM_NAME_BYTES];
+    char             *kernel; /* owned */
+    uint32_t          grid[3], block[3], shared_bytes;
+    uint64_t          timeout_ms;
+    uint64_t          number; /* order of submission; also its tag */
+    enum launch_state state;
+    bool              submitted; /* the flight is in the ring: it can be spun on */
+    bool              sending;   /* at the head of the backlog and being submitted right now */
+    bool              ended; /* the device is done with it, its output may be still to come */
+    uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns;
+    double            gpu_us;
+    char             *output; /* owned */
+    uint64_t          output_bytes;
+    bool              output_truncated;
+    struct problem   *problem; /* owned; only of failed ones */
+    struct flight    *flight;  /* until the device is done */
+    struct waker     *watchers;
+    struct launch    *unfinished_next, **unfinished_at; /* in context.unfinished */
+    struct launch    *backlog_next;
+    struct launch    *next; /* in outputs, then in finished */
+};
+
+/* ---- registry.c ---- */
+void session_pin(struct session *s);
+/* Frees the session when it was deleted and this was the last pin. `used`: the idle time starts anew. */
+void session_unpin(struct session *s, bool used);
+/* False when somebody else already did: from then on nobody finds the session, and the caller must close it. */
+bool registry_unlist(struct session *s);
+/* As registry_unlist, only when nobody but the caller has it pinned and its idle time is over at `now`. */
+bool registry_unlist_idle(struct session *s, uint64_t now);
+/* All sessions, each pinned; an owned array, NULL when there are none. */
+struct session **registry_all(struct registry *r, unsigned *count);
+/* The worker is back: the session counts no longer. */
+void registry_uncount(struct session *s);
+/* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
+enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
+                            struct problem *why);
+
+/* ---- quota.c ---- under session.lock */
+/* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. */
+enum status quota_reserve(struct session *s, uint64_t bytes, struct problem *why);
+void        quota_release(struct session *s, uint64_t bytes);
+
+/* ---- context.c ---- */
+/* A context on a worker that it takes over. */
+enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out);
+/* Ends everything in it. Blocks until nobody uses the worker. Drops the session's reference. NULL is a no-op. */
+void context_close(struct context *c, const char *reason);
+/* The session's context in use until context_leave; or why it cannot be used. */
+enum status context_enter(struct session *s, struct context **out, struct problem *why);
+/* The same for a context that is known; false when it was closed. Needs a reference. */
+bool context_use(struct context *c);
+void context_leave(struct context *c);
+/* As context_leave, after a call with this outcome: a fault marks the session. Returns st. */
+enum status context_leave_with(struct context *c, enum status st, const struct problem *why);
+/* A launch called this waits until those submitted before it reached the worker. Fails when the context ended. Needs a use. */
+enum status context_wait_order(struct context *c, struct problem *why);
+/* Waits for staging memory. Needs a use. */
+enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why);
+
+/* Below: with session.lock held. */
+enum status session_usable_locked(struct session *s, struct problem *why);
+void        context_ref(struct context *c);
+void        context_unref(struct context *c);
+void        context_unuse(struct context *c);
+void        context_lose(struct context *c, const struct problem *why);
+/* The outcome of a call, seen in its event: marks the session when it was a fault. */
+void        context_note(struct context *c, const struct call *call);
+/* Number of the newest launch that is not yet in the ring; what comes next must wait for it. 0: none. */
+uint64_t    context_order(const struct context *c);
+bool        context_ordered(const struct context *c, uint64_t number);
+
+/* ---- helper.c ---- does for events what they may not do themselves: submit. One thread per registry. */
+bool helper_start(struct registry *r);
+void helper_stop(struct registry *r);
+/* There may be something to do in c. With session.lock held. */
+void helper_kick(struct context *c);
+
+/* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
+bool janitor_start(struct registry *r);
+void janitor_stop(struct registry *r);
+/* One round as if the monotonic clock were at `now`. */
+void janitor_sweep(struct registry *r, uint64_t now);
+
+/* ---- session.c ---- */
+/* Deletes, unless somebody else does. */
+void session_end(struct session *s, const char *reason);
+/* For who unlisted it: worker, memory and quota are released. Blocks. */
+void session_close(struct session *s, const char *reason);
+
+/* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
+enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why);
+
+/* ---- buffer.c ---- with session.lock held */
+/* BUFFER_NOT_FOUND, or *out held and pinned. */
+enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why);
+void        buffer_unpin(struct buffer *b);
+void        buffer_unref(struct buffer *b);
+bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
+enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
+
+/* ---- context.c, with session.lock held: why an operation that is under way cannot go on. */
+enum status context_still_usable(const struct context *c, struct problem *why);
+
+/* ---- transfer.c ---- with session.lock held: tells whoever waits that something changed. */
+void transfers_wake(struct context *c);
+/* Takes back all registrations with the worker. Blocks briefly; no lock held. */
+void transfers_unwatch(struct context *c);
+
+/* ---- module_input.c ---- */
+enum status module_input_check(const struct module_spec *spec, struct problem *why);
+void        module_input_digest(const struct module_spec *spec, unsigned char out[SHA256_BYTES]);
+
+/* ---- module.c ---- with session.lock held */
+/* MODULE_NOT_FOUND, or *out with one more reference. */
+enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why);
+/* The last one has it unloaded by the helper; it is freed then. */
+void module_unref(struct module *m);
+/* No device has it any more. */
+void module_free(struct module *m);
+/* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */
+enum status module_load(struct module *m, struct span image, struct problem *why);
+/* module_load.c: hands what waits to be unloaded to the worker. Needs a use. */
+void module_unload_some(struct context *c);
+
+/* ---- launch.c ---- with session.lock held */
+void launch_unref(struct launch *l);
+
+/* ---- launch_flight.c ---- from the backlog into the ring and back. */
+/* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */
+enum status launch_send(struct context *c, struct launch *l, struct problem *why);
+/* With session.lock held: ends one that could not be sent. */
+void launch_fail(struct launch *l, const struct problem *why);
+/* With session.lock held: takes it out of the backlog, as cancelled. False when it is not in there. */
+bool launch_withdraw(struct context *c, struct launch *l);
+/* Submits what the ring has room for. Needs a use, and submit_lock. */
+void launch_pump(struct context *c);
+/* Fetches output that waits for it. Needs a use. */
+void launch_fetch_outputs(struct context *c);
+/* With session.lock held: all that did not reach the worker, or that only waits for its output, ends now. */
+void launch_flush(struct context *c);
+/* With session.lock held: drops the table's references. */
+void launch_forget_all(struct context *c);
+
+#endif

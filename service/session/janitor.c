@@ -1,0 +1,134 @@
+/* The janitor thread: idle time, lifetime, and launches whose worker does not keep their deadline. */
+#include "session/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static bool past(uint64_t now, uint64_t since, uint64_t ns)
+{
+    return now > since && now - since > ns;
+}
+
+/* The outer bound of what runs: the worker keeps the deadlines itself and reports each start and end, so a worker without any report
+ * for the longest of them has stopped working. 0 when nothing runs. */
+static uint64_t bound_ms(const struct context *c)
+{
+    uint64_t most = 0;
+
+    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+        if (l->state == LAUNCH_RUNNING && !l->ended && l->timeout_ms > most)
+            most = l->timeout_ms;
+    return most ? most + WORKER_GRACE_MS : 0;
+}
+
+/* What to kill the worker for; OK when there is nothing. */
+static enum status overrun(const struct context *c, uint64_t now, struct problem *why)
+{
+    uint64_t ms = bound_ms(c);
+
+    if (c->lost)
+        return c->uses && past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
+                   ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this ended")
+                   : STATUS_OK;
+    if (ms && past(now, c->last_event_ns, ms * NS_PER_MS))
+        return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", ms - WORKER_GRACE_MS);
+    return STATUS_OK;
+}
+
+/* False when the session is at work, so that it is not idle. */
+static bool look_after(struct session *s, uint64_t now)
+{
+    struct context *c;
+    struct problem  why;
+    enum status     st = STATUS_OK;
+    bool            idle = true;
+
+    pthread_mutex_lock(&s->lock);
+    c = s->context;
+    if (c) {
+        idle = c->uses == 0;
+        st = overrun(c, now, &why);
+        if (c->backlog || c->unloads || c->outputs)
+            helper_kick(c);
+        if (st)
+            c->uses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (st) {
+        log_warn("session", "a worker is killed: %s", status_code(st));
+        worker_kill(c->worker, st, &why);
+        context_leave(c);
+    }
+    return idle;
+}
+
+static void touch(struct session *s, uint64_t now)
+{
+    pthread_mutex_lock(&s->registry->lock);
+    s->used_ns = now;
+    pthread_mutex_unlock(&s->registry->lock);
+}
+
+static void sweep_one(struct session *s, uint64_t now)
+{
+    if (!look_after(s, now))
+        touch(s, now);
+    if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S))
+        session_end(s, "the session reached its maximum lifetime");
+    else if (registry_unlist_idle(s, now))
+        session_close(s, "the session was idle too long");
+}
+
+void janitor_sweep(struct registry *r, uint64_t now)
+{
+    unsigned         count;
+    struct session **all = registry_all(r, &count);
+
+    for (unsigned i = 0; i < count; i++) {
+        sweep_one(all[i], now);
+        session_unpin(all[i], false);
+    }
+    free(all);
+}
+
+/* With registry.lock held. */
+static void wait_for_tick(struct registry *r)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));
+
+    if (r->count == 0)
+        pthread_cond_wait(&r->janitor_kick, &r->lock);
+    else
+        pthread_cond_timedwait(&r->janitor_kick, &r->lock, &until);
+}
+
+static void *janitor_main(void *argument)
+{
+    struct registry *r = argument;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->janitor_stop) {
+        wait_for_tick(r);
+        pthread_mutex_unlock(&r->lock);
+        janitor_sweep(r, now_ns());
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+bool janitor_start(struct registry *r)
+{
+    return pthread_create(&r->janitor, NULL, janitor_main, r) == 0;
+}
+
+void janitor_stop(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->janitor_stop = true;
+    pthread_cond_signal(&r->janitor_kick);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->janitor, NULL);
+}

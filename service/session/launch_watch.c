@@ -1,0 +1,217 @@
+/* What becomes of launches: borrowed, watched, described, cancelled, listed. */
+#include "session/internal.h"
+
+#include <stdlib.h>
+
+const char *launch_state_name(enum launch_state s)
+{
+    switch (s) {
+    case LAUNCH_QUEUED:
+        return "queued";
+    case LAUNCH_RUNNING:
+        return "running";
+    case LAUNCH_SUCCEEDED:
+        return "succeeded";
+    case LAUNCH_FAILED:
+        return "failed";
+    case LAUNCH_CANCELLED:
+        break;
+    }
+    return "cancelled";
+}
+
+enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why)
+{
+    struct launch *l;
+
+    pthread_mutex_lock(&s->lock);
+    l = s->context ? (struct launch *)table_get(&s->context->launches, id) : NULL;
+    if (l)
+        l->refs++;
+    pthread_mutex_unlock(&s->lock);
+    if (!l)
+        return problem_set(why, STATUS_LAUNCH_NOT_FOUND, "no launch of this id in the session");
+    session_pin(s);
+    *out = l;
+    return STATUS_OK;
+}
+
+void launch_return(struct launch *l)
+{
+    struct session *s = l->context->session;
+
+    pthread_mutex_lock(&s->lock);
+    launch_unref(l);
+    pthread_mutex_unlock(&s->lock);
+    session_return(s);
+}
+
+static bool is_final(enum launch_state s)
+{
+    return s == LAUNCH_SUCCEEDED || s == LAUNCH_FAILED || s == LAUNCH_CANCELLED;
+}
+
+bool launch_finished(struct launch *l)
+{
+    struct session *s = l->context->session;
+    bool            final;
+
+    pthread_mutex_lock(&s->lock);
+    final = is_final(l->state);
+    pthread_mutex_unlock(&s->lock);
+    return final;
+}
+
+bool launch_spin(struct launch *l, uint64_t budget_ns)
+{
+    struct context *c = l->context;
+    struct session *s = c->session;
+    struct flight  *f;
+    bool            final;
+
+    pthread_mutex_lock(&s->lock);
+    f = l->submitted && !c->closed ? l->flight : NULL;
+    if (f) {
+        f->spinners++;
+        c->uses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (f)
+        call_spin(c->worker, &f->call, budget_ns);
+    pthread_mutex_lock(&s->lock);
+    if (f) {
+        if (--f->spinners == 0 && f->done)
+            free(f);
+        context_unuse(c);
+    }
+    final = is_final(l->state);
+    pthread_mutex_unlock(&s->lock);
+    return final;
+}
+
+bool launch_watch(struct launch *l, struct waker *w)
+{
+    struct session *s = l->context->session;
+    bool            open;
+
+    pthread_mutex_lock(&s->lock);
+    open = !is_final(l->state);
+    if (open) {
+        w->next = l->watchers;
+        l->watchers = w;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return open;
+}
+
+void launch_unwatch(struct launch *l, struct waker *w)
+{
+    struct session *s = l->context->session;
+    struct waker  **at;
+
+    pthread_mutex_lock(&s->lock);
+    at = &l->watchers;
+    while (*at && *at != w)
+        at = &(*at)->next;
+    if (*at) {
+        *at = w->next;
+        w->next = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void launch_info_of(struct launch *l, struct launch_info *out)
+{
+    struct session *s = l->context->session;
+
+    memset(out, 0, sizeof *out);
+    pthread_mutex_lock(&s->lock);
+    memcpy(out->id, l->entry.id, sizeof out->id);
+    memcpy(out->module, l->module_id, sizeof out->module);
+    memcpy(out->stream, l->stream, sizeof out->stream);
+    out->kernel = l->kernel;
+    memcpy(out->grid, l->grid, sizeof out->grid);
+    memcpy(out->block, l->block, sizeof out->block);
+    out->shared_bytes = l->shared_bytes;
+    out->state = l->state;
+    out->created_wall_ns = l->created_wall_ns;
+    out->started_wall_ns = l->started_wall_ns;
+    out->finished_wall_ns = l->finished_wall_ns;
+    out->gpu_us = l->gpu_us;
+    if (is_final(l->state))
+        out->output = (struct span){l->output, l->output_bytes};
+    out->output_truncated = l->output_truncated;
+    if (l->problem)
+        out->problem = *l->problem;
+    else if (l->state == LAUNCH_FAILED)
+        problem_set(&out->problem, STATUS_INTERNAL, "the launch failed");
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- cancelling ---- */
+
+/* Asks the worker for one that may not have been given to the device yet, and waits for its end then. */
+static enum status cancel_in_ring(struct context *c, struct launch *l, bool *cancelled, struct problem *why)
+{
+    struct session                *s = c->session;
+    struct msg_launch_cancel       m = {l->number};
+    struct msg_launch_cancel_reply got = {0};
+    enum status                    st = worker_launch_cancel(c->worker, &m, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    while (got.cancelled && !is_final(l->state))
+        pthread_cond_wait(&s->changed, &s->lock);
+    *cancelled = l->state == LAUNCH_CANCELLED;
+    if (!is_final(l->state))
+        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why)
+{
+    struct context *c = l->context;
+    enum status     st = STATUS_OK;
+    bool            ask;
+
+    *cancelled = false;
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_lock(&s->lock);
+    ask = !is_final(l->state);
+    if (ask && l->state == LAUNCH_RUNNING) {
+        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
+        ask = false;
+    } else if (ask && launch_withdraw(c, l)) {
+        *cancelled = true;
+        ask = false;
+    }
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&c->submit_lock);
+    if (!ask)
+        return st;
+    if (!context_use(c))
+        return STATUS_OK; /* a reset or delete is ending it this very moment */
+    return context_leave_with(c, cancel_in_ring(c, l, cancelled, why), why);
+}
+
+unsigned launch_list(struct session *s, struct page *page, struct launch **items)
+{
+    unsigned n = 0;
+
+    page->next[0] = '\0';
+    pthread_mutex_lock(&s->lock);
+    if (s->context) {
+        const struct table *t = &s->context->launches;
+        unsigned            at = table_after(t, page->cursor);
+        n = table_page(t, at, page->limit, page->next);
+        for (unsigned i = 0; i < n; i++) {
+            items[i] = (struct launch *)t->items[at + i];
+            items[i]->refs++;
+            session_pin(s);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

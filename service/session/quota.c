@@ -1,0 +1,38 @@
+/* Bytes in buffers, counted per session and per tenant. */
+#include "session/internal.h"
+
+static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct problem *why)
+{
+    struct registry *r = s->registry;
+    enum status      st = STATUS_OK;
+    uint64_t         used;
+
+    pthread_mutex_lock(&r->lock);
+    used = s->account->memory_bytes;
+    if (used > s->tenant_memory_max || bytes > s->tenant_memory_max - used)
+        st = problem_limit(why, STATUS_QUOTA_EXCEEDED, "caller_memory_bytes", s->tenant_memory_max, used, bytes);
+    else
+        s->account->memory_bytes += bytes;
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+enum status quota_reserve(struct session *s, uint64_t bytes, struct problem *why)
+{
+    enum status st;
+
+    if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", s->memory_limit, s->memory_bytes, bytes);
+    st = reserve_of_tenant(s, bytes, why);
+    if (!st)
+        s->memory_bytes += bytes;
+    return st;
+}
+
+void quota_release(struct session *s, uint64_t bytes)
+{
+    s->memory_bytes -= bytes;
+    pthread_mutex_lock(&s->registry->lock);
+    s->account->memory_bytes -= bytes;
+    pthread_mutex_unlock(&s->registry->lock);
+}

@@ -1,0 +1,357 @@
+/* All sessions of this process: who owns which, how many there are, who has one pinned. */
+#include "session/internal.h"
+
+#include <stdlib.h>
+
+#include "base/random.h"
+
+/* What a session id has besides the node's name: "s_", "_", the random part and a NUL. */
+enum { SERVER_ID_ROOM = 3 + RANDOM_ID_CHARS + 1 };
+
+enum status registry_create(struct registry **out, const struct registry_config *config)
+{
+    struct registry   *r = calloc(1, sizeof *r);
+    pthread_condattr_t monotonic;
+
+    if (!r)
+        return STATUS_OUT_OF_MEMORY;
+    r->config = *config;
+    if (!span_copy(span_of(config->node ? config->node : ""), r->node, ID_BYTES - SERVER_ID_ROOM)) {
+        free(r);
+        return STATUS_INVALID_FIELD;
+    }
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->janitor_kick, &monotonic);
+    pthread_cond_init(&r->helper_kick, NULL);
+    pthread_condattr_destroy(&monotonic);
+    if (!helper_start(r))
+        goto no_helper;
+    if (!janitor_start(r))
+        goto no_janitor;
+    *out = r;
+    return STATUS_OK;
+no_janitor:
+    helper_stop(r);
+no_helper:
+    pthread_cond_destroy(&r->helper_kick);
+    pthread_cond_destroy(&r->janitor_kick);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    return STATUS_OUT_OF_MEMORY;
+}
+
+/* Any session that is still listed, pinned; NULL when there is none. */
+static struct session *any_session(struct registry *r)
+{
+    struct session *s = NULL;
+
+    pthread_mutex_lock(&r->lock);
+    for (struct account *a = r->accounts; a && !s; a = a->next)
+        if (a->sessions.count)
+            s = (struct session *)a->sessions.items[0];
+    if (s)
+        s->pins++;
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+void registry_destroy(struct registry *r)
+{
+    struct session *s;
+
+    if (!r)
+        return;
+    registry_drain(r);
+    janitor_stop(r);
+    while ((s = any_session(r)) != NULL) {
+        session_end(s, "the server is shutting down");
+        session_unpin(s, false);
+    }
+    helper_stop(r);
+    pthread_cond_destroy(&r->helper_kick);
+    pthread_cond_destroy(&r->janitor_kick);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+void registry_drain(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->draining = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static struct account *account_find(struct registry *r, const void *owner)
+{
+    struct account *a = r->accounts;
+
+    while (a && a->owner != owner)
+        a = a->next;
+    return a;
+}
+
+static struct account *account_make(struct registry *r, const void *owner)
+{
+    struct account *a = calloc(1, sizeof *a);
+
+    if (!a)
+        return NULL;
+    a->owner = owner;
+    a->next = r->accounts;
+    r->accounts = a;
+    return a;
+}
+
+static void account_drop_if_empty(struct registry *r, struct account *a)
+{
+    struct account **at = &r->accounts;
+
+    if (a->count)
+        return;
+    while (*at != a)
+        at = &(*at)->next;
+    *at = a->next;
+    table_finish(&a->sessions);
+    free(a);
+}
+
+unsigned registry_count(struct registry *r)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&r->lock);
+    n = r->count;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+unsigned registry_count_of(struct registry *r, const struct tenant *t)
+{
+    struct account *a;
+    unsigned        n;
+
+    pthread_mutex_lock(&r->lock);
+    a = account_find(r, t->owner);
+    n = a ? a->count : 0;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
+{
+    struct account *a;
+    uint64_t        n;
+
+    pthread_mutex_lock(&r->lock);
+    a = account_find(r, t->owner);
+    n = a ? a->memory_bytes : 0;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, struct problem *why)
+{
+    if (r->draining)
+        return problem_set(why, STATUS_DRAINING, "the server takes no new sessions");
+    if (a && a->count >= t->sessions_max)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, a->count, 1);
+    if (r->count >= r->config.sessions_max)
+        return problem_set(why, STATUS_OVERLOADED, "the server has as many sessions as it can hold");
+    if (t->sessions_max == 0)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", 0, 0, 1);
+    return STATUS_OK;
+}
+
+static enum status enlist_locked(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
+                                 struct problem *why)
+{
+    struct account *a = account_find(r, t->owner);
+    struct entry   *known = a ? table_get(&a->sessions, span_of(fresh->entry.id)) : NULL;
+    enum status     st = STATUS_OK;
+
+    *created = !known;
+    if (known) {
+        *out = (struct session *)known;
+        (*out)->pins++;
+        return STATUS_OK;
+    }
+    st = admit(r, t, a, why);
+    if (!st && !a && !(a = account_make(r, t->owner)))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+    if (st)
+        return st;
+    st = table_put(&a->sessions, &fresh->entry);
+    if (st) {
+        account_drop_if_empty(r, a);
+        return problem_set(why, st, "no memory for a session");
+    }
+    fresh->account = a;
+    fresh->listed = true;
+    fresh->pins = 1;
+    a->count++;
+    r->count++;
+    pthread_cond_signal(&r->janitor_kick);
+    *out = fresh;
+    return STATUS_OK;
+}
+
+enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
+                            struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&r->lock);
+    st = enlist_locked(r, t, fresh, out, created, why);
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+bool registry_unlist(struct session *s)
+{
+    bool mine;
+
+    pthread_mutex_lock(&s->registry->lock);
+    mine = s->listed;
+    if (mine)
+        table_remove(&s->account->sessions, &s->entry);
+    s->listed = false;
+    pthread_mutex_unlock(&s->registry->lock);
+    return mine;
+}
+
+bool registry_unlist_idle(struct session *s, uint64_t now)
+{
+    bool mine;
+
+    pthread_mutex_lock(&s->registry->lock);
+    mine = s->listed && s->pins == 1 && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
+    if (mine) {
+        table_remove(&s->account->sessions, &s->entry);
+        s->listed = false;
+    }
+    pthread_mutex_unlock(&s->registry->lock);
+    return mine;
+}
+
+static void pin_all(struct registry *r, struct session **all, unsigned *count)
+{
+    *count = 0;
+    for (struct account *a = r->accounts; a; a = a->next)
+        for (unsigned i = 0; i < a->sessions.count; i++) {
+            all[*count] = (struct session *)a->sessions.items[i];
+            all[(*count)++]->pins++;
+        }
+}
+
+struct session **registry_all(struct registry *r, unsigned *count)
+{
+    struct session **all;
+
+    *count = 0;
+    pthread_mutex_lock(&r->lock);
+    all = r->count ? calloc(r->count, sizeof(struct session *)) : NULL;
+    if (all)
+        pin_all(r, all, count);
+    pthread_mutex_unlock(&r->lock);
+    return all;
+}
+
+void registry_uncount(struct session *s)
+{
+    struct registry *r = s->registry;
+
+    pthread_mutex_lock(&r->lock);
+    s->account->count--;
+    r->count--;
+    account_drop_if_empty(r, s->account);
+    s->account = NULL;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void session_pin(struct session *s)
+{
+    pthread_mutex_lock(&s->registry->lock);
+    s->pins++;
+    pthread_mutex_unlock(&s->registry->lock);
+}
+
+void session_unpin(struct session *s, bool used)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->registry->lock);
+    s->pins--;
+    if (used)
+        s->used_ns = now_ns();
+    last = s->pins == 0 && !s->listed;
+    pthread_mutex_unlock(&s->registry->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+enum status session_borrow(struct registry *r, const struct tenant *t, struct span id, struct session **out, struct problem *why)
+{
+    struct account *a;
+    struct session *s;
+
+    pthread_mutex_lock(&r->lock);
+    a = account_find(r, t->owner);
+    s = a ? (struct session *)table_get(&a->sessions, id) : NULL;
+    if (s)
+        s->pins++;
+    pthread_mutex_unlock(&r->lock);
+    if (!s)
+        return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+    *out = s;
+    return STATUS_OK;
+}
+
+void session_return(struct session *s)
+{
+    session_unpin(s, true);
+}
+
+/* The tenant's next session behind *cursor, pinned; NULL at the end. */
+static struct session *next_session(struct registry *r, const struct tenant *t, struct span cursor, bool *more)
+{
+    struct session *s = NULL;
+    struct account *a;
+
+    pthread_mutex_lock(&r->lock);
+    a = account_find(r, t->owner);
+    if (a) {
+        unsigned at = table_after(&a->sessions, cursor);
+        *more = at + 1 < a->sessions.count;
+        if (at < a->sessions.count)
+            s = (struct session *)a->sessions.items[at];
+        if (s)
+            s->pins++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+unsigned session_list(struct registry *r, const struct tenant *t, struct page *page, struct session_info *items)
+{
+    char            at[ID_BYTES] = "";
+    unsigned        n = 0;
+    bool            more = false;
+    struct session *s;
+
+    page->next[0] = '\0';
+    if (page->cursor.bytes >= sizeof at || !span_copy(page->cursor, at, sizeof at))
+        return 0;
+    while (n < page->limit && (s = next_session(r, t, span_of(at), &more)) != NULL) {
+        session_info_of(s, &items[n++]);
+        span_copy(span_of(s->entry.id), at, sizeof at);
+        session_unpin(s, false);
+    }
+    if (n == page->limit && more)
+        span_copy(span_of(at), page->next, sizeof page->next);
+    return n;
+}

@@ -1,0 +1,369 @@
+/* The life of a session: made, reset, deleted, described. */
+#include "session/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *session_state_name(enum session_state s)
+{
+    switch (s) {
+    case SESSION_STARTING:
+        return "starting";
+    case SESSION_READY:
+        return "ready";
+    case SESSION_FAULTED:
+        return "faulted";
+    case SESSION_CLOSING:
+        break;
+    }
+    return "closing";
+}
+
+static enum status check_spec(const struct session_spec *spec, struct problem *why)
+{
+    if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "at most %d", IDLE_TIMEOUT_S_MAX);
+    if (spec->max_lifetime_s > LIFETIME_S_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/max_lifetime_s", "range", "at most %d", LIFETIME_S_MAX);
+    if (spec->memory_limit == 0)
+        return problem_field(why, STATUS_INVALID_FIELD, "/memory_limit", "range", "at least 1 byte");
+    if (spec->labels_count > LABELS_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "at most %d labels", LABELS_MAX);
+    return STATUS_OK;
+}
+
+static void digest_u64(struct sha256 *h, uint64_t value)
+{
+    digest_add(h, &value, sizeof value);
+}
+
+/* Of what was asked for, with the device resolved. */
+static void digest_spec(const struct session *s, const struct session_spec *spec, unsigned char out[SHA256_BYTES])
+{
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_u64(&h, s->device);
+    digest_u64(&h, spec->memory_limit);
+    digest_u64(&h, spec->idle_timeout_s);
+    digest_u64(&h, spec->max_lifetime_s);
+    digest_u64(&h, spec->memcheck);
+    for (unsigned i = 0; i < spec->labels_count; i++) {
+        digest_add_field(&h, span_of(spec->labels[i].key));
+        digest_add_field(&h, span_of(spec->labels[i].value));
+    }
+    digest_end(&h, out);
+}
+
+static enum status name_session(struct session *s, struct span id, struct problem *why)
+{
+    char prefix[ID_BYTES];
+
+    if (!s->registry->node[0])
+        return entry_name(&s->entry, id, "s_", why);
+    snprintf(prefix, sizeof prefix, "s_%.*s_", (int)sizeof prefix - 4, s->registry->node);
+    return entry_name(&s->entry, id, prefix, why);
+}
+
+static void fill(struct session *s, const struct tenant *t, const struct session_spec *spec)
+{
+    span_copy(span_first(span_of(t->name ? t->name : ""), sizeof s->tenant_name - 1), s->tenant_name, sizeof s->tenant_name);
+    s->tenant_memory_max = t->memory_max_bytes;
+    s->memory_limit = spec->memory_limit;
+    s->memcheck = spec->memcheck;
+    s->idle_timeout_s = spec->idle_timeout_s ? spec->idle_timeout_s : IDLE_TIMEOUT_S_DEFAULT;
+    s->max_lifetime_s = spec->max_lifetime_s ? spec->max_lifetime_s : LIFETIME_S_MAX;
+    s->labels_count = spec->labels_count;
+    if (spec->labels_count)
+        memcpy(s->labels, spec->labels, spec->labels_count * sizeof *spec->labels);
+    s->state = SESSION_STARTING;
+    s->generation = 1;
+    s->created_wall_ns = wall_ns();
+    s->created_ns = s->used_ns = now_ns();
+    digest_spec(s, spec, s->spec_digest);
+}
+
+static enum status make(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                        struct problem *why)
+{
+    struct session *s;
+    enum status     st = check_spec(spec, why);
+    int             device;
+
+    if (st)
+        return st;
+    device = pool_device_find(r->config.pool, spec->device);
+    if (device < 0)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "no such device, or none is healthy");
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+    s->registry = r;
+    s->device = (unsigned)device;
+    st = name_session(s, spec->id, why);
+    if (st) {
+        free(s);
+        return st;
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    fill(s, t, spec);
+    *out = s;
+    return STATUS_OK;
+}
+
+static void discard(struct session *s)
+{
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* A worker for a session that is STARTING. */
+static enum status start(struct session *s, struct context **out, struct problem *why)
+{
+    struct pool        *pool = s->registry->config.pool;
+    struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
+    struct worker      *w = NULL;
+    enum status         st;
+
+    if (!device)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+    st = pool_take(pool, s->device, &w, why);
+    if (st)
+        goto out;
+    if (!pool_device_at(pool, s->device, device))
+        st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device is gone");
+    else if ((st = context_create(s, w, device, out)) != STATUS_OK)
+        problem_set(why, st, "no memory for a session");
+    if (st)
+        pool_give_back(pool, w);
+    else {
+        pthread_mutex_lock(&s->lock);
+        span_copy(span_of(device->id), s->device_id, sizeof s->device_id);
+        pthread_mutex_unlock(&s->lock);
+    }
+out:
+    free(device);
+    return st;
+}
+
+/* From STARTING to READY, or to FAULTED with what failed. */
+static enum status set_started(struct session *s, struct context *c, enum status st, const struct problem *why)
+{
+    pthread_mutex_lock(&s->lock);
+    s->context = c;
+    s->state = st ? SESSION_FAULTED : SESSION_READY;
+    s->fault = (struct problem){0};
+    if (st && why)
+        s->fault = *why;
+    s->fault.status = st;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* Another request makes it right now: waits for the outcome. */
+static enum status join(struct session *s, const struct session *wanted, struct problem *why)
+{
+    enum status st = STATUS_OK;
+    bool        waited = false;
+
+    if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0)
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a session of this id exists with another specification");
+    pthread_mutex_lock(&s->lock);
+    while (s->state == SESSION_STARTING) {
+        waited = true;
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    if (waited && s->state == SESSION_FAULTED && !s->context) {
+        *why = s->fault;
+        st = s->fault.status;
+    } else if (s->state == SESSION_CLOSING)
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session of this id is going away");
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+enum status session_create(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **borrowed,
+                           bool *created, struct problem *why)
+{
+    struct session *fresh = NULL, *s = NULL;
+    struct context *c = NULL;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    st = make(r, t, spec, &fresh, why);
+    if (st)
+        return st;
+    st = registry_enlist(r, t, fresh, &s, created, why);
+    if (st) {
+        discard(fresh);
+        return st;
+    }
+    if (*created) {
+        st = start(s, &c, why);
+        set_started(s, c, st, why);
+        if (st)
+            session_end(s, "the session could not start");
+    } else {
+        st = join(s, fresh, why);
+        discard(fresh);
+    }
+    if (st)
+        session_unpin(s, false);
+    else
+        *borrowed = s;
+    return st;
+}
+
+static uint64_t expires_wall(const struct session *s, unsigned pins, uint64_t used_ns, uint64_t idle_s)
+{
+    uint64_t now = now_ns();
+    uint64_t idle_end = (pins ? now : used_ns) + idle_s * NS_PER_S;
+    uint64_t end = s->created_ns + s->max_lifetime_s * NS_PER_S;
+
+    end = idle_end < end ? idle_end : end;
+    return end > now ? wall_ns() + (end - now) : wall_ns();
+}
+
+void session_info_of(struct session *s, struct session_info *out)
+{
+    unsigned pins;
+    uint64_t used_ns;
+
+    memset(out, 0, sizeof *out);
+    pthread_mutex_lock(&s->lock);
+    memcpy(out->id, s->entry.id, sizeof out->id);
+    memcpy(out->device, s->device_id, sizeof out->device);
+    out->state = s->state;
+    out->generation = s->generation;
+    out->created_wall_ns = s->created_wall_ns;
+    out->max_lifetime_s = s->max_lifetime_s;
+    out->memory_limit = s->memory_limit;
+    out->memcheck = s->memcheck;
+    memcpy(out->labels, s->labels, sizeof out->labels);
+    out->labels_count = s->labels_count;
+    out->fault = s->fault;
+    out->device_time_us = (uint64_t)s->device_time_us;
+    out->memory_bytes = s->memory_bytes;
+    if (s->context) {
+        out->buffers = s->context->buffers.count;
+        out->modules = s->context->modules.count;
+        out->launches = s->context->launches.count;
+    }
+    pthread_mutex_lock(&s->registry->lock);
+    pins = s->pins;
+    used_ns = s->used_ns;
+    out->idle_timeout_s = s->idle_timeout_s;
+    pthread_mutex_unlock(&s->registry->lock);
+    pthread_mutex_unlock(&s->lock);
+    out->expires_wall_ns = expires_wall(s, pins, used_ns, out->idle_timeout_s);
+}
+
+enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why)
+{
+    if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
+        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "1 to %d", IDLE_TIMEOUT_S_MAX);
+    if (p->has_labels && p->labels_count > LABELS_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "at most %d labels", LABELS_MAX);
+    pthread_mutex_lock(&s->lock);
+    if (p->has_labels) {
+        memset(s->labels, 0, sizeof s->labels);
+        if (p->labels_count)
+            memcpy(s->labels, p->labels, p->labels_count * sizeof *p->labels);
+        s->labels_count = p->labels_count;
+    }
+    if (p->has_idle_timeout) {
+        pthread_mutex_lock(&s->registry->lock);
+        s->idle_timeout_s = p->idle_timeout_s;
+        pthread_mutex_unlock(&s->registry->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return STATUS_OK;
+}
+
+enum status session_usable(struct session *s, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+enum status session_reset(struct session *s, struct problem *why)
+{
+    struct context *old, *c = NULL;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    pthread_mutex_lock(&s->lock);
+    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING) {
+        st = session_usable_locked(s, why);
+        pthread_mutex_unlock(&s->lock);
+        return st;
+    }
+    old = s->context;
+    s->context = NULL;
+    s->state = SESSION_STARTING;
+    s->fault = (struct problem){0};
+    s->generation++;
+    pthread_mutex_unlock(&s->lock);
+    context_close(old, "the session was reset");
+    st = start(s, &c, why);
+    return set_started(s, c, st, why);
+}
+
+void session_end(struct session *s, const char *reason)
+{
+    if (registry_unlist(s))
+        session_close(s, reason);
+}
+
+void session_close(struct session *s, const char *reason)
+{
+    struct context *c;
+
+    pthread_mutex_lock(&s->lock);
+    while (s->state == SESSION_STARTING)
+        pthread_cond_wait(&s->changed, &s->lock);
+    s->state = SESSION_CLOSING;
+    c = s->context;
+    s->context = NULL;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    context_close(c, reason);
+    registry_uncount(s);
+}
+
+enum status session_delete(struct session *s, struct problem *why)
+{
+    if (!registry_unlist(s))
+        return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+    session_close(s, "the session was deleted");
+    return STATUS_OK;
+}
+
+uint64_t session_generation(struct session *s)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&s->lock);
+    n = s->generation;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+uint64_t session_epoch(struct session *s)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&s->lock);
+    n = s->epoch;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

@@ -1,0 +1,115 @@
+/* Named streams, made at their first use, and waiting for them. */
+#include "session/internal.h"
+
+static bool name_valid(struct span name)
+{
+    if (name.bytes >= STREAM_NAME_BYTES)
+        return false;
+    for (size_t i = 0; i < name.bytes; i++)
+        if (name.data[i] <= ' ' || name.data[i] > '~')
+            return false;
+    return true;
+}
+
+/* With session.lock held. */
+static const struct stream *find(const struct context *c, struct span name)
+{
+    for (unsigned i = 0; i < c->streams_count; i++)
+        if (span_is(name, c->streams[i].name))
+            return &c->streams[i];
+    return NULL;
+}
+
+/* With session.lock held: adds it unless somebody was faster or there are too many. */
+static enum status add(struct context *c, struct span name, uint32_t fresh, uint32_t *number, struct problem *why)
+{
+    const struct stream *known = find(c, name);
+
+    if (known) {
+        *number = known->number;
+        return STATUS_OK;
+    }
+    if (c->streams_count == STREAMS_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "streams", STREAMS_PER_SESSION_MAX, c->streams_count, 1);
+    span_copy(name, c->streams[c->streams_count].name, STREAM_NAME_BYTES);
+    c->streams[c->streams_count++].number = fresh;
+    *number = fresh;
+    return STATUS_OK;
+}
+
+static enum status make(struct context *c, struct span name, uint32_t *number, struct problem *why)
+{
+    struct session                *s = c->session;
+    struct msg_stream_create       m = {0};
+    struct msg_stream_create_reply got;
+    enum status                    st = worker_stream_create(c->worker, &m, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = add(c, name, got.stream, number, why);
+    pthread_mutex_unlock(&s->lock);
+    if (st || *number != got.stream)
+        worker_stream_destroy(c->worker, &(struct msg_stream_destroy){got.stream}, &(struct msg_stream_destroy_reply){0},
+                              deadline_after_ms(WORKER_CALL_DEADLINE_MS), NULL);
+    return st;
+}
+
+enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why)
+{
+    struct session      *s = c->session;
+    const struct stream *known;
+    bool                 full;
+
+    *number = 0;
+    if (name.bytes == 0)
+        return STATUS_OK;
+    if (!name_valid(name))
+        return problem_field(why, STATUS_INVALID_FIELD, "/stream", "format", "a stream's name is at most %d visible ASCII characters",
+                             STREAM_NAME_BYTES - 1);
+    pthread_mutex_lock(&s->lock);
+    known = find(c, name);
+    if (known)
+        *number = known->number;
+    full = c->streams_count == STREAMS_PER_SESSION_MAX;
+    pthread_mutex_unlock(&s->lock);
+    if (known)
+        return STATUS_OK;
+    if (full)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "streams", STREAMS_PER_SESSION_MAX, STREAMS_PER_SESSION_MAX, 1);
+    return make(c, name, number, why);
+}
+
+/* False: no such stream, so nothing to wait for. */
+static bool known_stream(struct context *c, struct span name, struct msg_stream_sync *m)
+{
+    const struct stream *known = NULL;
+
+    m->all = name.bytes == 0;
+    if (m->all)
+        return true;
+    pthread_mutex_lock(&c->session->lock);
+    known = find(c, name);
+    if (known)
+        m->stream = known->number;
+    pthread_mutex_unlock(&c->session->lock);
+    return known != NULL;
+}
+
+enum status session_sync(struct session *s, struct span stream, struct problem *why)
+{
+    struct msg_stream_sync       m = {0};
+    struct msg_stream_sync_reply got;
+    struct context              *c;
+    struct problem               local;
+    enum status                  st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = context_wait_order(c, why);
+    if (!st && known_stream(c, stream, &m))
+        st = worker_stream_sync(c->worker, &m, &got, DEADLINE_NEVER, why);
+    return context_leave_with(c, st, why);
+}

@@ -1,0 +1,358 @@
+/* The fake driver's script, device, context, streams and events. */
+#include "support/fake_cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct {
+    const char *name;
+    long        calls;
+} functions[] = {
+#define DRIVER(name, need, arguments) {#name, 0},
+#include "device/cuda_driver.def"
+#undef DRIVER
+};
+
+static const struct {
+    cuda_result result;
+    const char *name;
+} results[] = {
+#define RESULT(NAME, number, status) {number, "CUDA_" #NAME},
+#include "device/cuda_results.def"
+#undef RESULT
+};
+
+static long        live;
+static cuda_result lost;
+static uint64_t    round_now = 1;
+static char        printed[65536];
+static int         contexts;
+
+long fake_cuda_live(void)
+{
+    return live;
+}
+
+void fake_cuda_finish(void)
+{
+    round_now++;
+}
+
+long fake_cuda_calls(const char *name)
+{
+    for (size_t i = 0; i < COUNT(functions); i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return functions[i].calls;
+    return -1;
+}
+
+void fake_cuda_reset(void)
+{
+    for (size_t i = 0; i < COUNT(functions); i++)
+        functions[i].calls = 0;
+    lost = CUDA_RESULT_SUCCESS;
+    printed[0] = '\0';
+    fake_cuda_finish();
+}
+
+void fake_live(long change)
+{
+    live += change;
+}
+
+void fake_lose(cuda_result why)
+{
+    if (!lost)
+        lost = why;
+}
+
+bool fake_stuck(uint64_t round)
+{
+    return round == round_now;
+}
+
+uint64_t fake_round(void)
+{
+    return round_now;
+}
+
+void fake_print(const char *text)
+{
+    size_t used = strlen(printed);
+    snprintf(printed + used, sizeof printed - used, "%s", text);
+}
+
+static void flush_printed(void)
+{
+    fputs(printed, stdout);
+    printed[0] = '\0';
+}
+
+/* One entry of the script is "name:nth:answer". */
+static cuda_result answer_of(const char *entry, const char *name, long call)
+{
+    size_t length = strlen(name);
+    char  *end;
+
+    if (strncmp(entry, name, length) != 0 || entry[length] != ':' || strtol(entry + length + 1, &end, 10) != call || *end != ':')
+        return CUDA_RESULT_SUCCESS;
+    while (strncmp(end + 1, "hang", 4) == 0)
+        pause();
+    return (cuda_result)strtoul(end + 1, NULL, 10);
+}
+
+static cuda_result scripted(const char *name, long call)
+{
+    const char *entry = getenv("FAKE_CUDA_FAIL");
+
+    while (entry && *entry) {
+        cuda_result r = answer_of(entry, name, call);
+
+        if (r)
+            return r;
+        entry = strchr(entry, ',');
+        entry = entry ? entry + 1 : NULL;
+    }
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result fake_step_free(const char *name)
+{
+    for (size_t i = 0; i < COUNT(functions); i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return scripted(name, ++functions[i].calls);
+    return CUDA_RESULT_ERROR_NOT_SUPPORTED;
+}
+
+cuda_result fake_step(const char *name)
+{
+    cuda_result r = fake_step_free(name);
+
+    return lost ? lost : r;
+}
+
+cuda_result cuInit(unsigned flags)
+{
+    cuda_result r = fake_step_free(__func__);
+    return r ? r : flags ? CUDA_RESULT_ERROR_INVALID_VALUE : CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return fake_step_free(__func__);
+}
+
+cuda_result cuGetErrorName(cuda_result result, const char **name)
+{
+    cuda_result r = fake_step_free(__func__);
+
+    for (size_t i = 0; i < COUNT(results) && !r; i++)
+        if (results[i].result == result) {
+            *name = results[i].name;
+            return CUDA_RESULT_SUCCESS;
+        }
+    return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
+}
+
+cuda_result cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return fake_step_free(__func__);
+}
+
+cuda_result cuDeviceGet(cuda_ordinal *device, int index)
+{
+    cuda_result r = fake_step_free(__func__);
+
+    *device = 0;
+    return r ? r : index ? CUDA_RESULT_ERROR_INVALID_DEVICE : CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuDeviceGetName(char *name, int room, cuda_ordinal device)
+{
+    (void)device;
+    snprintf(name, (size_t)room, "Fake GPU");
+    return fake_step_free(__func__);
+}
+
+cuda_result cuDeviceGetUuid_v2(struct cuda_uuid *uuid, cuda_ordinal device)
+{
+    (void)device;
+    for (int i = 0; i < 16; i++)
+        uuid->bytes[i] = (char)(0xf0 + i);
+    return fake_step_free(__func__);
+}
+
+cuda_result cuDeviceGetAttribute(int *value, unsigned attribute, cuda_ordinal device)
+{
+    static const int known[] = {
+        [CUDA_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024,
+        [CUDA_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
+        [CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Y] = 1024,
+        [CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Z] = 64,
+        [CUDA_ATTRIBUTE_MAX_GRID_DIM_X] = 2147483647,
+        [CUDA_ATTRIBUTE_MAX_GRID_DIM_Y] = 65535,
+        [CUDA_ATTRIBUTE_MAX_GRID_DIM_Z] = 65535,
+        [CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK] = 49152,
+        [CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] = 232448,
+        [CUDA_ATTRIBUTE_WARP_SIZE] = 32,
+        [CUDA_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 132,
+        [CUDA_ATTRIBUTE_CLOCK_RATE] = 1980000,
+        [CUDA_ATTRIBUTE_MEMORY_CLOCK_RATE] = 3201000,
+        [CUDA_ATTRIBUTE_L2_CACHE_SIZE] = 62914560,
+        [CUDA_ATTRIBUTE_UNIFIED_ADDRESSING] = 1,
+        [CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9,
+        [CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = 0,
+        [CUDA_ATTRIBUTE_HOST_NUMA_ID] = -1,
+    };
+    cuda_result r = fake_step_free(__func__);
+
+    (void)device;
+    if (r || attribute >= COUNT(known))
+        return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
+    *value = known[attribute];
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_ordinal device)
+{
+    static char body;
+    cuda_result r = fake_step(__func__);
+
+    (void)device;
+    if (r)
+        return r;
+    *context = (cuda_context)(void *)&body;
+    contexts++;
+    fake_live(1);
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* Counts as done even where it answers an error: a lost context goes all the same. */
+cuda_result cuDevicePrimaryCtxRelease_v2(cuda_ordinal device)
+{
+    cuda_result r = fake_step(__func__);
+
+    (void)device;
+    if (contexts == 0)
+        return CUDA_RESULT_ERROR_INVALID_CONTEXT;
+    contexts--;
+    fake_live(-1);
+    return r;
+}
+
+cuda_result cuCtxSetCurrent(cuda_context context)
+{
+    (void)context;
+    return fake_step(__func__);
+}
+
+cuda_result cuCtxSetLimit(unsigned limit, size_t value)
+{
+    (void)limit;
+    (void)value;
+    return fake_step(__func__);
+}
+
+cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (r || flags != CUDA_STREAM_NON_BLOCKING)
+        return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
+    *stream = calloc(1, sizeof **stream);
+    fake_live(1);
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuStreamDestroy_v2(cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+
+    free(stream);
+    fake_live(-1);
+    return r;
+}
+
+cuda_result cuStreamQuery(cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+    return r ? r : fake_stuck(stream->stuck) ? CUDA_RESULT_ERROR_NOT_READY : CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuStreamSynchronize(cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+
+    while (!r && fake_stuck(stream->stuck))
+        pause();
+    flush_printed();
+    return r;
+}
+
+cuda_result cuStreamWaitEvent(cuda_stream stream, cuda_event event, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (!r && fake_stuck(event->stuck))
+        stream->stuck = event->stuck;
+    return r ? r : flags ? CUDA_RESULT_ERROR_INVALID_VALUE : CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuEventCreate(cuda_event *event, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    (void)flags;
+    if (r)
+        return r;
+    *event = calloc(1, sizeof **event);
+    fake_live(1);
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuEventDestroy_v2(cuda_event event)
+{
+    cuda_result r = fake_step(__func__);
+
+    free(event);
+    fake_live(-1);
+    return r;
+}
+
+cuda_result cuEventRecord(cuda_event event, cuda_stream stream)
+{
+    struct timespec now;
+    cuda_result     r = fake_step(__func__);
+
+    if (r)
+        return r;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->stuck = stream->stuck;
+    event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuEventQuery(cuda_event event)
+{
+    cuda_result r = fake_step(__func__);
+    return r ? r : fake_stuck(event->stuck) ? CUDA_RESULT_ERROR_NOT_READY : CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuEventElapsedTime(float *ms, cuda_event from, cuda_event to)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (r)
+        return r;
+    if (fake_stuck(from->stuck) || fake_stuck(to->stuck))
+        return CUDA_RESULT_ERROR_NOT_READY;
+    *ms = (float)(to->recorded_ns - from->recorded_ns) / 1e6f;
+    return CUDA_RESULT_SUCCESS;
+}

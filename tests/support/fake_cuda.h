@@ -1,0 +1,75 @@
+/* A CUDA driver made of host memory and a few kernels written in C, with scripted failures.
+ *   FAKE_CUDA_FAIL="cuMemFreeAsync:2:999,cuInit:1:hang"   the second call of the one answers 999, the first of the other never returns
+ *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
+ * Kernels run at once, on the calling thread. Not thread-safe. */
+#ifndef GPUREST_TESTS_FAKE_CUDA_H
+#define GPUREST_TESTS_FAKE_CUDA_H
+
+#include "device/cuda_abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAKE_EXPORT __attribute__((visibility("default")))
+
+#define DRIVER(name, need, arguments) FAKE_EXPORT cuda_result name arguments;
+#include "device/cuda_driver.def"
+#undef DRIVER
+
+/* Objects that were made and not yet destroyed: allocations, streams, events, modules, pools, contexts, registrations. */
+FAKE_EXPORT long fake_cuda_live(void);
+/* Ends every endless kernel. What was queued behind one is dropped. */
+FAKE_EXPORT void fake_cuda_finish(void);
+/* How often that function was called so far; -1: no such function. */
+FAKE_EXPORT long fake_cuda_calls(const char *name);
+/* As a new process would find it, except for what is still live. */
+FAKE_EXPORT void fake_cuda_reset(void);
+
+/* Private to the fake. */
+
+struct CUstream_st {
+    uint64_t stuck; /* behind the endless kernels of that round; 0: none */
+};
+
+struct CUevent_st {
+    uint64_t stuck;
+    uint64_t recorded_ns;
+};
+
+struct CUfunc_st {
+    struct CUmod_st *module;
+    char             name[256];
+    int              params_count;
+    struct fake_param {
+        size_t offset;
+        size_t bytes;
+    } params[128];
+    int dynamic_shared_bytes; /* as opted in */
+};
+
+struct fake_launch {
+    const unsigned char *params;
+    size_t               params_bytes;
+    unsigned             grid[3];
+    unsigned             block[3];
+    unsigned             shared_bytes;
+    cuda_stream          stream;
+};
+
+/* Counts the call and answers what the script says. With a lost context every later call answers the same. */
+cuda_result fake_step(const char *name);
+/* For calls that do not need a living context. */
+cuda_result fake_step_free(const char *name);
+void        fake_live(long change);
+void        fake_lose(cuda_result why);
+bool        fake_stuck(uint64_t round);
+uint64_t    fake_round(void);
+/* Text that comes out of standard output at the next wait for any stream. */
+void        fake_print(const char *text);
+cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);
+/* Counts the runs of the function's module; the count before this one. */
+unsigned fake_count(const struct CUfunc_st *f);
+/* A live allocation holds [address, address + bytes). */
+bool fake_is_memory(cuda_address address, size_t bytes);
+
+#endif

@@ -1,0 +1,217 @@
+/* The kernels that the fake driver can run, by name. Faulty ones lose the context as a device would. */
+#include "support/fake_cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t argument(const struct CUfunc_st *f, const struct fake_launch *l, int i)
+{
+    uint64_t value = 0;
+
+    if (i < f->params_count && f->params[i].bytes <= sizeof value && f->params[i].offset + f->params[i].bytes <= l->params_bytes)
+        memcpy(&value, l->params + f->params[i].offset, f->params[i].bytes);
+    return value;
+}
+
+static uint64_t threads(const struct fake_launch *l)
+{
+    uint64_t n = 1;
+
+    for (int i = 0; i < 3; i++)
+        n *= (uint64_t)l->grid[i] * l->block[i];
+    return n;
+}
+
+/* The array that argument i points to, if `bytes` of it are there; else the context is lost. */
+static void *array(const struct CUfunc_st *f, const struct fake_launch *l, int i, uint64_t bytes)
+{
+    uint64_t address = argument(f, l, i);
+
+    if (bytes && fake_is_memory(address, bytes))
+        return (void *)(uintptr_t)address;
+    fake_lose(CUDA_RESULT_ERROR_ILLEGAL_ADDRESS);
+    return NULL;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* vadd(const float *a, const float *b, float *c, u32 n) */
+static void run_vadd(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = least(argument(f, l, 3), threads(l));
+    float   *a = array(f, l, 0, 4 * n);
+    float   *b = array(f, l, 1, 4 * n);
+    float   *c = array(f, l, 2, 4 * n);
+
+    for (uint64_t i = 0; a && b && c && i < n; i++)
+        c[i] = a[i] + b[i];
+}
+
+/* fill7(u32 *p, u32 n) */
+static void run_fill7(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = least(argument(f, l, 1), threads(l));
+    uint32_t *p = array(f, l, 0, 4 * n);
+
+    for (uint64_t i = 0; p && i < n; i++)
+        p[i] = 7;
+}
+
+/* add(u32 *p, u32 n, u32 k): p[i] = p[i] * 2 + k, so that the order of launches shows */
+static void run_add(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = least(argument(f, l, 1), threads(l));
+    uint32_t *p = array(f, l, 0, 4 * n);
+
+    for (uint64_t i = 0; p && i < n; i++)
+        p[i] = p[i] * 2 + (uint32_t)argument(f, l, 2);
+}
+
+/* gpurest_canary(const u32 *in, u32 *out, u32 n): the worker's own trial */
+static void run_canary(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = least(argument(f, l, 2), threads(l));
+    uint32_t *in = array(f, l, 0, 4 * n);
+    uint32_t *out = array(f, l, 1, 4 * n);
+
+    for (uint64_t i = 0; in && out && i < n; i++)
+        out[i] = in[i] * 3 + 7;
+}
+
+static void run_nothing(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    (void)f;
+    (void)l;
+}
+
+/* layout(u8 a, u64 b, u64 s[3], u16 c, f64 d, u64 *out) writes every parameter behind the other, widened to 8 bytes. */
+static void run_layout(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t *out = array(f, l, 5, 56);
+
+    if (!out || f->params[2].offset + 24 > l->params_bytes)
+        return;
+    out[0] = argument(f, l, 0);
+    out[1] = argument(f, l, 1);
+    memcpy(out + 2, l->params + f->params[2].offset, 24);
+    out[5] = argument(f, l, 3);
+    out[6] = argument(f, l, 4);
+}
+
+/* reverse(u32 *out, u32 n) through n words of dynamic shared memory */
+static void run_reverse(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  n = least(argument(f, l, 1), l->shared_bytes / 4);
+    uint32_t *out = array(f, l, 0, 4 * n);
+
+    for (uint64_t i = 0; out && i < n; i++)
+        out[i] = (uint32_t)(n - 1 - i);
+}
+
+/* corners(u32 *out): out[0] counts the threads of the last layer of the last block, out[1] all of them */
+static void run_corners(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint32_t *out = array(f, l, 0, 8);
+
+    if (!out)
+        return;
+    out[0] += l->block[0] * l->block[1];
+    out[1] += (uint32_t)threads(l);
+}
+
+/* count(u32 *out) counts in a variable of the module and stores the old count. */
+static void run_count(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint32_t *out = array(f, l, 0, 4);
+
+    if (out)
+        *out = fake_count(f);
+}
+
+/* tick(u32 *p) adds 1 to it once. */
+static void run_tick(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint32_t *p = array(f, l, 0, 4);
+
+    if (p)
+        *p += 1;
+}
+
+/* illegal(p) stores a word at p, fault() at none. */
+static void run_fault(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t  p = argument(f, l, 0);
+    uint32_t *word;
+
+    if (p % 4 != 0) {
+        fake_lose(CUDA_RESULT_ERROR_MISALIGNED_ADDRESS);
+        return;
+    }
+    word = array(f, l, 0, 4);
+    if (word)
+        *word = 1;
+}
+
+static void run_trap(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    (void)f;
+    (void)l;
+    fake_lose(CUDA_RESULT_ERROR_LAUNCH_FAILED);
+}
+
+static void run_misaligned(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    (void)f;
+    (void)l;
+    fake_lose(CUDA_RESULT_ERROR_MISALIGNED_ADDRESS);
+}
+
+static void run_endless(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    (void)f;
+    l->stream->stuck = fake_round();
+}
+
+/* hello(u32 n) prints "hello n" once. */
+static void run_hello(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "hello %u\n", (unsigned)argument(f, l, 0));
+    fake_print(text);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
+} kernels[] = {
+    {"vadd", run_vadd},
+    {"fill7", run_fill7},
+    {"add", run_add},
+    {"fault", run_fault},
+    {"illegal", run_fault},
+    {"trap", run_trap},
+    {"hello", run_hello},
+    {"endless", run_endless},
+    {"misaligned", run_misaligned},
+    {"gpurest_canary", run_canary},
+    {"nothing", run_nothing},
+    {"layout", run_layout},
+    {"reverse", run_reverse},
+    {"corners", run_corners},
+    {"count", run_count},
+    {"tick", run_tick},
+};
+
+cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i].name, f->name) == 0) {
+            kernels[i].run(f, l);
+            return CUDA_RESULT_SUCCESS;
+        }
+    return CUDA_RESULT_ERROR_NOT_SUPPORTED;
+}

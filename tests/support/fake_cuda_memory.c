@@ -1,0 +1,240 @@
+/* The fake driver's memory: host memory behind a guard that knows every live allocation. */
+#include "support/fake_cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct CUmemPoolHandle_st {
+    size_t used;
+};
+
+static struct block {
+    struct block *next;
+    size_t        bytes;
+    void         *data;
+    cuda_pool     pool;
+} * blocks;
+
+static size_t used_bytes;
+
+static size_t device_bytes(void)
+{
+    const char *mib = getenv("FAKE_CUDA_MEMORY_MIB");
+    return (mib ? strtoul(mib, NULL, 10) : 256) << 20;
+}
+
+bool fake_is_memory(cuda_address address, size_t bytes)
+{
+    for (struct block *b = blocks; b; b = b->next) {
+        cuda_address start = (cuda_address)(uintptr_t)b->data;
+
+        if (address >= start && bytes <= b->bytes && address - start <= b->bytes - bytes)
+            return true;
+    }
+    return false;
+}
+
+cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_ordinal device)
+{
+    (void)device;
+    *bytes = device_bytes();
+    return fake_step_free(__func__);
+}
+
+cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    *total_bytes = device_bytes();
+    *free_bytes = device_bytes() - used_bytes;
+    return fake_step(__func__);
+}
+
+cuda_result cuMemPoolCreate(cuda_pool *pool, const struct cuda_pool_props *props)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (r)
+        return r;
+    if (props->allocation_type != CUDA_ALLOCATION_PINNED || props->location.type != CUDA_LOCATION_DEVICE)
+        return CUDA_RESULT_ERROR_INVALID_VALUE;
+    *pool = calloc(1, sizeof **pool);
+    fake_live(1);
+    return CUDA_RESULT_SUCCESS;
+}
+
+cuda_result cuMemPoolDestroy(cuda_pool pool)
+{
+    cuda_result r = fake_step(__func__);
+
+    free(pool);
+    fake_live(-1);
+    return r;
+}
+
+cuda_result cuMemPoolSetAttribute(cuda_pool pool, unsigned attribute, void *value)
+{
+    (void)pool;
+    (void)attribute;
+    (void)value;
+    return fake_step(__func__);
+}
+
+cuda_result cuMemPoolGetAttribute(cuda_pool pool, unsigned attribute, void *value)
+{
+    uint64_t bytes = pool->used;
+
+    if (attribute == CUDA_POOL_RESERVED_CURRENT)
+        memcpy(value, &bytes, sizeof bytes);
+    return fake_step(__func__);
+}
+
+cuda_result cuMemPoolTrimTo(cuda_pool pool, size_t bytes_to_keep)
+{
+    (void)pool;
+    (void)bytes_to_keep;
+    return fake_step(__func__);
+}
+
+cuda_result cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, cuda_pool pool, cuda_stream stream)
+{
+    cuda_result   r = fake_step(__func__);
+    struct block *b;
+
+    (void)stream;
+    if (r)
+        return r;
+    if (bytes > device_bytes() - used_bytes)
+        return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
+    b = calloc(1, sizeof *b);
+    *b = (struct block){blocks, bytes, aligned_alloc(512, (bytes + 511) / 512 * 512), pool};
+    blocks = b;
+    used_bytes += bytes;
+    pool->used += bytes;
+    fake_live(1);
+    *address = (cuda_address)(uintptr_t)b->data;
+    return CUDA_RESULT_SUCCESS;
+}
+
+/* A lost context gives its memory back too. */
+cuda_result cuMemFreeAsync(cuda_address address, cuda_stream stream)
+{
+    cuda_result    r = fake_step(__func__);
+    struct block **link = &blocks;
+    struct block  *b;
+
+    (void)stream;
+    while (*link && (cuda_address)(uintptr_t)(*link)->data != address)
+        link = &(*link)->next;
+    b = *link;
+    if (!b)
+        return CUDA_RESULT_ERROR_INVALID_VALUE;
+    *link = b->next;
+    used_bytes -= b->bytes;
+    b->pool->used -= b->bytes;
+    free(b->data);
+    free(b);
+    fake_live(-1);
+    return r;
+}
+
+cuda_result cuMemHostRegister_v2(void *base, size_t bytes, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    (void)base;
+    (void)bytes;
+    (void)flags;
+    if (!r)
+        fake_live(1);
+    return r;
+}
+
+cuda_result cuMemHostUnregister(void *base)
+{
+    (void)base;
+    fake_live(-1);
+    return fake_step(__func__);
+}
+
+/* Nothing behind an endless kernel happens. */
+static bool happens(cuda_stream stream)
+{
+    return !fake_stuck(stream->stuck);
+}
+
+static cuda_result bad_range(cuda_address address, size_t bytes)
+{
+    return fake_is_memory(address, bytes) ? CUDA_RESULT_SUCCESS : CUDA_RESULT_ERROR_INVALID_VALUE;
+}
+
+cuda_result cuMemcpyHtoDAsync_v2(cuda_address to, const void *from, size_t bytes, cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (!r)
+        r = bad_range(to, bytes);
+    if (!r && happens(stream))
+        memcpy((void *)(uintptr_t)to, from, bytes);
+    return r;
+}
+
+cuda_result cuMemcpyDtoHAsync_v2(void *to, cuda_address from, size_t bytes, cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (!r)
+        r = bad_range(from, bytes);
+    if (!r && happens(stream))
+        memcpy(to, (void *)(uintptr_t)from, bytes);
+    return r;
+}
+
+/* Overlapping copies go wrong on purpose, as they may on a device. */
+cuda_result cuMemcpyDtoDAsync_v2(cuda_address to, cuda_address from, size_t bytes, cuda_stream stream)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (!r)
+        r = bad_range(from, bytes);
+    if (!r)
+        r = bad_range(to, bytes);
+    for (size_t i = 0; !r && happens(stream) && i < bytes; i++)
+        ((unsigned char *)(uintptr_t)to)[i] = ((unsigned char *)(uintptr_t)from)[i];
+    return r;
+}
+
+/* `height` rows of `width` elements, `pitch` bytes apart. */
+static cuda_result set(const char *name, cuda_address to, size_t pitch, const void *value, size_t value_bytes, size_t width, size_t height,
+                       cuda_stream stream)
+{
+    cuda_result r = fake_step(name);
+
+    if (r || width == 0 || height == 0)
+        return r;
+    if (to % value_bytes != 0)
+        return CUDA_RESULT_ERROR_INVALID_VALUE;
+    r = bad_range(to, pitch * (height - 1) + width * value_bytes);
+    for (size_t y = 0; !r && happens(stream) && y < height; y++)
+        for (size_t x = 0; x < width; x++)
+            memcpy((char *)(uintptr_t)to + y * pitch + x * value_bytes, value, value_bytes);
+    return r;
+}
+
+cuda_result cuMemsetD8Async(cuda_address to, unsigned char value, size_t count, cuda_stream stream)
+{
+    return set(__func__, to, 0, &value, sizeof value, count, 1, stream);
+}
+
+cuda_result cuMemsetD16Async(cuda_address to, unsigned short value, size_t count, cuda_stream stream)
+{
+    return set(__func__, to, 0, &value, sizeof value, count, 1, stream);
+}
+
+cuda_result cuMemsetD32Async(cuda_address to, unsigned value, size_t count, cuda_stream stream)
+{
+    return set(__func__, to, 0, &value, sizeof value, count, 1, stream);
+}
+
+cuda_result cuMemsetD2D32Async(cuda_address to, size_t pitch, unsigned value, size_t width, size_t height, cuda_stream stream)
+{
+    return set(__func__, to, pitch, &value, sizeof value, width, height, stream);
+}

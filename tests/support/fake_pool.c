@@ -1,0 +1,379 @@
+/* The fake's pool, its staging memory, its compiler, and what a test asks it. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/waker.h"
+#include "support/fake_state.h"
+
+struct pool {
+    int unused;
+};
+
+static struct pool      the_pool;
+static _Atomic unsigned slices_used;
+
+struct pool *fake_pool(void)
+{
+    return &the_pool;
+}
+
+/* ---- scripts ---- */
+
+static void set(void (*change)(void))
+{
+    pthread_mutex_lock(&fake.lock);
+    change();
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void release(void)
+{
+    fake.released = true;
+}
+
+static void hold(void)
+{
+    fake.held = true;
+}
+
+static void go(void)
+{
+    fake.held = false;
+}
+
+void fake_release(void)
+{
+    set(release);
+}
+
+void fake_hold(void)
+{
+    set(hold);
+}
+
+void fake_go(void)
+{
+    set(go);
+}
+
+void fake_reset(unsigned slices)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.fail_at = fake.die_at = -1;
+    fake.fail_take = STATUS_OK;
+    fake.released = fake.held = false;
+    fake.slices = slices;
+    fake.compiles = 0;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_fail_at(int n, enum status st)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.fail_at = n;
+    fake.fail_status = st;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_die_at(int n)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.die_at = n;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+bool fake_fault_unused(void)
+{
+    bool unused;
+
+    pthread_mutex_lock(&fake.lock);
+    unused = fake.fail_at >= 0 || fake.die_at >= 0;
+    pthread_mutex_unlock(&fake.lock);
+    return unused;
+}
+
+void fake_fail_take(enum status st)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.fail_take = st;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_await_running(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (!fake.running)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_await_queued(unsigned n)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (fake.queued < n)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static unsigned peek(const unsigned *value)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&fake.lock);
+    n = *value;
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+void fake_await_compiling(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (!fake.compiles)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+unsigned fake_live_allocations(void)
+{
+    return peek(&fake.allocations);
+}
+
+unsigned fake_live_workers(void)
+{
+    return peek(&fake.workers);
+}
+
+unsigned fake_modules_loaded(void)
+{
+    return peek(&fake.modules_loaded);
+}
+
+unsigned fake_slices_used(void)
+{
+    return atomic_load(&slices_used);
+}
+
+uint64_t fake_compiles(void)
+{
+    uint64_t n;
+
+    pthread_mutex_lock(&fake.lock);
+    n = fake.compiles;
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+/* ---- the pool ---- */
+
+int pool_device_find(struct pool *p, struct span id)
+{
+    (void)p;
+    return id.bytes == 0 || span_is(id, "fake:0") ? 0 : -1;
+}
+
+bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
+{
+    (void)p;
+    if (i)
+        return false;
+    memset(out, 0, sizeof *out);
+    snprintf(out->id, sizeof out->id, "fake:0");
+    snprintf(out->info.compile_arch, sizeof out->info.compile_arch, "compute_75");
+    out->info.wants_ptx = 1;
+    out->info.max_threads_per_block = FAKE_MAX_THREADS;
+    for (unsigned d = 0; d < 3; d++) {
+        out->info.max_block[d] = FAKE_MAX_THREADS;
+        out->info.max_grid[d] = FAKE_MAX_GRID;
+    }
+    out->info.max_shared_bytes_per_block = FAKE_MAX_SHARED;
+    return true;
+}
+
+enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why)
+{
+    struct worker *w;
+    enum status    st;
+
+    (void)p;
+    (void)device;
+    pthread_mutex_lock(&fake.lock);
+    st = fake.fail_take;
+    fake.fail_take = STATUS_OK;
+    fake.workers += !st;
+    pthread_mutex_unlock(&fake.lock);
+    if (st)
+        return problem_set(why, st, "fake: no worker");
+    w = calloc(1, sizeof *w);
+    w->slices = fake.slices;
+    w->staging = malloc((size_t)w->slices * STAGING_SLICE_BYTES);
+    pthread_mutex_init(&w->drain, NULL);
+    pthread_mutex_init(&w->staging_lock, NULL);
+    pthread_create(&w->thread, NULL, fake_worker_main, w);
+    *out = w;
+    return STATUS_OK;
+}
+
+static void wake_staging(struct worker *w)
+{
+    while (w->waiters) {
+        struct waker *at = w->waiters;
+        w->waiters = at->next;
+        at->next = NULL;
+        at->wake(at);
+    }
+}
+
+void worker_kill(struct worker *w, enum status st, const struct problem *why)
+{
+    pthread_mutex_lock(&fake.lock);
+    if (!w->dead) {
+        w->dead = true;
+        w->end = *why;
+        w->end.status = st;
+    }
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void pool_give_back(struct pool *p, struct worker *w)
+{
+    struct problem why;
+
+    (void)p;
+    problem_set(&why, STATUS_WORKER_LOST, "fake: given back");
+    worker_kill(w, STATUS_WORKER_LOST, &why);
+    pthread_join(w->thread, NULL);
+    if (w->unfinished || w->waiters)
+        abort(); /* the session must have ended both before */
+    pthread_mutex_lock(&fake.lock);
+    while (w->allocations) {
+        struct allocation *a = w->allocations;
+        w->allocations = a->next;
+        free(a->data);
+        free(a);
+        fake.allocations--;
+    }
+    fake.workers--;
+    pthread_mutex_unlock(&fake.lock);
+    for (unsigned i = 0; i < w->slices; i++)
+        if (w->used[i])
+            atomic_fetch_sub(&slices_used, 1);
+    pthread_mutex_destroy(&w->drain);
+    pthread_mutex_destroy(&w->staging_lock);
+    free(w->staging);
+    free(w);
+}
+
+/* ---- staging ---- */
+
+uint64_t staging_bytes(const struct worker *w)
+{
+    return (uint64_t)w->slices * STAGING_SLICE_BYTES;
+}
+
+static void mark(struct worker *w, unsigned from, unsigned count, bool used)
+{
+    for (unsigned i = 0; i < count; i++)
+        w->used[from + i] = used;
+    if (used)
+        atomic_fetch_add(&slices_used, count);
+    else
+        atomic_fetch_sub(&slices_used, count);
+}
+
+static bool find_run(const struct worker *w, unsigned want, unsigned *at)
+{
+    unsigned run = 0;
+
+    for (unsigned i = 0; i < w->slices; i++) {
+        run = w->used[i] ? 0 : run + 1;
+        if (run == want) {
+            *at = i + 1 - want;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker)
+{
+    unsigned    want = (unsigned)((bytes + STAGING_SLICE_BYTES - 1) / STAGING_SLICE_BYTES);
+    unsigned    at = 0;
+    enum status st = STATUS_OK;
+
+    pthread_mutex_lock(&w->staging_lock);
+    if (find_run(w, want, &at)) {
+        mark(w, at, want, true);
+        out->ref = (struct shm_ref){(uint64_t)at * STAGING_SLICE_BYTES, (uint64_t)want * STAGING_SLICE_BYTES};
+        out->data = w->staging + out->ref.offset;
+    } else {
+        st = STATUS_PENDING;
+        if (waker) {
+            waker->next = w->waiters;
+            w->waiters = waker;
+        }
+    }
+    pthread_mutex_unlock(&w->staging_lock);
+    return st;
+}
+
+void staging_give(struct worker *w, struct slice *s)
+{
+    unsigned from = (unsigned)(s->ref.offset / STAGING_SLICE_BYTES);
+    unsigned count = (unsigned)(s->ref.bytes / STAGING_SLICE_BYTES);
+
+    pthread_mutex_lock(&w->staging_lock);
+    if (!count || !w->used[from])
+        abort(); /* not taken, or given twice */
+    mark(w, from, count, false);
+    *s = (struct slice){0};
+    wake_staging(w);
+    pthread_mutex_unlock(&w->staging_lock);
+}
+
+void staging_unwatch(struct worker *w, struct waker *waker)
+{
+    pthread_mutex_lock(&w->staging_lock);
+    for (struct waker **at = &w->waiters; *at; at = &(*at)->next)
+        if (*at == waker) {
+            *at = waker->next;
+            waker->next = NULL;
+            break;
+        }
+    pthread_mutex_unlock(&w->staging_lock);
+}
+
+/* ---- the compiler: "syntax error" in the source fails, anything else is its own PTX ---- */
+
+const char *compile_service_version(const struct compile_service *s)
+{
+    (void)s;
+    return "nvrtc 0.0";
+}
+
+enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out)
+{
+    (void)s;
+    pthread_mutex_lock(&fake.lock);
+    fake.compiles++;
+    pthread_cond_broadcast(&fake.changed);
+    while (fake.held)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+    buf_init(&out->ptx, COMPILE_IMAGE_BYTES_MAX);
+    buf_init(&out->log, COMPILE_LOG_BYTES_MAX);
+    if (job->source.bytes && memmem(job->source.data, job->source.bytes, "syntax error", 12)) {
+        buf_add_text(&out->log, "default.cu(1): error: expected a \";\"\n");
+        return out->status = STATUS_COMPILE_FAILED;
+    }
+    buf_add_span(&out->ptx, job->source);
+    out->lowered = calloc(job->name_expressions_count + 1, sizeof *out->lowered);
+    out->lowered_count = job->name_expressions_count;
+    for (size_t i = 0; i < job->name_expressions_count; i++) {
+        buf_init(&out->lowered[i], KERNEL_NAME_BYTES);
+        buf_add_text(&out->lowered[i], "increment");
+    }
+    return out->status = STATUS_OK;
+}

@@ -1,0 +1,57 @@
+/* What fake_worker.c and fake_pool.c share. Everything under fake.lock unless it says otherwise. */
+#ifndef GPUREST_TESTS_FAKE_STATE_H
+#define GPUREST_TESTS_FAKE_STATE_H
+
+#include <pthread.h>
+
+#include "support/fake_worker.h"
+
+struct job {
+    enum message       kind;
+    union message_body body;
+    struct call       *call;
+    enum status        forced;
+    struct job        *next;
+};
+
+struct allocation {
+    void              *data;
+    struct allocation *next;
+};
+
+enum { FAKE_SLICES_MAX = 64 };
+
+struct worker {
+    pthread_t          thread;
+    pthread_mutex_t    drain; /* held around events */
+    struct job        *first;
+    unsigned           unfinished;
+    uint64_t           numbers, events;
+    bool               dead;
+    struct problem     end;
+    struct allocation *allocations;
+    bool               image_bad; /* of the one loader */
+    uint32_t           modules, streams;
+    pthread_mutex_t    staging_lock; /* of the next three */
+    bool               used[FAKE_SLICES_MAX];
+    struct waker      *waiters;
+    unsigned           slices;
+    unsigned char     *staging;
+};
+
+struct fake_state {
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    int             fail_at, die_at;
+    enum status     fail_status, fail_take;
+    bool            released, held;
+    unsigned        running, queued, allocations, workers, modules_loaded, slices;
+    unsigned        slices_used; /* atomic */
+    uint64_t        compiles;
+};
+
+extern struct fake_state fake;
+
+void *fake_worker_main(void *worker);
+
+#endif

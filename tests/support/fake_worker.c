@@ -1,0 +1,430 @@
+/* The fake's calls and their execution. */
+#include "support/fake_worker.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/waker.h"
+#include "ipc/kernel_table.h"
+#include "support/fake_state.h"
+
+struct fake_state fake = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .fail_at = -1, .die_at = -1, .slices = 64};
+
+static const char *const kernel_names[] = {"noop", "increment", "wait", "fault", "refuse", "print", "_Z6scaledPfi", "limited"};
+
+/* ---- ends of calls ---- */
+
+static void finish_call(struct worker *w, struct call *c, enum status st, const struct problem *why, bool lost)
+{
+    c->status = st;
+    c->context_lost = lost;
+    if (st) {
+        if (why)
+            c->problem = *why;
+        else
+            problem_set(&c->problem, st, "fake: %s", status_code(st));
+    }
+    pthread_mutex_lock(&fake.lock);
+    w->unfinished--;
+    pthread_mutex_unlock(&fake.lock);
+    if (c->on_event) {
+        pthread_mutex_lock(&w->drain); /* as the real ring: events come one at a time, under its lock */
+        c->on_event(c, CALL_DONE);
+        pthread_mutex_unlock(&w->drain);
+        pthread_mutex_lock(&fake.lock);
+    } else {
+        pthread_mutex_lock(&fake.lock);
+        c->state = 1;
+    }
+    w->events++;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void started(struct worker *w, struct call *c)
+{
+    c->started_wall_ns = wall_ns();
+    pthread_mutex_lock(&w->drain);
+    if (c->on_event)
+        c->on_event(c, CALL_STARTED);
+    pthread_mutex_unlock(&w->drain);
+}
+
+/* ---- execution ---- */
+
+static void make_table(struct buf *out)
+{
+    struct kernel_table t;
+
+    kernel_table_init(&t);
+    for (unsigned i = 0; i < COUNT(kernel_names); i++) {
+        unsigned            params = i == 1 || i == 6 ? 2 : 0;
+        struct kernel_desc *k = kernel_table_add(&t, span_of(kernel_names[i]), params);
+        k->max_threads = i == 7 ? 64 : FAKE_MAX_THREADS;
+        k->shared_bytes = i == 7 ? 1024 : 0;
+        if (params) {
+            k->params[0] = (struct kernel_param){0, 8, "u64"};
+            k->params[1] = (struct kernel_param){8, 4, "u32"};
+            k->params_bytes = 12;
+        }
+    }
+    buf_init(out, KERNEL_TABLE_BYTES_MAX);
+    kernel_table_encode(&t, out);
+    kernel_table_finish(&t);
+}
+
+static unsigned char *shared(struct worker *w, uint64_t offset)
+{
+    return w->staging + offset;
+}
+
+static enum status load(struct worker *w, const struct msg_module_load *m, struct msg_module_load_reply *reply)
+{
+    struct buf table;
+
+    if (m->offset == 0)
+        w->image_bad = memcmp(shared(w, m->piece.offset), "bad", 3) == 0;
+    if (m->more)
+        return STATUS_OK;
+    if (w->image_bad)
+        return STATUS_MODULE_INVALID;
+    make_table(&table);
+    if (table.bytes > m->table_to.bytes)
+        abort();
+    memcpy(shared(w, m->table_to.offset), table.data, table.bytes);
+    reply->table_bytes = table.bytes;
+    buf_finish(&table);
+    pthread_mutex_lock(&fake.lock);
+    reply->module = ++w->modules;
+    fake.modules_loaded++;
+    pthread_mutex_unlock(&fake.lock);
+    return STATUS_OK;
+}
+
+static void forget_allocation(struct worker *w, uint64_t address)
+{
+    pthread_mutex_lock(&fake.lock);
+    for (struct allocation **at = &w->allocations; *at; at = &(*at)->next)
+        if ((uint64_t)(uintptr_t)(*at)->data == address) {
+            struct allocation *gone = *at;
+            *at = gone->next;
+            free(gone->data);
+            free(gone);
+            fake.allocations--;
+            break;
+        }
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static enum status allocate(struct worker *w, uint64_t bytes, uint64_t *address)
+{
+    struct allocation *a = calloc(1, sizeof *a);
+
+    a->data = malloc(bytes);
+    *address = (uint64_t)(uintptr_t)a->data;
+    pthread_mutex_lock(&fake.lock);
+    a->next = w->allocations;
+    w->allocations = a;
+    fake.allocations++;
+    pthread_mutex_unlock(&fake.lock);
+    return STATUS_OK;
+}
+
+/* False: the worker died meanwhile. */
+static bool wait_for_release(struct worker *w)
+{
+    bool alive;
+
+    pthread_mutex_lock(&fake.lock);
+    fake.running++;
+    pthread_cond_broadcast(&fake.changed);
+    while (!fake.released && !w->dead)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    fake.running--;
+    alive = !w->dead;
+    pthread_mutex_unlock(&fake.lock);
+    return alive;
+}
+
+static enum status launch(struct worker *w, const struct msg_launch *m, struct call *c)
+{
+    uint64_t address;
+    uint32_t n;
+
+    started(w, c);
+    c->reply.launch.gpu_us = 2.5f;
+    switch (m->kernel) {
+    case 1:
+        memcpy(&address, m->params, 8);
+        memcpy(&n, m->params + 8, 4);
+        for (uint32_t i = 0; i < n; i++)
+            ((unsigned char *)(uintptr_t)address)[i]++;
+        return STATUS_OK;
+    case 2:
+        return wait_for_release(w) ? STATUS_OK : STATUS_WORKER_LOST;
+    case 3:
+        return STATUS_KERNEL_FAULT;
+    case 4:
+        return STATUS_LAUNCH_CONFIG_INVALID;
+    case 5:
+        c->reply.launch.output_bytes = 8;
+        return STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+static void fill(const struct msg_mem_fill *m)
+{
+    for (uint64_t i = 0; i < m->count; i++)
+        memcpy((char *)(uintptr_t)(m->to + i * m->pattern_bytes), &m->pattern, m->pattern_bytes);
+}
+
+static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
+{
+    switch ((int)kind) {
+    case MESSAGE_MEM_ALLOC:
+        return allocate(w, b->mem_alloc.bytes, &c->reply.mem_alloc.address);
+    case MESSAGE_MEM_FREE:
+        forget_allocation(w, b->mem_free.address);
+        return STATUS_OK;
+    case MESSAGE_MEM_WRITE:
+        memcpy((void *)(uintptr_t)b->mem_write.to, shared(w, b->mem_write.from.offset), b->mem_write.from.bytes);
+        return STATUS_OK;
+    case MESSAGE_MEM_READ:
+        memcpy(shared(w, b->mem_read.to.offset), (void *)(uintptr_t)b->mem_read.from, b->mem_read.to.bytes);
+        return STATUS_OK;
+    case MESSAGE_MEM_FILL:
+        fill(&b->mem_fill);
+        return STATUS_OK;
+    case MESSAGE_MEM_COPY:
+        memcpy((void *)(uintptr_t)b->mem_copy.to, (void *)(uintptr_t)b->mem_copy.from, b->mem_copy.bytes);
+        return STATUS_OK;
+    case MESSAGE_MODULE_LOAD:
+        return load(w, &b->module_load, &c->reply.module_load);
+    case MESSAGE_MODULE_UNLOAD:
+        pthread_mutex_lock(&fake.lock);
+        fake.modules_loaded--;
+        pthread_mutex_unlock(&fake.lock);
+        return STATUS_OK;
+    case MESSAGE_STREAM_CREATE:
+        pthread_mutex_lock(&fake.lock);
+        c->reply.stream_create.stream = ++w->streams;
+        pthread_mutex_unlock(&fake.lock);
+        return STATUS_OK;
+    case MESSAGE_BEST_BLOCK:
+        c->reply.best_block.threads = FAKE_BEST_BLOCK;
+        return STATUS_OK;
+    case MESSAGE_TAKE_OUTPUT:
+        memcpy(shared(w, b->take_output.to.offset), "printed\n", 8);
+        c->reply.take_output.bytes = 8;
+        return STATUS_OK;
+    case MESSAGE_LAUNCH:
+        return launch(w, &b->launch, c);
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* ---- the worker's thread ---- */
+
+static void fail_all(struct worker *w)
+{
+    for (;;) {
+        struct job *j;
+        pthread_mutex_lock(&fake.lock);
+        j = w->first;
+        if (j)
+            w->first = j->next;
+        fake.queued -= j != NULL;
+        pthread_mutex_unlock(&fake.lock);
+        if (!j)
+            return;
+        finish_call(w, j->call, w->end.status, &w->end, true);
+        free(j);
+    }
+}
+
+static void run_job(struct worker *w, struct job *j)
+{
+    enum status st = execute(w, j->kind, &j->body, j->call);
+    bool        lost = st == STATUS_KERNEL_FAULT || st == STATUS_WORKER_LOST;
+
+    pthread_mutex_lock(&fake.lock);
+    if (st == STATUS_KERNEL_FAULT && !w->dead) {
+        w->dead = true;
+        problem_set(&w->end, STATUS_WORKER_LOST, "fake: the context was lost");
+    }
+    pthread_mutex_unlock(&fake.lock);
+    if (st == STATUS_WORKER_LOST)
+        finish_call(w, j->call, w->end.status, &w->end, true);
+    else
+        finish_call(w, j->call, j->forced ? j->forced : st, NULL, lost);
+    free(j);
+}
+
+void *fake_worker_main(void *argument)
+{
+    struct worker *w = argument;
+
+    for (;;) {
+        struct job *j;
+        pthread_mutex_lock(&fake.lock);
+        while (!w->dead && (!w->first || (fake.held && w->first->kind != MESSAGE_LAUNCH)))
+            pthread_cond_wait(&fake.changed, &fake.lock);
+        j = w->dead ? NULL : w->first;
+        if (j) {
+            w->first = j->next;
+            fake.queued--;
+        }
+        pthread_mutex_unlock(&fake.lock);
+        if (!j)
+            break;
+        run_job(w, j);
+    }
+    fail_all(w);
+    return NULL;
+}
+
+/* ---- submitting ---- */
+
+static bool waits_for_kernels(enum message kind)
+{
+    return kind == MESSAGE_LAUNCH || kind == MESSAGE_MEM_WRITE || kind == MESSAGE_MEM_READ || kind == MESSAGE_MEM_FILL ||
+           kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
+}
+
+/* Under fake.lock: what was scripted for this call. */
+static enum status scripted(struct worker *w)
+{
+    if (fake.die_at >= 0 && fake.die_at-- == 0) {
+        w->dead = true;
+        problem_set(&w->end, STATUS_WORKER_LOST, "fake: died");
+        pthread_cond_broadcast(&fake.changed);
+        return STATUS_WORKER_LOST;
+    }
+    return fake.fail_at >= 0 && fake.fail_at-- == 0 ? fake.fail_status : STATUS_OK;
+}
+
+static void enqueue(struct worker *w, struct job *j)
+{
+    struct job **at = &w->first;
+
+    while (*at)
+        at = &(*at)->next;
+    *at = j;
+    fake.queued++;
+    pthread_cond_broadcast(&fake.changed);
+}
+
+static bool cancel(struct worker *w, uint64_t tag)
+{
+    struct job *j = NULL;
+
+    pthread_mutex_lock(&fake.lock);
+    for (struct job **at = &w->first; *at; at = &(*at)->next)
+        if ((*at)->kind == MESSAGE_LAUNCH && (*at)->body.launch.tag == tag) {
+            j = *at;
+            *at = j->next;
+            fake.queued--;
+            break;
+        }
+    pthread_mutex_unlock(&fake.lock);
+    if (j)
+        finish_call(w, j->call, STATUS_CANCELLED, NULL, false);
+    free(j);
+    return j != NULL;
+}
+
+static enum status submit(struct worker *w, enum message kind, const void *body, size_t bytes, struct call *c)
+{
+    struct job *j = calloc(1, sizeof *j);
+    enum status st;
+
+    j->kind = kind;
+    j->call = c;
+    memcpy(&j->body, body, bytes);
+    pthread_mutex_lock(&fake.lock);
+    st = w->dead ? STATUS_WORKER_LOST : w->unfinished >= RING_SLOTS ? STATUS_OVERLOADED : STATUS_OK;
+    if (!st) {
+        w->unfinished++;
+        j->forced = scripted(w);
+        c->number = ++w->numbers;
+        if (w->dead || (!j->forced && waits_for_kernels(kind))) {
+            enqueue(w, j);
+            pthread_mutex_unlock(&fake.lock);
+            return STATUS_OK;
+        }
+    }
+    pthread_mutex_unlock(&fake.lock);
+    if (!st) {
+        enum status forced = j->forced;
+        if (kind == MESSAGE_LAUNCH_CANCEL && !forced)
+            c->reply.launch_cancel.cancelled = cancel(w, j->body.launch_cancel.tag);
+        else if (!forced)
+            forced = execute(w, kind, &j->body, c);
+        finish_call(w, c, forced, NULL, false);
+    }
+    free(j);
+    return st;
+}
+
+static enum status run(struct worker *w, enum message kind, const void *body, size_t bytes, void *reply, size_t reply_bytes,
+                       struct problem *why)
+{
+    struct call c = {.deadline_ns = DEADLINE_NEVER};
+    enum status st = submit(w, kind, body, bytes, &c);
+
+    if (st)
+        return problem_set(why, st, "fake: not submitted");
+    st = call_wait(w, &c);
+    if (!st)
+        memcpy(reply, &c.reply, reply_bytes);
+    else if (why)
+        *why = c.problem;
+    return st;
+}
+
+#define MESSAGE(NAME, name)                                                                                                                \
+    enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c)                                         \
+    {                                                                                                                                      \
+        return submit(w, MESSAGE_##NAME, m, sizeof *m, c);                                                                                 \
+    }                                                                                                                                      \
+    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
+                              struct problem *why)                                                                                         \
+    {                                                                                                                                      \
+        (void)deadline_ns;                                                                                                                 \
+        return run(w, MESSAGE_##NAME, m, sizeof *m, reply, sizeof *reply, why);                                                            \
+    }
+#include "ipc/messages.def"
+#undef MESSAGE
+
+bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns)
+{
+    uint64_t until = deadline_after_ns(budget_ns);
+    uint64_t events;
+
+    (void)c;
+    pthread_mutex_lock(&fake.lock);
+    events = w->events;
+    while (w->events == events && now_ns() < until) {
+        pthread_mutex_unlock(&fake.lock);
+        sched_yield();
+        pthread_mutex_lock(&fake.lock);
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return false; /* whoever asks looks for himself */
+}
+
+enum status call_wait(struct worker *w, struct call *c)
+{
+    (void)w;
+    pthread_mutex_lock(&fake.lock);
+    while (!c->state)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+    return c->status;
+}

@@ -1,0 +1,50 @@
+/* pool/pool.h, pool/worker.h and pool/compile.h without processes: workers are threads, device memory is malloc'ed, and calls fail when
+ * told to. Commands of all streams run in one order; what does not wait for kernels in a real worker is done at once, on the caller's thread.
+ *
+ * Every module image that loads ("bad…" does not) has these kernels:
+ *   noop()                       ends at once
+ *   increment(u64 p, u32 n)      adds 1 to n bytes at p
+ *   wait()                       runs until fake_release() or the worker's death
+ *   fault()                      KERNEL_FAULT, the context is lost
+ *   refuse()                     LAUNCH_CONFIG_INVALID from the device itself, the context lives on
+ *   print()                      8 bytes of output
+ *   _Z6scaledPfi(u64, u32)       a mangled one
+ *   limited()                    at most 64 threads, 1 KiB of static shared memory */
+#ifndef GPUREST_TESTS_FAKE_WORKER_H
+#define GPUREST_TESTS_FAKE_WORKER_H
+
+#include "pool/compile.h"
+#include "pool/pool.h"
+
+enum { FAKE_MAX_GRID = 65535, FAKE_MAX_THREADS = 1024, FAKE_MAX_SHARED = 48 * 1024, FAKE_BEST_BLOCK = 128 };
+
+struct pool *fake_pool(void);
+
+/* Before anything else in a test: everything as new, `slices` of staging per worker. */
+void fake_reset(unsigned slices);
+/* The n-th call from now (0: the next) of any kind ends with st; with fake_die_at the worker dies at it instead. */
+void fake_fail_at(int n, enum status st);
+void fake_die_at(int n);
+/* True when no call was the n-th yet: every step has had its turn. */
+bool fake_fault_unused(void);
+/* pool_take fails so, once. */
+void fake_fail_take(enum status st);
+/* Lets every "wait" kernel end, now and later. */
+void fake_release(void);
+/* MEM_WRITE, MEM_READ and the like, and compiles, stand still until fake_go(). */
+void fake_hold(void);
+void fake_go(void);
+/* Blocks until a "wait" kernel runs. */
+void fake_await_running(void);
+/* Blocks until a compile was begun. */
+void fake_await_compiling(void);
+/* Blocks until n calls stand in workers' queues. */
+void fake_await_queued(unsigned n);
+
+unsigned fake_live_allocations(void);
+unsigned fake_live_workers(void);
+unsigned fake_slices_used(void);
+unsigned fake_modules_loaded(void);
+uint64_t fake_compiles(void);
+
+#endif

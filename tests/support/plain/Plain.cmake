@@ -1,0 +1,12 @@
+# As gpurest_unit(), without Criterion's library: for ThreadSanitizer, where that cannot start (criterion/criterion.h says why).
+function(gpurest_plain_unit name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS" ${ARGN})
+  add_executable(unit_${name} ${PROJECT_SOURCE_DIR}/tests/support/plain/plain.c ${ARG_SOURCES})
+  target_include_directories(unit_${name} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/plain ${PROJECT_SOURCE_DIR}/service)
+  target_compile_options(unit_${name} PRIVATE -Wno-missing-prototypes)
+  foreach(folder ${ARG_FOLDERS})
+    target_link_libraries(unit_${name} PRIVATE gpurest_${folder})
+  endforeach()
+  target_link_libraries(unit_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+  add_test(NAME unit_${name} COMMAND unit_${name})
+endfunction()

@@ -1,0 +1,147 @@
+/* What the tests of session/ start from. */
+#include "session_fixture.h"
+
+static int owner;
+
+void fixture_start(struct fixture *f, unsigned slices)
+{
+    memset(f, 0, sizeof *f);
+    fake_reset(slices);
+    cr_assert_eq(code_cache_create(&f->cache, "none", 0), STATUS_OK);
+    struct registry_config config = {.pool = fake_pool(), .cache = f->cache, .node = "", .sessions_max = 8};
+    cr_assert_eq(registry_create(&f->registry, &config), STATUS_OK);
+    f->tenant = (struct tenant){&owner, "tests", 4, 1 << 30};
+    arena_init(&f->arena, 16 << 20);
+    f->session = fixture_session(f, "s", MEMORY_LIMIT_NONE);
+}
+
+struct session *fixture_session(struct fixture *f, const char *id, uint64_t memory_limit)
+{
+    struct session_spec spec = {.id = span_of(id), .memory_limit = memory_limit};
+    struct session     *s = NULL;
+    bool                created;
+
+    cr_assert_eq(session_create(f->registry, &f->tenant, &spec, &s, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    return s;
+}
+
+void fixture_end(struct fixture *f)
+{
+    if (f->session)
+        session_return(f->session);
+    registry_destroy(f->registry);
+    code_cache_destroy(f->cache);
+    arena_finish(&f->arena);
+    cr_assert_eq(fake_live_workers(), 0);
+    cr_assert_eq(fake_live_allocations(), 0);
+}
+
+void make_buffer(struct fixture *f, const char *id, uint64_t bytes)
+{
+    struct buffer_info info;
+    bool               created;
+
+    cr_assert_eq(buffer_create(f->session, span_of(id), bytes, &info, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert(created);
+}
+
+void make_module(struct fixture *f, const char *id, const char *source)
+{
+    struct module_spec spec = {.id = span_of(id), .kind = IMAGE_PTX, .source = span_of(source)};
+    struct module     *m;
+    bool               created;
+
+    cr_assert_eq(module_create(f->session, &spec, &f->arena, &m, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert(created);
+    module_return(f->session, m);
+}
+
+struct launch *launch_of(struct fixture *f, const char *id, const char *kernel)
+{
+    struct launch_spec spec = {.id = span_of(id),
+                               .module = SPAN_LITERAL("m"),
+                               .kernel = span_of(kernel),
+                               .grid = {1, 1, 1},
+                               .block = {1, 1, 1},
+                               .timeout_ms = 60000};
+    struct launch     *l = NULL;
+    bool               created;
+
+    cr_assert_eq(launch_submit(f->session, &spec, &l, &created, &f->why), STATUS_OK, "%s", f->why.detail);
+    cr_assert(created);
+    return l;
+}
+
+struct launch_info info_of(struct launch *l)
+{
+    struct launch_info info;
+
+    launch_info_of(l, &info);
+    return info;
+}
+
+void upload(struct fixture *f, const char *buffer, struct span bytes)
+{
+    struct transfer *t;
+    struct bell      bell;
+
+    bell_init(&bell);
+    cr_assert_eq(transfer_write_begin(f->session, span_of(buffer), 0, bytes.bytes, &t, &f->why), STATUS_OK, "%s", f->why.detail);
+    while (bytes.bytes) {
+        size_t      n;
+        enum status st = transfer_write(t, bytes, &n, &bell.waker, &f->why);
+        cr_assert(st == STATUS_OK || st == STATUS_PENDING, "%s", f->why.detail);
+        bytes = span_from(bytes, n);
+        if (st == STATUS_PENDING)
+            bell_wait(&bell);
+    }
+    cr_assert_eq(transfer_write_finish(t, &f->why), STATUS_OK, "%s", f->why.detail);
+    transfer_destroy(t);
+}
+
+static void ring(struct waker *w)
+{
+    struct bell *b = (struct bell *)w;
+
+    pthread_mutex_lock(&b->lock);
+    b->rung++;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void bell_init(struct bell *b)
+{
+    *b = (struct bell){.waker = {.wake = ring}};
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+}
+
+/* Takes one ring. */
+void bell_wait(struct bell *b)
+{
+    pthread_mutex_lock(&b->lock);
+    while (!b->rung)
+        pthread_cond_wait(&b->changed, &b->lock);
+    b->rung--;
+    pthread_mutex_unlock(&b->lock);
+}
+
+unsigned bell_rung(struct bell *b)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&b->lock);
+    n = b->rung;
+    pthread_mutex_unlock(&b->lock);
+    return n;
+}
+
+void await_end(struct launch *l)
+{
+    struct bell bell;
+
+    bell_init(&bell);
+    if (launch_watch(l, &bell.waker))
+        bell_wait(&bell);
+    cr_assert(launch_finished(l));
+}
