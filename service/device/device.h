@@ -100,5 +100,10 @@ struct device_ops {
 const struct device_ops *device_ops_find(struct span name);
 /* The i-th row of devices.def; NULL past the end. */
 const struct device_ops *device_ops_at(unsigned i);
+/* Name of the first required member that is NULL; NULL when all are there. */
+const char *device_ops_missing(const struct device_ops *ops);
+
+/* Names the CUDA driver library before the first count() of "cuda"; NULL or "" = libcuda.so.1 in the usual places. Borrowed. */
+void device_cuda_library(const char *path);
 
 #endif

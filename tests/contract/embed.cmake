@@ -1,0 +1,11 @@
+# Makes a C file that holds the images of the suite: cmake -DOUT=file -DIN="a.ptx;b.ptx" -P embed.cmake
+set(text "/* Generated. */\n#include <stddef.h>\nextern const char kernels_ptx[], faults_ptx[], print_ptx[];\nextern const size_t kernels_ptx_bytes, faults_ptx_bytes, print_ptx_bytes;\n")
+foreach(file ${IN})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} hex HEX)
+  string(LENGTH "${hex}" digits)
+  math(EXPR bytes "${digits} / 2")
+  string(REGEX REPLACE "(..)" "0x\\1," list "${hex}")
+  string(APPEND text "const char ${name}_ptx[] = {${list}0};\nconst size_t ${name}_ptx_bytes = ${bytes};\n")
+endforeach()
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,32 @@
+/* The cuda backend on the fake driver, loaded as a real one would be. */
+#ifndef GPUREST_TESTS_CUDA_FIXTURE_H
+#define GPUREST_TESTS_CUDA_FIXTURE_H
+
+#include "device/device.h"
+
+extern const struct device_ops device_cuda;
+
+/* PTX with kernels that the fake driver knows. */
+extern const char kernels_ptx[];
+
+/* Loads the fake driver and starts it anew. */
+void fixture_load(void);
+/* Opens device 0; asserts. */
+struct device        *fixture_open(void);
+struct device_module *fixture_module(struct device *d);
+/* Symbols of the fake library. */
+long fixture_live(void);
+long fixture_calls(const char *function);
+void fixture_finish(void);
+void fixture_reset(void);
+
+struct vadd_params {
+    uint64_t a, b, c;
+    uint32_t n;
+};
+
+/* A launch of one block of `threads` threads. */
+struct device_launch fixture_launch(const struct device_module *m, const char *kernel, const void *params, uint32_t bytes,
+                                    uint32_t threads);
+
+#endif
