@@ -1,0 +1,26 @@
+/* What the handlers share: made by frontend.c, reached through request.app. All parts outlive the server. */
+#ifndef GPUREST_API_APP_H
+#define GPUREST_API_APP_H
+
+#include <stdatomic.h>
+
+#include "config.h"
+#include "http/server.h"
+#include "pool/compile.h"
+#include "pool/pool.h"
+#include "session/session.h"
+
+struct deferred;
+
+struct app {
+    const struct config     *config;
+    struct pool             *pool;
+    struct compile_service  *compiler;
+    struct registry         *registry;
+    struct auth             *auth;
+    struct deferred         *deferred;
+    _Atomic(struct server *) server; /* NULL while it starts */
+    atomic_bool              draining;
+};
+
+#endif

@@ -1,0 +1,336 @@
+/* Buffers: make, list, look at, fill, copy, free. */
+#include "api/args.h"
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "api/etag.h"
+#include "api/upload.h"
+
+struct buffer_request {
+    uint64_t size;
+};
+static const struct json_field create_fields[] = {
+    JSON_FIELD(FIELD_U64, struct buffer_request, size, true, MEMORY_BYTES_ASKED_MAX),
+};
+
+static void add_members(struct json_writer *w, const struct buffer_info *i)
+{
+    json_add_text(w, "id", i->id);
+    json_add_u64(w, "size", i->bytes);
+    json_add_time(w, "created_at", i->created_wall_ns);
+}
+
+static enum status answer_buffer(struct request *r, const struct buffer_info *i, unsigned http_status)
+{
+    struct answer a;
+
+    if (http_status == 201)
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/buffers/%s", SPAN_ARG(r->params[0]), i->id);
+    answer_begin(&a);
+    add_members(&a.w, i);
+    return answer_end(&a, r, http_status);
+}
+
+static bool is_stream(const struct request *r)
+{
+    return span_equal_nocase(request_media_type(r), SPAN_LITERAL("application/octet-stream"));
+}
+
+/* ---- create and fill from octets ---- */
+
+static enum status check_device(struct request *r, const struct session_info *info)
+{
+    struct pool        *pool = app_of(r)->pool;
+    int                 at = pool_device_find(pool, span_of(info->device));
+    struct pool_device *d = arena_alloc(&r->arena, sizeof *d);
+
+    if (!d || at < 0 || !pool_device_at(pool, (unsigned)at, d))
+        return STATUS_OK;
+    if (d->info.total_bytes == 0 || r->body_bytes <= d->info.total_bytes) /* 0: unknown */
+        return STATUS_OK;
+    return problem_limit(&r->problem, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", d->info.total_bytes, 0, r->body_bytes);
+}
+
+/* What will surely not fit is refused before it is sent; whoever passes is counted exactly when the buffer is made. */
+static enum status check_room(struct request *r, struct session *s)
+{
+    struct tenant        t = tenant_of(r);
+    uint64_t             used = registry_memory_of(app_of(r)->registry, &t);
+    struct session_info *info = arena_alloc(&r->arena, sizeof *info);
+
+    if (!info)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
+    session_info_of(s, info);
+    if (t.memory_max_bytes < used || r->body_bytes > t.memory_max_bytes - used)
+        return problem_limit(&r->problem, STATUS_QUOTA_EXCEEDED, "caller_memory_bytes", t.memory_max_bytes, used, r->body_bytes);
+    if (info->memory_limit < info->memory_bytes || r->body_bytes > info->memory_limit - info->memory_bytes)
+        return problem_limit(&r->problem, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", info->memory_limit, info->memory_bytes,
+                             r->body_bytes);
+    return check_device(r, info);
+}
+
+static enum status check_new(struct request *r, struct session *s, struct span id)
+{
+    struct buffer_info there;
+    enum status        st = session_usable(s, &r->problem);
+
+    if (st)
+        return st;
+    if (id.bytes == 0 || buffer_info_of(s, id, &there, NULL))
+        return check_room(r, s);
+    return there.bytes == r->body_bytes
+               ? STATUS_OK
+               : problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists with %" PRIu64 " bytes", there.bytes);
+}
+
+static enum status create_begin(struct request *r, struct span id)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (st || !is_stream(r))
+        return st;
+    if (!r->has_body_bytes)
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "the size of the new buffer must be known: send Content-Length");
+    if (r->body_bytes == 0)
+        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "a buffer has at least 1 byte");
+    st = session_of(r, &s);
+    if (st)
+        return st;
+    st = check_new(r, s, id);
+    if (!st)
+        return upload_start_new(r, s, id, r->body_bytes);
+    session_return(s);
+    return st;
+}
+
+static enum status finish_upload(struct request *r)
+{
+    char                      tag[ETAG_BYTES];
+    const struct buffer_info *buffer;
+    bool                      created;
+    enum status               st = upload_finish(r);
+
+    if (st)
+        return st;
+    buffer = upload_buffer(r, &created);
+    etag_of(upload_session(r), tag);
+    reply_header(&r->reply, "ETag", "%s", tag);
+    return answer_buffer(r, buffer, created ? 201 : 200);
+}
+
+/* ---- create by size ---- */
+
+static enum status create_sized(struct request *r, struct session *s, struct span id)
+{
+    struct buffer_request q = {0};
+    struct buffer_info    info;
+    struct json_document *doc;
+    bool                  created = false;
+    enum status           st = body_decode(r, create_fields, COUNT(create_fields), &q, &doc);
+
+    json_document_destroy(doc);
+    if (st)
+        return st;
+    if (q.size == 0)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/size", "range", "size must be at least 1");
+    st = buffer_create(s, id, q.size, &info, &created, &r->problem);
+    return st ? st : answer_buffer(r, &info, created ? 201 : 200);
+}
+
+static enum status create(struct request *r, struct span id)
+{
+    struct session *s;
+    enum status     st;
+
+    if (r->progress)
+        return finish_upload(r);
+    st = session_of(r, &s);
+    if (st)
+        return st;
+    st = create_sized(r, s, id);
+    session_return(s);
+    return st;
+}
+
+enum status buffers_create_begin(struct request *r)
+{
+    return create_begin(r, (struct span){0});
+}
+
+enum status buffers_put_begin(struct request *r)
+{
+    return create_begin(r, r->params[1]);
+}
+
+enum status buffers_create(struct request *r)
+{
+    return create(r, (struct span){0});
+}
+
+enum status buffers_put(struct request *r)
+{
+    return create(r, r->params[1]);
+}
+
+/* ---- look at, free ---- */
+
+enum status buffers_list(struct request *r)
+{
+    struct session     *s;
+    struct buffer_info *items;
+    struct page         page;
+    struct answer       a;
+    unsigned            n;
+    enum status         st = page_of(r, 0, &page);
+
+    if (st)
+        return st;
+    items = arena_array(&r->arena, page.limit, sizeof *items);
+    if (!items)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+    st = session_of(r, &s);
+    if (st)
+        return st;
+    n = buffer_list(s, &page, items);
+    session_return(s);
+    answer_list_begin(&a);
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(&a.w, NULL);
+        add_members(&a.w, &items[i]);
+        json_close_object(&a.w);
+    }
+    return answer_list_end(&a, r, &page);
+}
+
+enum status buffers_get(struct request *r)
+{
+    struct session    *s;
+    struct buffer_info info;
+    enum status        st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = buffer_info_of(s, r->params[1], &info, &r->problem);
+    session_return(s);
+    return st ? st : answer_buffer(r, &info, 200);
+}
+
+enum status buffers_delete(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = buffer_delete(s, r->params[1], &r->problem);
+    session_return(s);
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+/* ---- fill and copy ---- */
+
+struct fill_request {
+    const struct json *pattern;
+    uint64_t           offset, size;
+    struct span        stream;
+    bool               has_size;
+};
+static const struct json_field fill_fields[] = {
+    JSON_FIELD(FIELD_ANY, struct fill_request, pattern, true, 0),
+    JSON_FIELD(FIELD_U64, struct fill_request, offset, false, UINT64_MAX),
+    JSON_FIELD_SEEN(FIELD_U64, struct fill_request, size, has_size, UINT64_MAX),
+    JSON_FIELD(FIELD_STRING, struct fill_request, stream, false, STREAM_NAME_BYTES - 1),
+};
+
+/* From `offset` to the end; an offset past it leaves nothing, which the session then refuses with the right words. */
+static uint64_t left_from(uint64_t bytes, uint64_t offset)
+{
+    return offset < bytes ? bytes - offset : 0;
+}
+
+static enum status fill_in(struct request *r, struct session *s, struct fill_request *q)
+{
+    struct launch_arg  pattern;
+    struct buffer_info info;
+    enum status        st = scalar_decode(q->pattern, "/pattern", &pattern, &r->problem);
+
+    if (!st)
+        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+    if (st)
+        return st;
+    if (!q->has_size)
+        q->size = left_from(info.bytes, q->offset);
+    return buffer_fill(s, r->params[1], q->offset, q->size, pattern.value, pattern.scalar_bytes, q->stream, &r->problem);
+}
+
+enum status buffers_fill(struct request *r)
+{
+    struct fill_request   q = {0};
+    struct json_document *doc = NULL;
+    struct session       *s;
+    enum status           st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = body_decode(r, fill_fields, COUNT(fill_fields), &q, &doc);
+    if (!st)
+        st = fill_in(r, s, &q);
+    json_document_destroy(doc);
+    session_return(s);
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+struct copy_request {
+    struct span from;
+    uint64_t    from_offset, offset, size;
+    struct span stream;
+    bool        has_size;
+};
+static const struct json_field copy_fields[] = {
+    JSON_FIELD(FIELD_STRING, struct copy_request, from, true, ID_BYTES - 1),
+    JSON_FIELD(FIELD_U64, struct copy_request, from_offset, false, UINT64_MAX),
+    JSON_FIELD(FIELD_U64, struct copy_request, offset, false, UINT64_MAX),
+    JSON_FIELD_SEEN(FIELD_U64, struct copy_request, size, has_size, UINT64_MAX),
+    JSON_FIELD(FIELD_STRING, struct copy_request, stream, false, STREAM_NAME_BYTES - 1),
+};
+
+static enum status copy_in(struct request *r, struct session *s, struct copy_request *q)
+{
+    struct buffer_info to, from;
+    enum status        st = buffer_info_of(s, r->params[1], &to, &r->problem);
+
+    if (!st)
+        st = buffer_info_of(s, q->from, &from, &r->problem);
+    if (st)
+        return st;
+    if (!q->has_size) {
+        uint64_t room = left_from(to.bytes, q->offset), there = left_from(from.bytes, q->from_offset);
+        q->size = room < there ? room : there;
+    }
+    return buffer_copy(s, r->params[1], q->offset, q->from, q->from_offset, q->size, q->stream, &r->problem);
+}
+
+enum status buffers_copy(struct request *r)
+{
+    struct copy_request   q = {0};
+    struct json_document *doc = NULL;
+    struct session       *s;
+    enum status           st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = body_decode(r, copy_fields, COUNT(copy_fields), &q, &doc);
+    if (!st)
+        st = copy_in(r, s, &q);
+    json_document_destroy(doc);
+    session_return(s);
+    return st ? st : reply_empty(&r->reply, 204);
+}

@@ -1,0 +1,134 @@
+/* The steps that handlers have in common. */
+#include "api/call.h"
+
+#include "http/problem_document.h"
+
+struct tenant tenant_of(const struct request *r)
+{
+    return (struct tenant){r->caller, r->caller->name, r->caller->sessions_max, r->caller->memory_max_bytes};
+}
+
+enum status query_check(struct request *r, const char *const *names)
+{
+    static const char *const none[] = {NULL};
+
+    if (request_prefer(r).lenient)
+        return STATUS_OK;
+    return request_query_only(r, names ? names : none);
+}
+
+enum status nothing_check(struct request *r)
+{
+    struct json_document *doc;
+    enum status           st = query_check(r, NULL);
+    char                  unused;
+
+    if (st || r->body.bytes == 0)
+        return st;
+    st = body_decode(r, NULL, 0, &unused, &doc);
+    json_document_destroy(doc);
+    return st;
+}
+
+enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out, struct json_document **doc)
+{
+    struct span text = r->body.bytes ? r->body : SPAN_LITERAL("{}");
+    enum status st;
+
+    *doc = NULL;
+    st = json_parse(text, doc, &r->problem);
+    if (st)
+        return st;
+    if (json_type_of(json_root(*doc)) != JSON_OBJECT)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "", "type", "the body must be a JSON object");
+    return json_decode(json_root(*doc), fields, count, "", request_prefer(r).lenient, out, &r->problem);
+}
+
+enum status session_of(struct request *r, struct session **out)
+{
+    struct tenant t = tenant_of(r);
+    return session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
+}
+
+enum status page_of(struct request *r, unsigned most, struct page *out)
+{
+    static const char *const names[] = {"limit", "cursor", NULL};
+    struct span              text;
+    uint64_t                 limit;
+    enum status              st = query_check(r, names);
+
+    *out = (struct page){.limit = LIST_ITEMS_DEFAULT};
+    if (st)
+        return st;
+    if (request_query(r, "limit", &text)) {
+        if (!span_u64(text, &limit) || limit < 1 || limit > LIST_ITEMS_MAX)
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, "limit", "range", "limit must be a number from 1 to %d",
+                                 LIST_ITEMS_MAX);
+        out->limit = (unsigned)limit;
+    }
+    if (request_query(r, "cursor", &out->cursor) && (out->cursor.bytes == 0 || out->cursor.bytes >= ID_BYTES))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "cursor", "value", "cursor must be a next_cursor of this list");
+    if (most && out->limit > most)
+        out->limit = most;
+    return STATUS_OK;
+}
+
+void answer_begin(struct answer *a)
+{
+    buf_init(&a->text, REPLY_BODY_BYTES_MAX);
+    json_writer_init(&a->w, &a->text);
+    json_open_object(&a->w, NULL);
+}
+
+enum status answer_end(struct answer *a, struct request *r, unsigned http_status)
+{
+    enum status st;
+
+    json_close_object(&a->w);
+    if (a->text.failed)
+        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
+    else
+        st = reply_json(&r->reply, http_status, buf_span(&a->text));
+    buf_finish(&a->text);
+    return st;
+}
+
+void answer_list_begin(struct answer *a)
+{
+    answer_begin(a);
+    json_open_array(&a->w, "items");
+}
+
+enum status answer_list_end(struct answer *a, struct request *r, const struct page *page)
+{
+    json_close_array(&a->w);
+    if (page->next[0])
+        json_add_text(&a->w, "next_cursor", page->next);
+    else
+        json_add_null(&a->w, "next_cursor");
+    return answer_end(a, r, 200);
+}
+
+void add_problem(struct json_writer *w, const char *name, const struct request *r, const struct problem *why)
+{
+    struct problem_place place = {.instance = r->path, .request_id = r->id};
+    struct buf           text;
+
+    if (why->status == STATUS_OK)
+        return;
+    buf_init(&text, REPLY_BODY_BYTES_MAX);
+    problem_document_write(why, &place, why->retry_after_ms, &text);
+    if (text.failed)
+        w->out->failed = true;
+    else
+        json_add_raw(w, name, buf_span(&text));
+    buf_finish(&text);
+}
+
+void add_limit(struct json_writer *w, const char *name, uint64_t value)
+{
+    if (value <= JSON_INTEGER_MAX)
+        json_add_u64(w, name, value);
+    else
+        json_add_null(w, name);
+}

@@ -1,0 +1,46 @@
+/* What nearly every handler does: who asks, decode the body, find the session, page through a list, answer. */
+#ifndef GPUREST_API_CALL_H
+#define GPUREST_API_CALL_H
+
+#include "api/app.h"
+#include "http/json.h"
+#include "http/request.h"
+
+static inline struct app *app_of(const struct request *r)
+{
+    return r->app;
+}
+
+struct tenant tenant_of(const struct request *r);
+
+/* Refuses query parameters outside `names` (NULL-terminated; NULL: none at all) unless the client asked to be lenient. */
+enum status query_check(struct request *r, const char *const *names);
+/* As query_check(r, NULL), and refuses a body unless it is empty or an empty JSON object. */
+enum status nothing_check(struct request *r);
+
+/* Decodes the body, an empty one as {}. *doc is what the spans in *out borrow from: json_document_destroy() it in every case. */
+enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out, struct json_document **doc);
+
+/* Borrows the session named by the first path parameter; session_return() it. */
+enum status session_of(struct request *r, struct session **out);
+
+/* ?limit= and ?cursor=. `most` bounds limit further; 0 = LIST_ITEMS_MAX. */
+enum status page_of(struct request *r, unsigned most, struct page *out);
+
+/* A JSON answer under construction. answer_begin opens the root object, answer_end closes it, sends it and frees the text. */
+struct answer {
+    struct buf         text;
+    struct json_writer w;
+};
+void        answer_begin(struct answer *a);
+enum status answer_end(struct answer *a, struct request *r, unsigned http_status);
+/* A list: answer_list_begin, one object per item, answer_list_end. */
+void        answer_list_begin(struct answer *a);
+enum status answer_list_end(struct answer *a, struct request *r, const struct page *page);
+
+/* A struct problem as a member; status OK writes nothing. */
+void add_problem(struct json_writer *w, const char *name, const struct request *r, const struct problem *why);
+/* A limit that may be absent: MEMORY_LIMIT_NONE is null. */
+void add_limit(struct json_writer *w, const char *name, uint64_t value);
+
+#endif

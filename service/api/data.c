@@ -1,0 +1,194 @@
+/* The bytes of a buffer: read and written whole or in ranges, under preconditions. */
+#include <stdlib.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "api/etag.h"
+#include "api/precondition.h"
+#include "api/range.h"
+#include "api/upload.h"
+
+/* ---- reading ---- */
+
+struct download {
+    struct body_source source;
+    struct transfer   *transfer; /* NULL for HEAD */
+    struct session    *session;  /* borrowed, so that a long download counts as use */
+};
+
+static enum status read_piece(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
+{
+    struct download *d = (struct download *)s;
+
+    *bytes = 0;
+    return d->transfer ? transfer_read(d->transfer, to, room, bytes, w) : STATUS_INTERNAL;
+}
+
+static void close_download(struct body_source *s)
+{
+    struct download *d = (struct download *)s;
+
+    transfer_destroy(d->transfer);
+    session_return(d->session);
+    free(d);
+}
+
+/* Takes the session. The status line goes out only after the first bytes are here, so that a failing device is not a 200. */
+static enum status start_download(struct request *r, struct session *s, struct byte_range range, unsigned http_status)
+{
+    struct download *d = calloc(1, sizeof *d);
+    enum status      st = STATUS_OK;
+
+    if (!d) {
+        session_return(s);
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the download");
+    }
+    d->source = (struct body_source){read_piece, close_download};
+    d->session = s;
+    if (r->method == METHOD_HEAD)
+        st = session_usable(s, &r->problem);
+    else
+        st = transfer_read_begin(s, r->params[1], range.offset, range.bytes, &d->transfer, &r->problem);
+    if (!st && d->transfer)
+        st = transfer_read_wait(d->transfer, &r->problem);
+    if (!st)
+        return reply_source_take(&r->reply, http_status, &d->source, range.bytes);
+    close_download(&d->source);
+    return st;
+}
+
+static enum status answer_data(struct request *r, struct session *s, struct span etag, uint64_t size)
+{
+    struct span       if_range = span_trim(request_header(r, "If-Range"));
+    bool              ranges = if_range.bytes == 0 || etag_listed(if_range, etag, false);
+    struct byte_range range;
+    enum range_kind   kind = range_parse(ranges ? request_header(r, "Range") : (struct span){0}, size, &range);
+
+    if (kind == RANGE_UNSATISFIED) {
+        session_return(s);
+        return range_unsatisfied(&r->problem, size);
+    }
+    reply_header(&r->reply, "Content-Type", "application/octet-stream");
+    reply_header(&r->reply, "Accept-Ranges", "bytes");
+    reply_header(&r->reply, "ETag", "%.*s", SPAN_ARG(etag));
+    if (kind == RANGE_PART)
+        reply_header(&r->reply, "Content-Range", "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.offset, range.offset + range.bytes - 1,
+                     size);
+    return start_download(r, s, range, kind == RANGE_PART ? 206 : 200);
+}
+
+static enum status failed_precondition(struct request *r)
+{
+    return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one");
+}
+
+/* Takes the session. */
+static enum status read_data(struct request *r, struct session *s)
+{
+    char               tag[ETAG_BYTES];
+    struct span        etag = etag_of(s, tag);
+    struct buffer_info info;
+    enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+
+    if (st) {
+        session_return(s);
+        return st;
+    }
+    switch (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, true)) {
+    case PRECONDITION_HOLDS:
+        return answer_data(r, s, etag, info.bytes);
+    case PRECONDITION_FAILS:
+        st = failed_precondition(r);
+        break;
+    case PRECONDITION_NOT_MODIFIED:
+        reply_header(&r->reply, "ETag", "%s", tag);
+        st = reply_empty(&r->reply, 304);
+        break;
+    }
+    session_return(s);
+    return st;
+}
+
+enum status data_get(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st && !request_accepts(r, "application/octet-stream"))
+        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "buffer contents are application/octet-stream");
+    if (!st)
+        st = session_of(r, &s);
+    return st ? st : read_data(r, s);
+}
+
+/* ---- writing ---- */
+
+static enum status whole_range(struct request *r, uint64_t size, struct byte_range *out)
+{
+    if (!r->has_body_bytes)
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a body of unknown length needs Content-Range");
+    if (r->body_bytes > size)
+        return problem_limit(&r->problem, STATUS_BODY_TOO_LARGE, "buffer_bytes", size, 0, r->body_bytes);
+    if (r->body_bytes < size)
+        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH,
+                           "the body has %" PRIu64 " bytes, the buffer %" PRIu64 "; a part is written with Content-Range", r->body_bytes,
+                           size);
+    *out = (struct byte_range){0, size};
+    return STATUS_OK;
+}
+
+static enum status part_range(struct request *r, struct span header, uint64_t size, struct byte_range *out)
+{
+    enum status st = content_range_parse(header, size, out, &r->problem);
+
+    if (!st && r->has_body_bytes && r->body_bytes != out->bytes)
+        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, its range %" PRIu64, r->body_bytes,
+                         out->bytes);
+    return st;
+}
+
+static enum status check_write(struct request *r, struct session *s, struct byte_range *range)
+{
+    struct span        header = request_header(r, "Content-Range");
+    char               tag[ETAG_BYTES];
+    struct span        etag = etag_of(s, tag);
+    struct buffer_info info;
+    enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+
+    if (!st)
+        st = session_usable(s, &r->problem);
+    if (st)
+        return st;
+    if (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, false) != PRECONDITION_HOLDS)
+        return failed_precondition(r);
+    return header.data ? part_range(r, header, info.bytes, range) : whole_range(r, info.bytes, range);
+}
+
+enum status data_put_begin(struct request *r)
+{
+    struct session   *s;
+    struct byte_range range;
+    enum status       st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = check_write(r, s, &range);
+    if (!st)
+        return upload_start(r, s, r->params[1], range.offset, range.bytes);
+    session_return(s);
+    return st;
+}
+
+enum status data_put(struct request *r)
+{
+    char        tag[ETAG_BYTES];
+    enum status st = upload_finish(r);
+
+    if (st)
+        return st;
+    etag_of(upload_session(r), tag);
+    reply_header(&r->reply, "ETag", "%s", tag);
+    return reply_empty(&r->reply, 204);
+}

@@ -1,0 +1,119 @@
+/* Devices and their figures. */
+#include "api/call.h"
+#include "api/endpoints.h"
+
+static const char *state_name(enum device_state s)
+{
+    switch (s) {
+    case DEVICE_HEALTHY:
+        return "healthy";
+    case DEVICE_SUSPECT:
+        return "suspect";
+    case DEVICE_QUARANTINED:
+        return "quarantined";
+    }
+    return "quarantined";
+}
+
+static void add_sensor(struct json_writer *w, const char *name, int32_t value)
+{
+    if (value == DEVICE_SENSOR_UNKNOWN)
+        json_add_null(w, name);
+    else
+        json_add_i64(w, name, value);
+}
+
+static void add_attributes(struct json_writer *w, const struct device_info *info)
+{
+    json_open_object(w, "attributes");
+    for (uint32_t i = 0; i < info->attributes_count && i < DEVICE_ATTRIBUTES_MAX; i++)
+        json_add_i64(w, info->attributes[i].name, info->attributes[i].value);
+    json_close_object(w);
+}
+
+static void add_unsupported(struct json_writer *w, const char *list)
+{
+    struct span rest = span_of(list);
+
+    json_open_array(w, "unsupported");
+    while (rest.bytes) {
+        struct span word = span_trim(span_cut(&rest, ','));
+        if (word.bytes)
+            json_add_string(w, NULL, word);
+    }
+    json_close_array(w);
+}
+
+static void add_members(struct json_writer *w, const struct pool_device *d)
+{
+    const struct device_info *i = &d->info;
+
+    json_add_text(w, "id", d->id);
+    json_add_text(w, "backend", d->backend);
+    json_add_text(w, "name", i->name);
+    json_add_text(w, "uuid", i->uuid);
+    json_add_text(w, "compute_capability", i->compute_capability);
+    json_add_text(w, "state", state_name(d->state));
+    json_open_object(w, "memory");
+    json_add_u64(w, "total_bytes", i->total_bytes);
+    json_add_u64(w, "free_bytes", i->free_bytes);
+    json_close_object(w);
+    json_add_u64(w, "multiprocessors", i->multiprocessors);
+    json_add_u64(w, "clock_khz", i->clock_khz);
+    json_add_u64(w, "memory_clock_khz", i->memory_clock_khz);
+    json_add_u64(w, "l2_cache_bytes", i->l2_cache_bytes);
+    json_add_u64(w, "warp_size", i->warp_size);
+    json_add_u64(w, "max_threads_per_block", i->max_threads_per_block);
+    json_add_u64(w, "max_shared_bytes_per_block", i->max_shared_bytes_per_block);
+    json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
+    json_add_text(w, "compile_arch", i->compile_arch);
+    add_sensor(w, "temperature_c", i->temperature_c);
+    add_sensor(w, "power_w", i->power_w);
+    add_sensor(w, "utilization_pct", i->utilization_pct);
+    add_attributes(w, i);
+    add_unsupported(w, i->unsupported);
+}
+
+enum status devices_list(struct request *r)
+{
+    struct pool       *pool = app_of(r)->pool;
+    struct pool_device d;
+    struct page        page;
+    struct answer      a;
+    unsigned           i = 0, sent = 0;
+    enum status        st = page_of(r, 0, &page);
+
+    if (st)
+        return st;
+    if (page.cursor.bytes) {
+        int at = pool_device_find(pool, page.cursor);
+        i = at < 0 ? pool_device_count(pool) : (unsigned)at + 1;
+    }
+    answer_list_begin(&a);
+    for (; sent < page.limit && pool_device_refresh(pool, i, &d); i++, sent++) {
+        json_open_object(&a.w, NULL);
+        add_members(&a.w, &d);
+        json_close_object(&a.w);
+    }
+    if (sent && i < pool_device_count(pool))
+        span_copy(span_of(d.id), page.next, sizeof page.next);
+    return answer_list_end(&a, r, &page);
+}
+
+enum status devices_get(struct request *r)
+{
+    struct pool       *pool = app_of(r)->pool;
+    struct pool_device d;
+    struct answer      a;
+    int                i;
+    enum status        st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    i = pool_device_find(pool, r->params[0]);
+    if (i < 0 || !pool_device_refresh(pool, (unsigned)i, &d))
+        return problem_set(&r->problem, STATUS_DEVICE_NOT_FOUND, "no such device");
+    answer_begin(&a);
+    add_members(&a.w, &d);
+    return answer_end(&a, r, 200);
+}

@@ -1,0 +1,18 @@
+/* The table of all endpoints, and their handlers' prototypes, from endpoints.def. */
+#ifndef GPUREST_API_ENDPOINTS_H
+#define GPUREST_API_ENDPOINTS_H
+
+#include "http/route.h"
+
+#define ENDPOINT(operation, method, path, body, scope, place) enum status operation(struct request *r);
+#define ENDPOINT_BEGIN(operation, method, path, body, scope, place)                                                                        \
+    enum status operation(struct request *r);                                                                                              \
+    enum status operation##_begin(struct request *r);
+#include "api/endpoints.def"
+#undef ENDPOINT
+#undef ENDPOINT_BEGIN
+
+/* Static. */
+const struct endpoint *endpoints_table(size_t *count);
+
+#endif

@@ -1,0 +1,21 @@
+/* Floating-point formats smaller than double, as bits. Pure. */
+#ifndef GPUREST_API_FLOATS_H
+#define GPUREST_API_FLOATS_H
+
+#include "base/span.h"
+
+/* One binary interchange format: sign, exponent, mantissa. */
+struct float_format {
+    unsigned exponent_bits;
+    unsigned mantissa_bits;
+};
+#define FLOAT_F16 ((struct float_format){5, 10})
+#define FLOAT_BF16 ((struct float_format){8, 7})
+#define FLOAT_F32 ((struct float_format){8, 23})
+
+/* Rounded to nearest, ties to even, in one step. A finite value that would become infinite: false. */
+bool float_bits(double value, struct float_format f, uint64_t *out);
+/* A decimal number, or nan, inf, infinity with an optional sign, in any case. Nothing else: no hexadecimal, no blanks. */
+bool float_text(struct span text, double *out);
+
+#endif

@@ -1,0 +1,191 @@
+/* Liveness, readiness, the version and the texts behind problem types. */
+#include <inttypes.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "base/version.h"
+
+static enum status reply_line(struct request *r, unsigned http_status, const char *text)
+{
+    return reply_text(&r->reply, http_status, "text/plain; charset=utf-8", span_of(text));
+}
+
+enum status livez_get(struct request *r)
+{
+    struct server *server = atomic_load(&app_of(r)->server);
+    uint64_t       now = now_ns(), turned = server ? server_last_turn_ns(server) : now;
+    enum status    st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    if (now > turned && now - turned > LOOP_STALL_S * NS_PER_S)
+        return problem_set(&r->problem, STATUS_NOT_READY, "an event loop stands still");
+    return reply_line(r, 200, "ok\n");
+}
+
+/* Whatever the reason, an instance that is not ready is a 503 to those who probe it. */
+static enum status ready(struct request *r)
+{
+    struct app    *app = app_of(r);
+    struct problem why = {0};
+    enum status    st;
+
+    if (atomic_load(&app->draining))
+        return problem_set(&r->problem, STATUS_DRAINING, "the server is shutting down");
+    st = pool_ready(app->pool, READY_FRESH_MS, &why);
+    return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", why.detail[0] ? why.detail : status_title(st)) : STATUS_OK;
+}
+
+/* The row is open to everyone, so the server has not looked at the token; the details need one that has the scope. */
+static enum status check_admin(struct request *r)
+{
+    struct caller *caller = NULL;
+    enum status    st = auth_check(app_of(r)->auth, request_header(r, "Authorization"), &caller, &r->problem);
+
+    if (!st && !(caller->scopes & SCOPE_ADMIN))
+        st = problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "verbose needs the scope admin");
+    return st;
+}
+
+static void add_device_state(struct json_writer *w, const struct pool_device *d)
+{
+    static const char *const states[] = {"healthy", "suspect", "quarantined"};
+
+    json_open_object(w, NULL);
+    json_add_text(w, "id", d->id);
+    json_add_text(w, "state", states[d->state]);
+    json_add_u64(w, "workers_warm", d->workers_warm);
+    json_add_u64(w, "workers_used", d->workers_used);
+    json_add_u64(w, "restarts", d->restarts);
+    json_close_object(w);
+}
+
+static enum status reply_verbose(struct request *r, enum status readiness)
+{
+    struct app        *app = app_of(r);
+    struct pool_device d;
+    struct answer      a;
+
+    answer_begin(&a);
+    json_add_bool(&a.w, "ready", readiness == STATUS_OK);
+    json_add_bool(&a.w, "draining", atomic_load(&app->draining));
+    json_add_text(&a.w, "reason", readiness ? r->problem.detail : "");
+    json_add_u64(&a.w, "sessions", registry_count(app->registry));
+    json_add_text(&a.w, "compiler", compile_service_version(app->compiler));
+    json_open_array(&a.w, "devices");
+    for (unsigned i = 0; pool_device_at(app->pool, i, &d); i++)
+        add_device_state(&a.w, &d);
+    json_close_array(&a.w);
+    return answer_end(&a, r, readiness ? 503 : 200);
+}
+
+static enum status readiness_get(struct request *r)
+{
+    static const char *const names[] = {"verbose", NULL};
+    struct span              verbose = {0};
+    enum status              st = query_check(r, names);
+
+    if (st)
+        return st;
+    if (!request_query(r, "verbose", &verbose) || span_is(verbose, "0"))
+        return (st = ready(r)) ? st : reply_line(r, 200, "ok\n");
+    if (!span_is(verbose, "1"))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "verbose", "value", "verbose must be 0 or 1");
+    if ((st = check_admin(r)))
+        return st;
+    return reply_verbose(r, ready(r));
+}
+
+enum status readyz_get(struct request *r)
+{
+    return readiness_get(r);
+}
+
+/* A load balancer takes 404 as "leaving on purpose", not as an outage. */
+enum status lbz_get(struct request *r)
+{
+    if (atomic_load(&app_of(r)->draining))
+        return problem_set(&r->problem, STATUS_NOT_FOUND, "the server is shutting down");
+    return readiness_get(r);
+}
+
+static void add_backends(struct json_writer *w, struct pool *pool)
+{
+    struct pool_device d;
+    char               last[sizeof d.backend] = "";
+
+    json_open_array(w, "backends");
+    for (unsigned i = 0; pool_device_at(pool, i, &d); i++) {
+        if (strcmp(last, d.backend) == 0)
+            continue;
+        memcpy(last, d.backend, sizeof last);
+        json_open_object(w, NULL);
+        json_add_text(w, "name", d.backend);
+        if (d.info.driver[0])
+            json_add_text(w, "driver", d.info.driver);
+        else
+            json_add_null(w, "driver");
+        json_close_object(w);
+    }
+    json_close_array(w);
+}
+
+enum status version_get(struct request *r)
+{
+    const char   *compiler = compile_service_version(app_of(r)->compiler);
+    struct answer a;
+    enum status   st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    answer_begin(&a);
+    json_add_text(&a.w, "server", "gpurestd");
+    json_add_text(&a.w, "version", GPUREST_VERSION);
+    json_open_object(&a.w, "api");
+    json_add_text(&a.w, "least", "v1");
+    json_add_text(&a.w, "most", "v1");
+    json_close_object(&a.w);
+    if (compiler[0])
+        json_add_text(&a.w, "compiler", compiler);
+    else
+        json_add_null(&a.w, "compiler");
+    add_backends(&a.w, app_of(r)->pool);
+    return answer_end(&a, r, 200);
+}
+
+enum status root_get(struct request *r)
+{
+    static const char *const links[][2] = {{"version", "/version"},         {"live", "/livez"},       {"ready", "/readyz"},
+                                           {"devices", "/v1/devices"},      {"limits", "/v1/limits"}, {"sessions", "/v1/sessions"},
+                                           {"problems", "/problems/{code}"}};
+    struct answer            a;
+    enum status              st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    answer_begin(&a);
+    json_add_text(&a.w, "name", "gpurest");
+    json_add_text(&a.w, "version", GPUREST_VERSION);
+    json_open_object(&a.w, "links");
+    for (size_t i = 0; i < COUNT(links); i++)
+        json_add_text(&a.w, links[i][0], links[i][1]);
+    json_close_object(&a.w);
+    return answer_end(&a, r, 200);
+}
+
+enum status problems_get(struct request *r)
+{
+    enum status st = query_check(r, NULL);
+    char       *text;
+
+    if (st)
+        return st;
+    for (unsigned i = STATUS_PENDING + 1; i < STATUS_COUNT; i++) {
+        if (!span_is(r->params[0], status_code(i)))
+            continue;
+        text = arena_printf(&r->arena, "%s\n\n%s.\nHTTP status: %u\nMay the same request succeed later: %s\n", status_code(i),
+                            status_title(i), status_http(i), status_retryable(i) ? "yes" : "no");
+        return text ? reply_line(r, 200, text) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the text does not fit");
+    }
+    return problem_set(&r->problem, STATUS_NOT_FOUND, "no problem has this code");
+}

@@ -1,0 +1,125 @@
+/* Decodes launch requests and writes launches. */
+#include "api/launch_json.h"
+
+#include <stdio.h>
+
+#include "api/args.h"
+
+struct launch_request {
+    struct span        id, module, kernel, stream;
+    const struct json *grid, *block, *args;
+    uint32_t           shared_bytes;
+    uint64_t           timeout_ms;
+};
+static const struct json_field fields[] = {
+    JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
+    JSON_FIELD(FIELD_STRING, struct launch_request, module, true, ID_BYTES - 1),
+    JSON_FIELD(FIELD_STRING, struct launch_request, kernel, true, KERNEL_NAME_BYTES - 1),
+    JSON_FIELD(FIELD_ANY, struct launch_request, grid, true, 0),
+    JSON_FIELD(FIELD_ANY, struct launch_request, block, false, 0),
+    JSON_FIELD(FIELD_U32, struct launch_request, shared_bytes, false, UINT32_MAX),
+    JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
+    JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
+    JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
+};
+
+/* 1 to 3 numbers; those left out are 1. What no device could do is an impossible configuration, not a wrong type. */
+static enum status decode_dims(const struct json *v, const char *pointer, uint32_t out[3], struct problem *why)
+{
+    unsigned n = 0;
+
+    if (json_type_of(v) != JSON_ARRAY || json_count(v) < 1 || json_count(v) > 3)
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s must be an array of 1 to 3 integers", pointer + 1);
+    out[0] = out[1] = out[2] = 1;
+    for (const struct json *e = json_first(v); e; e = json_next(e), n++) {
+        char     at[PROBLEM_POINTER_BYTES];
+        uint64_t value;
+
+        snprintf(at, sizeof at, "%.100s/%u", pointer, n);
+        if (!json_u64(e, &value))
+            return problem_field(why, STATUS_INVALID_FIELD, at, "type", "must be a non-negative integer");
+        if (value < 1 || value > UINT32_MAX)
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "every extent of %s must be from 1 to 2^32-1",
+                                 pointer + 1);
+        out[n] = (uint32_t)value;
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_threads(const struct json *v, struct launch_spec *out, struct problem *why)
+{
+    if (json_count(v) != 1 || !json_u64(json_member(v, "threads"), &out->threads))
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "expected {\"threads\": N}");
+    if (out->threads == 0)
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid/threads", "range", "at least 1 thread");
+    return STATUS_OK;
+}
+
+static enum status decode_shape(const struct launch_request *q, struct launch_spec *out, struct problem *why)
+{
+    enum status st;
+
+    if (json_type_of(q->grid) == JSON_OBJECT && q->block)
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "a number of threads goes with an automatic block only");
+    if (json_type_of(q->grid) == JSON_OBJECT)
+        return decode_threads(q->grid, out, why);
+    st = decode_dims(q->grid, "/grid", out->grid, why);
+    if (!st && q->block)
+        st = decode_dims(q->block, "/block", out->block, why);
+    return st;
+}
+
+enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc)
+{
+    struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
+    enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
+
+    if (!st && q.timeout_ms == 0)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
+    *out = (struct launch_spec){
+        .id = q.id, .module = q.module, .kernel = q.kernel, .stream = q.stream, .shared_bytes = q.shared_bytes, .timeout_ms = q.timeout_ms};
+    if (!st)
+        st = decode_shape(&q, out, &r->problem);
+    return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
+}
+
+static void add_dims(struct json_writer *w, const char *name, const uint32_t dims[3])
+{
+    json_open_array(w, name);
+    for (unsigned i = 0; i < 3; i++)
+        json_add_u64(w, NULL, dims[i]);
+    json_close_array(w);
+}
+
+static void add_end(struct json_writer *w, const struct request *r, const struct launch_info *i)
+{
+    if (i->state == LAUNCH_SUCCEEDED)
+        json_add_double(w, "gpu_us", i->gpu_us);
+    if (i->state == LAUNCH_SUCCEEDED || i->output.bytes) {
+        json_add_string(w, "stdout", i->output);
+        json_add_bool(w, "stdout_truncated", i->output_truncated);
+    }
+    if (i->state == LAUNCH_FAILED)
+        add_problem(w, "problem", r, &i->problem);
+}
+
+void launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i)
+{
+    json_add_text(w, "id", i->id);
+    json_add_text(w, "module", i->module);
+    json_add_text(w, "kernel", i->kernel);
+    add_dims(w, "grid", i->grid);
+    add_dims(w, "block", i->block);
+    json_add_u64(w, "shared_bytes", i->shared_bytes);
+    if (i->stream[0])
+        json_add_text(w, "stream", i->stream);
+    else
+        json_add_null(w, "stream");
+    json_add_text(w, "state", launch_state_name(i->state));
+    json_add_time(w, "created_at", i->created_wall_ns);
+    if (i->started_wall_ns)
+        json_add_time(w, "started_at", i->started_wall_ns);
+    if (i->finished_wall_ns)
+        json_add_time(w, "finished_at", i->finished_wall_ns);
+    add_end(w, r, i);
+}

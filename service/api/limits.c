@@ -1,0 +1,51 @@
+/* Every configured limit, and the caller's present use of those that are counted. */
+#include "api/call.h"
+#include "api/endpoints.h"
+
+static const struct {
+    const char *name;
+    uint64_t    max;
+} fixed[] = {
+#define LIMIT(name, greatest) {#name, greatest},
+#include "api/limits.def"
+#undef LIMIT
+};
+
+static const uint64_t UNCOUNTED = UINT64_MAX;
+
+static void add(struct json_writer *w, const char *name, uint64_t max, uint64_t used)
+{
+    json_open_object(w, name);
+    add_limit(w, "max", max);
+    add_limit(w, "used", used);
+    json_close_object(w);
+}
+
+static void add_counted(struct json_writer *w, const struct request *r)
+{
+    const struct app *app = app_of(r);
+    struct tenant     t = tenant_of(r);
+
+    add(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
+    add(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
+    add(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
+    add(w, "connections", app->config->connections, UNCOUNTED);
+    add(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
+    add(w, "workers", app->config->workers_max, UNCOUNTED);
+}
+
+enum status limits_get(struct request *r)
+{
+    struct answer a;
+    enum status   st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    answer_begin(&a);
+    json_open_object(&a.w, "limits");
+    add_counted(&a.w, r);
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        add(&a.w, fixed[i].name, fixed[i].max, UNCOUNTED);
+    json_close_object(&a.w);
+    return answer_end(&a, r, 200);
+}

@@ -1,0 +1,298 @@
+/* Sessions: create, look at, change, reset, end. */
+#include <stdio.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+
+struct session_request {
+    struct span        device;
+    uint64_t           memory_limit, idle_timeout_s, max_lifetime_s;
+    bool               memcheck;
+    const struct json *labels;
+    bool               has_idle_timeout;
+};
+
+static const struct json_field create_fields[] = {
+    JSON_FIELD(FIELD_STRING, struct session_request, device, false, DEVICE_ID_BYTES - 1),
+    JSON_FIELD(FIELD_U64, struct session_request, memory_limit, false, MEMORY_BYTES_ASKED_MAX),
+    JSON_FIELD(FIELD_U64, struct session_request, idle_timeout_s, false, IDLE_TIMEOUT_S_MAX),
+    JSON_FIELD(FIELD_U64, struct session_request, max_lifetime_s, false, LIFETIME_S_MAX),
+    JSON_FIELD(FIELD_BOOL, struct session_request, memcheck, false, 0),
+    JSON_FIELD(FIELD_ANY, struct session_request, labels, false, 0),
+};
+
+static const struct json_field patch_fields[] = {
+    JSON_FIELD_SEEN(FIELD_U64, struct session_request, idle_timeout_s, has_idle_timeout, IDLE_TIMEOUT_S_MAX),
+    JSON_FIELD(FIELD_ANY, struct session_request, labels, false, 0),
+};
+
+static enum status decode_label(const struct json *v, struct label *out, struct problem *why)
+{
+    char pointer[PROBLEM_POINTER_BYTES];
+
+    snprintf(pointer, sizeof pointer, "/labels/%.*s", (int)(json_name(v).bytes > 80 ? 80 : json_name(v).bytes), json_name(v).data);
+    if (json_name(v).bytes == 0 || !span_copy(json_name(v), out->key, sizeof out->key))
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "a label's name has 1 to %d bytes", LABEL_KEY_BYTES - 1);
+    if (json_type_of(v) != JSON_STRING || !span_copy(json_text(v), out->value, sizeof out->value))
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "a label is a string of at most %d bytes", LABEL_VALUE_BYTES - 1);
+    return STATUS_OK;
+}
+
+static enum status decode_labels(struct request *r, const struct json *v, const struct label **out, unsigned *count)
+{
+    struct label *labels;
+    unsigned      n = 0;
+    enum status   st = STATUS_OK;
+
+    *out = NULL;
+    *count = 0;
+    if (!v)
+        return STATUS_OK;
+    if (json_type_of(v) != JSON_OBJECT || json_count(v) > LABELS_MAX)
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/labels", "value", "labels is an object of at most %d strings",
+                             LABELS_MAX);
+    labels = arena_array(&r->arena, json_count(v), sizeof *labels);
+    if (!labels)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the labels do not fit");
+    for (const struct json *m = json_first(v); m && !st; m = json_next(m))
+        st = decode_label(m, &labels[n++], &r->problem);
+    *out = labels;
+    *count = n;
+    return st;
+}
+
+static enum status check_positive(struct request *r, const char *pointer, uint64_t value)
+{
+    return value ? STATUS_OK : problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "range", "%s must be at least 1", pointer + 1);
+}
+
+static void add_labels(struct json_writer *w, const struct session_info *i)
+{
+    json_open_object(w, "labels");
+    for (unsigned n = 0; n < i->labels_count; n++)
+        json_add_text(w, i->labels[n].key, i->labels[n].value);
+    json_close_object(w);
+}
+
+static void add_members(struct json_writer *w, const struct request *r, const struct session_info *i)
+{
+    const char *node = app_of(r)->config->node;
+
+    json_add_text(w, "id", i->id);
+    json_add_text(w, "device", i->device);
+    json_add_text(w, "state", session_state_name(i->state));
+    json_add_u64(w, "generation", i->generation);
+    json_add_time(w, "created_at", i->created_wall_ns);
+    json_add_time(w, "expires_at", i->expires_wall_ns);
+    json_add_u64(w, "idle_timeout_s", i->idle_timeout_s);
+    json_add_u64(w, "max_lifetime_s", i->max_lifetime_s);
+    add_limit(w, "memory_limit", i->memory_limit);
+    json_add_bool(w, "memcheck", i->memcheck);
+    add_labels(w, i);
+    add_problem(w, "fault", r, &i->fault);
+    json_open_object(w, "usage");
+    json_add_u64(w, "device_time_us", i->device_time_us);
+    json_add_u64(w, "memory_bytes", i->memory_bytes);
+    json_add_u64(w, "buffers", i->buffers);
+    json_add_u64(w, "modules", i->modules);
+    json_add_u64(w, "launches", i->launches);
+    json_close_object(w);
+    if (node[0])
+        json_add_text(w, "node", node);
+}
+
+static enum status answer_session(struct request *r, struct session *s, unsigned http_status)
+{
+    struct session_info *info = arena_alloc(&r->arena, sizeof *info);
+    struct answer        a;
+
+    if (!info)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the session does not fit");
+    session_info_of(s, info);
+    if (http_status == 201)
+        reply_header(&r->reply, "Location", "/v1/sessions/%s", info->id);
+    answer_begin(&a);
+    add_members(&a.w, r, info);
+    return answer_end(&a, r, http_status);
+}
+
+static enum status create_in(struct request *r, struct span id, const struct session_request *q)
+{
+    struct session_spec spec = {.id = id,
+                                .device = q->device,
+                                .memory_limit = q->memory_limit,
+                                .idle_timeout_s = q->idle_timeout_s,
+                                .max_lifetime_s = q->max_lifetime_s,
+                                .memcheck = q->memcheck};
+    struct tenant       t = tenant_of(r);
+    struct session     *s;
+    bool                created = false;
+    enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
+
+    if (!st)
+        st = check_positive(r, "/idle_timeout_s", q->idle_timeout_s);
+    if (!st)
+        st = check_positive(r, "/max_lifetime_s", q->max_lifetime_s);
+    if (!st)
+        st = check_positive(r, "/memory_limit", q->memory_limit);
+    if (!st)
+        st = session_create(app_of(r)->registry, &t, &spec, &s, &created, &r->problem);
+    if (st)
+        return st;
+    st = answer_session(r, s, created ? 201 : 200);
+    session_return(s);
+    return st;
+}
+
+static enum status create(struct request *r, struct span id)
+{
+    struct session_request q = {
+        .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT, .max_lifetime_s = LIFETIME_S_MAX};
+    struct json_document *doc = NULL;
+    enum status           st = query_check(r, NULL);
+
+    if (!st)
+        st = body_decode(r, create_fields, COUNT(create_fields), &q, &doc);
+    if (!st)
+        st = create_in(r, id, &q);
+    json_document_destroy(doc);
+    return st;
+}
+
+enum status sessions_create(struct request *r)
+{
+    return create(r, (struct span){0});
+}
+
+enum status sessions_put(struct request *r)
+{
+    return create(r, r->params[0]);
+}
+
+enum status sessions_list(struct request *r)
+{
+    struct tenant        t = tenant_of(r);
+    struct session_info *items;
+    struct page          page;
+    struct answer        a;
+    unsigned             n;
+    enum status          st = page_of(r, SESSIONS_MAX, &page);
+
+    if (st)
+        return st;
+    items = arena_array(&r->arena, page.limit, sizeof *items);
+    if (!items)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+    n = session_list(app_of(r)->registry, &t, &page, items);
+    answer_list_begin(&a);
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(&a.w, NULL);
+        add_members(&a.w, r, &items[i]);
+        json_close_object(&a.w);
+    }
+    return answer_list_end(&a, r, &page);
+}
+
+enum status sessions_get(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = answer_session(r, s, 200);
+    session_return(s);
+    return st;
+}
+
+static enum status patch_in(struct request *r, struct session *s, const struct session_request *q)
+{
+    struct session_patch p = {
+        .has_idle_timeout = q->has_idle_timeout, .idle_timeout_s = q->idle_timeout_s, .has_labels = q->labels != NULL};
+    enum status st = decode_labels(r, q->labels, &p.labels, &p.labels_count);
+
+    if (!st && p.has_idle_timeout)
+        st = check_positive(r, "/idle_timeout_s", p.idle_timeout_s);
+    if (!st)
+        st = session_patch(s, &p, &r->problem);
+    return st ? st : answer_session(r, s, 200);
+}
+
+enum status sessions_patch(struct request *r)
+{
+    struct session_request q = {0};
+    struct json_document  *doc = NULL;
+    struct session        *s = NULL;
+    enum status            st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = body_decode(r, patch_fields, COUNT(patch_fields), &q, &doc);
+    if (!st)
+        st = patch_in(r, s, &q);
+    json_document_destroy(doc);
+    session_return(s);
+    return st;
+}
+
+enum status sessions_delete(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = session_delete(s, &r->problem);
+    session_return(s);
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+enum status sessions_reset(struct request *r)
+{
+    struct session *s;
+    enum status     st = nothing_check(r);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = session_reset(s, &r->problem);
+    if (!st)
+        st = answer_session(r, s, 200);
+    session_return(s);
+    return st;
+}
+
+struct sync_request {
+    struct span stream;
+};
+static const struct json_field sync_fields[] = {
+    JSON_FIELD(FIELD_STRING, struct sync_request, stream, false, STREAM_NAME_BYTES - 1),
+};
+
+enum status sessions_sync(struct request *r)
+{
+    struct sync_request   q = {0};
+    struct json_document *doc = NULL;
+    struct session       *s;
+    enum status           st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = body_decode(r, sync_fields, COUNT(sync_fields), &q, &doc);
+    if (!st)
+        st = session_sync(s, q.stream, &r->problem);
+    if (!st)
+        st = reply_json(&r->reply, 200, SPAN_LITERAL("{}"));
+    json_document_destroy(doc);
+    session_return(s);
+    return st;
+}

@@ -1,0 +1,313 @@
+/* Puts the front-end together, serves until told to stop, drains, and takes it apart in reverse. */
+#include "frontend.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "api/app.h"
+#include "api/bind.h"
+#include "api/deferred.h"
+#include "api/endpoints.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "session/code_cache.h"
+
+enum { DRAIN_POLL_MS = 50 };
+
+/* Every part or NULL, in the order in which they are made. */
+struct frontend {
+    const struct config *config;
+    const char          *listen[LISTENERS_MAX];
+    unsigned             listen_count;
+    int                  signals; /* signalfd, -1 = none */
+    struct app           app;     /* borrows all below */
+    struct code_cache   *cache;
+    struct server       *server;
+};
+
+static bool refuse(const char *what, const struct problem *why)
+{
+    fprintf(stderr, "gpurestd: %s%s%s\n", what, why->detail[0] ? ": " : "", why->detail);
+    return false;
+}
+
+/* ---- making ---- */
+
+/* Each connection and each worker takes descriptors; the soft limit is a relic of select(). */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        log_warn("frontend", "the limit of open files stays as it is");
+}
+
+/* Before any thread: they inherit the mask, so that only the descriptor sees these signals. */
+static bool take_signals(struct frontend *f)
+{
+    struct problem why = {0};
+    sigset_t       set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) == 0)
+        f->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return f->signals >= 0 || refuse("signals cannot be received", &why);
+}
+
+static bool choose_addresses(struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (bind_check(f->config, &why))
+        return refuse("not started", &why);
+    if (f->config->listen.count > LISTENERS_MAX) {
+        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d addresses can be served", LISTENERS_MAX);
+        return refuse("--listen", &why);
+    }
+    for (unsigned i = 0; i < f->config->listen.count; i++)
+        f->listen[f->listen_count++] = f->config->listen.items[i];
+    if (f->listen_count == 0)
+        f->listen[f->listen_count++] = "127.0.0.1:8080";
+    return true;
+}
+
+static bool make_auth(struct frontend *f)
+{
+    const char    *path = f->config->tokens;
+    struct problem why = {0};
+
+    return auth_create(&f->app.auth, path[0] ? path : NULL, &why) == STATUS_OK || refuse("--tokens", &why);
+}
+
+static bool make_compiler(struct frontend *f)
+{
+    const struct config  *c = f->config;
+    struct problem        why = {0};
+    struct compile_config config = {.executable = "/proc/self/exe",
+                                    .nvrtc_path = c->nvrtc[0] ? c->nvrtc : NULL,
+                                    .include_path = c->cuda_include[0] ? c->cuda_include : NULL,
+                                    .jobs_max = (unsigned)c->compile_jobs,
+                                    .deadline_ms = COMPILE_DEADLINE_MS};
+
+    if (compile_service_create(&f->app.compiler, &config))
+        return refuse("the compile service cannot be made", &why);
+    if (compile_service_version(f->app.compiler)[0] == '\0')
+        log_warn("frontend", "no run-time compiler was found: only PTX can be loaded");
+    if (code_cache_create(&f->cache, c->cache[0] ? c->cache : NULL, c->cache_mib * 1024 * 1024))
+        return refuse("no memory for the code cache", &why);
+    return true;
+}
+
+static bool make_pool(struct frontend *f)
+{
+    const struct config *c = f->config;
+    struct problem       why = {0};
+    struct pool_config   config = {.executable = "/proc/self/exe",
+                                   .backends = span_of(c->backends),
+                                   .warm_per_device = (unsigned)c->pool_size,
+                                   .workers_max = (unsigned)c->workers_max,
+                                   .staging_bytes = c->staging_mib * 1024 * 1024,
+                                   .libcuda = c->libcuda,
+                                   .start_deadline_ms = WORKER_START_DEADLINE_MS};
+
+    return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no device can be used", &why);
+}
+
+static bool make_registry(struct frontend *f)
+{
+    struct problem         why = {0};
+    struct registry_config config = {
+        .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX};
+
+    if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
+        return refuse("no memory for sessions", &why);
+    return true;
+}
+
+static bool make_server(struct frontend *f)
+{
+    const struct config *c = f->config;
+    struct problem       why = {0};
+    struct server_config config = {.app = &f->app,
+                                   .auth = f->app.auth,
+                                   .listen = f->listen,
+                                   .listen_count = f->listen_count,
+                                   .hosts = (const char *const *)c->host.items,
+                                   .hosts_count = c->host.count,
+                                   .origins = (const char *const *)c->origin.items,
+                                   .origins_count = c->origin.count,
+                                   .loop_threads = (unsigned)c->threads,
+                                   .connections_max = (unsigned)c->connections,
+                                   .connections_per_address_max = (unsigned)c->connections_per_address,
+                                   .header_deadline_s = HEADER_DEADLINE_S,
+                                   .body_stall_s = BODY_STALL_S,
+                                   .idle_s = IDLE_CONNECTION_S};
+
+    config.endpoints = endpoints_table(&config.endpoints_count);
+    if (server_create(&f->server, &config, &why))
+        return refuse("cannot serve", &why);
+    atomic_store(&f->app.server, f->server);
+    return true;
+}
+
+/* ---- saying so ---- */
+
+static bool write_addresses(FILE *to, const struct frontend *f)
+{
+    for (unsigned i = 0; i < f->listen_count; i++)
+        fprintf(to, "%s\n", server_address(f->server, i));
+    return fflush(to) == 0 && !ferror(to);
+}
+
+/* By rename: whoever waits for the file finds it whole. */
+static bool write_port_file(const struct frontend *f)
+{
+    const char    *path = f->config->port_file;
+    struct problem why = {0};
+    char           temporary[4096];
+    FILE          *file;
+    bool           ok;
+
+    if (path[0] == '\0')
+        return true;
+    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
+        return refuse("--port-file: the name is too long", &why);
+    file = fopen(temporary, "we");
+    ok = file && write_addresses(file, f);
+    if (file && fclose(file))
+        ok = false;
+    ok = ok && rename(temporary, path) == 0;
+    return ok || refuse("--port-file: cannot be written", &why);
+}
+
+static void announce(const struct frontend *f)
+{
+    printf("gpurestd %s serving", GPUREST_VERSION);
+    for (unsigned i = 0; i < f->listen_count; i++) {
+        const char *address = server_address(f->server, i);
+        printf(" %s%s", span_starts(span_of(address), "unix:") ? "" : "http://", address);
+    }
+    putchar('\n');
+    fflush(stdout);
+}
+
+static bool start(struct frontend *f)
+{
+    raise_file_limit();
+    return choose_addresses(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) && make_registry(f) &&
+           make_server(f) && write_port_file(f);
+}
+
+/* ---- serving ---- */
+
+/* The next signal, or 0 after timeout_ms (-1: never). */
+static int next_signal(const struct frontend *f, int timeout_ms)
+{
+    struct pollfd           p = {.fd = f->signals, .events = POLLIN};
+    struct signalfd_siginfo info;
+
+    if (poll(&p, 1, timeout_ms) <= 0 || read(f->signals, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+static void reload(struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (!auth_has_tokens(f->app.auth))
+        return;
+    if (auth_reload(f->app.auth, &why))
+        log_error("frontend", "the tokens stay as they were: %s", why.detail);
+    else
+        log_info("frontend", "the tokens were read anew");
+}
+
+static void serve(struct frontend *f)
+{
+    for (;;) {
+        int signal_number = next_signal(f, -1);
+        if (signal_number == SIGHUP)
+            reload(f);
+        else if (signal_number)
+            return;
+    }
+}
+
+/* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. */
+static void drain(struct frontend *f)
+{
+    uint64_t deadline = deadline_after_ns(f->config->drain_timeout * NS_PER_S);
+
+    atomic_store(&f->app.draining, true);
+    registry_drain(f->app.registry);
+    log_info("frontend", "draining: %u sessions", registry_count(f->app.registry));
+    while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
+        int signal_number = next_signal(f, DRAIN_POLL_MS);
+        if (signal_number == SIGHUP)
+            reload(f);
+        else if (signal_number)
+            return;
+    }
+    server_quiesce(f->server);
+    deadline = deadline_after_ms(QUIESCE_MS);
+    while (server_in_flight(f->server) && deadline_left_ns(deadline))
+        if (next_signal(f, DRAIN_POLL_MS))
+            return;
+}
+
+static void stop(struct frontend *f)
+{
+    server_destroy(f->server);
+    atomic_store(&f->app.server, NULL);
+    deferred_destroy(f->app.deferred);
+    if (f->app.registry)
+        registry_destroy(f->app.registry);
+    pool_destroy(f->app.pool);
+    code_cache_destroy(f->cache);
+    if (f->app.compiler)
+        compile_service_destroy(f->app.compiler);
+    if (f->app.auth)
+        auth_destroy(f->app.auth);
+    if (f->signals >= 0)
+        close(f->signals);
+}
+
+static enum log_level level_of(const char *name)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+
+    for (unsigned i = 0; i < COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return LOG_LEVEL_INFO;
+}
+
+int frontend_main(const struct config *config)
+{
+    struct frontend f = {.config = config, .signals = -1, .app = {.config = config}};
+    bool            started;
+
+    log_init("frontend", level_of(config->log_level));
+    started = start(&f);
+    if (started) {
+        announce(&f);
+        serve(&f);
+        drain(&f);
+        log_info("frontend", "stopping");
+    }
+    stop(&f);
+    return started ? 0 : 1;
+}

@@ -1,0 +1,10 @@
+/* The front-end process: serves HTTP, owns the sessions and all workers. */
+#ifndef GPUREST_FRONTEND_H
+#define GPUREST_FRONTEND_H
+
+struct config;
+
+/* Serves until SIGTERM or SIGINT and everything is torn down; returns the exit code. Call it before any thread was started. */
+int frontend_main(const struct config *config);
+
+#endif

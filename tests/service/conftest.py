@@ -1,0 +1,86 @@
+"""GPURESTD names the executable under test; GPUREST_TEST_BACKENDS its devices ("cpu" unless given)."""
+import itertools
+import os
+import pathlib
+import struct
+
+import pytest
+
+from service_under_test import Service
+
+names = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def executable():
+    path = os.environ.get("GPURESTD")
+    if not path:
+        pytest.skip("GPURESTD does not name a gpurestd to test")
+    return str(pathlib.Path(path).resolve())
+
+
+@pytest.fixture
+def start(executable, tmp_path):
+    """start(*arguments) runs a service of its own for one test."""
+    running = []
+
+    def start_one(*arguments, **options):
+        folder = tmp_path / f"service{len(running)}"
+        folder.mkdir()
+        running.append(Service(executable, folder, *arguments, **options))
+        return running[-1]
+
+    yield start_one
+    for service in running:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def service(executable, tmp_path_factory):
+    """The one that most tests share."""
+    one = Service(executable, tmp_path_factory.mktemp("service"))
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def client(service):
+    one = service.client()
+    yield one
+    one.close()
+    assert service.process.poll() is None, service.stderr()[-4000:]
+
+
+@pytest.fixture
+def session(client):
+    """The path of a fresh session."""
+    path = f"/v1/sessions/t{next(names)}"
+    answer = client.put(path)
+    assert answer.status == 201, answer
+    yield path
+    assert client.delete(path).status in (204, 404)
+
+
+@pytest.fixture
+def vadd(client, session):
+    """A session with module m and buffers a, b (floats 0…1023 and twice that) and c."""
+    assert client.put_cuda(session + "/modules/m", VADD).status == 201
+    assert client.put_octets(session + "/buffers/a", floats(range(1024))).status == 201
+    assert client.put_octets(session + "/buffers/b", floats(2 * i for i in range(1024))).status == 201
+    assert client.put(session + "/buffers/c", {"size": 4096}).status == 201
+    return session
+
+
+def floats(values):
+    values = list(values)
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+VADD = """
+extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+"""

@@ -1,0 +1,194 @@
+"""Starts a gpurestd of its own, speaks HTTP to it with the standard library alone, and looks at how it ended."""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "ThreadSanitizer", "runtime error:")
+START_DEADLINE_S = 60
+STOP_DEADLINE_S = 60
+KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA")
+
+
+class Answer:
+    def __init__(self, response, body):
+        self.status = response.status
+        self.headers = response.headers
+        self.body = body
+
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def code(self):
+        """The code of a problem document; checks its form on the way."""
+        assert self.headers["Content-Type"] == "application/problem+json", (self.status, self.headers["Content-Type"], self.body[:200])
+        problem = self.json()
+        assert problem["type"] == "/problems/" + problem["code"]
+        assert problem["status"] == self.status
+        assert problem["request_id"] == self.headers["X-Request-Id"]
+        return problem["code"]
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:400]!r}>"
+
+
+class Client:
+    """One keep-alive connection, opened anew when the server has closed it."""
+
+    def __init__(self, host, port, headers=None, timeout=60):
+        self.host, self.port, self.headers, self.timeout = host, port, dict(headers or {}), timeout
+        self.connection = None
+
+    def request(self, method, path, body=None, headers=None, **more):
+        sent = {**self.headers, **(headers or {})}
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        for attempt in (0, 1):
+            fresh = self.connection is None
+            if fresh:
+                self.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+            try:
+                self.connection.request(method, path, body, sent, **more)
+                response = self.connection.getresponse()
+                answer = Answer(response, response.read())
+                if response.will_close:
+                    self.close()
+                return answer
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                self.close()
+                if fresh or attempt:
+                    raise
+        raise AssertionError("unreachable")
+
+    def get(self, path, **headers):
+        return self.request("GET", path, headers=_dashed(headers))
+
+    def head(self, path, **headers):
+        return self.request("HEAD", path, headers=_dashed(headers))
+
+    def delete(self, path, **headers):
+        return self.request("DELETE", path, headers=_dashed(headers))
+
+    def post(self, path, body=None, **headers):
+        return self.request("POST", path, body, _dashed(headers))
+
+    def put(self, path, body=None, **headers):
+        return self.request("PUT", path, body, _dashed(headers))
+
+    def patch(self, path, body=None, **headers):
+        return self.request("PATCH", path, body, _dashed(headers))
+
+    def put_octets(self, path, body, **headers):
+        return self.put(path, body, Content_Type="application/octet-stream", **headers)
+
+    def post_octets(self, path, body, **headers):
+        return self.post(path, body, Content_Type="application/octet-stream", **headers)
+
+    def put_cuda(self, path, source, **headers):
+        return self.put(path, source.encode(), Content_Type="text/x-cuda", **headers)
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+            self.connection = None
+
+
+def _dashed(headers):
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def environment(folder):
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **kept}
+
+
+class Service:
+    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them."""
+
+    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0"):
+        self.folder = pathlib.Path(folder)
+        self.port_file = self.folder / "ports"
+        self.stderr_path = self.folder / "stderr"
+        command = [executable, "--port-file", str(self.port_file), "--backends", os.environ.get("GPUREST_TEST_BACKENDS", "cpu"),
+                   "--drain-timeout", "2"]
+        if listen:
+            command += ["--listen", listen]
+        with open(self.stderr_path, "wb") as stderr, open(self.folder / "stdout", "wb") as stdout:
+            self.process = subprocess.Popen(command + list(arguments), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
+                                            env=environment(self.folder), cwd=self.folder)
+        try:
+            self._wait_until_serving()
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def _wait_until_serving(self):
+        deadline = time.monotonic() + START_DEADLINE_S
+        while not self.port_file.exists():
+            assert self.process.poll() is None, f"ended at once: {self.stderr()}"
+            assert time.monotonic() < deadline, f"does not serve: {self.stderr()}"
+            time.sleep(0.01)
+        self.addresses = self.port_file.read_text().split()
+        tcp = [address for address in self.addresses if not address.startswith("unix:")]
+        self.host, self.port = "127.0.0.1", int(tcp[0].rsplit(":", 1)[1]) if tcp else None
+
+    def client(self, **headers):
+        return Client(self.host, self.port, _dashed(headers))
+
+    def raw(self, data, timeout=20):
+        """All bytes of the answer to `data`, until the server closes; (bytes, closed)."""
+        with socket.create_connection((self.host, self.port), timeout=timeout) as s:
+            s.sendall(data)
+            got = b""
+            try:
+                while piece := s.recv(65536):
+                    got += piece
+                return got, True
+            except ConnectionResetError:
+                return got, True
+            except TimeoutError:
+                return got, False
+
+    def stderr(self):
+        return self.stderr_path.read_text(errors="replace")
+
+    def children(self):
+        """Process ids of its workers."""
+        found = set()
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            try:
+                found |= {int(pid) for pid in (task / "children").read_text().split()}
+            except FileNotFoundError:
+                pass
+        return found
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self):
+        """Its exit code; kills it when it does not end by itself."""
+        try:
+            return self.process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def stop(self):
+        """Ends it in order; fails on a crash or a sanitizer's report."""
+        if self.process.poll() is None:
+            self.terminate()
+        code = self.wait()
+        self.check_stderr()
+        assert code == 0, f"exit code {code}: {self.stderr()[-4000:]}"
+
+    def check_stderr(self):
+        text = self.stderr()
+        assert not any(word in text for word in SANITIZER_WORDS), text[-8000:]

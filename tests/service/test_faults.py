@@ -1,0 +1,130 @@
+"""Kernels that fault, hang, or lose their worker: the right answer, a session that can be reset, and neighbours that compute on."""
+import os
+import signal
+import time
+
+import pytest
+
+from conftest import VADD, floats
+from kernels import ASSERTS, BAD_ADDRESS, FAULTS, fill7, launch, launch_vadd
+
+
+@pytest.fixture
+def faulty(client, session):
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    assert client.put(session + "/buffers/x", {"size": 4}).status == 201
+    return session
+
+
+def check_faulted(client, session, code):
+    """Faulted, says why, refuses work, and is as new after a reset."""
+    info = client.get(session).json()
+    assert info["state"] == "faulted" and info["fault"]["code"] == code
+    for answer in (client.get(session + "/buffers/x/data"), client.post(session + "/buffers", {"size": 4}),
+                   client.post_octets(session + "/buffers", b"abc"), client.post(session + "/launches", fill7())):
+        assert answer.status == 409 and answer.code == "session_faulted"
+    reset = client.post(session + "/reset")
+    assert reset.status == 200 and reset.json()["state"] == "ready" and reset.json()["generation"] == info["generation"] + 1
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    assert client.put(session + "/buffers/x", {"size": 4}).status == 201
+    assert client.post(session + "/launches", fill7()).status == 200
+    assert client.get(session + "/buffers/x/data").body == b"\7\0\0\0"
+
+
+def test_illegal_address(client, faulty):
+    answer = client.post(faulty + "/launches", launch("illegal", BAD_ADDRESS))
+    assert answer.status == 422 and answer.code == "kernel_fault"
+    assert answer.json()["cuda"]["name"] in ("CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED")
+    check_faulted(client, faulty, "kernel_fault")
+
+
+def test_trap(client, faulty):
+    assert client.post(faulty + "/launches", launch("trap")).code == "kernel_fault"
+    check_faulted(client, faulty, "kernel_fault")
+
+
+def test_assert(client, faulty):
+    made = client.put_cuda(faulty + "/modules/a", ASSERTS)
+    assert made.status == 201, made
+    assert client.post(faulty + "/launches", launch("asserts", {"i32": 1}, module="a")).status == 200
+    answer = client.post(faulty + "/launches", launch("asserts", {"i32": 2}, module="a"))
+    assert answer.code == "kernel_fault" and answer.json()["cuda"]["name"] == "CUDA_ERROR_ASSERT"
+    check_faulted(client, faulty, "kernel_fault")
+
+
+def test_endless_kernel(client, faulty):
+    answer = client.post(faulty + "/launches", launch("endless", {"buf": "x"}, timeout_ms=300))
+    assert answer.status == 504 and answer.code == "execution_timeout"
+    check_faulted(client, faulty, "execution_timeout")
+
+
+def test_an_asynchronous_fault_is_kept_with_its_launch(client, faulty):
+    sent = client.post(faulty + "/launches", launch("illegal", BAD_ADDRESS), Prefer="respond-async")
+    done = client.get(sent.headers["Location"], Prefer="wait=30").json()
+    assert done["state"] == "failed" and done["problem"]["code"] == "kernel_fault"
+
+
+def test_what_was_queued_behind_a_fault_fails(client, faulty):
+    first = client.post(faulty + "/launches", launch("endless", {"buf": "x"}, timeout_ms=300), Prefer="respond-async")
+    second = client.post(faulty + "/launches", fill7(), Prefer="respond-async")
+    assert first.status == second.status == 202
+    done = client.get(second.headers["Location"], Prefer="wait=30").json()
+    assert done["state"] == "failed" and done["problem"]["code"] in ("execution_timeout", "worker_lost", "session_faulted")
+
+
+def test_a_neighbour_computes_on(client, faulty):
+    other = "/v1/sessions/neighbour"
+    assert client.put(other).status == 201
+    try:
+        client.put_cuda(other + "/modules/m", VADD)
+        for name in ("a", "b"):
+            client.put_octets(f"{other}/buffers/{name}", floats(range(1024)))
+        client.put(other + "/buffers/c", {"size": 4096})
+        for kernel, args in (("illegal", [BAD_ADDRESS]), ("trap", []), ("endless", [{"buf": "x"}])):
+            assert client.post(faulty + "/launches", launch(kernel, *args, timeout_ms=300)).status in (422, 504)
+            assert client.post(other + "/launches", launch_vadd()).status == 200
+            assert client.get(other + "/buffers/c/data").body == floats(2 * i for i in range(1024))
+            assert client.get("/readyz").status == 200, "a caller's fault never turns it red"
+            client.post(faulty + "/reset")
+            client.put_cuda(faulty + "/modules/f", FAULTS)
+            client.put(faulty + "/buffers/x", {"size": 4})
+    finally:
+        client.delete(other)
+
+
+def test_worker_killed_in_the_middle(start):
+    service = start("--pool-size", "0")
+    client = service.client()
+    before = service.children()
+    assert client.put("/v1/sessions/k").status == 201
+    workers = service.children() - before
+    assert len(workers) == 1
+    assert client.put_cuda("/v1/sessions/k/modules/f", FAULTS).status == 201
+    assert client.put("/v1/sessions/k/buffers/x", {"size": 4}).status == 201
+    sent = client.post("/v1/sessions/k/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
+    assert sent.status == 202
+    os.kill(workers.pop(), signal.SIGKILL)
+    done = client.get(sent.headers["Location"], Prefer="wait=30").json()
+    assert done["state"] == "failed" and done["problem"]["code"] == "worker_lost"
+    check_faulted(client, "/v1/sessions/k", "worker_lost")
+
+
+def test_worker_killed_while_idle(start):
+    service = start("--pool-size", "0")
+    client = service.client()
+    before = service.children()
+    assert client.put("/v1/sessions/k").status == 201
+    os.kill((service.children() - before).pop(), signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while (answer := client.post("/v1/sessions/k/buffers", {"size": 4})).status == 201:
+        assert time.monotonic() < deadline
+    assert answer.code in ("worker_lost", "session_faulted")
+    assert client.post("/v1/sessions/k/reset").status == 200
+    assert client.post("/v1/sessions/k/buffers", {"size": 4}).status == 201
+
+
+def test_the_pool_is_refilled_after_faults(client, faulty):
+    for _ in range(5):
+        assert client.post(faulty + "/launches", launch("trap")).code == "kernel_fault"
+        assert client.post(faulty + "/reset").status == 200
+        assert client.put_cuda(faulty + "/modules/f", FAULTS).status == 201

@@ -1,0 +1,173 @@
+"""Launches: results, waiting, following, cancelling; arguments and configurations that are refused before anything runs."""
+import threading
+
+import pytest
+
+from conftest import floats
+from kernels import FAULTS, fill7, launch, launch_vadd
+
+
+def test_vadd(client, vadd):
+    done = client.post(vadd + "/launches", launch_vadd())
+    info = done.json()
+    assert done.status == 200 and info["state"] == "succeeded" and info["gpu_us"] >= 0 and info["stdout"] == ""
+    assert info["grid"] == [4, 1, 1] and info["block"] == [256, 1, 1] and info["id"].startswith("l_")
+    assert info["created_at"] <= info["started_at"] <= info["finished_at"]
+    assert "kernel" in done.headers["Server-Timing"]
+    assert client.get(vadd + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+    again = client.get(f"{vadd}/launches/{info['id']}")
+    assert again.status == 200 and again.json()["state"] == "succeeded"
+
+
+def test_automatic_block(client, vadd):
+    done = client.post(vadd + "/launches", launch_vadd(block=None, grid={"threads": 1024})).json()
+    assert done["grid"][0] * done["block"][0] >= 1024
+    assert client.get(vadd + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+
+
+def test_asynchronous(client, vadd):
+    sent = client.post(vadd + "/launches", launch_vadd(), Prefer="respond-async")
+    assert sent.status == 202 and sent.headers["Preference-Applied"] == "respond-async"
+    done = client.get(sent.headers["Location"], Prefer="wait=30")
+    assert done.status == 200 and done.json()["state"] == "succeeded"
+    assert client.get(sent.headers["Location"], If_None_Match=done.headers["ETag"]).status == 304
+
+
+def test_wait_is_granted_up_to_a_bound(client, vadd):
+    assert client.post(vadd + "/launches", launch_vadd(), Prefer="wait=1000").headers["Preference-Applied"] == "wait=300"
+
+
+def test_own_ids(client, vadd):
+    assert client.post(vadd + "/launches", launch_vadd(id="mine")).json()["id"] == "mine"
+    assert client.post(vadd + "/launches", launch_vadd(id="mine")).status == 200
+    assert client.post(vadd + "/launches", launch_vadd(id="mine", grid=[3])).code == "spec_conflict"
+    assert client.post(vadd + "/launches", launch_vadd(id="No")).code == "invalid_field"
+
+
+def test_list(client, vadd):
+    for i in range(3):
+        client.post(vadd + "/launches", launch_vadd(id=f"l{i}"))
+    listed = client.get(vadd + "/launches").json()
+    assert {item["id"] for item in listed["items"]} == {"l0", "l1", "l2"}
+
+
+def test_streams(client, vadd):
+    assert client.post(vadd + "/launches", launch_vadd(stream="s1")).json()["stream"] == "s1"
+    assert client.post(vadd + "/sync", {"stream": "s1"}).status == 200
+    assert client.post(vadd + "/launches", launch_vadd(stream="x" * 64)).code == "invalid_field"
+
+
+def test_offsets(client, vadd):
+    args = [{"buf": "a", "offset": 4}, {"buf": "b", "offset": "8"}, {"buf": "c"}, {"i32": 1}]
+    assert client.post(vadd + "/launches", launch_vadd(args=args)).status == 200
+    assert client.get(vadd + "/buffers/c/data", Range="bytes=0-3").body == floats([1 + 4])
+    bad = [{"buf": "a", "offset": 4097}, {"buf": "b"}, {"buf": "c"}, {"i32": 1}]
+    refused = client.post(vadd + "/launches", launch_vadd(args=bad))
+    assert refused.code == "argument_mismatch" and refused.json()["errors"][0]["pointer"] == "/args/0"
+
+
+A, B, C, N = {"buf": "a"}, {"buf": "b"}, {"buf": "c"}, {"i32": 1024}
+
+
+@pytest.mark.parametrize("args,status,code,pointer", [
+    ([A, B, C], 422, "argument_mismatch", "/args"),
+    ([A, B, C, N, N], 422, "argument_mismatch", "/args"),
+    ([A, B, C, {"i64": 1}], 422, "argument_mismatch", "/args/3"),
+    ([A, B, C, {"f16": 1}], 422, "argument_mismatch", "/args/3"),
+    ([A, {"i32": 1}, C, N], 422, "argument_mismatch", "/args/1"),
+    ([A, B, {"bytes": "AAAA"}, N], 422, "argument_mismatch", "/args/2"),
+    ([A, B, C, {"i32": 1 << 31}], 400, "invalid_field", "/args/3"),
+    ([A, B, C, {"i32": "x"}], 400, "invalid_field", "/args/3"),
+    ([A, B, C, {"i128": 1}], 400, "unknown_field", "/args/3"),
+    ([A, B, C, 5], 400, "invalid_field", "/args/3"),
+    ({}, 400, "invalid_field", "/args"),
+])
+def test_bad_arguments(client, vadd, args, status, code, pointer):
+    answer = client.post(vadd + "/launches", launch_vadd(args=args))
+    assert (answer.status, answer.code) == (status, code)
+    assert answer.json()["errors"][0]["pointer"].startswith(pointer)
+    assert client.get(vadd).json()["state"] == "ready"
+
+
+def test_unknown_things(client, vadd):
+    assert client.post(vadd + "/launches", launch_vadd(module="none")).code == "module_not_found"
+    assert client.post(vadd + "/launches", launch_vadd(kernel="none")).code == "kernel_not_found"
+    assert client.post(vadd + "/launches", launch_vadd(args=[{"buf": "none"}, B, C, N])).code == "buffer_not_found"
+    assert client.post(vadd + "/launches", launch_vadd(extra=1)).code == "unknown_field"
+    assert client.post(vadd + "/launches", {}).code == "invalid_field"
+    assert client.get(vadd + "/launches/none").code == "launch_not_found"
+    assert client.delete(vadd + "/launches/none").code == "launch_not_found"
+
+
+@pytest.mark.parametrize("change,pointer", [
+    ({"grid": [0]}, "/grid"), ({"block": [0]}, "/block"), ({"block": [1025]}, "/block"), ({"block": [64, 64]}, "/block"),
+    ({"block": [1, 1, 65]}, "/block"), ({"grid": [1, 65536]}, "/grid"), ({"grid": [1 << 31]}, "/grid"), ({"grid": [1 << 40]}, "/grid"),
+    ({"shared_bytes": 1 << 30}, "/shared_bytes"), ({"grid": {"threads": 0}, "block": None}, "/grid"),
+])
+def test_impossible_configurations(client, vadd, change, pointer):
+    answer = client.post(vadd + "/launches", launch_vadd(**change))
+    assert answer.status == 422 and answer.code == "launch_config_invalid"
+    assert answer.json()["errors"][0]["pointer"].startswith(pointer)
+
+
+@pytest.mark.parametrize("change", [{"grid": []}, {"grid": [1, 1, 1, 1]}, {"grid": 4}, {"grid": [1.5]}, {"grid": ["x"]}, {"block": {}},
+                                    {"grid": {"threads": 5}}, {"timeout_ms": 0}, {"timeout_ms": 3600001}, {"shared_bytes": -1}])
+def test_malformed_configurations(client, vadd, change):
+    assert client.post(vadd + "/launches", launch_vadd(**change)).code == "invalid_field"
+
+
+def test_printf(client, session):
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    assert client.post(session + "/launches", launch("hello", {"u32": 42})).json()["stdout"] == "hello 42\n"
+
+
+@pytest.fixture
+def endless(client, session):
+    """A session in which an endless kernel runs, and its path."""
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    assert client.put(session + "/buffers/x", {"size": 4}).status == 201
+    sent = client.post(session + "/launches", launch("endless", {"buf": "x"}, timeout_ms=30000), Prefer="respond-async")
+    assert sent.status == 202
+    running = client.get(sent.headers["Location"])
+    while running.json()["state"] == "queued":
+        running = client.get(sent.headers["Location"])
+    assert running.json()["state"] == "running"
+    return session, sent.headers["Location"]
+
+
+def test_waiting_in_vain(client, endless):
+    session, path = endless
+    seen = client.get(path)
+    assert client.get(path, Prefer="wait=1", If_None_Match=seen.headers["ETag"]).status == 304
+    assert client.get(path, Prefer="wait=0").json()["state"] == "running"
+    queued = client.post(session + "/launches", fill7(), Prefer="wait=1")
+    assert queued.status == 202 and queued.headers["Location"].startswith(session + "/launches/l_")
+
+
+def test_cancelling(client, endless):
+    session, path = endless
+    queued = client.post(session + "/launches", fill7(), Prefer="respond-async")
+    if client.get(queued.headers["Location"]).json()["state"] == "queued":
+        assert client.delete(queued.headers["Location"]).json()["state"] == "cancelled"
+    assert client.delete(path).code == "launch_running"
+    assert client.delete(path + "?force=2").code == "invalid_field"
+    generation = client.get(session).json()["generation"]
+    assert client.delete(path + "?force=1").status == 202
+    after = client.get(session).json()
+    assert after["state"] == "ready" and after["generation"] == generation + 1
+
+
+def test_a_long_poll_ends_when_the_session_does(service, client, endless):
+    session, path = endless
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(service.client().get(path, Prefer="wait=60")))
+    waiting.start()
+    assert client.delete(session).status == 204
+    waiting.join(30)
+    assert not waiting.is_alive() and answers[0].status in (200, 404)
+
+
+def test_deleting_what_has_finished(client, vadd):
+    done = client.post(vadd + "/launches", launch_vadd()).json()
+    answer = client.delete(f"{vadd}/launches/{done['id']}")
+    assert answer.status == 200 and answer.json()["state"] == "succeeded"

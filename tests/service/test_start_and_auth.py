@@ -1,0 +1,121 @@
+"""What the service refuses to start with; tokens, scopes, and that callers do not see each other."""
+import hashlib
+import json
+import signal
+import subprocess
+
+import pytest
+
+from service_under_test import environment
+
+
+def fails(executable, tmp_path, *arguments):
+    done = subprocess.run([executable, *arguments], env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    return done.returncode, [line for line in done.stderr.splitlines() if line.startswith("gpurestd: ")]
+
+
+@pytest.mark.parametrize("address", [":0", "0.0.0.0:0", "[::]:0"])
+def test_beyond_loopback(executable, tmp_path, address):
+    code, lines = fails(executable, tmp_path, "--listen", address, "--backends", "cpu")
+    assert code == 1 and len(lines) == 1 and "--tokens" in lines[0] and "--insecure-no-auth" in lines[0]
+    code, lines = fails(executable, tmp_path, "--listen", address, "--backends", "cpu", "--insecure-no-auth")
+    assert code == 1 and len(lines) == 1 and "--allow-plaintext" in lines[0]
+
+
+def test_beyond_loopback_when_it_is_wanted(start):
+    service = start("--insecure-no-auth", "--allow-plaintext", listen="0.0.0.0:0")
+    assert service.client().get("/livez").status == 200
+
+
+def test_unix_socket(start, tmp_path):
+    service = start("--listen", f"unix:{tmp_path}/s")
+    assert service.addresses[1] == f"unix:{tmp_path}/s"
+
+
+@pytest.mark.parametrize("arguments,word", [
+    (["--nonsense"], "--nonsense"), (["--threads", "0"], "--threads"), (["--log-level", "loud"], "--log-level"), (["stray"], "stray"),
+])
+def test_bad_settings(executable, tmp_path, arguments, word):
+    code, lines = fails(executable, tmp_path, *arguments)
+    assert code == 2 and len(lines) == 1 and word in lines[0]
+
+
+@pytest.mark.parametrize("arguments", [["--listen", "nonsense"], ["--listen", "127.0.0.1:99999"], ["--tokens", "missing.json"],
+                                       ["--backends", "abacus"]])
+def test_settings_that_cannot_work(executable, tmp_path, arguments):
+    code, lines = fails(executable, tmp_path, "--backends", "cpu", *arguments)
+    assert code == 1 and len(lines) == 1
+
+
+def test_help_and_version(executable, tmp_path):
+    for flag, word in (("--help", "--listen"), ("--version", "gpurestd ")):
+        done = subprocess.run([executable, flag], env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=True)
+        assert word in done.stdout
+
+
+def token_file(path, **scopes):
+    rows = [{"name": name, "sha256": hashlib.sha256((name + "-secret").encode()).hexdigest(), "scopes": granted} for name, granted in scopes.items()]
+    path.write_text(json.dumps({"tokens": rows}))
+    path.chmod(0o600)
+    return str(path)
+
+
+ALL = ["read", "write", "compile", "launch", "metrics", "admin"]
+
+
+@pytest.fixture
+def guarded(start, tmp_path):
+    return start("--tokens", token_file(tmp_path / "tokens.json", alice=ALL, bob=ALL, reader=["read"]))
+
+
+def as_caller(service, name):
+    return service.client(Authorization=f"Bearer {name}-secret")
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer ", "Basic YTpi", "alice-secret", "Bearer alice-secret2"])
+def test_no_or_bad_token(guarded, header):
+    client = guarded.client(**({"Authorization": header} if header else {}))
+    for path in ("/v1/sessions", "/version", "/nowhere"):
+        answer = client.get(path)
+        assert answer.status == 401 and answer.code == "unauthenticated" and answer.headers["WWW-Authenticate"].startswith("Bearer")
+    assert client.get("/livez").status == 200 and client.get("/readyz").status == 200
+    assert client.get("/readyz?verbose=1").status == 401
+
+
+def test_scopes(guarded):
+    reader = as_caller(guarded, "reader")
+    assert reader.get("/v1/sessions").status == 200 and reader.get("/version").status == 200
+    for answer in (reader.post("/v1/sessions"), reader.put("/v1/sessions/x"), reader.delete("/v1/sessions/x"), reader.get("/readyz?verbose=1")):
+        assert answer.status == 403 and answer.code == "insufficient_scope"
+    assert as_caller(guarded, "alice").get("/readyz?verbose=1").status == 200
+
+
+def without_the_request(problem):
+    return {name: value for name, value in problem.items() if name not in ("instance", "request_id")}
+
+
+def test_callers_do_not_see_each_other(guarded):
+    alice, bob = as_caller(guarded, "alice"), as_caller(guarded, "bob")
+    made = alice.post("/v1/sessions").json()["id"]
+    foreign, missing = bob.get("/v1/sessions/" + made), bob.get("/v1/sessions/s_0000000000000000000000")
+    assert foreign.status == missing.status == 404
+    assert without_the_request(foreign.json()) == without_the_request(missing.json())
+    assert bob.delete("/v1/sessions/" + made).code == "session_not_found"
+    assert bob.put_octets(f"/v1/sessions/{made}/buffers/a", b"x").code == "session_not_found"
+    assert bob.get("/v1/sessions").json()["items"] == []
+    assert bob.put("/v1/sessions/demo").status == 201 and alice.put("/v1/sessions/demo").status == 201, "names are each caller's own"
+    assert alice.get("/v1/sessions/" + made).status == 200
+
+
+def test_tokens_are_read_anew(guarded, tmp_path):
+    alice = as_caller(guarded, "alice")
+    assert alice.put("/v1/sessions/kept").status == 201
+    token_file(tmp_path / "tokens.json", alice=ALL, carol=ALL)
+    guarded.process.send_signal(signal.SIGHUP)
+    carol = as_caller(guarded, "carol")
+    while (status := carol.get("/version").status) == 401:
+        pass
+    assert status == 200
+    assert as_caller(guarded, "bob").get("/version").status == 401
+    assert alice.get("/v1/sessions/kept").status == 200, "a caller keeps its sessions"

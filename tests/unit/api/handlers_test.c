@@ -1,0 +1,363 @@
+/* The handlers on real sessions with a fake worker: answers, refusals, uploads and downloads in pieces, waiting, leaving clients. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "api/deferred.h"
+#include "api/endpoints.h"
+#include "exchange.h"
+#include "support/fake_worker.h"
+
+/* Each test has a service of its own. */
+#define HANDLERS_TEST(name)                                                                                                                \
+    static void name(void);                                                                                                                \
+    Test(handlers, name, .timeout = 60)                                                                                                    \
+    {                                                                                                                                      \
+        app_start();                                                                                                                       \
+        name();                                                                                                                            \
+        app_stop();                                                                                                                        \
+    }                                                                                                                                      \
+    static void name(void)
+
+static char text[4096];
+
+static void expect(const char *method, const char *target, const char *json, unsigned http, const char *has)
+{
+    unsigned got = ask(method, target, json, text);
+
+    cr_assert_eq(got, http, "%s %s: %u %s", method, target, got, text);
+    cr_assert(strstr(text, has), "%s %s: no %s in %s", method, target, has, text);
+}
+
+static void put_octets(struct exchange *x, const char *target, struct span body)
+{
+    *x = (struct exchange){.method = "PUT", .target = target, .type = "application/octet-stream", .body = body};
+}
+
+static void session_with_data(struct span data)
+{
+    struct exchange x;
+
+    expect("PUT", "/v1/sessions/s", NULL, 201, "\"ready\"");
+    put_octets(&x, "/v1/sessions/s/buffers/a", data);
+    exchange_do(&x);
+    cr_assert_eq(x.http, 201, "%s", x.problem.detail);
+    cr_assert(exchange_answered(&x, "ETag") && exchange_answered(&x, "Location"));
+    exchange_close(&x);
+}
+
+HANDLERS_TEST(every_row_has_a_handler_and_a_place)
+{
+    size_t                 count;
+    const struct endpoint *table = endpoints_table(&count);
+
+    cr_assert_gt(count, 30);
+    for (size_t i = 0; i < count; i++) {
+        cr_assert(table[i].handle && table[i].path[0] == '/', "%s", table[i].operation);
+        cr_assert(table[i].body == BODY_NONE || table[i].scope > SCOPE_ANY, "%s changes something without a scope", table[i].operation);
+    }
+}
+
+HANDLERS_TEST(infrastructure)
+{
+    expect("GET", "/livez", NULL, 200, "ok");
+    expect("GET", "/readyz", NULL, 200, "ok");
+    expect("GET", "/readyz?verbose=1", NULL, 200, "\"ready\":true");
+    expect("GET", "/readyz?verbose=2", NULL, 400, "invalid_field");
+    expect("GET", "/readyz?x=1", NULL, 400, "unknown_field");
+    expect("GET", "/version", NULL, 200, "\"api\"");
+    expect("GET", "/", NULL, 200, "/v1/sessions");
+    expect("GET", "/problems/kernel_fault", NULL, 200, "422");
+    expect("GET", "/problems/none", NULL, 404, "not_found");
+    expect("GET", "/v1/limits", NULL, 200, "\"sessions\":{\"max\":8,\"used\":0}");
+    expect("GET", "/v1/devices", NULL, 200, "\"next_cursor\":null");
+    expect("GET", "/v1/devices/none:7", NULL, 404, "device_not_found");
+    atomic_store(&the_app()->draining, true);
+    expect("GET", "/readyz", NULL, 503, "draining");
+    expect("GET", "/lbz", NULL, 404, "not_found");
+}
+
+HANDLERS_TEST(sessions)
+{
+    expect("PUT", "/v1/sessions/s", "{\"labels\":{\"a\":\"b\"},\"memory_limit\":1000}", 201, "\"memory_limit\":1000");
+    expect("PUT", "/v1/sessions/s", "{\"labels\":{\"a\":\"b\"},\"memory_limit\":1000}", 200, "\"labels\":{\"a\":\"b\"}");
+    expect("PUT", "/v1/sessions/s", "{}", 409, "spec_conflict");
+    expect("GET", "/v1/sessions/s", NULL, 200, "\"usage\":{\"device_time_us\":0");
+    expect("PATCH", "/v1/sessions/s", "{\"idle_timeout_s\":9}", 200, "\"idle_timeout_s\":9");
+    expect("PATCH", "/v1/sessions/s", "{\"device\":\"x\"}", 400, "unknown_field");
+    expect("POST", "/v1/sessions", "[]", 400, "invalid_field");
+    expect("POST", "/v1/sessions", "{", 400, "invalid_json");
+    expect("POST", "/v1/sessions", "{\"idle_timeout_s\":0}", 400, "invalid_field");
+    expect("POST", "/v1/sessions", "{\"labels\":{\"a\":1}}", 400, "invalid_field");
+    expect("GET", "/v1/sessions?limit=1", NULL, 200, "\"items\":[{\"id\":\"s\"");
+    expect("POST", "/v1/sessions/s/reset", NULL, 200, "\"generation\":");
+    expect("POST", "/v1/sessions/s/reset", "{\"x\":1}", 400, "unknown_field");
+    expect("POST", "/v1/sessions/s/sync", NULL, 200, "{}");
+    expect("DELETE", "/v1/sessions/s", NULL, 204, "");
+    expect("GET", "/v1/sessions/s", NULL, 404, "session_not_found");
+}
+
+HANDLERS_TEST(buffers)
+{
+    expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
+    expect("PUT", "/v1/sessions/s/buffers/a", "{\"size\":16}", 201, "\"size\":16");
+    expect("PUT", "/v1/sessions/s/buffers/a", "{\"size\":16}", 200, "\"id\":\"a\"");
+    expect("PUT", "/v1/sessions/s/buffers/a", "{\"size\":17}", 409, "spec_conflict");
+    expect("POST", "/v1/sessions/s/buffers", "{\"size\":0}", 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/buffers/a/fill", "{\"pattern\":{\"u32\":1}}", 204, "");
+    expect("POST", "/v1/sessions/s/buffers/a/fill", "{\"pattern\":{\"u32\":1},\"offset\":16,\"size\":4}", 416, "range_not_satisfiable");
+    expect("POST", "/v1/sessions/s/buffers/a/fill", "{\"pattern\":1}", 400, "invalid_field");
+    expect("PUT", "/v1/sessions/s/buffers/b", "{\"size\":4}", 201, "");
+    expect("POST", "/v1/sessions/s/buffers/b/copy", "{\"from\":\"a\"}", 204, "");
+    expect("POST", "/v1/sessions/s/buffers/b/copy", "{\"from\":\"none\"}", 404, "buffer_not_found");
+    expect("GET", "/v1/sessions/s/buffers/b/data", NULL, 200, "\1");
+    expect("GET", "/v1/sessions/s/buffers?limit=1", NULL, 200, "\"next_cursor\":\"");
+    expect("DELETE", "/v1/sessions/s/buffers/a", NULL, 204, "");
+    expect("GET", "/v1/sessions/s/buffers/a", NULL, 404, "buffer_not_found");
+}
+
+static char big[3 * 1024 * 1024 + 5];
+
+HANDLERS_TEST(bytes_up_and_down)
+{
+    struct exchange x = {.method = "GET", .target = "/v1/sessions/s/buffers/a/data"};
+
+    for (size_t i = 0; i < sizeof big; i++)
+        big[i] = (char)(i * 31 + i / 257);
+    session_with_data((struct span){big, sizeof big});
+    exchange_do(&x);
+    cr_assert_eq(x.http, 200);
+    cr_assert(x.text.bytes == sizeof big && memcmp(x.text.data, big, sizeof big) == 0);
+    exchange_close(&x);
+}
+
+static unsigned get_data(const char *name, const char *value, size_t *bytes, char content_range[64])
+{
+    struct exchange x = {.method = "GET", .target = "/v1/sessions/s/buffers/a/data", .headers = {{name, value}}};
+    unsigned        http;
+
+    exchange_do(&x);
+    http = x.http;
+    *bytes = x.text.bytes;
+    snprintf(content_range, 64, "%s", exchange_answered(&x, "Content-Range") ? exchange_answered(&x, "Content-Range") : "");
+    exchange_close(&x);
+    return http;
+}
+
+HANDLERS_TEST(ranges_and_preconditions)
+{
+    char   content_range[64], etag[64];
+    size_t bytes;
+
+    session_with_data(SPAN_LITERAL("0123456789"));
+    cr_assert_eq(get_data("Range", "bytes=2-4", &bytes, content_range), 206);
+    cr_assert_eq(bytes, 3);
+    cr_assert_str_eq(content_range, "bytes 2-4/10");
+    cr_assert_eq(get_data("Range", "bytes=10-", &bytes, content_range), 416);
+    cr_assert_eq(get_data("If-Match", "\"x\"", &bytes, content_range), 412);
+    cr_assert_eq(get_data("If-None-Match", "*", &bytes, content_range), 304);
+    cr_assert_eq(get_data("Accept", "text/html", &bytes, content_range), 406);
+    struct exchange head = {.method = "HEAD", .target = "/v1/sessions/s/buffers/a/data"};
+    exchange_do(&head);
+    cr_assert(head.http == 200 && head.request.reply.source_bytes == 10 && head.text.bytes == 0);
+    snprintf(etag, sizeof etag, "%s", exchange_answered(&head, "ETag"));
+    exchange_close(&head);
+    cr_assert_eq(get_data("If-None-Match", etag, &bytes, content_range), 304);
+    expect("POST", "/v1/sessions/s/buffers/a/fill", "{\"pattern\":{\"u8\":1}}", 204, "");
+    cr_assert_eq(get_data("If-None-Match", etag, &bytes, content_range), 200);
+}
+
+static unsigned put_data(struct span body, const char *content_range, bool chunked)
+{
+    struct exchange x;
+    unsigned        http;
+
+    put_octets(&x, "/v1/sessions/s/buffers/a/data", body);
+    x.chunked = chunked;
+    if (content_range)
+        x.headers[0][0] = "Content-Range", x.headers[0][1] = content_range;
+    exchange_do(&x);
+    http = x.http;
+    exchange_close(&x);
+    return http;
+}
+
+HANDLERS_TEST(writes)
+{
+    session_with_data(SPAN_LITERAL("0123456789"));
+    cr_assert_eq(put_data(SPAN_LITERAL("abcdefghij"), NULL, false), 204);
+    cr_assert_eq(put_data(SPAN_LITERAL("XY"), "bytes 3-4/10", false), 204);
+    cr_assert_eq(put_data(SPAN_LITERAL("Z"), "bytes 9-9/*", true), 204);
+    expect("GET", "/v1/sessions/s/buffers/a/data", NULL, 200, "abcXYfghiZ");
+    cr_assert_eq(put_data(SPAN_LITERAL("abc"), NULL, false), 400);
+    cr_assert_eq(put_data(SPAN_LITERAL("0123456789a"), NULL, false), 413);
+    cr_assert_eq(put_data(SPAN_LITERAL("abc"), NULL, true), 411);
+    cr_assert_eq(put_data(SPAN_LITERAL("abc"), "bytes 0-1/10", true), 400);
+    cr_assert_eq(put_data(SPAN_LITERAL("a"), "bytes 0-1/10", true), 400);
+    cr_assert_eq(put_data(SPAN_LITERAL("ab"), "bytes 9-10/10", false), 416);
+    cr_assert_eq(put_data(SPAN_LITERAL("ab"), "bytes 9-", false), 400);
+    expect("GET", "/v1/sessions/s/buffers/a/data", NULL, 200, "XYfghiZ");
+}
+
+HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
+{
+    struct exchange x;
+
+    expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
+    put_octets(&x, "/v1/sessions/s/buffers/half", (struct span){big, sizeof big});
+    x.client_leaves = true;
+    exchange_do(&x);
+    exchange_close(&x);
+    deferred_destroy(the_app()->deferred); /* its last jobs are done then */
+    cr_assert_eq(deferred_create(&the_app()->deferred), STATUS_OK);
+    expect("GET", "/v1/sessions/s/buffers/half", NULL, 404, "buffer_not_found");
+    cr_assert_eq(fake_live_allocations(), 0);
+}
+
+HANDLERS_TEST(an_upload_that_does_not_fit_is_refused_before_its_body)
+{
+    struct exchange x;
+
+    expect("PUT", "/v1/sessions/s", "{\"memory_limit\":100}", 201, "ready");
+    put_octets(&x, "/v1/sessions/s/buffers/a", (struct span){big, 101});
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_QUOTA_EXCEEDED);
+    cr_assert(x.request.progress == NULL && x.problem.limit_max == 100);
+    exchange_close(&x);
+}
+
+HANDLERS_TEST(an_upload_that_the_device_refuses_leaves_nothing)
+{
+    struct exchange x;
+
+    expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
+    fake_fail_at(0, STATUS_DEVICE_MEMORY_EXHAUSTED);
+    put_octets(&x, "/v1/sessions/s/buffers/a", (struct span){big, 5000});
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_DEVICE_MEMORY_EXHAUSTED);
+    exchange_close(&x);
+    expect("GET", "/v1/sessions/s/buffers/a", NULL, 404, "buffer_not_found");
+}
+
+static void put_ptx(void)
+{
+    struct exchange x = {
+        .method = "PUT", .target = "/v1/sessions/s/modules/m", .type = "application/vnd.gpurest.ptx", .body = SPAN_LITERAL("good")};
+
+    expect("PUT", "/v1/sessions/s", NULL, 201, "ready");
+    exchange_do(&x);
+    cr_assert_eq(x.http, 201, "%s", x.problem.detail);
+    cr_assert(strstr(x.text.data, "\"name\":\"scaled\",\"mangled\":\"_Z6scaledPfi\""), "%s", x.text.data);
+    exchange_close(&x);
+}
+
+HANDLERS_TEST(modules)
+{
+    struct exchange x = {.method = "POST", .target = "/v1/sessions/s/modules", .type = "text/plain", .body = SPAN_LITERAL("x")};
+
+    put_ptx();
+    expect("GET", "/v1/sessions/s/modules/m", NULL, 200, "\"params\":[{\"offset\":0,\"size\":8");
+    expect("GET", "/v1/sessions/s/modules", NULL, 200, "\"items\":[{\"id\":\"m\"");
+    expect("GET", "/v1/sessions/s/modules/m/code?format=elf", NULL, 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/modules", "{\"source\":1}", 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/modules", "{\"source\":\"x\",\"headers\":[]}", 400, "invalid_field");
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_UNSUPPORTED_MEDIA_TYPE);
+    exchange_close(&x);
+    x.type = "application/vnd.gpurest.cubin";
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_FEATURE_DISABLED);
+    exchange_close(&x);
+    expect("DELETE", "/v1/sessions/s/modules/m", NULL, 204, "");
+    expect("GET", "/v1/sessions/s/modules/m/log", NULL, 404, "module_not_found");
+}
+
+#define LAUNCH(kernel, more) "{\"module\":\"m\",\"kernel\":\"" kernel "\",\"grid\":[1],\"block\":[1]" more "}"
+
+HANDLERS_TEST(launches_that_end)
+{
+    put_ptx();
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ",\"id\":\"one\""), 200, "\"state\":\"succeeded\"");
+    expect("GET", "/v1/sessions/s/launches/one", NULL, 200, "\"grid\":[1,1,1]");
+    expect("DELETE", "/v1/sessions/s/launches/one", NULL, 200, "succeeded");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("print", ""), 200, "\"stdout\":\"");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("none", ""), 404, "kernel_not_found");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ",\"args\":[{\"i32\":1}]"), 422, "argument_mismatch");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ",\"args\":[{\"i32\":1.5}]"), 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ",\"timeout_ms\":0"), 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/launches", "{\"module\":\"m\",\"kernel\":\"noop\",\"grid\":[0]}", 422, "launch_config_invalid");
+    expect("POST", "/v1/sessions/s/launches", "{\"module\":\"m\",\"kernel\":\"noop\",\"grid\":[1,1,1,1]}", 400, "invalid_field");
+    expect("POST", "/v1/sessions/s/launches", "{\"module\":\"m\",\"kernel\":\"noop\",\"grid\":{\"threads\":5}}", 200, "succeeded");
+    expect("GET", "/v1/sessions/s/launches", NULL, 200, "\"id\":\"one\"");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("fault", ""), 422, "kernel_fault");
+    expect("GET", "/v1/sessions/s", NULL, 200, "\"fault\":{\"type\":\"/problems/kernel_fault\"");
+    expect("POST", "/v1/sessions/s/launches", LAUNCH("noop", ""), 409, "session_faulted");
+}
+
+static struct exchange waiting(const char *prefer)
+{
+    return (struct exchange){.method = "POST",
+                             .target = "/v1/sessions/s/launches",
+                             .type = "application/json",
+                             .body = SPAN_LITERAL(LAUNCH("wait", ",\"id\":\"w\"")),
+                             .headers = {{"Prefer", prefer}}};
+}
+
+HANDLERS_TEST(preferences_of_a_launch)
+{
+    struct exchange x = waiting("wait=0");
+    struct exchange poll = {.method = "GET", .target = "/v1/sessions/s/launches/w", .headers = {{"Prefer", "wait=60"}}};
+
+    put_ptx();
+    exchange_do(&x);
+    cr_assert_eq(x.http, 202);
+    cr_assert_str_eq(exchange_answered(&x, "Location"), "/v1/sessions/s/launches/w");
+    cr_assert_str_eq(exchange_answered(&x, "Preference-Applied"), "wait=0");
+    exchange_close(&x);
+    fake_await_running();
+    expect("DELETE", "/v1/sessions/s/launches/w", NULL, 409, "launch_running");
+    fake_release();
+    exchange_do(&poll);
+    cr_assert(poll.http == 200 && strstr(poll.text.data, "succeeded"));
+    exchange_close(&poll);
+}
+
+HANDLERS_TEST(a_long_poll_that_ends_in_vain)
+{
+    struct exchange x = waiting("respond-async");
+    struct exchange poll = {.method = "GET", .target = "/v1/sessions/s/launches/w"};
+
+    put_ptx();
+    exchange_do(&x);
+    cr_assert_eq(x.http, 202);
+    exchange_close(&x);
+    fake_await_running();
+    exchange_do(&poll);
+    char etag[64];
+    snprintf(etag, sizeof etag, "%s", exchange_answered(&poll, "ETag"));
+    exchange_close(&poll);
+    poll.headers[0][0] = "If-None-Match", poll.headers[0][1] = etag;
+    poll.headers[1][0] = "Prefer", poll.headers[1][1] = "wait=1";
+    exchange_do(&poll);
+    cr_assert_eq(poll.http, 304);
+    exchange_close(&poll);
+    expect("DELETE", "/v1/sessions/s/launches/w?force=1", NULL, 202, "\"id\":\"w\"");
+    expect("GET", "/v1/sessions/s", NULL, 200, "\"state\":\"ready\"");
+}
+
+HANDLERS_TEST(a_queued_launch_whose_client_leaves_is_cancelled)
+{
+    struct exchange running = waiting("respond-async");
+    struct exchange queued = waiting("wait=60");
+
+    put_ptx();
+    exchange_do(&running);
+    exchange_close(&running);
+    fake_await_running();
+    queued.body = SPAN_LITERAL(LAUNCH("noop", ",\"id\":\"q\""));
+    queued.client_leaves = true;
+    exchange_do(&queued);
+    cr_assert_eq(queued.status, STATUS_CANCELLED);
+    exchange_close(&queued);
+    expect("GET", "/v1/sessions/s/launches/q", NULL, 200, "\"state\":\"cancelled\"");
+    fake_release();
+}
