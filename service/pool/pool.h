@@ -14,6 +14,7 @@ struct pool_config {
     unsigned    workers_max;
     uint64_t    staging_bytes;  /* per worker */
     uint64_t    start_deadline_ms;
+    const char *libcuda;        /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
 };
 
 enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED };

@@ -1,0 +1,40 @@
+/* One executable, several roles: the front-end starts itself again as worker, counter of devices, or compile worker. */
+#include "base/span.h"
+#include "config.h"
+#include "frontend.h"
+#include "worker/compile_worker.h"
+#include "worker/device_worker.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} roles[] = {
+#define ROLE(name, function) {name, function},
+#include "roles.def"
+#undef ROLE
+};
+
+static int frontend_run(int argc, char **argv)
+{
+    struct config config = {0};
+    int           code = 0;
+
+    if (!config_parse(argc, argv, &config, &code))
+        return code;
+    code = frontend_main(&config);
+    config_finish(&config);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static const char flag[] = "--role=";
+    struct span       word = span_of(argc > 1 ? argv[1] : "");
+
+    if (span_starts(word, flag))
+        word = span_from(word, sizeof flag - 1);
+    for (unsigned i = 0; i < COUNT(roles); i++)
+        if (span_is(word, roles[i].name))
+            return roles[i].run(argc, argv);
+    return frontend_run(argc, argv);
+}

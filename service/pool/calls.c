@@ -1,0 +1,445 @@
+/* Calls to a worker: submitting, draining answers, waiting, deadlines. Every call ends exactly once. */
+#include "pool/internal.h"
+
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SLEEP_MS = 200 };
+
+static const uint64_t SPIN_NS = (uint64_t)SPIN_BUDGET_US * 1000;
+
+static void futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+    struct timespec timeout = timespec_of_ns(timeout_ns);
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+}
+
+static void futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+void calls_init(struct worker *w)
+{
+    ring_init(&w->commands, w->shm.commands, sizeof(struct command));
+    ring_init(&w->completions, w->shm.completions, sizeof(struct completion));
+    for (unsigned i = 0; i < RING_SLOTS; i++)
+        w->free_slots[i] = (uint16_t)(RING_SLOTS - 1 - i);
+    w->free_count = RING_SLOTS;
+}
+
+/* The number of a call names its slot in the low bits, and is never used twice. */
+static struct call_slot *slot_of(struct worker *w, uint64_t number)
+{
+    return &w->slots[number & (RING_SLOTS - 1)];
+}
+
+/* ---- submit ---- */
+
+static uint64_t answer_max(enum message m, const void *body)
+{
+    if (m == MESSAGE_MODULE_LOAD)
+        return ((const struct msg_module_load *)body)->table_to.bytes;
+    if (m == MESSAGE_TAKE_OUTPUT)
+        return ((const struct msg_take_output *)body)->to.bytes;
+    return m == MESSAGE_LAUNCH ? KERNEL_OUTPUT_BYTES_MAX : UINT64_MAX;
+}
+
+/* Under lock. */
+static struct call_slot *slot_take(struct worker *w, struct call *c, uint64_t most)
+{
+    uint16_t          i = w->free_slots[--w->free_count];
+    struct call_slot *slot = &w->slots[i];
+
+    c->number = ++w->numbers * RING_SLOTS + i;
+    slot->call = c;
+    slot->deadline_ns = c->deadline_ns;
+    slot->answer_max = most;
+    atomic_store(&slot->number, c->number);
+    w->unfinished++;
+    return slot;
+}
+
+/* Under lock. */
+static void slot_give(struct worker *w, struct call_slot *slot)
+{
+    slot->call = NULL;
+    w->free_slots[w->free_count++] = (uint16_t)(slot - w->slots);
+    w->unfinished--;
+    atomic_store(&slot->number, 0);
+}
+
+static void call_reset(struct call *c, enum message m)
+{
+    c->status = STATUS_PENDING;
+    c->context_lost = false;
+    c->started_wall_ns = 0;
+    c->message = m;
+    c->problem.status = STATUS_OK;
+}
+
+static enum status push(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
+{
+    static _Thread_local struct command command; /* 4.6 KiB */
+
+    command.call = c->number;
+    command.message = m;
+    command.bytes = (uint32_t)bytes;
+    memcpy(&command.body, body, bytes);
+    return ring_push(&w->commands, &command, offsetof(struct command, body) + bytes);
+}
+
+/* Under lock. */
+static enum status submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+{
+    struct call_slot *slot;
+
+    if (worker_state_of(w) != WORKER_READY)
+        return STATUS_WORKER_LOST;
+    if (w->free_count <= (m == MESSAGE_LAUNCH ? CALLS_RESERVED : 0))
+        return STATUS_OVERLOADED;
+    call_reset(c, m);
+    slot = slot_take(w, c, answer_max(m, body));
+    if (push(w, m, body, bytes, c) == STATUS_OK)
+        return STATUS_OK;
+    slot_give(w, slot); /* the table is smaller than the ring: only a hostile index gets here */
+    return STATUS_INTERNAL;
+}
+
+enum status call_submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+{
+    uint64_t    deadline = c->deadline_ns;
+    enum status st;
+
+    pthread_mutex_lock(&w->lock);
+    st = submit(w, m, body, bytes, c);
+    pthread_mutex_unlock(&w->lock);
+    if (st == STATUS_INTERNAL) {
+        worker_kill(w, STATUS_WORKER_LOST, NULL);
+        return STATUS_WORKER_LOST;
+    }
+    if (!st && deadline < atomic_load(&w->reaper_until_ns))
+        ring_poke(&w->completions);
+    return st;
+}
+
+/* ---- answers ---- */
+
+/* Under drain_lock. After it the call is its owner's alone. */
+static void deliver_done(struct worker *w, struct call_slot *slot)
+{
+    struct call *c = slot->call;
+
+    if (c->on_event)
+        c->on_event(c, CALL_DONE);
+    pthread_mutex_lock(&w->lock);
+    slot_give(w, slot);
+    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_add(&slot->serial, 1);
+    if (atomic_exchange(&slot->waiting, 0))
+        futex_wake_all(&slot->serial);
+}
+
+static void problem_of(const struct completion *d, struct problem *out)
+{
+    problem_set(out, (enum status)d->status, "%.*s", (int)strnlen(d->detail, sizeof d->detail), d->detail);
+    out->cuda_result = d->cuda_result;
+    memcpy(out->cuda_name, d->cuda_name, sizeof d->cuda_name);
+    out->cuda_name[sizeof d->cuda_name - 1] = '\0';
+    out->limit_max = d->limit_max;
+    out->limit_used = d->limit_used;
+    out->limit_requested = d->limit_requested;
+    if (d->limit_max)
+        snprintf(out->limit_name, sizeof out->limit_name, "%s",
+                 d->status == STATUS_DEVICE_MEMORY_EXHAUSTED ? "device_memory_bytes" : "bytes");
+}
+
+/* The worker said that it is lost: it is to end by itself soon, else it is killed. */
+static void worker_lost(struct worker *w, const struct completion *d)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->end.status)
+        problem_of(d, &w->end);
+    if (worker_state_of(w) == WORKER_READY || worker_state_of(w) == WORKER_STARTING)
+        worker_set_state(w, WORKER_STOPPING);
+    if (w->kill_ns == DEADLINE_NEVER)
+        w->kill_ns = deadline_after_ms(WORKER_GRACE_MS);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void start_report(struct worker *w, const struct completion *d)
+{
+    if (d->status) {
+        worker_lost(w, d);
+        return;
+    }
+    pthread_mutex_lock(&w->lock);
+    if (worker_state_of(w) == WORKER_STARTING)
+        worker_set_state(w, WORKER_READY);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* What the worker claims to have written into staging must fit what it was given. */
+static bool reply_fits(const struct call_slot *slot, const struct call *c, const struct completion *d)
+{
+    if (d->status)
+        return true;
+    if (c->message == MESSAGE_MODULE_LOAD)
+        return d->reply.module_load.table_bytes <= slot->answer_max;
+    if (c->message == MESSAGE_TAKE_OUTPUT)
+        return d->reply.take_output.bytes <= slot->answer_max;
+    return c->message != MESSAGE_LAUNCH || d->reply.launch.output_bytes <= slot->answer_max;
+}
+
+/* False: a worker does not say such a thing. */
+static bool completion_handle(struct worker *w, const struct completion *d)
+{
+    struct call_slot *slot = slot_of(w, d->call);
+    struct call      *c;
+
+    if (d->status >= STATUS_COUNT || d->status == STATUS_PENDING || d->kind > COMPLETION_DONE)
+        return false;
+    if (d->call == 0) {
+        start_report(w, d);
+        return true;
+    }
+    if (atomic_load(&slot->number) != d->call)
+        return false;
+    c = slot->call;
+    if (d->kind == COMPLETION_STARTED) {
+        c->started_wall_ns = wall_ns();
+        if (c->on_event)
+            c->on_event(c, CALL_STARTED);
+        return true;
+    }
+    if (!reply_fits(slot, c, d))
+        return false;
+    c->status = (enum status)d->status;
+    c->context_lost = d->context_lost != 0;
+    c->reply = d->reply;
+    if (c->status)
+        problem_of(d, &c->problem);
+    if (c->context_lost)
+        worker_lost(w, d);
+    deliver_done(w, slot);
+    return true;
+}
+
+/* Under drain_lock. */
+static void drain(struct worker *w)
+{
+    static _Thread_local struct completion d;
+    size_t                                 bytes;
+    enum status                            st;
+
+    while ((st = ring_pop(&w->completions, &d, &bytes)) == STATUS_OK)
+        if (bytes != sizeof d || !completion_handle(w, &d))
+            worker_kill(w, STATUS_WORKER_LOST, NULL);
+    if (st == STATUS_INTERNAL)
+        worker_kill(w, STATUS_WORKER_LOST, NULL);
+}
+
+void calls_drain(struct worker *w)
+{
+    if (!ring_ready(&w->completions))
+        return;
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* ---- the end of the worker ---- */
+
+/* The unfinished call that was submitted first. */
+static struct call_slot *slot_oldest(struct worker *w)
+{
+    struct call_slot *oldest = NULL;
+
+    for (unsigned i = 0; i < RING_SLOTS; i++) {
+        uint64_t number = atomic_load(&w->slots[i].number);
+
+        if (number && (!oldest || number < atomic_load(&oldest->number)))
+            oldest = &w->slots[i];
+    }
+    return oldest;
+}
+
+void calls_fail(struct worker *w)
+{
+    struct call_slot *slot;
+    struct problem    end;
+
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    worker_end_problem(w, &end);
+    if (!end.status)
+        problem_set(&end, STATUS_WORKER_LOST, "the worker process ended unexpectedly");
+    if (!end.detail[0])
+        snprintf(end.detail, sizeof end.detail, "the worker process was ended");
+    while ((slot = slot_oldest(w))) {
+        slot->call->status = end.status;
+        slot->call->context_lost = true;
+        slot->call->problem = end;
+        deliver_done(w, slot);
+    }
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* Under lock. The earliest deadline of all; *launch tells whether it is a launch's. */
+static uint64_t earliest(struct worker *w, bool *launch)
+{
+    uint64_t first = w->kill_ns;
+
+    *launch = false;
+    if (worker_state_of(w) == WORKER_STARTING && w->start_deadline_ns < first)
+        first = w->start_deadline_ns;
+    for (unsigned i = 0; i < RING_SLOTS && w->unfinished; i++) {
+        struct call_slot *slot = &w->slots[i];
+
+        if (!slot->call || slot->deadline_ns >= first)
+            continue;
+        first = slot->deadline_ns;
+        *launch = slot->call->message == MESSAGE_LAUNCH;
+    }
+    return first;
+}
+
+uint64_t calls_check_deadlines(struct worker *w)
+{
+    struct problem why;
+    bool           launch, starting;
+    uint64_t       first;
+
+    pthread_mutex_lock(&w->lock);
+    first = earliest(w, &launch);
+    starting = worker_state_of(w) == WORKER_STARTING;
+    pthread_mutex_unlock(&w->lock);
+    if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
+        return first;
+    if (launch)
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not end before its deadline");
+    else if (starting)
+        problem_set(&why, STATUS_DEVICE_ERROR, "the worker did not start in time");
+    else
+        problem_set(&why, STATUS_WORKER_LOST, "the worker did not answer before the deadline");
+    worker_kill(w, why.status, &why);
+    return DEADLINE_NEVER;
+}
+
+/* ---- waiting ---- */
+
+static bool is_done(struct worker *w, const struct call *c)
+{
+    return atomic_load_explicit(&slot_of(w, c->number)->number, memory_order_acquire) != c->number;
+}
+
+static void try_drain(struct worker *w)
+{
+    if (!ring_ready(&w->completions) || pthread_mutex_trylock(&w->drain_lock))
+        return;
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* While anybody spins, the worker need not wake the reaper. */
+static void spin_begin(struct worker *w)
+{
+    if (atomic_fetch_add(&w->spinners, 1) == 0)
+        ring_set_sleeping(&w->completions, false);
+}
+
+/* What came between the last look and the flag would wake nobody: look once more. */
+static void spin_end(struct worker *w)
+{
+    if (atomic_fetch_sub(&w->spinners, 1) != 1)
+        return;
+    ring_set_sleeping(&w->completions, true);
+    calls_drain(w);
+}
+
+bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns)
+{
+    uint64_t until;
+
+    if (is_done(w, c))
+        return true;
+    until = deadline_after_ns(budget_ns);
+    spin_begin(w);
+    do {
+        try_drain(w);
+        ring_relax();
+    } while (!is_done(w, c) && deadline_left_ns(until) > 0);
+    spin_end(w);
+    return is_done(w, c);
+}
+
+bool call_wait_until(struct worker *w, struct call *c, uint64_t deadline_ns)
+{
+    struct call_slot *slot = slot_of(w, c->number);
+    bool              done = call_spin(w, c, SPIN_NS);
+
+    while (!done && deadline_left_ns(deadline_ns) > 0) {
+        uint32_t serial = atomic_load(&slot->serial);
+        uint64_t left = deadline_left_ns(deadline_ns);
+
+        atomic_store(&slot->waiting, 1);
+        done = is_done(w, c);
+        if (!done)
+            futex_sleep(&slot->serial, serial, left < SLEEP_MS * NS_PER_MS ? left : SLEEP_MS * NS_PER_MS);
+        done = done || is_done(w, c);
+    }
+    return done;
+}
+
+enum status call_wait(struct worker *w, struct call *c)
+{
+    while (!call_wait_until(w, c, DEADLINE_NEVER))
+        continue;
+    return c->status;
+}
+
+/* ---- one function per message ---- */
+
+/* Only LAUNCH has a tail of its own length; one that is too long is refused by the worker. */
+static size_t body_bytes(enum message m, const void *body)
+{
+    const struct msg_launch *l = body;
+
+    if (m != MESSAGE_LAUNCH)
+        return message_bytes(m);
+    return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
+}
+
+static enum status call_run(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
+{
+    enum status st = call_submit(w, m, body, body_bytes(m, body), c);
+
+    if (st)
+        return problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls of the worker are unfinished" : "the worker has ended");
+    st = call_wait(w, c);
+    if (st && why)
+        *why = c->problem;
+    return st;
+}
+
+#define MESSAGE(NAME, name)                                                                                                                \
+    enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c)                                         \
+    {                                                                                                                                      \
+        return call_submit(w, MESSAGE_##NAME, m, body_bytes(MESSAGE_##NAME, m), c);                                                        \
+    }                                                                                                                                      \
+    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
+                              struct problem *why)                                                                                         \
+    {                                                                                                                                      \
+        struct call c = {.deadline_ns = deadline_ns};                                                                                      \
+        enum status st = call_run(w, MESSAGE_##NAME, m, &c, why);                                                                          \
+                                                                                                                                           \
+        if (!st && reply)                                                                                                                  \
+            *reply = c.reply.name;                                                                                                         \
+        return st;                                                                                                                         \
+    }
+#include "ipc/messages.def"
+#undef MESSAGE

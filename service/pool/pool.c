@@ -1,0 +1,304 @@
+/* The pool as the sessions see it: taking workers, giving them back, asking about devices. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "pool/devices.h"
+
+void pool_changed(void *pool)
+{
+    struct pool *p = pool;
+
+    pthread_mutex_lock(&p->lock);
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- create and destroy ---- */
+
+static void locks_init(struct pool *p)
+{
+    pthread_condattr_t attributes;
+
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+/* Waits until each device is known to be well or not; how many are. */
+static unsigned settle(struct pool *p, struct problem *why)
+{
+    unsigned healthy = 0;
+
+    pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct device_slot *d = &p->devices[i];
+
+        while (!d->settled)
+            pool_wait(p, DEADLINE_NEVER);
+        healthy += d->public.state == DEVICE_HEALTHY;
+        if (d->public.state != DEVICE_HEALTHY && why)
+            *why = d->last_problem;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return healthy;
+}
+
+static enum status start(struct pool *p, struct problem *why)
+{
+    enum status st = monitor_create(&p->monitor);
+
+    if (st)
+        return problem_set(why, st, "the thread that watches workers was not started");
+    if ((st = devices_discover(p, why)))
+        return st;
+    for (unsigned i = 0; i < p->devices_count; i++)
+        p->devices[i].public.state = DEVICE_SUSPECT; /* until its keeper is up */
+    p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
+    if (!p->refiller_runs)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that starts workers was not started");
+    return settle(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
+}
+
+enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    enum status  st;
+
+    if (!p)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the pool");
+    p->config = *config;
+    locks_init(p);
+    st = start(p, why);
+    if (st)
+        pool_destroy(p);
+    else
+        *out = p;
+    return st;
+}
+
+/* Takes any worker out of any list; NULL when none is left. The refiller is idle. */
+static struct worker *any_worker(struct pool *p)
+{
+    struct worker **lists[DEVICES_MAX + 2] = {&p->used, &p->graveyard};
+    struct worker  *w;
+
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        lists[i + 2] = &p->devices[i].warm;
+        if ((w = p->devices[i].keeper)) {
+            p->devices[i].keeper = NULL;
+            return w;
+        }
+    }
+    for (unsigned i = 0; i < p->devices_count + 2; i++)
+        if ((w = *lists[i])) {
+            *lists[i] = w->next;
+            return w;
+        }
+    return NULL;
+}
+
+/* A question still open ends now with the worker. */
+static void asks_end(struct pool *p)
+{
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct ask *a = &p->devices[i].ask;
+
+        if (a->worker) {
+            worker_kill(a->worker, STATUS_WORKER_LOST, NULL);
+            call_wait(a->worker, &a->call);
+        }
+        pthread_mutex_destroy(&p->devices[i].ask_lock);
+    }
+}
+
+void pool_destroy(struct pool *p)
+{
+    struct worker *w;
+
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->changed);
+    while (p->refiller_runs && !p->refiller_idle)
+        pool_wait(p, DEADLINE_NEVER);
+    pthread_mutex_unlock(&p->lock);
+    asks_end(p);
+    while ((w = any_worker(p)))
+        worker_destroy(w);
+    pthread_mutex_lock(&p->lock);
+    p->released = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    if (p->refiller_runs)
+        pthread_join(p->refiller, NULL);
+    monitor_destroy(p->monitor);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+/* ---- devices ---- */
+
+unsigned pool_device_count(const struct pool *p)
+{
+    return p->devices_count;
+}
+
+bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
+{
+    if (i >= p->devices_count)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    *out = p->devices[i].public;
+    out->workers_warm = list_count(p->devices[i].warm, WORKER_READY);
+    pthread_mutex_unlock(&p->lock);
+    return true;
+}
+
+int pool_device_find(struct pool *p, struct span id)
+{
+    int found = -1;
+
+    pthread_mutex_lock(&p->lock);
+    for (unsigned i = 0; i < p->devices_count && found < 0; i++) {
+        const struct pool_device *d = &p->devices[i].public;
+
+        if (id.bytes ? span_is(id, d->id) : d->state == DEVICE_HEALTHY)
+            found = (int)i;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return found;
+}
+
+bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
+{
+    struct device_info info;
+
+    if (i >= p->devices_count)
+        return false;
+    if (keeper_info(p, &p->devices[i], &info)) {
+        pthread_mutex_lock(&p->lock);
+        p->devices[i].public.info = info;
+        pthread_mutex_unlock(&p->lock);
+    }
+    return pool_device_at(p, i, out);
+}
+
+enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
+{
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct device_slot *d = &p->devices[i];
+        uint64_t            canary_ns;
+        bool                healthy;
+
+        pthread_mutex_lock(&p->lock);
+        healthy = d->public.state == DEVICE_HEALTHY;
+        canary_ns = d->canary_ns;
+        pthread_mutex_unlock(&p->lock);
+        if (!healthy)
+            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is not healthy", d->public.id);
+        if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
+            return STATUS_DEVICE_ERROR;
+    }
+    return STATUS_OK;
+}
+
+/* ---- workers ---- */
+
+static struct worker *warm_ready(struct device_slot *d)
+{
+    struct worker *w = d->warm;
+
+    while (w && worker_state_of(w) != WORKER_READY)
+        w = w->next;
+    return w;
+}
+
+/* Under lock, with no worker ready. One may come up: it is starting or being replaced, or there is room, or room can be made. */
+static bool may_come(const struct pool *p, const struct device_slot *d)
+{
+    if (p->workers < p->config.workers_max || d->warm || d->starting)
+        return true;
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (&p->devices[i] != d && p->devices[i].demand == 0 && p->devices[i].warm)
+            return true;
+    return false;
+}
+
+/* Under lock; waits for a worker that comes up. */
+static enum status warm_wait(struct pool *p, struct device_slot *d, struct worker **out, struct problem *why)
+{
+    uint64_t deadline = deadline_after_ms(p->config.start_deadline_ms);
+    uint64_t failed_starts = d->failed_starts;
+
+    while (!(*out = warm_ready(d))) {
+        if (p->stopping)
+            return problem_set(why, STATUS_DRAINING, "the server is shutting down");
+        if (d->public.state == DEVICE_QUARANTINED)
+            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined: it does not compute", d->public.id);
+        if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)
+            return problem_set(why, STATUS_NO_WORKER, "no worker can be started: %s", d->last_problem.detail);
+        if (!may_come(p, d))
+            return problem_limit(why, STATUS_NO_WORKER, "workers", p->config.workers_max, p->workers, 1);
+        if (deadline_left_ns(deadline) == 0)
+            return problem_set(why, STATUS_NO_WORKER, "no worker came up in time");
+        pool_wait(p, deadline);
+    }
+    return STATUS_OK;
+}
+
+enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why)
+{
+    struct device_slot *d = &p->devices[device];
+    struct worker      *w = NULL;
+    enum status         st;
+
+    if (device >= p->devices_count)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no such device");
+    pthread_mutex_lock(&p->lock);
+    d->demand++;
+    pthread_cond_broadcast(&p->changed);
+    st = warm_wait(p, d, &w, why);
+    d->demand--;
+    if (!st) {
+        list_remove(&d->warm, w);
+        w->next = p->used;
+        p->used = w;
+        d->public.workers_used++;
+        d->shortages = 0;
+        *out = w;
+    }
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+void pool_give_back(struct pool *p, struct worker *w)
+{
+    struct device_slot *d;
+    bool                died;
+
+    if (!w)
+        return;
+    d = &p->devices[worker_device(w)];
+    died = worker_state_of(w) != WORKER_READY;
+    pthread_mutex_lock(&p->lock);
+    list_remove(&p->used, w);
+    pthread_mutex_unlock(&p->lock);
+    worker_destroy(w);
+    pthread_mutex_lock(&p->lock);
+    p->workers--;
+    d->public.workers_used--;
+    if (died) {
+        d->public.restarts++;
+        d->canary_ns = 0; /* its death may be the device's fault: ask */
+    }
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}

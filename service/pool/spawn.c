@@ -1,0 +1,156 @@
+/* posix_spawn of our own executable: nothing leaks into the child but what is listed. */
+#include "pool/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/span.h"
+
+/* No secrets are in these; without them a driver in an unusual place is not found, and a choice of GPUs would be ignored. */
+static const char *const passed_on[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
+
+static void environment_free(char *envp[COUNT(passed_on) + 1])
+{
+    for (unsigned i = 0; envp[i]; i++)
+        free(envp[i]);
+}
+
+static bool environment_fill(char *envp[COUNT(passed_on) + 1])
+{
+    unsigned n = 0;
+
+    memset(envp, 0, (COUNT(passed_on) + 1) * sizeof *envp);
+    for (unsigned i = 0; i < COUNT(passed_on); i++) {
+        const char *value = getenv(passed_on[i]);
+
+        if (!value)
+            continue;
+        if (asprintf(&envp[n], "%s=%s", passed_on[i], value) < 0) {
+            envp[n] = NULL;
+            environment_free(envp);
+            return false;
+        }
+        n++;
+    }
+    return true;
+}
+
+static int attributes_fill(posix_spawnattr_t *a)
+{
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(a, &none);
+    posix_spawnattr_setsigdefault(a, &all);
+    posix_spawnattr_setpgroup(a, 0); /* a terminal's Ctrl-C is not for it */
+    return posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+}
+
+static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fds, unsigned fds_count)
+{
+    int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+    bad = bad ? bad : posix_spawn_file_actions_addopen(f, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    for (unsigned i = 0; i < fds_count && !bad; i++)
+        bad = posix_spawn_file_actions_adddup2(f, fds[i].from, fds[i].to);
+    return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, STDERR_FILENO + 1 + (int)fds_count);
+}
+
+static int spawn_with(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, char *envp[], pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t          attributes;
+    int                        bad;
+
+    if ((bad = posix_spawn_file_actions_init(&files)))
+        return bad;
+    if ((bad = posix_spawnattr_init(&attributes))) {
+        posix_spawn_file_actions_destroy(&files);
+        return bad;
+    }
+    bad = attributes_fill(&attributes);
+    bad = bad ? bad : actions_fill(&files, fds, fds_count);
+    bad = bad ? bad : posix_spawn(pid, executable, &files, &attributes, argv, envp);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return bad;
+}
+
+enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out)
+{
+    char *envp[COUNT(passed_on) + 1];
+    int   bad;
+
+    *out = (struct spawned){.pid_fd = -1};
+    if (!environment_fill(envp))
+        return STATUS_OUT_OF_MEMORY;
+    bad = spawn_with(executable, argv, fds, fds_count, envp, &out->pid);
+    environment_free(envp);
+    if (bad) {
+        log_error("pool", "a worker process was not started: %s", strerror(bad));
+        return bad == ENOMEM || bad == EAGAIN ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL;
+    }
+    out->pid_fd = (int)syscall(SYS_pidfd_open, out->pid, 0); /* close-on-exec by itself */
+    if (out->pid_fd >= 0)
+        return STATUS_OK;
+    log_error("pool", "a worker process cannot be watched: %s", strerror(errno));
+    kill(out->pid, SIGKILL);
+    waitpid(out->pid, NULL, 0);
+    return STATUS_INTERNAL;
+}
+
+static bool raise_fd(int *fd)
+{
+    int high = fcntl(*fd, F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
+
+    if (high < 0)
+        return false;
+    close(*fd);
+    *fd = high;
+    return true;
+}
+
+enum status spawn_pipe(int *read_end, int *write_end)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC))
+        return STATUS_OUT_OF_MEMORY;
+    if (!raise_fd(&ends[0]) || !raise_fd(&ends[1])) {
+        close(ends[0]);
+        close(ends[1]);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    *read_end = ends[0];
+    *write_end = ends[1];
+    return STATUS_OK;
+}
+
+void spawn_kill(const struct spawned *s)
+{
+    syscall(SYS_pidfd_send_signal, s->pid_fd, SIGKILL, NULL, 0);
+}
+
+void spawn_reap(struct spawned *s, int *wait_status)
+{
+    while (waitpid(s->pid, wait_status, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+void spawn_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}

@@ -1,0 +1,32 @@
+/* Starts our own executable in another role, with exactly the descriptors it is to have. Thread-safe.
+ * Roles that ask to die with their parent die with the thread that started them: start them from a thread that stays. */
+#ifndef GPUREST_POOL_SPAWN_H
+#define GPUREST_POOL_SPAWN_H
+
+#include <sys/types.h>
+
+#include "base/status.h"
+
+struct spawn_fd {
+    int from; /* in this process; >= SPAWN_FD_LEAST, so that putting one does not overwrite another */
+    int to;   /* in the child; 3, 4, ... without gaps */
+};
+
+enum { SPAWN_FD_LEAST = 10 };
+
+struct spawned {
+    pid_t pid;
+    int   pid_fd; /* owned; readable when the process has ended */
+};
+
+/* argv ends with NULL. Standard input and output are /dev/null, standard error is ours. The environment holds nothing but what a
+ * driver's loader needs (spawn.c lists it). INTERNAL or OUT_OF_MEMORY; nothing is left then. */
+enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out);
+/* A pipe whose ends are close-on-exec and >= SPAWN_FD_LEAST. */
+enum status spawn_pipe(int *read_end, int *write_end);
+void        spawn_kill(const struct spawned *s);
+/* Waits for the end; *wait_status as of waitpid(). The descriptor stays until spawn_close(). */
+void spawn_reap(struct spawned *s, int *wait_status);
+void spawn_close(int *fd);
+
+#endif

@@ -1,0 +1,114 @@
+/* A small computation with a known answer: it must come out right before a worker serves anybody. */
+#include <sched.h>
+
+#include "base/deadline.h"
+#include "worker/internal.h"
+
+enum { NUMBERS = 1000, BLOCK = 128 };
+
+/* out[i] = in[i] * 3 + 7 */
+static const char ptx[] = ".version 6.4\n"
+                          ".target sm_75\n"
+                          ".address_size 64\n"
+                          ".visible .entry gpurest_canary(.param .u64 p_in, .param .u64 p_out, .param .u32 p_count)\n"
+                          "{\n"
+                          "  .reg .pred %p<2>;\n"
+                          "  .reg .b32 %r<9>;\n"
+                          "  .reg .b64 %rd<8>;\n"
+                          "  ld.param.u64 %rd1, [p_in];\n"
+                          "  ld.param.u64 %rd2, [p_out];\n"
+                          "  ld.param.u32 %r1, [p_count];\n"
+                          "  mov.u32 %r2, %ctaid.x;\n"
+                          "  mov.u32 %r3, %ntid.x;\n"
+                          "  mov.u32 %r4, %tid.x;\n"
+                          "  mad.lo.s32 %r5, %r2, %r3, %r4;\n"
+                          "  setp.ge.u32 %p1, %r5, %r1;\n"
+                          "  @%p1 bra DONE;\n"
+                          "  cvta.to.global.u64 %rd3, %rd1;\n"
+                          "  cvta.to.global.u64 %rd4, %rd2;\n"
+                          "  mul.wide.u32 %rd5, %r5, 4;\n"
+                          "  add.s64 %rd6, %rd3, %rd5;\n"
+                          "  add.s64 %rd7, %rd4, %rd5;\n"
+                          "  ld.global.u32 %r6, [%rd6];\n"
+                          "  mul.lo.s32 %r7, %r6, 3;\n"
+                          "  add.s32 %r8, %r7, 7;\n"
+                          "  st.global.u32 [%rd7], %r8;\n"
+                          "DONE:\n"
+                          "  ret;\n"
+                          "}\n";
+
+struct canary_params {
+    uint64_t in, out;
+    uint32_t count;
+};
+
+static enum status prepare(struct device_worker *w, struct problem *why)
+{
+    const struct device_ops *ops = w->ops;
+    struct canary           *c = &w->canary;
+    enum status              st;
+
+    if (c->module)
+        return STATUS_OK;
+    if (!c->done && (st = ops->event_create(w->device, &c->done)))
+        return problem_set(why, st, "the canary got no event");
+    if (!c->in && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->in)))
+        return problem_set(why, st, "the canary got no device memory");
+    if (!c->out && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->out)))
+        return problem_set(why, st, "the canary got no device memory");
+    return ops->module_load(w->device, ptx, sizeof ptx - 1, &c->module, why);
+}
+
+static enum status submit(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)
+{
+    const struct device_ops *ops = w->ops;
+    const struct canary     *c = &w->canary;
+    struct canary_params     params = {c->in, c->out, NUMBERS};
+    struct device_launch     l = {.module = c->module,
+                                  .grid = {(NUMBERS + BLOCK - 1) / BLOCK, 1, 1},
+                                  .block = {BLOCK, 1, 1},
+                                  .params = &params,
+                                  .params_bytes = offsetof(struct canary_params, count) + sizeof params.count,
+                                  .deadline_ms = CANARY_DEADLINE_MS};
+    enum status              st;
+
+    if ((st = ops->mem_fill(w->device, NULL, c->out, 0, sizeof(uint32_t), NUMBERS)) ||
+        (st = ops->mem_write(w->device, NULL, c->in, in, NUMBERS * sizeof *in)))
+        return problem_set(why, st, "the canary could not be written to the device");
+    if ((st = ops->launch(w->device, NULL, &l, why)))
+        return st;
+    if ((st = ops->mem_read(w->device, NULL, out, c->out, NUMBERS * sizeof *out)) || (st = ops->event_record(w->device, NULL, c->done)))
+        return problem_set(why, st, "the canary could not be read from the device");
+    return STATUS_OK;
+}
+
+static enum status wait_done(struct device_worker *w, struct problem *why)
+{
+    uint64_t    deadline = deadline_after_ms(CANARY_DEADLINE_MS);
+    enum status st;
+
+    while ((st = w->ops->event_query(w->device, w->canary.done, why)) == STATUS_PENDING) {
+        if (deadline_left_ns(deadline) == 0)
+            return problem_set(why, STATUS_DEVICE_ERROR, "the canary did not come back within %d ms", CANARY_DEADLINE_MS);
+        sched_yield();
+    }
+    return st;
+}
+
+enum status canary_run(struct device_worker *w, struct problem *why)
+{
+    static uint32_t in[NUMBERS], out[NUMBERS]; /* outlive a canary that never came back */
+    enum status     st;
+
+    if ((st = prepare(w, why)))
+        return st;
+    w->canary.seed++;
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        in[i] = (i + w->canary.seed) * 2654435761u;
+    if ((st = submit(w, in, out, why)) || (st = wait_done(w, why)))
+        return st;
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        if (out[i] != in[i] * 3 + 7)
+            return problem_set(why, STATUS_DEVICE_ERROR, "the device computed a wrong answer");
+    return STATUS_OK;
+}

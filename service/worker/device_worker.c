@@ -1,0 +1,292 @@
+/* The device worker: opens its device, proves that it computes, then serves commands in one loop that never blocks on the device. */
+#include "worker/device_worker.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "base/log.h"
+#include "ipc/worker_fds.h"
+#include "worker/internal.h"
+
+enum { ACCEPT_AT_ONCE = 32, EXIT_LOST = 3 };
+
+static uint64_t spin_ns = (uint64_t)WORKER_SPIN_US * 1000;
+static uint64_t busy_spin_ns = (uint64_t)WORKER_BUSY_SPIN_US * 1000;
+
+/* ---- answers ---- */
+
+void queue_push(struct queue *q, struct work *k)
+{
+    k->next = NULL;
+    if (q->last)
+        q->last->next = k;
+    else
+        q->first = k;
+    q->last = k;
+}
+
+struct work *queue_pop(struct queue *q)
+{
+    struct work *k = q->first;
+
+    q->first = k->next;
+    if (!q->first)
+        q->last = NULL;
+    k->next = NULL;
+    return k;
+}
+
+bool status_is_fatal(enum status st)
+{
+    return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT;
+}
+
+/* The front-end always drains, so a full ring empties; a front-end that is gone ends this process. */
+static void send(struct device_worker *w, const struct completion *c)
+{
+    const struct timespec nap = {0, 50 * 1000};
+    enum status           st;
+
+    while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
+        nanosleep(&nap, NULL);
+    if (st)
+        _exit(EXIT_LOST);
+}
+
+static void describe(struct completion *c, const struct problem *why)
+{
+    c->cuda_result = why->cuda_result;
+    c->limit_max = why->limit_max;
+    c->limit_used = why->limit_used;
+    c->limit_requested = why->limit_requested;
+    span_copy(span_first(span_of(why->cuda_name), sizeof c->cuda_name - 1), c->cuda_name, sizeof c->cuda_name);
+    span_copy(span_first(span_of(why->detail), sizeof c->detail - 1), c->detail, sizeof c->detail);
+}
+
+static void answer(struct device_worker *w, uint64_t call, enum status st, struct completion *done, const struct problem *why, bool lost)
+{
+    done->call = call;
+    done->kind = COMPLETION_DONE;
+    done->status = st;
+    done->context_lost = lost;
+    if (st && why)
+        describe(done, why);
+    send(w, done);
+}
+
+static void work_free(struct device_worker *w, struct work *k)
+{
+    k->next = w->works_free;
+    w->works_free = k;
+}
+
+void work_answer(struct device_worker *w, struct work *k, enum status st, struct completion *done, const struct problem *why)
+{
+    struct problem lost = {0};
+    bool           fatal = status_is_fatal(st);
+
+    answer(w, k->command.call, st, done, why, fatal);
+    work_free(w, k);
+    if (!fatal || w->lost)
+        return;
+    lost = *why;
+    lost.status = st;
+    worker_lose(w, &lost);
+}
+
+void work_started(struct device_worker *w, const struct work *k)
+{
+    struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
+
+    send(w, &started);
+}
+
+void worker_lose(struct device_worker *w, const struct problem *why)
+{
+    struct work *k;
+
+    w->lost = true;
+    while ((k = streams_pop_any(w))) {
+        struct completion done = {0};
+
+        work_answer(w, k, why->status, &done, why);
+    }
+    while (w->barriers.first) {
+        struct completion done = {0};
+
+        work_answer(w, queue_pop(&w->barriers), why->status, &done, why);
+    }
+    log_warn("worker", "the context is lost: %s: %s", status_code(why->status), why->detail);
+}
+
+/* ---- commands ---- */
+
+/* The length must be exactly what that message has. */
+static bool command_fits(const struct command *c, size_t bytes)
+{
+    size_t fixed = offsetof(struct command, body);
+    size_t want = message_bytes(c->message);
+
+    if (bytes < fixed || c->message >= MESSAGE_COUNT || c->bytes != bytes - fixed)
+        return false;
+    if (c->message != MESSAGE_LAUNCH)
+        return c->bytes == want;
+    return c->bytes >= want && c->body.launch.params_bytes <= KERNEL_PARAM_BYTES_MAX && c->bytes == want + c->body.launch.params_bytes;
+}
+
+static struct work *work_new(struct device_worker *w)
+{
+    struct work *k = w->works_free;
+
+    w->works_free = k->next;
+    k->next = NULL;
+    k->issued = false;
+    k->refused = STATUS_OK;
+    k->before = k->after = NULL;
+    problem_set(&k->why, STATUS_OK, "%s", "");
+    k->sequence = ++w->sequence;
+    return k;
+}
+
+/* True when there was one. */
+static bool accept_one(struct device_worker *w)
+{
+    struct completion done = {0};
+    struct problem    why = {0};
+    struct work      *k;
+    size_t            bytes;
+    enum status       st;
+
+    if (!w->works_free)
+        return false;
+    k = work_new(w);
+    st = ring_pop(&w->commands, &k->command, &bytes);
+    if (st == STATUS_OK && command_fits(&k->command, bytes)) {
+        worker_accept(w, k);
+        return true;
+    }
+    if (st == STATUS_OK) {
+        problem_set(&why, STATUS_INVALID_REQUEST, "a command has a wrong length");
+        work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
+        return true;
+    }
+    work_free(w, k);
+    w->lost = w->lost || st == STATUS_INTERNAL; /* the ring makes no sense any more */
+    return false;
+}
+
+static bool accept_some(struct device_worker *w)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < ACCEPT_AT_ONCE && !w->lost && accept_one(w); i++)
+        any = true;
+    return any;
+}
+
+/* ---- waiting ---- */
+
+/* The longer the device works already, the longer the nap: about 3 % late at most. */
+static uint64_t nap_ns(uint64_t quiet_ns)
+{
+    uint64_t ns = quiet_ns / 32;
+
+    if (ns < (uint64_t)WORKER_NAP_US_MIN * NS_PER_US)
+        return (uint64_t)WORKER_NAP_US_MIN * NS_PER_US;
+    return ns < (uint64_t)WORKER_NAP_US_MAX * NS_PER_US ? ns : (uint64_t)WORKER_NAP_US_MAX * NS_PER_US;
+}
+
+/* Nothing moved since `since`. */
+static void idle(struct device_worker *w, uint64_t since)
+{
+    uint64_t quiet = now_ns() - since;
+    bool     busy = streams_in_flight(w);
+
+    if (quiet < (busy ? busy_spin_ns : spin_ns))
+        ring_relax();
+    else if (busy && w->ops->wait_progress)
+        w->ops->wait_progress(w->device, nap_ns(quiet));
+    else
+        ring_wait(&w->commands, busy ? nap_ns(quiet) : (uint64_t)WORKER_SLEEP_MS * NS_PER_MS);
+}
+
+static void serve(struct device_worker *w)
+{
+    uint64_t moved_ns = now_ns();
+
+    while (!w->lost) {
+        bool moved = accept_some(w);
+
+        moved = (!w->lost && streams_advance(w)) || moved;
+        moved = (!w->lost && barriers_advance(w)) || moved;
+        if (moved)
+            moved_ns = now_ns();
+        else if (!w->lost)
+            idle(w, moved_ns);
+    }
+}
+
+/* ---- start ---- */
+
+const char *worker_argument(int argc, char **argv, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], "--", 2) == 0 && strncmp(argv[i] + 2, name, n) == 0 && argv[i][2 + n] == '=')
+            return argv[i] + 2 + n + 1;
+    return NULL;
+}
+
+static void works_link(struct device_worker *w)
+{
+    for (unsigned i = RING_SLOTS; i-- > 0;)
+        work_free(w, &w->works[i]);
+    w->streams[0].used = true;
+}
+
+static enum status device_open(struct device_worker *w, int argc, char **argv, struct problem *why)
+{
+    const char *backend = worker_argument(argc, argv, "backend");
+    const char *index = worker_argument(argc, argv, "index");
+    const char *libcuda = worker_argument(argc, argv, "libcuda");
+    uint64_t    number;
+    enum status st;
+
+    if (!backend || !index || !span_u64(span_of(index), &number) || number >= DEVICES_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "the worker was not told its device");
+    if (libcuda)
+        device_cuda_library(libcuda);
+    w->ops = device_ops_find(span_of(backend));
+    if (!w->ops)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
+    if ((st = w->ops->open(&w->device, (unsigned)number, why)))
+        return st;
+    if (w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
+        return problem_set(why, st, "the staging memory could not be registered with the device");
+    return canary_run(w, why);
+}
+
+int device_worker_main(int argc, char **argv)
+{
+    static struct device_worker w; /* large: it is the process */
+    struct completion           ready = {0};
+    struct problem              why = {0};
+    enum status                 st;
+
+    log_init("worker", LOG_LEVEL_INFO);
+    if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
+        return EXIT_FAILURE;
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        spin_ns = busy_spin_ns = 0; /* nobody else could run meanwhile */
+    ring_init(&w.commands, w.shm.commands, sizeof(struct command));
+    ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
+    works_link(&w);
+    st = device_open(&w, argc, argv, &why);
+    answer(&w, 0, st, &ready, &why, st != STATUS_OK);
+    if (!st)
+        serve(&w);
+    _exit(st || w.lost ? EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */
+}

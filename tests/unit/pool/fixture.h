@@ -1,0 +1,37 @@
+/* Starts real workers of the fake device for the tests of the pool. */
+#ifndef GPUREST_TESTS_POOL_FIXTURE_H
+#define GPUREST_TESTS_POOL_FIXTURE_H
+
+#include <criterion/criterion.h>
+
+#include "pool/internal.h"
+#include "pool/pool.h"
+
+enum {
+    KERNEL_CANARY,
+    KERNEL_ADD_ONE,
+    KERNEL_SLOW,
+    KERNEL_ENDLESS,
+    KERNEL_FAULT,
+    KERNEL_CRASH,
+    KERNEL_PRINT,
+    KERNEL_REFUSE,
+    KERNEL_DESCRIPTORS
+};
+
+/* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */
+void        steer(const char *words);
+const char *steering_path(void);
+
+struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
+enum status  pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why);
+/* A taken worker with the module loaded. */
+struct worker *worker_of(struct pool *p, uint32_t *module);
+uint32_t       module_of(struct worker *w);
+
+uint64_t deadline(void); /* far enough for any call of a test */
+/* A launch of that kernel, with up to 16 bytes of parameters. */
+struct msg_launch launch_of(uint32_t module, uint32_t kernel, uint32_t stream, uint64_t tag, const void *params, uint32_t bytes);
+uint64_t          memory_of(struct worker *w, uint64_t bytes);
+
+#endif

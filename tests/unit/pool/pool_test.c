@@ -1,0 +1,213 @@
+/* The pool: devices, warm workers, limits, respawn, quarantine and healing, with real processes. */
+#include "fixture.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "pool/devices.h"
+
+/* Waits for what will come; the condition is what is tested, the time only bounds a failure. */
+#define EVENTUALLY(condition)                                                                                                              \
+    do {                                                                                                                                   \
+        uint64_t until = deadline_after_ms(30000);                                                                                         \
+        while (!(condition) && deadline_left_ns(until) > 0)                                                                                \
+            usleep(2000);                                                                                                                  \
+        cr_assert(condition, "did not come true: " #condition);                                                                            \
+    } while (0)
+
+static struct pool_device device_at(struct pool *p, unsigned i)
+{
+    struct pool_device d;
+
+    cr_assert(pool_device_at(p, i, &d));
+    return d;
+}
+
+Test(pool, devices_are_found_and_described)
+{
+    struct pool       *p;
+    struct pool_device d;
+
+    steer("two");
+    p = pool_of_fakes(0, 4);
+    cr_assert_eq(pool_device_count(p), 2);
+    d = device_at(p, 1);
+    cr_assert_str_eq(d.id, "fake:1");
+    cr_assert_str_eq(d.backend, "fake");
+    cr_assert_str_eq(d.info.name, "Fake");
+    cr_assert_eq(d.state, DEVICE_HEALTHY);
+    cr_assert_eq(pool_device_find(p, span_of("fake:1")), 1);
+    cr_assert_eq(pool_device_find(p, span_of("fake:2")), -1);
+    cr_assert_eq(pool_device_find(p, span_of("")), 0);
+    cr_assert_not(pool_device_at(p, 2, &d));
+    cr_assert(pool_device_refresh(p, 0, &d));
+    cr_assert_eq(d.info.warp_size, 32);
+    cr_assert_eq(pool_ready(p, 0, NULL), STATUS_OK);
+    cr_assert_eq(pool_ready(p, 60000, NULL), STATUS_OK);
+    pool_destroy(p);
+}
+
+Test(pool, no_device_is_told_with_the_reason)
+{
+    struct pool   *p = NULL;
+    struct problem why = {0};
+
+    steer("none");
+    cr_assert_eq(pool_try(&p, 1, 4, &why), STATUS_DEVICE_NOT_FOUND);
+    cr_assert_not_null(strstr(why.detail, "told to have none"), "%s", why.detail);
+}
+
+Test(pool, a_device_that_never_opens_fails_the_start)
+{
+    struct pool   *p = NULL;
+    struct problem why = {0};
+
+    steer("fail-open");
+    cr_assert_eq(pool_try(&p, 2, 4, &why), STATUS_DEVICE_ERROR);
+    cr_assert_str_eq(why.detail, "the fake was told not to open");
+}
+
+Test(pool, one_bad_device_leaves_the_others)
+{
+    struct pool   *p;
+    struct worker *w = NULL;
+    struct problem why = {0};
+
+    steer("two fail-second");
+    p = pool_of_fakes(1, 4);
+    cr_assert_eq(device_at(p, 0).state, DEVICE_HEALTHY);
+    cr_assert_eq(device_at(p, 1).state, DEVICE_QUARANTINED);
+    cr_assert_eq(pool_take(p, 1, &w, &why), STATUS_DEVICE_ERROR);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK);
+    cr_assert_eq(pool_take(p, 7, &w, &why), STATUS_DEVICE_NOT_FOUND);
+    cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
+    pool_destroy(p);
+}
+
+Test(pool, a_wrong_canary_lets_no_worker_in)
+{
+    struct pool   *p = NULL;
+    struct problem why = {0};
+
+    steer("wrong-canary");
+    cr_assert_eq(pool_try(&p, 1, 4, &why), STATUS_DEVICE_ERROR);
+    cr_assert_str_eq(why.detail, "the device computed a wrong answer");
+}
+
+Test(pool, warm_workers_are_refilled_and_the_limit_holds)
+{
+    struct pool   *p;
+    struct worker *w[4] = {0};
+    struct problem why = {0};
+
+    steer("");
+    p = pool_of_fakes(2, 3);
+    EVENTUALLY(device_at(p, 0).workers_warm == 2);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(pool_take(p, 0, &w[i], &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(device_at(p, 0).workers_used, 3);
+    cr_assert_eq(pool_take(p, 0, &w[3], &why), STATUS_NO_WORKER);
+    cr_assert_eq(why.limit_max, 3);
+    pool_give_back(p, w[1]);
+    cr_assert_eq(pool_take(p, 0, &w[1], &why), STATUS_OK);
+    for (unsigned i = 0; i < 3; i++)
+        pool_give_back(p, w[i]);
+    EVENTUALLY(device_at(p, 0).workers_warm == 2);
+    cr_assert_eq(device_at(p, 0).workers_used, 0);
+    pool_give_back(p, NULL);
+    pool_destroy(p);
+}
+
+Test(pool, without_a_warm_set_workers_are_made_on_demand)
+{
+    struct pool   *p;
+    struct worker *a = NULL, *b = NULL;
+
+    steer("two");
+    p = pool_of_fakes(0, 2);
+    cr_assert_eq(pool_take(p, 0, &a, NULL), STATUS_OK);
+    cr_assert_eq(pool_take(p, 1, &b, NULL), STATUS_OK);
+    cr_assert_eq(worker_device(a), 0);
+    cr_assert_eq(worker_device(b), 1);
+    pool_destroy(p); /* with both still taken: they end with the pool */
+}
+
+Test(pool, warm_workers_of_one_device_make_room_for_another)
+{
+    struct pool   *p;
+    struct worker *w[2] = {0};
+
+    steer("two");
+    p = pool_of_fakes(1, 2);
+    EVENTUALLY(device_at(p, 0).workers_warm + device_at(p, 1).workers_warm == 2);
+    cr_assert_eq(pool_take(p, 1, &w[0], NULL), STATUS_OK);
+    cr_assert_eq(pool_take(p, 1, &w[1], NULL), STATUS_OK);
+    cr_assert_eq(device_at(p, 1).workers_used, 2);
+    pool_destroy(p);
+}
+
+/* 0 while there is none. */
+static pid_t keeper_pid(struct pool *p)
+{
+    pid_t pid;
+
+    pthread_mutex_lock(&p->lock);
+    pid = p->devices[0].keeper ? p->devices[0].keeper->process.pid : 0;
+    pthread_mutex_unlock(&p->lock);
+    return pid;
+}
+
+Test(pool, a_dead_keeper_is_replaced)
+{
+    struct pool *p;
+    pid_t        was;
+
+    steer("");
+    p = pool_of_fakes(1, 4);
+    was = keeper_pid(p);
+    cr_assert_eq(kill(was, SIGKILL), 0);
+    EVENTUALLY(device_at(p, 0).restarts >= 1 && keeper_pid(p) != 0 && keeper_pid(p) != was);
+    EVENTUALLY(pool_ready(p, 0, NULL) == STATUS_OK);
+    pool_destroy(p);
+}
+
+Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 60)
+{
+    struct pool   *p;
+    struct worker *w = NULL;
+    struct problem why = {0};
+
+    steer("");
+    p = pool_of_fakes(1, 4);
+    EVENTUALLY(device_at(p, 0).workers_warm == 1);
+    steer("wrong-canary");
+    cr_assert_eq(kill(keeper_pid(p), SIGKILL), 0);
+    EVENTUALLY(device_at(p, 0).state == DEVICE_QUARANTINED);
+    cr_assert_eq(device_at(p, 0).workers_warm, 0);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_DEVICE_ERROR);
+    cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
+    cr_assert_eq(pool_device_find(p, span_of("")), -1);
+    steer("");
+    EVENTUALLY(device_at(p, 0).state == DEVICE_HEALTHY);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
+
+Test(pool, a_full_device_is_no_sick_device)
+{
+    struct pool   *p;
+    struct worker *w = NULL;
+    struct problem why = {0};
+
+    steer("");
+    p = pool_of_fakes(0, 4);
+    steer("short-open");
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_NO_WORKER);
+    cr_assert_not_null(strstr(why.detail, "told to be full"), "%s", why.detail);
+    cr_assert_eq(device_at(p, 0).state, DEVICE_HEALTHY);
+    steer("");
+    EVENTUALLY(pool_take(p, 0, &w, &why) == STATUS_OK);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
