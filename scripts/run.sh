@@ -3,12 +3,16 @@
 # FILE=path  the file whose bytes are counted (default: the service's own executable)
 # ONCE=1     end after the job, exit 0 when every answer was right
 # PORT=n     default 8080; 0 = any free one
+# GPURESTD=… a gpurestd that is built already (the tests set it); then nothing is installed or built
 . "$(dirname "$0")/lib.sh"
 
-FILE=${FILE:-build/release/service/gpurestd}
 PORT=${PORT:-8080}
-scripts/setup.sh
-scripts/build.sh release
+if [ -z "${GPURESTD:-}" ]; then
+    scripts/setup.sh
+    scripts/build.sh release
+    GPURESTD=$ROOT/build/release/service/gpurestd
+fi
+FILE=${FILE:-$GPURESTD}
 export_nvrtc
 [ -r "$FILE" ] || die "FILE=$FILE cannot be read"
 [ -s "$FILE" ] || die "FILE=$FILE is empty; name a file with at least one byte"
@@ -23,7 +27,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 say "starting gpurestd"
-build/release/service/gpurestd --listen "127.0.0.1:$PORT" --port-file "$work/port" --drain-timeout 1 &
+"$GPURESTD" --listen "127.0.0.1:$PORT" --port-file "$work/port" --drain-timeout 1 &
 service=$!
 for _ in $(seq 600); do
     [ -e "$work/port" ] && break

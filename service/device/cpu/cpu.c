@@ -1,0 +1,306 @@
+/* The `cpu` device: struct device_ops over memory, modules, the engine and its queue. All streams share one queue, which keeps the order
+ * of issue: stricter than what device.h promises. */
+#include "device/device.h"
+
+#include <stdlib.h>
+
+#include "device/cpu/cpu_info.h"
+#include "device/cpu/launch.h"
+#include "device/cpu/module.h"
+#include "device/cpu/printf_format.h"
+#include "device/cpu/queue.h"
+
+struct device {
+    struct cpu_memory *memory;
+    struct cpu_engine *engine;
+    struct cpu_queue  *queue;
+    struct device_info info; /* all but memory; fixed */
+};
+
+struct device_module {
+    struct cpu_module *loaded;
+};
+
+struct device_event {
+    struct cpu_event *event;
+};
+
+struct device_stream {
+    char unused; /* a stream is only a name here */
+};
+
+enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first caches */
+
+static unsigned device_count(struct problem *why)
+{
+    (void)why;
+    return 1;
+}
+
+static void device_close(struct device *d)
+{
+    if (!d)
+        return;
+    cpu_queue_destroy(d->queue);
+    cpu_engine_destroy(d->engine);
+    cpu_memory_destroy(d->memory);
+    free(d);
+}
+
+static enum status open_parts(struct device *d)
+{
+    enum status st = cpu_memory_create(0, &d->memory);
+
+    if (!st)
+        st = cpu_engine_create(d->memory, 0, &d->engine);
+    if (!st)
+        st = cpu_queue_create(d->memory, d->engine, &d->queue);
+    return st;
+}
+
+static enum status device_open(struct device **out, unsigned index, struct problem *why)
+{
+    struct device *d;
+    enum status    st;
+
+    if (index)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is one cpu device");
+    d = calloc(1, sizeof *d);
+    if (!d)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    cpu_info_read(&d->info);
+    st = open_parts(d);
+    if (st) {
+        device_close(d);
+        return problem_set(why, st, "the cpu device cannot be opened");
+    }
+    cpu_engine_set_format(d->engine, printf_format);
+    *out = d;
+    return STATUS_OK;
+}
+
+static enum status device_info(struct device *d, struct device_info *out)
+{
+    struct device_memory memory;
+
+    cpu_memory_stats(d->memory, &memory);
+    *out = d->info;
+    out->total_bytes = memory.total_bytes;
+    out->free_bytes = memory.free_bytes;
+    return STATUS_OK;
+}
+
+static enum status device_memory(struct device *d, struct device_memory *out)
+{
+    cpu_memory_stats(d->memory, out);
+    return STATUS_OK;
+}
+
+static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
+{
+    return cpu_memory_alloc(d->memory, bytes, address);
+}
+
+static enum status mem_free(struct device *d, uint64_t address)
+{
+    return cpu_queue_free(d->queue, address);
+}
+
+static enum status mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
+{
+    (void)s;
+    return cpu_queue_write(d->queue, to, from, bytes);
+}
+
+static enum status mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes)
+{
+    (void)s;
+    return cpu_queue_read(d->queue, to, from, bytes);
+}
+
+static enum status mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    (void)s;
+    return cpu_queue_copy(d->queue, to, from, bytes);
+}
+
+static enum status mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes,
+                            uint64_t count)
+{
+    (void)s;
+    return cpu_queue_fill(d->queue, to, pattern, pattern_bytes, count);
+}
+
+static enum status module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+{
+    struct device_module *m = calloc(1, sizeof *m);
+    enum status           st;
+
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    st = cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why);
+    if (st)
+        free(m);
+    else
+        *out = m;
+    return st;
+}
+
+static void module_unload(struct device *d, struct device_module *m)
+{
+    (void)d;
+    if (!m)
+        return;
+    cpu_module_unload(m->loaded);
+    free(m);
+}
+
+static const struct kernel_table *module_table(const struct device_module *m)
+{
+    return &m->loaded->table;
+}
+
+static enum status launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    const struct ptx_function *kernel = cpu_module_kernel(l->module->loaded, l->kernel);
+    struct cpu_launch          run = {.module = l->module->loaded->program,
+                                      .kernel = kernel,
+                                      .shared_bytes = l->shared_bytes,
+                                      .params = l->params,
+                                      .params_bytes = l->params_bytes,
+                                      .deadline_ms = l->deadline_ms};
+    enum status                st;
+
+    (void)s;
+    if (!kernel)
+        return problem_set(why, STATUS_INTERNAL, "there is no kernel %u", l->kernel);
+    if (l->params_bytes != kernel->params_bytes)
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %u bytes of parameters, not %u", kernel->params_bytes,
+                           l->params_bytes);
+    memcpy(run.grid, l->grid, sizeof run.grid);
+    memcpy(run.block, l->block, sizeof run.block);
+    st = cpu_launch_check(&run, why);
+    if (st)
+        return st;
+    st = cpu_queue_launch(d->queue, &run);
+    return st ? problem_set(why, st, "the launch cannot be queued") : STATUS_OK;
+}
+
+static enum status best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)
+{
+    const struct ptx_function *f = cpu_module_kernel(m->loaded, kernel);
+
+    (void)d;
+    if (!f)
+        return STATUS_INTERNAL;
+    if (shared_bytes > CPU_SHARED_BYTES_MAX - m->loaded->program->dynamic_shared_offset)
+        return STATUS_LAUNCH_CONFIG_INVALID;
+    *threads = f->max_threads < BEST_BLOCK_THREADS || f->min_threads_x[0] ? f->max_threads : BEST_BLOCK_THREADS;
+    return STATUS_OK;
+}
+
+static enum status stream_create(struct device *d, struct device_stream **out)
+{
+    struct device_stream *s = calloc(1, sizeof *s);
+
+    (void)d;
+    if (!s)
+        return STATUS_OUT_OF_MEMORY;
+    *out = s;
+    return STATUS_OK;
+}
+
+static void stream_destroy(struct device *d, struct device_stream *s)
+{
+    (void)d;
+    free(s);
+}
+
+static enum status event_create(struct device *d, struct device_event **out)
+{
+    struct device_event *e = calloc(1, sizeof *e);
+    enum status          st;
+
+    (void)d;
+    if (!e)
+        return STATUS_OUT_OF_MEMORY;
+    st = cpu_event_create(&e->event);
+    if (st)
+        free(e);
+    else
+        *out = e;
+    return st;
+}
+
+static void event_destroy(struct device *d, struct device_event *e)
+{
+    if (!e)
+        return;
+    cpu_event_destroy(d->queue, e->event);
+    free(e);
+}
+
+static enum status event_record(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    (void)s;
+    return cpu_event_record(d->queue, e->event);
+}
+
+static enum status event_query(struct device *d, struct device_event *e, struct problem *why)
+{
+    return cpu_event_query(d->queue, e->event, why);
+}
+
+static enum status event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
+{
+    (void)d;
+    return cpu_event_elapsed(from->event, to->event, us);
+}
+
+static void wait_progress(struct device *d, uint64_t ns)
+{
+    cpu_queue_wait_progress(d->queue, ns);
+}
+
+static enum status take_output(struct device *d, struct device_stream *s, struct buf *out)
+{
+    (void)s;
+    cpu_engine_take_output(d->engine, out);
+    return STATUS_OK;
+}
+
+static void cancel(struct device *d)
+{
+    cpu_queue_cancel(d->queue);
+}
+
+extern const struct device_ops device_cpu;
+const struct device_ops        device_cpu = {
+           .name = "cpu",
+           .count = device_count,
+           .open = device_open,
+           .close = device_close,
+           .info = device_info,
+           .memory = device_memory,
+           .mem_alloc = mem_alloc,
+           .mem_free = mem_free,
+           .mem_write = mem_write,
+           .mem_read = mem_read,
+           .mem_copy = mem_copy,
+           .mem_fill = mem_fill,
+           .module_load = module_load,
+           .module_unload = module_unload,
+           .module_table = module_table,
+           .launch = launch,
+           .best_block = best_block,
+           .stream_create = stream_create,
+           .stream_destroy = stream_destroy,
+           .event_create = event_create,
+           .event_destroy = event_destroy,
+           .event_record = event_record,
+           .event_query = event_query,
+           .event_elapsed = event_elapsed,
+           .wait_progress = wait_progress,
+           .take_output = take_output,
+           .cancel = cancel,
+};

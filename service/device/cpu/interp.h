@@ -1,0 +1,196 @@
+/* The interpreter: executes a decoded function for all threads of a block in lockstep.
+ * A running block belongs to one host thread; nothing here is shared except device memory and the stop flag. */
+#ifndef GPUREST_DEVICE_CPU_INTERP_H
+#define GPUREST_DEVICE_CPU_INTERP_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/problem.h"
+#include "device/cpu/fault.h"
+#include "device/cpu/lanes.h"
+#include "device/cpu/memory.h"
+
+struct ptx_module;
+struct ptx_function;
+
+/* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space itself
+ * is the offset from its window. */
+#define SHARED_WINDOW (1ull << 48)
+#define LOCAL_WINDOW  (1ull << 49)
+#define PARAM_WINDOW  (1ull << 50)
+#define WINDOW_BYTES  (1ull << 32)
+
+enum { BARRIERS = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
+
+enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARRIER };
+
+/* A basic block: its operations, then one way to leave. Barriers end a block, warp operations begin one. */
+struct code_block {
+    uint32_t       first, count; /* of ops */
+    enum block_end end;
+    bool           warp_first;   /* its first operation needs all its warp's named members */
+    bool           spins;        /* leaving backwards closes a loop that holds an atomic or volatile read: somebody may wait in it */
+    uint32_t       members;      /* warp_first: the place of that operation's member mask */
+    uint32_t       target;
+    struct op      last;         /* guard, operands and text of the leaving instruction */
+    const uint32_t *table;       /* END_TABLE: the targets, borrowed from code */
+    uint32_t       table_count;
+};
+
+/* Values that fill an array before the function runs. */
+struct code_constant {
+    uint32_t place;
+    uint32_t width;
+    uint64_t value;
+};
+
+/* A special register that the function reads: which one, and where its array is. */
+struct code_special {
+    uint32_t place;
+    uint32_t width;
+    int      which; /* enum special */
+};
+
+/* A function ready to run, for any number of threads. Made at load, immutable. */
+struct code {
+    struct op            *ops;
+    uint32_t              ops_count;
+    struct code_block    *blocks;
+    uint32_t              blocks_count;
+    struct code_constant *constants;
+    uint32_t              constants_count;
+    struct code_special  *specials;
+    uint32_t              specials_count;
+    uint32_t              frame_bytes; /* per lane: registers, constants, temporaries; places lie below it */
+    uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
+    uint32_t              local_bytes; /* per lane */
+    bool                  calls;       /* needs a stack */
+    struct span           name;        /* borrowed from the module */
+    struct arena          arena;       /* owns what `extra` and `table` point to */
+};
+
+/* Lanes that are to run one block of an activation. */
+struct activation {
+    const struct code *code;
+    uint8_t           *memory;     /* owned: frame, params, masks */
+    size_t             room;
+    uint8_t           *frame;
+    uint8_t           *params;     /* [lanes][param_bytes] */
+    uint32_t           local_base; /* of the function's local variables in each lane's local memory */
+    struct mask        current;
+    struct mask        side;       /* scratch of branches */
+    struct mask        guard;      /* scratch of guarded operations */
+    struct mask       *pending;    /* [blocks_count] */
+    uint64_t          *pending_bits;
+    uint64_t          *deferred_bits; /* pending, but some warp members are missing */
+    uint32_t           words;
+    uint32_t           turn;       /* where the last turn out of order went */
+    uint32_t           spins;
+    bool               force;      /* the next warp operation goes ahead without missing members */
+    uint64_t           filled_block; /* block number + 1 the special registers are for */
+    const struct code *filled_code;
+};
+
+struct barrier {
+    uint32_t arrived;
+    uint32_t expected; /* 0: all live lanes */
+    uint32_t line;
+};
+
+enum fault_code { FAULT_NONE, FAULT_ILLEGAL_ADDRESS, FAULT_MISALIGNED, FAULT_TRAP, FAULT_ASSERT, FAULT_TIMEOUT, FAULT_CANCELLED,
+                  FAULT_MEMORY };
+
+enum stop { STOP_NONE, STOP_FAILED, STOP_CANCEL };
+
+/* What all blocks of one launch share. */
+struct grid_run {
+    const struct cpu_launch *launch;
+    const struct code *code;
+    struct cpu_engine *engine;
+    uint64_t           memory_base;
+    uint64_t           memory_span;
+    struct cpu_output *output;
+    uint64_t           deadline;
+    atomic_int        *stop;      /* enum stop */
+    uint32_t           local_bytes; /* per lane, stack included */
+    uint32_t           static_shared;
+};
+
+/* One host thread's block at work; reused from block to block and launch to launch. */
+struct block_run {
+    struct lanes       lanes;
+    struct grid_run   *grid;
+    uint32_t           block[3];
+    uint64_t           block_number;
+    struct fault_guard guard;
+    uint8_t           *shared;
+    uint32_t           shared_bytes;
+    uint8_t           *local;      /* [lanes][local_bytes] */
+    size_t             local_room;
+    uint32_t           local_bytes;
+    uint8_t           *lane_memory; /* owned: the arrays below */
+    size_t             lane_room;
+    uint8_t           *live;
+    uint32_t           live_count;
+    uint8_t           *waits;      /* the barrier a lane waits at, or NO_BARRIER */
+    uint8_t           *wait_depth;
+    uint32_t          *resume;     /* where it goes on */
+    uint8_t           *votes;      /* what it brought to a reducing barrier */
+    struct barrier     barriers[BARRIERS];
+    uint32_t           depth;
+    struct activation  activations[CPU_CALL_DEPTH_MAX];
+    uint32_t           back_edges;
+    unsigned           host_thread;
+    enum fault_code    fault;
+    struct problem     problem;    /* valid when fault is set */
+};
+
+/* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, struct code **out, struct problem *why);
+void        code_destroy(struct code *c);
+
+/* Prepares for blocks of `threads` threads. OUT_OF_MEMORY. Once per launch and host thread. */
+enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
+void        block_run_finish(struct block_run *r);
+/* Runs one block to its end; false, with r->problem, when it faulted. */
+bool        block_run(struct block_run *r, uint64_t number);
+
+/* Leaves the block at once. `lane` < 0: no single thread is to blame. */
+_Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Fills r->fault and r->problem: the text, kernel, PTX line, block and thread. */
+void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text);
+
+/* As block_describe, for an access that only the guard pages caught. */
+void block_describe_guard(struct block_run *r);
+
+/* For operations: */
+void mask_measure(struct mask *m, uint32_t count);
+void lanes_use(struct lanes *l, const struct mask *m);
+/* Runs `function` for the active lanes until all have returned. Parameters are in `a`'s param memory already. */
+struct activation *activation_enter(struct block_run *r, const struct code *code);
+void               activation_run(struct block_run *r, struct activation *a);
+void               activation_leave(struct block_run *r);
+static inline struct activation *activation_now(struct block_run *r)
+{
+    return &r->activations[r->depth - 1];
+}
+
+/* interp_barrier.c */
+/* The lanes of `a->current` arrive; true: all are here and go on. False: they wait, current is empty. */
+bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *o, uint32_t resume);
+/* Lanes left: barriers that waited only for them open. True when any opened. */
+bool barriers_settle(struct block_run *r);
+/* Does any lane of the running activation wait? */
+bool activation_waits(const struct block_run *r);
+/* Nobody can run and lanes still wait: a launch failure. */
+_Noreturn void barriers_stuck(struct block_run *r);
+void pending_add(struct activation *a, uint32_t block, const struct mask *m, uint32_t lanes);
+void pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
+
+/* interp_warp.c: removes lanes from `a->current` whose warp's named members have not arrived, and puts them back as deferred. */
+void warp_gather(struct block_run *r, struct activation *a, uint32_t block);
+
+#endif

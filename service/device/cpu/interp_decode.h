@@ -1,0 +1,81 @@
+/* Turning a parsed function into code: the state of that work, and what its two halves give each other. */
+#ifndef GPUREST_DEVICE_CPU_INTERP_DECODE_H
+#define GPUREST_DEVICE_CPU_INTERP_DECODE_H
+
+#include "device/cpu/interp_ops.h"
+
+struct decoder {
+    const struct ptx_module   *module;
+    const struct ptx_function *function;
+    const struct ptx_insn     *insn; /* being translated */
+    struct code               *code;
+    uint32_t                   ops_room, constants_room, specials_room;
+    uint32_t                  *places;   /* of each register */
+    uint32_t                  *block_of; /* [insns_count + 1] */
+    uint8_t                   *leader;   /* [insns_count + 1] */
+    uint32_t                   members; /* of the warp operation translated last: place of its member mask */
+    bool                       no_memory;
+};
+
+/* Space for a value of that many bytes per lane. */
+uint32_t decode_temporary(struct decoder *d, unsigned bytes);
+/* Appends an operation under the instruction's guard. Valid until the next one; never NULL (a scratch one without memory). */
+struct op *decode_op(struct decoder *d, op_fn run);
+uint32_t   decode_constant(struct decoder *d, uint64_t value, unsigned bytes);
+/* Where an operand's value stands as an array of elements of exactly `bytes`; may append operations. */
+uint32_t decode_source(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
+/* Where a result of `bytes` is to be written, and, after the operation was appended, its way into a wider register. */
+uint32_t decode_destination(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
+void     decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed);
+uint32_t decode_register_bytes(const struct decoder *d, uint32_t reg);
+struct vector_places *decode_vector(struct decoder *d, const struct ptx_operand *p, unsigned element_bytes, bool is_signed);
+/* Fills a, immediate, mode and `addresses` of a memory operation; the address array comes first, so call it before decode_op. */
+struct decoded_address { uint32_t place; int64_t immediate; enum op_space space; };
+struct decoded_address decode_address(struct decoder *d, const struct ptx_operand *p, enum ptx_space space);
+
+/* Of the instruction being translated: */
+static inline unsigned type_bytes(const struct decoder *d)
+{
+    return ptx_type_bytes((enum ptx_type)d->insn->type);
+}
+
+static inline enum lane_type type_of(const struct decoder *d)
+{
+    return lane_type_of((enum ptx_type)d->insn->type);
+}
+
+static inline const struct ptx_operand *operand(const struct decoder *d, unsigned i)
+{
+    static const struct ptx_operand nothing;
+
+    return i < d->insn->operands_count ? &d->insn->operands[i] : &nothing;
+}
+
+static inline bool is_float(enum ptx_type t)
+{
+    return t == PTX_F16 || t == PTX_F16X2 || t == PTX_BF16 || t == PTX_BF16X2 || t == PTX_F32 || t == PTX_F64;
+}
+
+/* interp_translate.c: appends the operations of one instruction that does not leave its block. False: not supported. */
+bool translate(struct decoder *d);
+/* interp_translate_warp.c; these also set d->members. */
+bool translate_shuffle(struct decoder *d);
+bool translate_vote(struct decoder *d);
+bool translate_match(struct decoder *d);
+bool translate_redux(struct decoder *d);
+bool translate_elect(struct decoder *d);
+bool translate_warp_sync(struct decoder *d);
+/* interp_call.c */
+bool translate_call(struct decoder *d);
+
+/* Operations of interp_special.c. */
+void offset_address(struct lanes *l, const struct op *o);   /* d = a + immediate, 64 bits */
+void local_address(struct lanes *l, const struct op *o);    /* d = immediate + the function's frame */
+void in_window(struct lanes *l, const struct op *o);        /* isspacep; mode: enum ptx_space */
+void read_clock(struct lanes *l, const struct op *o);       /* mode: enum ptx_special */
+void trap(struct lanes *l, const struct op *o);
+void nap(struct lanes *l, const struct op *o);
+void saturating_add(struct lanes *l, const struct op *o);
+void saturating_subtract(struct lanes *l, const struct op *o);
+
+#endif

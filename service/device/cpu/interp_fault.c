@@ -1,0 +1,73 @@
+/* The words for a fault: what, in which kernel, at which PTX line, block and thread. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "device/cpu/interp_ops.h"
+
+struct fault_row {
+    enum status st;
+    int         result;
+    const char *name;
+};
+static const struct fault_row rows[] = {
+    [FAULT_NONE] = {STATUS_INTERNAL, 0, ""},
+    [FAULT_ILLEGAL_ADDRESS] = {STATUS_KERNEL_FAULT, 700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    [FAULT_MISALIGNED] = {STATUS_KERNEL_FAULT, 716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+    [FAULT_TRAP] = {STATUS_KERNEL_FAULT, 719, "CUDA_ERROR_LAUNCH_FAILED"},
+    [FAULT_ASSERT] = {STATUS_KERNEL_FAULT, 710, "CUDA_ERROR_ASSERT"},
+    [FAULT_TIMEOUT] = {STATUS_EXECUTION_TIMEOUT, 702, "CUDA_ERROR_LAUNCH_TIMEOUT"},
+    [FAULT_CANCELLED] = {STATUS_CANCELLED, 0, ""},
+    [FAULT_MEMORY] = {STATUS_OUT_OF_MEMORY, 0, ""},
+};
+
+uint32_t op_line(const struct op *o)
+{
+    return o && o->insn ? o->insn->line : 0;
+}
+
+static void describe_thread(const struct block_run *r, int64_t lane, char *text, size_t room)
+{
+    const uint32_t *b = r->grid->launch->block;
+    uint32_t        i = (uint32_t)lane;
+
+    text[0] = 0;
+    if (lane >= 0)
+        snprintf(text, room, " thread (%u,%u,%u)", i % b[0], i / b[0] % b[1], i / b[0] / b[1]);
+}
+
+void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text)
+{
+    const struct fault_row *row = &rows[code];
+    struct span             name = span_first(r->grid->code->name, 160);
+    char                    thread[64], line[32] = "";
+
+    describe_thread(r, lane, thread, sizeof thread);
+    if (op_line(r->lanes.current))
+        snprintf(line, sizeof line, ", line %u", op_line(r->lanes.current));
+    r->fault = code;
+    problem_cuda(&r->problem, row->st, row->result, row->name, "%s in %.*s%s, block (%u,%u,%u)%s", text, SPAN_ARG(name), line,
+                 r->block[0], r->block[1], r->block[2], thread);
+}
+
+/* The handler knows the address only; the thread is the active one whose operand leads there. */
+static int64_t lane_of_address(struct block_run *r, uint64_t address)
+{
+    struct lanes    *l = &r->lanes;
+    const struct op *o = l->current;
+
+    if (!o || !o->addresses)
+        return -1;
+    for (uint32_t i = l->low; i < l->high; i++) {
+        if (l->m[i] && address - (LANE(uint64_t, o->a)[i] + (uint64_t)o->immediate) < 16)
+            return i;
+    }
+    return -1;
+}
+
+void block_describe_guard(struct block_run *r)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "illegal global address 0x%llx", (unsigned long long)r->guard.address);
+    block_describe(r, FAULT_ILLEGAL_ADDRESS, lane_of_address(r, r->guard.address), text);
+}

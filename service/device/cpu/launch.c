@@ -1,0 +1,305 @@
+/* Launches: checks a configuration, deals the blocks of a grid to a few host threads, collects the first fault. */
+#include "device/cpu/launch.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "device/cpu/interp.h"
+#include "device/cpu/ir.h"
+
+/* Launches of fewer threads run on the caller alone: waking a helper costs more than they do. */
+enum { SMALL_GRID_THREADS = 4096 };
+
+struct helper {
+    struct cpu_engine *engine;
+    pthread_t          thread;
+    struct block_run   run;
+    bool               started;
+};
+
+struct cpu_engine {
+    struct cpu_memory *memory;
+    struct cpu_output  output;
+    unsigned           threads; /* the caller included */
+    struct helper     *helpers; /* [threads]; the first is the caller's own */
+    pthread_mutex_t    lock;    /* guards all below but atomics */
+    pthread_cond_t     start;
+    pthread_cond_t     done;
+    struct grid_run   *grid;    /* of the running launch, for helpers */
+    unsigned           wanted;  /* helpers that still may join */
+    unsigned           busy;
+    bool               ending;
+    struct problem     problem; /* the first fault of the launch */
+    bool               failed;
+    uint64_t           shared_bytes;
+    atomic_ullong      next;    /* block to be taken next: ascending, so that waiting on lower blocks makes progress */
+    uint64_t           blocks;
+    atomic_int         stop;
+    atomic_bool        cancelled;
+};
+
+static void record(struct cpu_engine *e, const struct problem *p)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!e->failed) {
+        e->failed = true;
+        e->problem = *p;
+    }
+    pthread_mutex_unlock(&e->lock);
+    atomic_compare_exchange_strong(&e->stop, &(int){STOP_NONE}, STOP_FAILED);
+}
+
+static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
+{
+    enum status st = block_run_prepare(&h->run, grid, e->shared_bytes);
+
+    if (st) {
+        struct problem why;
+        problem_set(&why, st, "the host is short of memory for a block of threads");
+        record(e, &why);
+        return;
+    }
+    while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
+        uint64_t number = atomic_fetch_add(&e->next, 1);
+        if (number >= e->blocks)
+            return;
+        if (!block_run(&h->run, number)) {
+            record(e, &h->run.problem);
+            return;
+        }
+    }
+}
+
+static void *help(void *context)
+{
+    struct helper     *h = context;
+    struct cpu_engine *e = h->engine;
+
+    if (!fault_thread_start(&h->run.guard, cpu_memory_base(e->memory), cpu_memory_span(e->memory)))
+        return NULL;
+    pthread_mutex_lock(&e->lock);
+    for (;;) {
+        while (!e->ending && !e->wanted)
+            pthread_cond_wait(&e->start, &e->lock);
+        if (e->ending)
+            break;
+        e->wanted--;
+        e->busy++;
+        pthread_mutex_unlock(&e->lock);
+        run_blocks(e, h, e->grid);
+        pthread_mutex_lock(&e->lock);
+        if (--e->busy == 0)
+            pthread_cond_signal(&e->done);
+    }
+    pthread_mutex_unlock(&e->lock);
+    fault_thread_end(&h->run.guard);
+    return NULL;
+}
+
+static unsigned host_threads(unsigned asked)
+{
+    cpu_set_t set;
+    unsigned  n = asked;
+
+    if (!n)
+        n = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+    return n < 1 ? 1 : n > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : n;
+}
+
+static void start_helpers(struct cpu_engine *e)
+{
+    for (unsigned i = 0; i < e->threads; i++) {
+        e->helpers[i].engine = e;
+        e->helpers[i].run.host_thread = i;
+        if (i > 0)
+            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, help, &e->helpers[i]) == 0;
+    }
+}
+
+enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out)
+{
+    struct cpu_engine *e = fault_install() ? calloc(1, sizeof *e) : NULL;
+
+    if (!e)
+        return STATUS_OUT_OF_MEMORY;
+    e->memory = memory;
+    e->threads = host_threads(threads);
+    e->helpers = calloc(e->threads, sizeof *e->helpers);
+    if (!e->helpers) {
+        free(e);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->start, NULL);
+    pthread_cond_init(&e->done, NULL);
+    pthread_mutex_init(&e->output.lock, NULL);
+    buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
+    start_helpers(e);
+    *out = e;
+    return STATUS_OK;
+}
+
+void cpu_engine_destroy(struct cpu_engine *e)
+{
+    if (!e)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->ending = true;
+    pthread_cond_broadcast(&e->start);
+    pthread_mutex_unlock(&e->lock);
+    for (unsigned i = 0; i < e->threads; i++) {
+        if (e->helpers[i].started)
+            pthread_join(e->helpers[i].thread, NULL);
+        block_run_finish(&e->helpers[i].run);
+    }
+    buf_finish(&e->output.text);
+    pthread_mutex_destroy(&e->output.lock);
+    pthread_cond_destroy(&e->done);
+    pthread_cond_destroy(&e->start);
+    pthread_mutex_destroy(&e->lock);
+    free(e->helpers);
+    free(e);
+}
+
+static uint64_t shared_total(const struct cpu_launch *l)
+{
+    return l->shared_bytes ? (uint64_t)l->module->dynamic_shared_offset + l->shared_bytes : l->kernel->shared_bytes;
+}
+
+enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
+{
+    static const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535}, block_max[3] = {1024, 1024, 64};
+    uint64_t              threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (l->grid[i] < 1 || l->grid[i] > grid_max[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "grid dimension %u must be 1 to %u", i, grid_max[i]);
+        if (l->block[i] < 1 || l->block[i] > block_max[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "block dimension %u must be 1 to %u", i, block_max[i]);
+    }
+    if (threads > CPU_BLOCK_THREADS_MAX || threads > l->kernel->max_threads)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu threads per block; at most %u for this kernel",
+                           (unsigned long long)threads, l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads
+                                                                                                       : CPU_BLOCK_THREADS_MAX);
+    if (shared_total(l) > CPU_SHARED_BYTES_MAX)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
+                           (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
+    if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "%u bytes of parameters; the kernel needs %u", l->params_bytes,
+                           l->kernel->params_bytes);
+    return STATUS_OK;
+}
+
+static bool small(const struct cpu_launch *l, uint64_t blocks)
+{
+    return blocks < 2 || blocks * l->block[0] * l->block[1] * l->block[2] < SMALL_GRID_THREADS;
+}
+
+static void deal(struct cpu_engine *e, struct grid_run *grid)
+{
+    unsigned helpers = small(grid->launch, e->blocks) ? 0 : e->threads - 1;
+
+    if (helpers > e->blocks - 1)
+        helpers = (unsigned)(e->blocks - 1);
+    pthread_mutex_lock(&e->lock);
+    e->grid = grid;
+    e->wanted = helpers;
+    if (helpers)
+        pthread_cond_broadcast(&e->start);
+    pthread_mutex_unlock(&e->lock);
+    run_blocks(e, &e->helpers[0], grid);
+    pthread_mutex_lock(&e->lock);
+    e->wanted = 0;
+    while (e->busy)
+        pthread_cond_wait(&e->done, &e->lock);
+    e->grid = NULL;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struct grid_run *grid)
+{
+    const struct code *code = l->kernel->code;
+
+    *grid = (struct grid_run){
+        .launch = l, .code = code, .engine = e, .output = &e->output, .stop = &e->stop,
+        .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
+        .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
+        .local_bytes = code->local_bytes + (code->calls ? CPU_STACK_BYTES : 0),
+    };
+    e->shared_bytes = shared_total(l);
+    e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    e->failed = false;
+    atomic_store(&e->next, 0);
+    atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
+}
+
+enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
+{
+    struct helper  *own = &e->helpers[0];
+    struct grid_run grid;
+    enum status     st = cpu_launch_check(l, why);
+
+    if (st)
+        return st;
+    start_launch(e, l, &grid);
+    if (!fault_thread_start(&own->run.guard, grid.memory_base, grid.memory_span))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no signal stack");
+    deal(e, &grid);
+    fault_thread_end(&own->run.guard);
+    if (e->failed) {
+        if (why)
+            *why = e->problem;
+        return e->problem.status;
+    }
+    return atomic_load(&e->stop) == STOP_CANCEL ? problem_set(why, STATUS_CANCELLED, "cancelled") : STATUS_OK;
+}
+
+void cpu_engine_cancel(struct cpu_engine *e)
+{
+    atomic_store(&e->cancelled, true);
+    atomic_store(&e->stop, STOP_CANCEL);
+}
+
+void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format)
+{
+    e->output.format = format;
+}
+
+void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
+{
+    struct span text;
+
+    pthread_mutex_lock(&e->output.lock);
+    text = buf_span(&e->output.text);
+    if (text.bytes > out->max - out->bytes)
+        text = span_first(text, out->max - out->bytes);
+    buf_add_span(out, text);
+    buf_finish(&e->output.text);
+    buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
+    pthread_mutex_unlock(&e->output.lock);
+}
+
+enum status cpu_code_load(struct ptx_module *m, struct problem *why)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        struct code *code = NULL;
+        enum status  st = m->functions[i].defined ? code_create(m, &m->functions[i], &code, why) : STATUS_OK;
+
+        if (st) {
+            cpu_code_unload(m);
+            return st;
+        }
+        m->functions[i].code = code;
+    }
+    return STATUS_OK;
+}
+
+void cpu_code_unload(struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        code_destroy((struct code *)(uintptr_t)m->functions[i].code);
+        m->functions[i].code = NULL;
+    }
+}

@@ -1,0 +1,125 @@
+/* Arithmetic that C's operators do not give: directed rounding, halves, saturating conversions, approximations.
+ * All functions are pure. Compiled without contraction: every operation rounds once. */
+#ifndef GPUREST_DEVICE_CPU_MATH_H
+#define GPUREST_DEVICE_CPU_MATH_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum rounding { ROUND_NEAREST, ROUND_ZERO, ROUND_DOWN, ROUND_UP };
+
+static inline uint32_t bits_of_f32(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static inline float f32_of_bits(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+static inline uint64_t bits_of_f64(double f)
+{
+    uint64_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static inline double f64_of_bits(uint64_t u)
+{
+    double f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+/* Subnormals become zero of the same sign: `.ftz`. */
+static inline float flush_f32(float f)
+{
+    uint32_t u = bits_of_f32(f);
+    return (u & 0x7f800000u) ? f : f32_of_bits(u & 0x80000000u);
+}
+
+/* Clamped to [0, 1], NaN becomes 0: `.sat`. */
+static inline float saturate_f32(float f)
+{
+    return f > 0.0f ? (f < 1.0f ? f : 1.0f) : 0.0f;
+}
+
+static inline double saturate_f64(double f)
+{
+    return f > 0.0 ? (f < 1.0 ? f : 1.0) : 0.0;
+}
+
+/* The other operand when one is NaN; -0 < +0, as PTX orders them. */
+static inline float min_f32(float a, float b)
+{
+    if (a == b)
+        return f32_of_bits(bits_of_f32(a) | bits_of_f32(b));
+    return a < b || b != b ? a : b;
+}
+
+static inline float max_f32(float a, float b)
+{
+    if (a == b)
+        return f32_of_bits(bits_of_f32(a) & bits_of_f32(b));
+    return a > b || b != b ? a : b;
+}
+
+static inline double min_f64(double a, double b)
+{
+    if (a == b)
+        return f64_of_bits(bits_of_f64(a) | bits_of_f64(b));
+    return a < b || b != b ? a : b;
+}
+
+static inline double max_f64(double a, double b)
+{
+    if (a == b)
+        return f64_of_bits(bits_of_f64(a) & bits_of_f64(b));
+    return a > b || b != b ? a : b;
+}
+
+float  add_rounded_f32(float a, float b, enum rounding r);
+float  mul_rounded_f32(float a, float b, enum rounding r);
+float  fma_rounded_f32(float a, float b, float c, enum rounding r);
+float  div_rounded_f32(float a, float b, enum rounding r);
+float  sqrt_rounded_f32(float a, enum rounding r);
+double add_rounded_f64(double a, double b, enum rounding r);
+double mul_rounded_f64(double a, double b, enum rounding r);
+double fma_rounded_f64(double a, double b, double c, enum rounding r);
+double div_rounded_f64(double a, double b, enum rounding r);
+double sqrt_rounded_f64(double a, enum rounding r);
+
+float f32_from_f64(double d, enum rounding r);
+float f32_from_s64(int64_t v, enum rounding r);
+float f32_from_u64(uint64_t v, enum rounding r);
+double f64_from_s64(int64_t v, enum rounding r);
+double f64_from_u64(uint64_t v, enum rounding r);
+
+/* To an integral value; nearest means ties to even. */
+float  round_f32(float f, enum rounding r);
+double round_f64(double d, enum rounding r);
+/* `v` is integral already. Clamped to `bits` bits; NaN becomes 0. */
+int64_t  s64_from_f64(double v, unsigned bits);
+uint64_t u64_from_f64(double v, unsigned bits);
+
+/* IEEE binary16 in the low bits. */
+float    f32_from_f16(uint16_t h);
+uint16_t f16_from_f32(float f, enum rounding r);
+/* Rounds once. */
+uint16_t f16_from_f64(double d, enum rounding r);
+/* bfloat16: the upper half of a binary32. */
+float    f32_from_bf16(uint16_t h);
+uint16_t bf16_from_f32(float f, enum rounding r);
+
+/* High half of the product. */
+uint64_t mul_high_u64(uint64_t a, uint64_t b);
+int64_t  mul_high_s64(int64_t a, int64_t b);
+
+#endif

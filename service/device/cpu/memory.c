@@ -1,0 +1,301 @@
+/* Allocates device memory out of one reserved range: fresh zero pages, guard pages, right-aligned ends. */
+#include "device/cpu/memory.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "limits.h"
+
+enum { ALIGNMENT_BYTES = 256 };
+
+/* Slots are sorted by `base` and never overlap. */
+struct slot {
+    uint64_t base; /* first usable page; a guard page stands before it unless the slot is unguarded */
+    uint64_t span; /* usable bytes, whole pages */
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t guard; /* bytes kept free on each side */
+};
+
+struct cpu_memory {
+    pthread_mutex_t lock; /* guards all below */
+    uint64_t        base;
+    uint64_t        span;
+    uint64_t        page;
+    uint64_t        limit;
+    struct slot    *slots;
+    size_t          count;
+    size_t          room;
+    uint64_t        cursor; /* addresses from here on were never used */
+    uint64_t        allocated;
+    uint64_t        reserved;
+    uint64_t        peak;
+};
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) & ~(unit - 1);
+}
+
+/* Twice the size is mapped and trimmed, because the range must be aligned to its own size. */
+static bool reserve(struct cpu_memory *m, uint64_t span)
+{
+    char    *at = mmap(NULL, span * 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t start = (uint64_t)(uintptr_t)at;
+    uint64_t base = round_up(start, span);
+
+    if (at == MAP_FAILED)
+        return false;
+    if (base > start)
+        munmap(at, base - start);
+    if (start + span > base)
+        munmap(at + (base - start) + span, start + span - base);
+    m->base = base;
+    m->span = span;
+    m->cursor = base;
+    return true;
+}
+
+static uint64_t read_number(const char *path, const char *key)
+{
+    FILE    *f = fopen(path, "re");
+    char     line[256];
+    size_t   n = strlen(key);
+    uint64_t value = 0;
+
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, key, n) == 0 && sscanf(line + n, "%" SCNu64, &value) == 1)
+            break;
+    }
+    fclose(f);
+    return value;
+}
+
+/* A sixteenth, at least CPU_MEMORY_RESERVE_BYTES, stays for the service and the host. */
+static uint64_t host_spare_bytes(void)
+{
+    uint64_t available = read_number("/proc/meminfo", "MemAvailable:") * 1024;
+    uint64_t group = read_number("/sys/fs/cgroup/memory.max", "");
+    uint64_t keep;
+
+    if (group && group < available)
+        available = group;
+    keep = available / 16 > CPU_MEMORY_RESERVE_BYTES ? available / 16 : CPU_MEMORY_RESERVE_BYTES;
+    return available > keep ? available - keep : available / 2;
+}
+
+enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out)
+{
+    struct cpu_memory *m = calloc(1, sizeof *m);
+    uint64_t           span = CPU_ARENA_BYTES_MAX;
+
+    if (!m)
+        return STATUS_OUT_OF_MEMORY;
+    while (span >= CPU_ARENA_BYTES_MIN && !reserve(m, span))
+        span /= 2;
+    if (span < CPU_ARENA_BYTES_MIN) {
+        free(m);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    m->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    m->limit = limit_bytes ? limit_bytes : host_spare_bytes();
+    if (m->limit > m->span / 2)
+        m->limit = m->span / 2;
+    pthread_mutex_init(&m->lock, NULL);
+    *out = m;
+    return STATUS_OK;
+}
+
+void cpu_memory_destroy(struct cpu_memory *m)
+{
+    if (!m)
+        return;
+    munmap((void *)(uintptr_t)m->base, m->span);
+    pthread_mutex_destroy(&m->lock);
+    free(m->slots);
+    free(m);
+}
+
+/* The number of slots whose base is <= address. */
+static size_t slots_up_to(const struct cpu_memory *m, uint64_t address)
+{
+    size_t low = 0, high = m->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (m->slots[mid].base <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static const struct slot *slot_of(const struct cpu_memory *m, uint64_t address)
+{
+    size_t             n = slots_up_to(m, address);
+    const struct slot *s = n ? &m->slots[n - 1] : NULL;
+
+    return s && address >= s->address && address - s->address < s->bytes ? s : NULL;
+}
+
+static uint64_t gap_end(const struct cpu_memory *m, size_t i)
+{
+    return i < m->count ? m->slots[i].base - m->slots[i].guard : m->base + m->span;
+}
+
+static uint64_t gap_start(const struct cpu_memory *m, size_t i)
+{
+    return i ? m->slots[i - 1].base + m->slots[i - 1].span + m->slots[i - 1].guard : m->base;
+}
+
+/* Fresh addresses first, so that a stale pointer meets a fault and not somebody else's data; then the first gap that fits. */
+static bool find_place(const struct cpu_memory *m, uint64_t need, uint64_t *start, size_t *index)
+{
+    if (need <= m->base + m->span - m->cursor) {
+        *start = m->cursor;
+        *index = m->count;
+        return true;
+    }
+    for (size_t i = 0; i <= m->count; i++) {
+        if (gap_end(m, i) - gap_start(m, i) >= need && gap_end(m, i) > gap_start(m, i)) {
+            *start = gap_start(m, i);
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool make_room(struct cpu_memory *m)
+{
+    size_t       room = m->room ? m->room * 2 : 64;
+    struct slot *grown;
+
+    if (m->count < m->room)
+        return true;
+    grown = realloc(m->slots, room * sizeof *grown);
+    if (!grown)
+        return false;
+    m->slots = grown;
+    m->room = room;
+    return true;
+}
+
+static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
+{
+    memmove(&m->slots[index + 1], &m->slots[index], (m->count - index) * sizeof *s);
+    m->slots[index] = *s;
+    m->count++;
+    if (s->base + s->span + s->guard > m->cursor)
+        m->cursor = s->base + s->span + s->guard;
+    m->allocated += s->bytes;
+    m->reserved += s->span;
+    if (m->allocated > m->peak)
+        m->peak = m->allocated;
+}
+
+/* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
+static enum status place(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+{
+    uint64_t    guard = m->count < CPU_GUARDED_ALLOCATIONS_MAX ? m->page : 0;
+    struct slot s = {.span = round_up(bytes, m->page), .bytes = bytes, .guard = guard};
+    uint64_t    start;
+    size_t      index;
+
+    if (!make_room(m) || !find_place(m, s.span + 2 * guard, &start, &index))
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    s.base = start + guard;
+    s.address = s.base + (s.span - round_up(bytes, ALIGNMENT_BYTES));
+    if (mprotect((void *)(uintptr_t)s.base, s.span, PROT_READ | PROT_WRITE) != 0)
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    insert(m, index, &s);
+    *address = s.address;
+    return STATUS_OK;
+}
+
+enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+{
+    enum status st = STATUS_DEVICE_MEMORY_EXHAUSTED;
+
+    if (bytes == 0)
+        return STATUS_INTERNAL;
+    pthread_mutex_lock(&m->lock);
+    if (bytes <= m->limit && round_up(bytes, m->page) <= m->limit - (m->reserved < m->limit ? m->reserved : m->limit))
+        st = place(m, bytes, address);
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
+{
+    enum status st = STATUS_INTERNAL;
+    size_t      n;
+
+    pthread_mutex_lock(&m->lock);
+    n = slots_up_to(m, address);
+    if (n && m->slots[n - 1].address == address) {
+        struct slot s = m->slots[n - 1];
+        void       *at = (void *)(uintptr_t)s.base;
+
+        /* Both must succeed before the addresses may be given out again: else the slot stays taken. */
+        if (madvise(at, s.span, MADV_DONTNEED) == 0 && mprotect(at, s.span, PROT_NONE) == 0) {
+            memmove(&m->slots[n - 1], &m->slots[n], (m->count - n) * sizeof s);
+            m->count--;
+            m->allocated -= s.bytes;
+            m->reserved -= s.span;
+            st = STATUS_OK;
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address)
+{
+    const struct slot *s;
+    uint64_t           left;
+
+    pthread_mutex_lock(&m->lock);
+    s = slot_of(m, address);
+    left = s ? s->bytes - (address - s->address) : 0;
+    pthread_mutex_unlock(&m->lock);
+    return left;
+}
+
+bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t left = cpu_memory_left(m, address);
+
+    return left > 0 && bytes <= left;
+}
+
+void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out)
+{
+    pthread_mutex_lock(&m->lock);
+    *out = (struct device_memory){
+        .total_bytes = m->limit,
+        .free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+        .allocated_bytes = m->allocated,
+        .reserved_bytes = m->reserved,
+        .peak_bytes = m->peak,
+        .largest_free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+    };
+    pthread_mutex_unlock(&m->lock);
+}
+
+uint64_t cpu_memory_base(const struct cpu_memory *m)
+{
+    return m->base;
+}
+
+uint64_t cpu_memory_span(const struct cpu_memory *m)
+{
+    return m->span;
+}

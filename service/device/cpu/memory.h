@@ -1,0 +1,31 @@
+/* Device memory of the `cpu` device: one reserved range of addresses, allocations inside it between guard pages.
+ * Thread-safe: the command thread allocates while the dispatcher frees. Addresses are host addresses of this process. */
+#ifndef GPUREST_DEVICE_CPU_MEMORY_H
+#define GPUREST_DEVICE_CPU_MEMORY_H
+
+#include "base/problem.h"
+#include "ipc/message.h"
+
+struct cpu_memory;
+
+/* limit_bytes 0: what the host can spare now. OUT_OF_MEMORY when not even the smallest reservation is granted. */
+enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out);
+/* Unmaps everything. NULL is a no-op. */
+void cpu_memory_destroy(struct cpu_memory *m);
+
+/* bytes > 0; aligned to 256 bytes; reads as zero. DEVICE_MEMORY_EXHAUSTED past the limit. */
+enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address);
+/* Only what cpu_memory_alloc gave (else INTERNAL). Its pages go back to the host, so that nobody reads them again. */
+enum status cpu_memory_free(struct cpu_memory *m, uint64_t address);
+
+/* Is [address, address + bytes) inside one live allocation? */
+bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes);
+/* How many bytes of its allocation lie at and behind the address; 0 when it is in none. */
+uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
+void     cpu_memory_stats(struct cpu_memory *m, struct device_memory *out);
+
+/* The reserved range: a power of two of bytes, aligned to its size. Every device address lies in it. */
+uint64_t cpu_memory_base(const struct cpu_memory *m);
+uint64_t cpu_memory_span(const struct cpu_memory *m);
+
+#endif

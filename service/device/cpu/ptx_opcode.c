@@ -1,0 +1,194 @@
+/* An opcode with its modifiers, "setp.lt.and.s32", to the fields of an instruction. What an opcode cannot carry is refused. */
+#include "device/cpu/ptx_parser.h"
+
+#include <stdio.h>
+
+enum { OPCODE_TEXT_BYTES = 64, WORD_BYTES_MAX = 24 };
+
+static bool listed(const char *opcodes, enum ptx_opcode op)
+{
+    char word[WORD_BYTES_MAX];
+
+    snprintf(word, sizeof word, " %s ", ptx_opcode_word(op));
+    return strstr(opcodes, word) != NULL;
+}
+
+static bool refuse(struct ptx_parser *p, const struct ptx_insn *in)
+{
+    return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, OPCODE_TEXT_BYTES)));
+}
+
+enum modifier_member {
+#define PTX_USE(member, opcodes) MEMBER_##member,
+#include "device/cpu/modifier_use.def"
+#undef PTX_USE
+    MEMBERS
+};
+
+static const char *const member_opcodes[MEMBERS] = {
+#define PTX_USE(member, opcodes) opcodes,
+#include "device/cpu/modifier_use.def"
+#undef PTX_USE
+};
+
+static uint8_t *member_of(struct ptx_insn *in, enum modifier_member which)
+{
+    switch (which) {
+#define PTX_USE(member, opcodes) case MEMBER_##member: return &in->member;
+#include "device/cpu/modifier_use.def"
+#undef PTX_USE
+    case MEMBERS: break;
+    }
+    return NULL;
+}
+
+static const struct { const char *word; enum modifier_member member; uint8_t value; } modifiers[] = {
+#define PTX_MOD(NAME, word, member) {word, MEMBER_##member, PTX_##NAME},
+#include "device/cpu/modifiers.def"
+#undef PTX_MOD
+};
+
+static const struct { const char *opcodes; const char *word; uint8_t action; } actions[] = {
+#define PTX_ACTION(opcodes, word, NAME) {opcodes, word, PTX_DO_##NAME},
+#include "device/cpu/actions.def"
+#undef PTX_ACTION
+};
+
+static const bool has_second_type[PTX_OP_COUNT] = {
+#define PTX_OP(NAME, word, result, stype) stype,
+#include "device/cpu/opcodes.def"
+#undef PTX_OP
+};
+
+static bool take_type(struct ptx_insn *in, struct span word)
+{
+    enum ptx_type t = ptx_type_find(word);
+
+    if (t == PTX_NO_TYPE)
+        return false;
+    if (!in->type)
+        in->type = (uint8_t)t;
+    else if (!in->stype && has_second_type[in->opcode])
+        in->stype = (uint8_t)t;
+    else
+        return false;
+    return true;
+}
+
+static bool take_action(struct ptx_insn *in, struct span word)
+{
+    for (unsigned i = 0; i < COUNT(actions); i++) {
+        if (!in->action && span_is(word, actions[i].word) && listed(actions[i].opcodes, (enum ptx_opcode)in->opcode)) {
+            in->action = actions[i].action;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_modifier(struct ptx_insn *in, struct span word)
+{
+    for (unsigned i = 0; i < COUNT(modifiers); i++) {
+        uint8_t *member;
+
+        if (!span_is(word, modifiers[i].word) || !listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
+            continue;
+        member = member_of(in, modifiers[i].member);
+        if (*member)
+            return false;
+        *member = modifiers[i].value;
+        return true;
+    }
+    return false;
+}
+
+static bool take_space(struct ptx_insn *in, struct span word)
+{
+    static const struct { const char *word; enum ptx_space space; } rows[] = {
+        {"global", PTX_GLOBAL}, {"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL}, {"const", PTX_CONST},
+        {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
+    };
+
+    if (in->space || !listed(" ld ldu st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
+        return false;
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        if (span_is(word, rows[i].word)) {
+            in->space = (uint8_t)rows[i].space;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_vector(struct ptx_insn *in, struct span word)
+{
+    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !listed(" ld ldu st ", (enum ptx_opcode)in->opcode))
+        return false;
+    in->vector = word.data[1] == '2' ? 2 : word.data[1] == '4' ? 4 : word.data[1] == '8' ? 8 : 0;
+    return in->vector != 0;
+}
+
+static bool take_flag(struct ptx_insn *in, struct span word)
+{
+    enum ptx_opcode op = (enum ptx_opcode)in->opcode;
+    bool            bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
+
+    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect ", op))) {
+        in->sync = true;
+        in->action = bar && !in->action ? PTX_DO_SYNC : in->action;
+    } else if (span_is(word, "nc") && op == PTX_OP_LD) {
+        in->nc = true;
+    } else if (span_is(word, "red") && bar) {
+        in->red = true;
+    } else if (span_is(word, "warp") && op == PTX_OP_BAR) {
+        in->warp = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Hints for caches and such, which change nothing on a host. */
+static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
+{
+    static const struct { const char *opcodes; const char *word; } rows[] = {
+        {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" st ", "wb"}, {" st ", "wt"},
+        {" prefetch prefetchu ", "L1"}, {" prefetch ", "L2"}, {" griddepcontrol ", "wait"}, {" griddepcontrol ", "launch_dependents"},
+        {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
+    };
+
+    if (listed(" ld st atom red prefetch ", (enum ptx_opcode)in->opcode) && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
+        *policy = *policy || span_is(word, "L2::cache_hint");
+        return true;
+    }
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        if (span_is(word, rows[i].word) && listed(rows[i].opcodes, (enum ptx_opcode)in->opcode))
+            return true;
+    }
+    return false;
+}
+
+static bool take_word(struct ptx_insn *in, struct span word, bool *policy)
+{
+    return take_type(in, word) || take_action(in, word) || take_flag(in, word) || take_vector(in, word) || take_space(in, word)
+           || take_modifier(in, word) || take_hint(in, word, policy);
+}
+
+bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *in, bool *policy)
+{
+    struct span rest = text, base = span_cut(&rest, '.');
+
+    in->text = text;
+    in->vector = 1;
+    in->opcode = (uint8_t)ptx_opcode_find(base);
+    *policy = false;
+    if (in->opcode == PTX_OP_COUNT)
+        return refuse(p, in);
+    if (base.bytes == text.bytes)
+        return true;
+    do {
+        if (!take_word(in, span_cut(&rest, '.'), policy))
+            return refuse(p, in);
+    } while (rest.bytes);
+    return true;
+}

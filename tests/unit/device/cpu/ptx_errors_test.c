@@ -1,0 +1,130 @@
+/* What is wrong is refused with its line, and hostile text cannot do harm. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/device/cpu/ptx_fixture.h"
+
+static void refused(const char *text, struct ptx_module *m, const struct problem *why, const char *expected)
+{
+    cr_expect_null(m, "%s", text);
+    cr_expect_eq(why->status, STATUS_MODULE_INVALID, "%s", text);
+    cr_expect_not_null(strstr(why->detail, expected), "%s: %s", text, why->detail);
+    ptx_module_destroy(m);
+}
+
+Test(ptx_errors, bodies_are_refused_with_their_line)
+{
+    static const struct { const char *body, *why; } rows[] = {
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32` is not supported on device cpu, line 6"},
+        {"add.volatile.s32 %r1, %r2, %r3;", "`add.volatile.s32` is not supported"},
+        {"add.s32 %r1, %r2;", "`add.s32` has too few operands, line 6"},
+        {"add.s32 %r1, %r2, %r3, %r4;", "has too many operands"},
+        {"add.s32 %r1, %rd2, %r3;", "operand 2 of `add.s32` is a register of another width"},
+        {"add.s32 %r1, %p2, %r3;", "must not be a predicate"},
+        {"add.s32 5, %r2, %r3;", "operand 1 of `add.s32` must be a register"},
+        {"add %r1, %r2, %r3;", "`add` needs a type"},
+        {"cvt.s64 %rd1, %r2;", "needs a second type"},
+        {"mov.u32 %r1, %nothing;", "`%nothing` is not declared, line 6"},
+        {"mov.u32 %r1000, 1;", "`%r1000` is not declared"},
+        {"mov.s32 %r1, 0f3F800000;", "is no value of type .s32"},
+        {"ld.global.v2.f32 {%f1, %f2, %f3}, [%rd1];", "is a vector of another length"},
+        {"ld.global.f32 %f1, %rd1;", "must be an address"},
+        {"bra nowhere;", "label `nowhere` is not defined, line 6"},
+        {"x: x: ret;", "label `x` is defined twice"},
+        {"brx.idx %r1, nowhere;", "is no list of `.branchtargets`"},
+        {"@%r1 bra x; x:", "a guard must be a predicate"},
+        {"call nothing, ();", "`nothing` is not declared"},
+        {".reg .b32 %r<3>;", "`%r` is declared twice"},
+        {".reg .v4 .f32 %v;", "vector registers are not supported"},
+        {".reg .b32 %x<4000000000>;", "is too large"},
+        {"ret", "an operand is expected"},
+        {"mov.u32 %r1, 99999999999999999999;", "an operand is expected"},
+        {".local .b8 big[99999999];", "does not fit"},
+        {"mul.wide.u64 %rd1, %rd2, %rd3;", "not supported on device cpu"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct problem     why;
+        struct ptx_module *m = parse_body(rows[i].body, &why);
+
+        refused(rows[i].body, m, &why, rows[i].why);
+    }
+}
+
+Test(ptx_errors, modules_are_refused)
+{
+    static const struct { const char *text, *why; } rows[] = {
+        {".version nothing", "a version such as 7.8 is expected, not `nothing`, line 1"},
+        {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
+        {"nonsense", "`.func` or `.entry` is expected, not `nonsense`, line 4"},
+        {".tex .u64 t;", "`.tex` is not supported"},
+        {".global .u32 a; .global .u32 a;", "`a` is declared twice"},
+        {".global .u32 a[2] = {1, 2, 3};", "larger than its variable"},
+        {".global .u32 a = {{{1}}};", "nested deeper"},
+        {".global .u64 a = b;", "`b` is no variable or function"},
+        {".global .u8 a = f(1);", "an address needs"},
+        {".global .u32 a[99999999999][99999999999];", "too large"},
+        {".global .align 3 .u32 a;", "power of two"},
+        {".extern .global .u32 a;", "defined nowhere"},
+        {".shared .b8 a[70000];", "does not fit"},
+        {".entry k() { ret; } .entry k() { ret; }", "declared twice"},
+        {".func f(.param .u32 a); .func f(.param .u64 a) { ret; }", "with another signature"},
+        {".func f(.param .u32 a) { ret; } .entry k() { call f, (); }", "the call has 0 arguments, the function 1"},
+        {".func f(.param .b64 a) { ret; } .entry k() { .param .b32 x; call f, (x); }", "has 4 bytes, the function's has 8"},
+        {".entry k(.param .b8 a[5000]) { ret; }", "parameters exceed"},
+        {".entry k() .maxntid 64, 64 { ret; }", "1 to 1024 threads"},
+        {".entry k() {", "not the end of the text"},
+        {"\x01", "is expected"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct problem     why;
+        struct ptx_module *m = parse_text(rows[i].text, &why);
+
+        refused(rows[i].text, m, &why, rows[i].why);
+    }
+}
+
+Test(ptx_errors, an_empty_text_lacks_its_version)
+{
+    struct ptx_module *m = NULL;
+    struct problem     why = {0};
+
+    cr_expect_eq(ptx_parse((struct span){"", 0}, &m, &why), STATUS_MODULE_INVALID);
+    cr_expect_str_eq(why.detail, "`.version` is expected, not the end of the text, line 1");
+}
+
+Test(ptx_errors, deep_scopes_end_at_their_limit)
+{
+    char               body[4096];
+    struct problem     why;
+    struct ptx_module *m;
+
+    memset(body, '{', 2000);
+    body[2000] = '\0';
+    m = parse_body(body, &why);
+    refused("braces", m, &why, "nested scopes");
+}
+
+/* Every beginning of a real text either parses or is refused; the sanitizers watch. */
+Test(ptx_errors, cut_texts_do_no_harm)
+{
+    static char    text[64 * 1024];
+    FILE          *f = fopen(PTX_FOLDER "/devfunc.ptx", "r");
+    size_t         n;
+    struct problem why;
+
+    cr_assert_not_null(f);
+    n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    for (size_t cut = 0; cut < n; cut += 7) {
+        struct ptx_module *m = NULL;
+        char              *copy = strndup(text, cut);
+        enum status        st = ptx_parse((struct span){copy, cut}, &m, &why);
+
+        cr_expect(st == STATUS_OK || st == STATUS_MODULE_INVALID, "%zu", cut);
+        ptx_module_destroy(m);
+        free(copy);
+    }
+}
