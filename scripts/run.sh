@@ -9,7 +9,7 @@
 PORT=${PORT:-8080}
 if [ -z "${GPURESTD:-}" ]; then
     scripts/setup.sh
-    scripts/build.sh release
+    scripts/build.sh release gpurestd
     GPURESTD=$ROOT/build/release/service/gpurestd
 fi
 FILE=${FILE:-$GPURESTD}

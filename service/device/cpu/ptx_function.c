@@ -400,7 +400,7 @@ bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
 {
     struct ptx_prototype signature;
     struct ptx_function *f;
-    uint32_t             bytes, index;
+    uint32_t             bytes, index = PTX_NO_INDEX;
 
     if (!ptx_parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
         return false;

@@ -1,0 +1,26 @@
+/* Any bytes as PTX: parsed, and what parses decoded. Nothing runs. */
+#include <stdlib.h>
+
+#include "device/cpu/launch.h"
+#include "device/cpu/ir.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct ptx_module *m = NULL;
+    struct problem     why;
+    char              *text = malloc(bytes + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, data, bytes);
+    text[bytes] = '\0';
+    if (ptx_parse((struct span){text, bytes}, &m, &why) == STATUS_OK) {
+        cpu_code_load(m, &why);
+        cpu_code_unload(m);
+        ptx_module_destroy(m);
+    }
+    free(text);
+    return 0;
+}
