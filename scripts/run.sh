@@ -37,10 +37,16 @@ done
 [ -e "$work/port" ] || die "the service was not ready after 60 s"
 base=http://$(head -n 1 "$work/port")
 
+# An argument as a person would type it.
+quoted() {
+    if [[ $1 =~ ^[A-Za-z0-9_./:@%+,=-]+$ ]]; then printf ' %s' "$1"; else printf " '%s'" "${1//\'/\'\\\'\'}"; fi
+}
+
 # Shows a curl command, runs it, and stops with the service's own words when it fails.
 run_curl() {
+    local argument
     printf '\n$ curl'
-    printf ' %q' "$@"
+    for argument in "$@"; do quoted "$argument"; done
     printf '\n'
     curl --silent --show-error --fail-with-body "$@" || die "that request failed"
     printf '\n'
