@@ -10,23 +10,35 @@
 #include "device/cpu/printf_format.h"
 #include "device/cpu/queue.h"
 
+/* What the caller made and has not yet destroyed: close() frees it. */
+struct owned {
+    struct owned  *next;
+    struct owned **link; /* what points here */
+};
+
 struct device {
+    struct owned      *modules;
+    struct owned      *streams;
+    struct owned      *events;
     struct cpu_memory *memory;
     struct cpu_engine *engine;
     struct cpu_queue  *queue;
     struct device_info info; /* all but memory; fixed */
 };
 
+/* `owned` stands first: a list element is the object. */
 struct device_module {
+    struct owned       owned;
     struct cpu_module *loaded;
 };
 
 struct device_event {
+    struct owned      owned;
     struct cpu_event *event;
 };
 
 struct device_stream {
-    char unused; /* a stream is only a name here */
+    struct owned owned; /* a stream is only a name here */
 };
 
 enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first caches */
@@ -37,11 +49,61 @@ static unsigned device_count(struct problem *why)
     return 1;
 }
 
+static void own(struct owned **list, struct owned *o)
+{
+    o->next = *list;
+    o->link = list;
+    if (o->next)
+        o->next->link = &o->next;
+    *list = o;
+}
+
+static void disown(struct owned *o)
+{
+    *o->link = o->next;
+    if (o->next)
+        o->next->link = o->link;
+}
+
+static void module_unload(struct device *d, struct device_module *m)
+{
+    (void)d;
+    if (!m)
+        return;
+    disown(&m->owned);
+    cpu_module_unload(m->loaded);
+    free(m);
+}
+
+static void stream_destroy(struct device *d, struct device_stream *s)
+{
+    (void)d;
+    if (!s)
+        return;
+    disown(&s->owned);
+    free(s);
+}
+
+static void event_destroy(struct device *d, struct device_event *e)
+{
+    if (!e)
+        return;
+    disown(&e->owned);
+    cpu_event_destroy(d->queue, e->event);
+    free(e);
+}
+
 static void device_close(struct device *d)
 {
     if (!d)
         return;
-    cpu_queue_destroy(d->queue);
+    while (d->events)
+        event_destroy(d, (struct device_event *)(void *)d->events);
+    while (d->streams)
+        stream_destroy(d, (struct device_stream *)(void *)d->streams);
+    cpu_queue_destroy(d->queue); /* no kernel runs from here on */
+    while (d->modules)
+        module_unload(d, (struct device_module *)(void *)d->modules);
     cpu_engine_destroy(d->engine);
     cpu_memory_destroy(d->memory);
     free(d);
@@ -87,18 +149,20 @@ static enum status device_info(struct device *d, struct device_info *out)
     *out = d->info;
     out->total_bytes = memory.total_bytes;
     out->free_bytes = memory.free_bytes;
-    return STATUS_OK;
+    return cpu_queue_lost(d->queue, NULL);
 }
 
 static enum status device_memory(struct device *d, struct device_memory *out)
 {
     cpu_memory_stats(d->memory, out);
-    return STATUS_OK;
+    return cpu_queue_lost(d->queue, NULL);
 }
 
 static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
 {
-    return cpu_memory_alloc(d->memory, bytes, address);
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    return st ? st : cpu_memory_alloc(d->memory, bytes, address);
 }
 
 static enum status mem_free(struct device *d, uint64_t address)
@@ -133,26 +197,22 @@ static enum status mem_fill(struct device *d, struct device_stream *s, uint64_t 
 
 static enum status module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
-    struct device_module *m = calloc(1, sizeof *m);
-    enum status           st;
+    struct device_module *m;
+    enum status           st = cpu_queue_lost(d->queue, why);
 
+    if (st)
+        return st;
+    m = calloc(1, sizeof *m);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
     st = cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why);
-    if (st)
+    if (st) {
         free(m);
-    else
-        *out = m;
-    return st;
-}
-
-static void module_unload(struct device *d, struct device_module *m)
-{
-    (void)d;
-    if (!m)
-        return;
-    cpu_module_unload(m->loaded);
-    free(m);
+        return st;
+    }
+    own(&d->modules, &m->owned);
+    *out = m;
+    return STATUS_OK;
 }
 
 static const struct kernel_table *module_table(const struct device_module *m)
@@ -203,17 +263,11 @@ static enum status stream_create(struct device *d, struct device_stream **out)
 {
     struct device_stream *s = calloc(1, sizeof *s);
 
-    (void)d;
     if (!s)
         return STATUS_OUT_OF_MEMORY;
+    own(&d->streams, &s->owned);
     *out = s;
     return STATUS_OK;
-}
-
-static void stream_destroy(struct device *d, struct device_stream *s)
-{
-    (void)d;
-    free(s);
 }
 
 static enum status event_create(struct device *d, struct device_event **out)
@@ -221,23 +275,16 @@ static enum status event_create(struct device *d, struct device_event **out)
     struct device_event *e = calloc(1, sizeof *e);
     enum status          st;
 
-    (void)d;
     if (!e)
         return STATUS_OUT_OF_MEMORY;
     st = cpu_event_create(&e->event);
-    if (st)
+    if (st) {
         free(e);
-    else
-        *out = e;
-    return st;
-}
-
-static void event_destroy(struct device *d, struct device_event *e)
-{
-    if (!e)
-        return;
-    cpu_event_destroy(d->queue, e->event);
-    free(e);
+        return st;
+    }
+    own(&d->events, &e->owned);
+    *out = e;
+    return STATUS_OK;
 }
 
 static enum status event_record(struct device *d, struct device_stream *s, struct device_event *e)

@@ -217,6 +217,11 @@ static enum status lost_as(struct cpu_queue *q, struct problem *why)
     return st;
 }
 
+enum status cpu_queue_lost(struct cpu_queue *q, struct problem *why)
+{
+    return atomic_load(&q->lost) ? lost_as(q, why) : STATUS_OK;
+}
+
 /* Takes o. */
 static enum status push(struct cpu_queue *q, struct operation *o)
 {

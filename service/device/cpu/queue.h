@@ -37,6 +37,8 @@ enum status cpu_event_elapsed(struct cpu_event *from, struct cpu_event *to, floa
 void cpu_queue_wait_progress(struct cpu_queue *q, uint64_t ns);
 /* Waits until all that was queued so far is done or the context is lost; for tests and for unloading. */
 enum status cpu_queue_drain(struct cpu_queue *q, struct problem *why);
+/* OK, or how the context was lost. Never blocks. */
+enum status cpu_queue_lost(struct cpu_queue *q, struct problem *why);
 /* The running kernel stops at its next back edge; the context is lost (CANCELLED). */
 void cpu_queue_cancel(struct cpu_queue *q);
 
