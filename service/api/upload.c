@@ -36,7 +36,7 @@ static void dispose(struct upload *u)
 {
     transfer_destroy(u->transfer);
     if (u->created && !u->kept)
-        buffer_delete(u->session, span_of(u->buffer.id), NULL);
+        buffer_abandon(u->session, span_of(u->buffer.id));
     session_return(u->session);
     pthread_mutex_destroy(&u->lock);
     free(u);

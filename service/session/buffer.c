@@ -246,6 +246,81 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
     return context_leave_with(c, st, why);
 }
 
+/* The free of an abandoned buffer, on its way. */
+struct farewell {
+    struct call     call;
+    struct context *context; /* in use until the answer */
+    struct buffer  *buffer;
+};
+
+static void freed(struct call *call, enum call_event event)
+{
+    struct farewell *f = call->context;
+    struct context  *c = f->context;
+    struct session  *s = c->session;
+
+    if (event != CALL_DONE)
+        return;
+    pthread_mutex_lock(&s->lock);
+    context_note(c, call);
+    unplace(c, f->buffer);
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    free(f);
+}
+
+/* With session.lock held: NULL when the id is nobody's, or launches that wait here may still name it. */
+static struct buffer *leave_alone(struct context *c, struct span id)
+{
+    struct buffer *b = find(c, id);
+
+    if (!b || c->backlog)
+        return NULL;
+    b->ready = false;
+    c->uses++;
+    return b;
+}
+
+static void send_away(struct context *c, struct farewell *f)
+{
+    struct session *s = c->session;
+
+    f->call = (struct call){.on_event = freed, .context = f, .deadline_ns = DEADLINE_NEVER};
+    if (worker_submit_mem_free(c->worker, &(struct msg_mem_free){f->buffer->address}, &f->call) == STATUS_OK)
+        return;
+    pthread_mutex_lock(&s->lock);
+    f->buffer->ready = true;
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    free(f);
+}
+
+void buffer_abandon(struct session *s, struct span id)
+{
+    struct farewell *f = calloc(1, sizeof *f);
+    struct context  *c;
+    struct problem   why;
+
+    if (!f)
+        return;
+    if (context_enter(s, &c, &why)) {
+        free(f);
+        return;
+    }
+    /* A launch that found the address holds the submit lock until it is on its way. */
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_lock(&s->lock);
+    f->context = c;
+    f->buffer = leave_alone(c, id);
+    pthread_mutex_unlock(&s->lock);
+    if (f->buffer)
+        send_away(c, f);
+    else
+        free(f);
+    pthread_mutex_unlock(&c->submit_lock);
+    context_leave(c);
+}
+
 unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items)
 {
     unsigned n = 0;

@@ -131,6 +131,9 @@ struct buffer_info {
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
 enum status buffer_delete(struct session *s, struct span id, struct problem *why);
+/* For a buffer whose upload was given up: deletes it without waiting, behind what its transfer has submitted. It stays when the id is
+ * unknown, or when launches that were not submitted yet may name it. Call it after the transfer's destroy. */
+void        buffer_abandon(struct session *s, struct span id);
 unsigned    buffer_list(struct session *s, struct page *page, struct buffer_info *items);
 /* Waits until done. offset + bytes inside the buffer, else RANGE_NOT_SATISFIABLE; both multiples of pattern_bytes, else INVALID_FIELD. */
 enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint64_t bytes, uint64_t pattern, unsigned pattern_bytes,

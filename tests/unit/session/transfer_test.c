@@ -299,3 +299,33 @@ Test(transfer, several_at_once_share_too_little_staging)
     free(data);
     fixture_end(&f);
 }
+
+/* An upload given up in the middle: its copies are still under way, and the buffer goes all the same. */
+Test(transfer, an_abandoned_buffer_goes_behind_its_own_copies)
+{
+    char               *data = pattern(2 * STAGING_SLICE_BYTES);
+    struct transfer    *t;
+    struct buffer_info  info;
+    struct session_info session;
+    size_t              consumed;
+
+    fixture_start(&f, 4);
+    make_buffer(&f, "half", MANY);
+    fake_hold();
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("half"), 0, MANY, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(t, (struct span){data, STAGING_SLICE_BYTES}, &consumed, NULL, &f.why), STATUS_OK);
+    transfer_destroy(t);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("half"), &f.why), STATUS_BUFFER_BUSY);
+    buffer_abandon(f.session, SPAN_LITERAL("half"));
+    cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("half"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
+    buffer_abandon(f.session, SPAN_LITERAL("half")); /* again, and an unknown one: nothing */
+    buffer_abandon(f.session, SPAN_LITERAL("none"));
+    fake_go();
+    cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
+    make_buffer(&f, "half", 16); /* the id is free again */
+    session_info_of(f.session, &session);
+    cr_assert_eq(session.memory_bytes, 16);
+    cr_assert_eq(fake_live_allocations(), 1);
+    free(data);
+    fixture_end(&f);
+}
