@@ -14,6 +14,7 @@
 #include "api/deferred.h"
 #include "api/endpoints.h"
 #include "base/log.h"
+#include "base/spin.h"
 #include "base/version.h"
 #include "session/code_cache.h"
 
@@ -149,6 +150,7 @@ static bool make_server(struct frontend *f)
                                    .origins = (const char *const *)c->origin.items,
                                    .origins_count = c->origin.count,
                                    .loop_threads = (unsigned)c->threads,
+                                   .io_threads = c->no_handoff ? 0 : (unsigned)c->io_threads,
                                    .connections_max = (unsigned)c->connections,
                                    .connections_per_address_max = (unsigned)c->connections_per_address,
                                    .header_deadline_s = HEADER_DEADLINE_S,
@@ -301,6 +303,7 @@ int frontend_main(const struct config *config)
     bool            started;
 
     log_init("frontend", level_of(config->log_level));
+    spin_cpus_set((unsigned)config->spin_cpus);
     started = start(&f);
     if (started) {
         announce(&f);

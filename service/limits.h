@@ -14,6 +14,8 @@ enum {
     SOURCE_BODY_BYTES_MAX = 4 * 1024 * 1024,
     REQUEST_ARENA_BYTES = 24 * 1024 * 1024, /* a source body, its JSON form and decoded headers; taken as needed */
     REPLY_BODY_BYTES_MAX = 64 * 1024 * 1024, /* module code is the largest body that is held whole */
+    VERIFIED_BODY_BYTES_MAX = 64 * 1024 * 1024, /* a body with a digest is held back until it is verified, or hashed before it is sent, up to here */
+    DIGEST_PIECE_BYTES = 256 * 1024, /* read and hashed at a time */
     REPLY_HEADERS_MAX = 16,
     ROUTE_PARAMS_MAX = 3,
     URI_BYTES_MAX = 8 * 1024,
@@ -34,6 +36,11 @@ enum {
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
     LINGER_BYTES_MAX = 1024 * 1024,       /* unread input taken from a connection that we close, so that the answer is not lost */
     LINGER_MS = 200,
+    HANDOFF_UPLOAD_BYTES_MIN = 1024 * 1024,  /* shorter bodies are not worth the change of threads */
+    HANDOFF_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
+    HANDOFF_DROP_BYTES = 64 * 1024,          /* pieces in which a failed upload's rest is read */
+    IO_THREADS_DEFAULT = 4,
+    IO_THREADS_MAX = 64,
     LISTEN_BACKLOG = 4096,
     ACCEPTS_PER_TURN = 64,
     LOOP_THREADS_MAX = 16,
@@ -52,6 +59,7 @@ enum {
     /* names */
     ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
     CLIENT_ID_CHARS_MAX = 63,
+    RANDOM_STOCK_BYTES = 1024, /* per thread, for ids */
     CALLER_NAME_BYTES = 64,
     STREAM_NAME_BYTES = 64,
     DEVICE_ID_BYTES = 32,
@@ -114,6 +122,16 @@ enum {
     LAUNCH_ARG_DEPTH_MAX = 8, /* structs within structs */
     KERNEL_OUTPUT_BYTES_MAX = 1024 * 1024, /* device printf kept per launch, as CUDA's FIFO */
 
+    /* batches */
+    BATCH_JSON_BYTES_MAX = 4 * 1024 * 1024,
+    BATCH_JSON_VALUES_MAX = 128 * 1024, /* 4,096 launches of a few arguments each */
+    BATCH_OPS_MAX = 4096,
+    BATCH_SEGMENTS_MAX = 256,               /* in each direction */
+    BATCH_INLINE_BYTES_MAX = 64 * 1024,     /* of segments within JSON, in each direction */
+    BATCH_WHOLE_BYTES_MAX = 1024 * 1024,    /* a request up to this is collected before it is looked at */
+    BATCH_ANSWER_BYTES_MAX = REPLY_BODY_BYTES_MAX, /* of what is read: it is held until the last kernel has finished */
+    BATCH_CALLS_IN_FLIGHT_MAX = 64,         /* given to the worker and not yet done; as many outputs as it keeps */
+
     /* processes */
     DEVICES_MAX = 16,
     WORKERS_MAX = 64,
@@ -131,7 +149,11 @@ enum {
     CALLS_RESERVED = 16,        /* calls that launches leave free, so that a cancel always gets through */
     OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is forgotten */
     MODULES_PER_WORKER_MAX = 2048,
+    SPIN_CPUS_FEW = 2,          /* with fewer processors nobody spins */
+    SPIN_CPUS_MANY = 5,         /* from so many on spinning takes nothing away from others */
+    SPIN_CPUS_MAX = 65536,      /* the setting's greatest value */
     WORKER_SPIN_US = 50,        /* a worker's looking for the next command before it sleeps */
+    WORKER_SPIN_MANY_US = 500,  /* ... with many processors: longer than a client needs for its next request */
     WORKER_BUSY_SPIN_US = 200,  /* ... and for the end of device work before it naps */
     WORKER_NAP_US_MIN = 20,
     WORKER_NAP_US_MAX = 1000,
@@ -144,7 +166,9 @@ enum {
     WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,
-    SPIN_BUDGET_US = 30,
+    SPIN_BUDGET_US = 30,        /* a caller's looking for its worker's answer */
+    SPIN_BUDGET_MANY_US = 100,
+    LOOP_SPIN_MANY_US = 100,    /* an event loop's looking for the next request; with few processors it sleeps at once */
 
     /* cuda device */
     DEVICE_ALLOCATIONS_MAX = 4 * BUFFERS_PER_SESSION_MAX, /* buffers and the temporary ones of batches */
@@ -163,6 +187,7 @@ enum {
     CPU_POOL_THREADS_MAX = 64,
     CPU_SPIN_ROUNDS = 32, /* rounds of a waiting loop before other lanes get a turn */
     CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
+    CPU_KERNEL_HEAP_PIECES_MAX = 64 * 1024, /* pieces in use and between them */
     CPU_QUEUED_OPERATIONS_MAX = 65536,
 
     /* cpu device: PTX */
@@ -181,6 +206,7 @@ enum {
     PRINTF_ITEM_BYTES_MAX = 4096, /* one conversion's text: width and precision are cut there */
 };
 
+static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
@@ -191,11 +217,16 @@ static const uint64_t CACHE_BYTES_DEFAULT = 1024ull * 1024 * 1024;
 static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits: decimal strings */
 
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
+static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
 static_assert(LAUNCHES_IN_RING_MAX < RING_SLOTS, "transfers and syncs find room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 2 * (SOURCE_BODY_BYTES_MAX + JSON_BODY_BYTES_MAX), "a body and its decoded form must fit");
+static_assert(VERIFIED_BODY_BYTES_MAX <= REPLY_BODY_BYTES_MAX, "a body that is hashed before it is sent fits a reply");
 static_assert(COMPILE_JOB_BYTES_MAX >= 2 * SOURCE_BODY_BYTES_MAX, "a job and its frame must fit");
 static_assert(COMPILE_OUTPUT_BYTES_MAX >= 2 * COMPILE_IMAGE_BYTES_MAX + COMPILE_LOG_BYTES_MAX + COMPILE_LOWERED_BYTES_MAX,
               "the largest answer must fit");
 static_assert(KERNEL_TABLE_BYTES_MAX < STAGING_MIB_DEFAULT * 1024 * 1024, "a kernel table travels through staging");
+static_assert(BATCH_CALLS_IN_FLIGHT_MAX <= OUTPUTS_KEPT_MAX, "the worker forgets no output of a batch before it is fetched");
+static_assert(BATCH_CALLS_IN_FLIGHT_MAX < RING_SLOTS - CALLS_RESERVED, "a batch leaves room in the ring");
+static_assert(REQUEST_ARENA_BYTES >= 4 * BATCH_JSON_BYTES_MAX, "a batch's JSON in its decoded form must fit");
 
 #endif

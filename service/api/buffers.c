@@ -37,6 +37,18 @@ static bool is_stream(const struct request *r)
 
 /* ---- create and fill from octets ---- */
 
+/* Free memory as the device was last looked at; all of it may be one block. */
+static enum status larger_than_device(struct request *r, const struct device_info *d)
+{
+    uint64_t used = d->total_bytes > d->free_bytes ? d->total_bytes - d->free_bytes : 0;
+
+    problem_limit(&r->problem, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", d->total_bytes, used, r->body_bytes);
+    snprintf(r->problem.detail, sizeof r->problem.detail,
+             "%" PRIu64 " bytes requested, %" PRIu64 " of the device's %" PRIu64 " are free, the largest free block has at most %" PRIu64,
+             r->body_bytes, d->free_bytes, d->total_bytes, d->free_bytes);
+    return STATUS_DEVICE_MEMORY_EXHAUSTED;
+}
+
 static enum status check_device(struct request *r, const struct session_info *info)
 {
     struct pool        *pool = app_of(r)->pool;
@@ -47,7 +59,7 @@ static enum status check_device(struct request *r, const struct session_info *in
         return STATUS_OK;
     if (d->info.total_bytes == 0 || r->body_bytes <= d->info.total_bytes) /* 0: unknown */
         return STATUS_OK;
-    return problem_limit(&r->problem, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", d->info.total_bytes, 0, r->body_bytes);
+    return larger_than_device(r, &d->info);
 }
 
 /* What will surely not fit is refused before it is sent; whoever passes is counted exactly when the buffer is made. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/call.h"
+#include "api/data_digest.h"
 #include "api/endpoints.h"
 #include "api/etag.h"
 #include "api/precondition.h"
@@ -24,6 +25,16 @@ static enum status read_piece(struct body_source *s, char *to, size_t room, size
     return d->transfer ? transfer_read(d->transfer, to, room, bytes, w) : STATUS_INTERNAL;
 }
 
+static enum status lend_piece(struct body_source *s, struct span *out, struct waker *w)
+{
+    return transfer_read_lend(((struct download *)s)->transfer, out, w);
+}
+
+static void release_piece(struct body_source *s, size_t bytes)
+{
+    transfer_read_release(((struct download *)s)->transfer, bytes);
+}
+
 static void close_download(struct body_source *s)
 {
     struct download *d = (struct download *)s;
@@ -43,7 +54,7 @@ static enum status start_download(struct request *r, struct session *s, struct b
         session_return(s);
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the download");
     }
-    d->source = (struct body_source){read_piece, close_download};
+    d->source = (struct body_source){.read = read_piece, .close = close_download, .lend = lend_piece, .release = release_piece};
     d->session = s;
     if (r->method == METHOD_HEAD)
         st = session_usable(s, &r->problem);
@@ -57,16 +68,33 @@ static enum status start_download(struct request *r, struct session *s, struct b
     return st;
 }
 
-static enum status answer_data(struct request *r, struct session *s, struct span etag, uint64_t size)
+/* Takes the session. */
+static enum status send_range(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
+                              enum digest_algorithm digest)
+{
+    enum status st;
+
+    if (digest == DIGEST_NONE || range.bytes > VERIFIED_BODY_BYTES_MAX)
+        return start_download(r, s, range, http_status);
+    st = digest_answer(r, s, range, http_status, digest);
+    session_return(s);
+    return st;
+}
+
+/* Takes the session. */
+static enum status answer_data(struct request *r, struct session *s, struct span etag, uint64_t size, const struct digest_wants *wants)
 {
     struct span       if_range = span_trim(request_header(r, "If-Range"));
     bool              ranges = if_range.bytes == 0 || etag_listed(if_range, etag, false);
     struct byte_range range;
     enum range_kind   kind = range_parse(ranges ? request_header(r, "Range") : (struct span){0}, size, &range);
+    enum status       st = kind == RANGE_UNSATISFIED ? range_unsatisfied(&r->problem, size) : STATUS_OK;
 
-    if (kind == RANGE_UNSATISFIED) {
+    if (!st && wants->repr)
+        st = digest_add_repr(r, s, etag, size, wants->repr);
+    if (st) {
         session_return(s);
-        return range_unsatisfied(&r->problem, size);
+        return st;
     }
     reply_header(&r->reply, "Content-Type", "application/octet-stream");
     reply_header(&r->reply, "Accept-Ranges", "bytes");
@@ -74,7 +102,7 @@ static enum status answer_data(struct request *r, struct session *s, struct span
     if (kind == RANGE_PART)
         reply_header(&r->reply, "Content-Range", "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.offset, range.offset + range.bytes - 1,
                      size);
-    return start_download(r, s, range, kind == RANGE_PART ? 206 : 200);
+    return send_range(r, s, range, kind == RANGE_PART ? 206 : 200, wants->content);
 }
 
 static enum status failed_precondition(struct request *r)
@@ -83,7 +111,7 @@ static enum status failed_precondition(struct request *r)
 }
 
 /* Takes the session. */
-static enum status read_data(struct request *r, struct session *s)
+static enum status read_data(struct request *r, struct session *s, const struct digest_wants *wants)
 {
     char               tag[ETAG_BYTES];
     struct span        etag = etag_of(s, tag);
@@ -96,7 +124,7 @@ static enum status read_data(struct request *r, struct session *s)
     }
     switch (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, true)) {
     case PRECONDITION_HOLDS:
-        return answer_data(r, s, etag, info.bytes);
+        return answer_data(r, s, etag, info.bytes, wants);
     case PRECONDITION_FAILS:
         st = failed_precondition(r);
         break;
@@ -111,14 +139,17 @@ static enum status read_data(struct request *r, struct session *s)
 
 enum status data_get(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
+    struct digest_wants wants;
+    struct session     *s;
+    enum status         st = query_check(r, NULL);
 
     if (!st && !request_accepts(r, "application/octet-stream"))
         st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "buffer contents are application/octet-stream");
     if (!st)
+        st = digest_wants_of(r, &wants);
+    if (!st)
         st = session_of(r, &s);
-    return st ? st : read_data(r, s);
+    return st ? st : read_data(r, s, &wants);
 }
 
 /* ---- writing ---- */

@@ -55,17 +55,17 @@ static enum status decode_threads(const struct json *v, struct launch_spec *out,
     return STATUS_OK;
 }
 
-static enum status decode_shape(const struct launch_request *q, struct launch_spec *out, struct problem *why)
+enum status launch_shape_decode(const struct json *grid, const struct json *block, struct launch_spec *out, struct problem *why)
 {
     enum status st;
 
-    if (json_type_of(q->grid) == JSON_OBJECT && q->block)
+    if (json_type_of(grid) == JSON_OBJECT && block)
         return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "a number of threads goes with an automatic block only");
-    if (json_type_of(q->grid) == JSON_OBJECT)
-        return decode_threads(q->grid, out, why);
-    st = decode_dims(q->grid, "/grid", out->grid, why);
-    if (!st && q->block)
-        st = decode_dims(q->block, "/block", out->block, why);
+    if (json_type_of(grid) == JSON_OBJECT)
+        return decode_threads(grid, out, why);
+    st = decode_dims(grid, "/grid", out->grid, why);
+    if (!st && block)
+        st = decode_dims(block, "/block", out->block, why);
     return st;
 }
 
@@ -79,7 +79,7 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     *out = (struct launch_spec){
         .id = q.id, .module = q.module, .kernel = q.kernel, .stream = q.stream, .shared_bytes = q.shared_bytes, .timeout_ms = q.timeout_ms};
     if (!st)
-        st = decode_shape(&q, out, &r->problem);
+        st = launch_shape_decode(q.grid, q.block, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
 }
 

@@ -5,6 +5,7 @@
 #include "api/endpoints.h"
 #include "api/launch_json.h"
 #include "api/precondition.h"
+#include "base/spin.h"
 
 /* A request that holds a launch, maybe over several calls of its handler. In the request's arena; released by on_finish. */
 struct following {
@@ -179,7 +180,7 @@ static enum status submit(struct request *r)
     f->launch = launch;
     f->cancel_unless_answered = created;
     if (!request_prefer(r).respond_async)
-        launch_spin(f->launch, SPIN_BUDGET_US * NS_PER_US);
+        launch_spin(f->launch, spin_budgets()->call_ns);
     return answer_submitted(r, f);
 }
 

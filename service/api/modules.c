@@ -28,90 +28,17 @@ static enum status check_type(struct request *r)
     return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "a module is text/x-cuda, application/json or " PTX_TYPE);
 }
 
-struct module_request {
-    struct span        source;
-    const struct json *options, *headers, *name_expressions;
-};
-static const struct json_field create_fields[] = {
-    JSON_FIELD(FIELD_STRING, struct module_request, source, true, SOURCE_BODY_BYTES_MAX),
-    JSON_FIELD(FIELD_ANY, struct module_request, options, false, 0),
-    JSON_FIELD(FIELD_ANY, struct module_request, headers, false, 0),
-    JSON_FIELD(FIELD_ANY, struct module_request, name_expressions, false, 0),
-};
-
-static enum status wrong(struct request *r, const char *pointer, const char *what, unsigned most)
-{
-    return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "value", "expected %s, at most %u of them", what, most);
-}
-
-static enum status decode_texts(struct request *r, const struct json *v, const char *pointer, unsigned most, const struct span **out,
-                                unsigned *count)
-{
-    struct span *texts;
-    unsigned     n = 0;
-
-    if (!v)
-        return STATUS_OK;
-    if (json_type_of(v) != JSON_ARRAY || json_count(v) > most)
-        return wrong(r, pointer, "an array of strings", most);
-    texts = arena_array(&r->arena, json_count(v), sizeof *texts);
-    if (!texts)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
-    for (const struct json *e = json_first(v); e; e = json_next(e)) {
-        if (json_type_of(e) != JSON_STRING)
-            return wrong(r, pointer, "an array of strings", most);
-        texts[n++] = json_text(e);
-    }
-    *out = texts;
-    *count = n;
-    return STATUS_OK;
-}
-
-static enum status decode_headers(struct request *r, const struct json *v, struct module_spec *spec)
-{
-    struct span *names, *texts;
-    unsigned     n = 0;
-
-    if (!v)
-        return STATUS_OK;
-    if (json_type_of(v) != JSON_OBJECT || json_count(v) > COMPILE_HEADERS_MAX)
-        return wrong(r, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
-    names = arena_array(&r->arena, json_count(v), sizeof *names);
-    texts = arena_array(&r->arena, json_count(v), sizeof *texts);
-    if (!names || !texts)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
-    for (const struct json *m = json_first(v); m; m = json_next(m), n++) {
-        if (json_type_of(m) != JSON_STRING)
-            return wrong(r, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
-        names[n] = json_name(m);
-        texts[n] = json_text(m);
-    }
-    spec->header_names = names;
-    spec->header_texts = texts;
-    spec->headers_count = n;
-    return STATUS_OK;
-}
-
 /* The spans in *spec borrow from *doc. */
 static enum status decode(struct request *r, struct module_spec *spec, struct json_document **doc)
 {
-    struct module_request q = {0};
-    enum status           st;
+    enum status st;
 
     spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : IMAGE_CUDA;
     spec->source = r->body;
     if (!is_type(r, "application/json"))
         return r->body.bytes ? STATUS_OK : problem_set(&r->problem, STATUS_INVALID_FIELD, "the source is empty");
-    st = body_decode(r, create_fields, COUNT(create_fields), &q, doc);
-    if (!st)
-        st = decode_texts(r, q.options, "/options", COMPILE_OPTIONS_MAX, &spec->options, &spec->options_count);
-    if (!st)
-        st = decode_texts(r, q.name_expressions, "/name_expressions", COMPILE_NAME_EXPRESSIONS_MAX, &spec->name_expressions,
-                          &spec->name_expressions_count);
-    if (!st)
-        st = decode_headers(r, q.headers, spec);
-    spec->source = q.source;
-    return st;
+    st = json_parse(r->body.bytes ? r->body : SPAN_LITERAL("{}"), doc, &r->problem);
+    return st ? st : module_decode(json_root(*doc), "", request_prefer(r).lenient, &r->arena, spec, &r->problem);
 }
 
 /* ---- what goes ---- */

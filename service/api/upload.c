@@ -19,6 +19,8 @@ struct upload {
     struct buffer_info  buffer;
     bool                created; /* by us; deleted again unless kept */
     bool                kept;
+    bool                in_place; /* the buffer is there: only the transfer is made */
+    uint64_t            offset;
     uint64_t            bytes, received;
     pthread_mutex_t     lock;    /* of the rest, between the helper and the request's threads */
     struct request     *request; /* NULL: it is over, its waker is gone */
@@ -49,10 +51,12 @@ static void run_dispose(struct deferred_job *job)
 
 static enum status create(struct upload *u, struct problem *why)
 {
-    enum status st = buffer_create(u->session, span_of(u->id), u->bytes, &u->buffer, &u->created, why);
+    enum status st = STATUS_OK;
 
+    if (!u->in_place)
+        st = buffer_create(u->session, span_of(u->id), u->bytes, &u->buffer, &u->created, why);
     if (!st)
-        st = transfer_write_begin(u->session, span_of(u->buffer.id), 0, u->bytes, &u->transfer, why);
+        st = transfer_write_begin(u->session, span_of(u->buffer.id), u->offset, u->bytes, &u->transfer, why);
     return st;
 }
 
@@ -100,12 +104,9 @@ static enum state start_creating(struct upload *u)
     return state;
 }
 
-static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
+/* PENDING until there is a buffer to write to; r->waker is then told by settle(). */
+static enum status make_transfer(struct upload *u, struct request *r)
 {
-    struct upload *u = (struct upload *)sink;
-    enum status    st;
-
-    *consumed = 0;
     switch (start_creating(u)) {
     case NEW:
     case CREATING:
@@ -116,11 +117,38 @@ static enum status write_piece(struct body_sink *sink, struct request *r, struct
     case READY:
         break;
     }
+    return STATUS_OK;
+}
+
+static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
+{
+    struct upload *u = (struct upload *)sink;
+    enum status    st = make_transfer(u, r);
+
+    *consumed = 0;
+    if (st)
+        return st;
     if (piece.bytes > u->bytes - u->received)
         return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body is longer than the %" PRIu64 " bytes it must have", u->bytes);
     st = transfer_write(u->transfer, piece, consumed, &r->waker, &r->problem);
     u->received += *consumed;
     return st;
+}
+
+static enum status borrow_room(struct body_sink *sink, struct request *r, char **to, size_t *room)
+{
+    struct upload *u = (struct upload *)sink;
+    enum status    st = make_transfer(u, r);
+
+    return st ? st : transfer_write_borrow(u->transfer, to, room, &r->waker, &r->problem);
+}
+
+static enum status commit_room(struct body_sink *sink, struct request *r, size_t bytes)
+{
+    struct upload *u = (struct upload *)sink;
+
+    u->received += bytes;
+    return transfer_write_commit(u->transfer, bytes, &r->problem);
 }
 
 /* On the loop: must not wait, so what might wait goes to a helper. The transfer lets go of the request's waker right here. */
@@ -155,7 +183,7 @@ static struct upload *start(struct request *r, struct session *s, uint64_t bytes
         return NULL;
     }
     pthread_mutex_init(&u->lock, NULL);
-    u->sink.write = write_piece;
+    u->sink = (struct body_sink){.write = write_piece, .borrow = borrow_room, .commit = commit_room, .bytes = bytes};
     u->deferred = app_of(r)->deferred;
     u->session = s;
     u->bytes = bytes;
@@ -173,7 +201,13 @@ enum status upload_start(struct request *r, struct session *s, struct span buffe
 
     if (!u)
         return STATUS_OUT_OF_MEMORY;
-    st = transfer_write_begin(s, buffer, offset, bytes, &u->transfer, &r->problem);
+    u->in_place = true;
+    u->offset = offset;
+    if (!span_copy(buffer, u->buffer.id, sizeof u->buffer.id))
+        return problem_set(&r->problem, STATUS_INVALID_FIELD, "the id is too long");
+    if (r->wants_inline)
+        return STATUS_OK; /* the write begins with its first piece, so that a body that is refused before changes no entity tag */
+    st = create(u, &r->problem);
     u->state = st ? FAILED : READY;
     return st;
 }

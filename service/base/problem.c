@@ -64,3 +64,14 @@ enum status problem_cuda(struct problem *why, enum status st, int result, const 
     snprintf(why->cuda_name, sizeof why->cuda_name, "%s", name ? name : "");
     return st;
 }
+
+void problem_within(struct problem *why, const char *pointer)
+{
+    for (unsigned i = 0; why && i < why->fields_count && i < PROBLEM_FIELDS_MAX; i++) {
+        struct problem_field *f = &why->fields[i];
+        char                  inner[PROBLEM_POINTER_BYTES];
+
+        memcpy(inner, f->pointer, sizeof inner);
+        snprintf(f->pointer, sizeof f->pointer, "%.40s%.80s", pointer, inner);
+    }
+}

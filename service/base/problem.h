@@ -43,6 +43,8 @@ struct problem {
     uint32_t             retry_after_ms; /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
+    bool                 has_op; /* of a batch: the failed operation, and how many before it had completed */
+    uint32_t             op_index, completed_ops;
     /* Only for COMPILE_FAILED: borrowed from the arena that the failing call was given. NULL data = none. */
     struct span              compile_log;
     bool                     compile_log_truncated;
@@ -61,5 +63,8 @@ enum status problem_limit(struct problem *why, enum status st, const char *name,
 /* As problem_set for a CUDA result; the name is the enumerator's, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* The pointers of all fields are those of a part of the request: puts the part's own pointer, "/ops/3", in front. */
+void problem_within(struct problem *why, const char *pointer);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "limits.h"
+
 bool random_bytes(void *out, size_t bytes)
 {
     char *at = out;
@@ -21,22 +23,35 @@ bool random_bytes(void *out, size_t bytes)
     return true;
 }
 
+/* The kernel is asked for many bytes at a time; a byte that was given out is erased. */
+static bool next_byte(unsigned char *out)
+{
+    static _Thread_local unsigned char stock[RANDOM_STOCK_BYTES];
+    static _Thread_local size_t        left;
+
+    if (left == 0 && !random_bytes(stock, sizeof stock))
+        return false;
+    left = left ? left : sizeof stock;
+    *out = stock[--left];
+    stock[left] = 0;
+    return true;
+}
+
 bool random_id(const char *prefix, char *out, size_t room)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     size_t            at = strlen(prefix);
     size_t            end = at + RANDOM_ID_CHARS;
-    unsigned char     raw[2 * RANDOM_ID_CHARS];
+    unsigned char     raw;
 
     if (end + 1 > room)
         return false;
     memcpy(out, prefix, at);
     while (at < end) {
-        if (!random_bytes(raw, sizeof raw))
+        if (!next_byte(&raw))
             return false;
-        for (size_t i = 0; i < sizeof raw && at < end; i++)
-            if (raw[i] < 4 * 62)
-                out[at++] = digits[raw[i] % 62];
+        if (raw < 4 * 62)
+            out[at++] = digits[raw % 62];
     }
     out[end] = '\0';
     return true;

@@ -174,6 +174,7 @@ const struct device_ops device_cuda = {
     .host_register = cuda_host_register,
     .mem_alloc = cuda_mem_alloc,
     .mem_free = cuda_mem_free,
+    .mem_trim = cuda_mem_trim,
     .mem_write = cuda_mem_write,
     .mem_read = cuda_mem_read,
     .mem_copy = cuda_mem_copy,

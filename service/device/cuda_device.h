@@ -109,6 +109,7 @@ enum status cuda_info(struct device *d, struct device_info *out);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
 enum status cuda_mem_free(struct device *d, uint64_t address);
+enum status cuda_mem_trim(struct device *d);
 enum status cuda_host_register(struct device *d, void *base, size_t bytes);
 enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);
 enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);

@@ -262,8 +262,8 @@ static enum status allocate(struct device *d, size_t bytes, cuda_address *addres
     return cuda_check(d, d->cu->cuMemAllocFromPoolAsync(address, bytes, d->memory.pool, d->memory.stream), NULL, "allocating memory");
 }
 
-/* Memory is short: lets pending frees come in for a moment and gives the pool's holes back before the second try. */
-static enum status allocate_again(struct device *d, size_t bytes, cuda_address *address)
+/* Lets pending frees come in for a moment, then gives what the pool does not use back to the device. */
+static enum status trim(struct device *d)
 {
     uint64_t    deadline = deadline_after_ms(FREE_WAIT_MS);
     enum status st = reap(d);
@@ -276,6 +276,21 @@ static enum status allocate_again(struct device *d, size_t bytes, cuda_address *
         st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "waiting for frees");
     if (!st)
         st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, 0), NULL, "trimming the memory pool");
+    return st;
+}
+
+enum status cuda_mem_trim(struct device *d)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    return st ? st : trim(d);
+}
+
+/* Memory is short: the holes of the pool may help. */
+static enum status allocate_again(struct device *d, size_t bytes, cuda_address *address)
+{
+    enum status st = trim(d);
+
     return st ? st : allocate(d, bytes, address);
 }
 

@@ -53,6 +53,10 @@ struct device_ops {
     /* Only what mem_alloc gave. Takes effect behind all work already queued on any stream. */
     enum status (*mem_free)(struct device *d, uint64_t address);
 
+    /* (optional) Memory kept for later allocations goes back to the device. Does not wait for running kernels, so that what they still
+     * use may stay. Default: nothing is kept. */
+    enum status (*mem_trim)(struct device *d);
+
     /* Async. The host memory must stay untouched until an event recorded behind the copy is done.
      * Ranges were checked by the caller against its own allocations. */
     enum status (*mem_write)(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);

@@ -49,3 +49,26 @@ bool base64_decode(struct span text, struct arena *a, struct span *out)
     *out = (struct span){to, n};
     return true;
 }
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+bool base64_add(struct buf *out, struct span bytes)
+{
+    size_t groups = bytes.bytes / 3 + (bytes.bytes % 3 != 0);
+    char  *to = groups > SIZE_MAX / 4 ? NULL : buf_reserve(out, groups * 4);
+
+    if (!to)
+        return false;
+    for (size_t i = 0; i < bytes.bytes; i += 3) {
+        size_t   left = bytes.bytes - i;
+        uint32_t three = (uint32_t)(unsigned char)bytes.data[i] << 16;
+        three |= left > 1 ? (uint32_t)(unsigned char)bytes.data[i + 1] << 8 : 0;
+        three |= left > 2 ? (uint32_t)(unsigned char)bytes.data[i + 2] : 0;
+        *to++ = alphabet[three >> 18 & 63];
+        *to++ = alphabet[three >> 12 & 63];
+        *to++ = left > 1 ? alphabet[three >> 6 & 63] : '=';
+        *to++ = left > 2 ? alphabet[three & 63] : '=';
+    }
+    buf_grew(out, groups * 4);
+    return true;
+}

@@ -87,11 +87,16 @@ static enum status check_tree(const cJSON *item, struct problem *why)
 
 enum status json_parse(struct span text, struct json_document **out, struct problem *why)
 {
+    return json_parse_up_to(text, JSON_VALUES_MAX, out, why);
+}
+
+enum status json_parse_up_to(struct span text, size_t values_max, struct json_document **out, struct problem *why)
+{
     struct json_scan_error error;
     struct json_document  *d;
     enum status            st;
 
-    if (!json_scan(text, &error))
+    if (!json_scan_up_to(text, values_max, &error))
         return problem_set(why, STATUS_INVALID_JSON, "at byte %zu: %s", error.offset, error.reason);
     d = calloc(1, sizeof *d);
     if (!d)

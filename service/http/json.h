@@ -14,6 +14,8 @@ enum json_type { JSON_ABSENT, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JS
 
 /* INVALID_JSON with the byte offset and the reason in *why. *out is owned by the caller. */
 enum status json_parse(struct span text, struct json_document **out, struct problem *why);
+/* The same for texts that may hold more values than JSON_VALUES_MAX. */
+enum status json_parse_up_to(struct span text, size_t values_max, struct json_document **out, struct problem *why);
 void        json_document_destroy(struct json_document *d); /* NULL is a no-op */
 const struct json *json_root(const struct json_document *d);
 
@@ -76,5 +78,7 @@ void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_sin
 void json_add_raw(struct json_writer *w, const char *name, struct span text);
 /* base64 (RFC 4648, padded). */
 bool base64_decode(struct span text, struct arena *a, struct span *out);
+/* Appends; false, and out->failed, when it does not fit. */
+bool base64_add(struct buf *out, struct span bytes);
 
 #endif

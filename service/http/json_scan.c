@@ -4,6 +4,7 @@
 #include "limits.h"
 
 struct scan {
+    size_t                  values_max;
     struct span             text;
     size_t                  at;
     unsigned                depth;
@@ -230,7 +231,7 @@ static bool scan_value_start(struct scan *s, bool *opened)
     *opened = false;
     skip_blanks(s);
     c = peek(s);
-    if (++s->values > JSON_VALUES_MAX)
+    if (++s->values > s->values_max)
         return fail(s, "too many values");
     if (c == '{' || c == '[') {
         *opened = true;
@@ -295,7 +296,12 @@ static bool scan_all(struct scan *s)
 
 bool json_scan(struct span text, struct json_scan_error *error)
 {
-    struct scan s = {.text = text, .error = error};
+    return json_scan_up_to(text, JSON_VALUES_MAX, error);
+}
+
+bool json_scan_up_to(struct span text, size_t values_max, struct json_scan_error *error)
+{
+    struct scan s = {.values_max = values_max, .text = text, .error = error};
 
     return scan_all(&s);
 }

@@ -122,6 +122,10 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     write_cuda(&w, why);
     write_compile(&w, why);
     write_limit(&w, why);
+    if (why->has_op) {
+        json_add_u64(&w, "op_index", why->op_index);
+        json_add_u64(&w, "completed_ops", why->completed_ops);
+    }
     json_close_object(&w);
 }
 
@@ -148,6 +152,8 @@ static void add_status_headers(const struct problem *why, const struct problem_p
         reply_header(r, "Allow", "%s", place->allow);
     if (http == 415 && place->accept)
         reply_header(r, "Accept", "%s", place->accept);
+    if (failure_of(why) == STATUS_UNSUPPORTED_DIGEST)
+        reply_header(r, "Want-Content-Digest", "sha-256=10, crc32c=5");
     if (retry_ms)
         reply_header(r, "Retry-After", "%" PRIu32, retry_ms / 1000 + (retry_ms % 1000 != 0));
     if (http == 416 && why->has_unsatisfied_range)

@@ -1,6 +1,8 @@
 /* What handlers read from a request besides its body: query, preferences, media types. */
 #include "http/request.h"
 
+#include <stdatomic.h>
+
 struct span request_header(const struct request *r, const char *name)
 {
     return r->port->header(r, name);
@@ -9,6 +11,25 @@ struct span request_header(const struct request *r, const char *name)
 bool request_gone(const struct request *r)
 {
     return r->port->gone(r);
+}
+
+enum status request_hold(struct request *r, uint64_t bytes)
+{
+    _Atomic uint64_t *total = r->port->held_bytes;
+    uint64_t          before = total ? atomic_fetch_add(total, bytes) : 0;
+
+    r->held_bytes += bytes;
+    if (before <= HELD_BODIES_BYTES_MAX && bytes <= HELD_BODIES_BYTES_MAX - before)
+        return STATUS_OK;
+    request_release(r);
+    return problem_limit(&r->problem, STATUS_OVERLOADED, "held_body_bytes", HELD_BODIES_BYTES_MAX, before, bytes);
+}
+
+void request_release(struct request *r)
+{
+    if (r->port->held_bytes)
+        atomic_fetch_sub(r->port->held_bytes, r->held_bytes);
+    r->held_bytes = 0;
 }
 
 static int hex_value(char c)

@@ -18,13 +18,23 @@ struct caller {
     _Atomic unsigned in_flight;
 };
 
-/* Where a streamed body goes. All on the loop's thread. */
+/* Where a streamed body goes. All on the loop's thread, except for a long body that was handed off to an I/O thread: then all but
+ * abort on that one. */
 struct body_sink {
     /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0) and registered r->waker;
      * called again with the rest once woken. A failure: the rest of the body is read and dropped, then the failure answered. */
     enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
     /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
     void (*abort)(struct body_sink *s);
+    /* (optional, both or none) The sink's own memory, for a body that is handed off; write may be called as well. The handler then
+     * runs on the I/O thread, may block, must not return PENDING and must not answer with a source.
+     * borrow: where the next bytes go, never none. Outcomes as of write. Whether or not r->waker was registered, a wake while the
+     * memory is lent says that it is wanted back at once.
+     * commit: `bytes` of it were filled, maybe 0. Follows every successful borrow before anything else is called. */
+    enum status (*borrow)(struct body_sink *s, struct request *r, char **to, size_t *room);
+    enum status (*commit)(struct body_sink *s, struct request *r, size_t bytes);
+    /* (optional) How many bytes it must get; 0: not known here. For bodies without a Content-Length. */
+    uint64_t bytes;
 };
 
 struct request {
@@ -36,6 +46,7 @@ struct request {
     struct caller         *caller; /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
+    bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
     struct span            body;   /* collected body; empty for streamed ones */
     struct body_sink      *sink;   /* set by begin for a streamed body; owned by whoever set it */
     struct arena           arena;  /* freed with the request */
@@ -48,6 +59,7 @@ struct request {
     struct waker           waker;      /* register it to be called again */
     uint64_t               wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
     uint64_t               received_ns;
+    uint64_t               held_bytes; /* see request_hold */
     const struct request_port *port; /* the server's own side */
 };
 
@@ -58,6 +70,7 @@ struct request_port {
     /* True once the client is known to be gone. */
     bool (*gone)(const struct request *r);
     struct span query; /* raw text behind '?', may be empty */
+    _Atomic uint64_t *held_bytes; /* of all requests of the server; NULL: not counted */
 };
 
 struct span request_header(const struct request *r, const char *name);
@@ -67,6 +80,11 @@ bool request_query(struct request *r, const char *name, struct span *out);
 /* UNKNOWN_FIELD when the query holds a name that is not in `names` (NULL-terminated), INVALID_FIELD when one stands twice or is
  * badly encoded. */
 enum status request_query_only(struct request *r, const char *const *names);
+
+/* Before a long body is held in memory: OVERLOADED when all requests together would hold more than HELD_BODIES_BYTES_MAX. Counts until
+ * request_release(), which the server calls at the request's end too. */
+enum status request_hold(struct request *r, uint64_t bytes);
+void        request_release(struct request *r);
 
 /* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */
 struct prefer {

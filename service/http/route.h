@@ -16,8 +16,11 @@ enum body_kind {
     BODY_JSON,   /* application/json (415 otherwise), collected up to JSON_BODY_BYTES_MAX; may be empty */
     BODY_SOURCE, /* any media type (the handler decides), collected up to SOURCE_BODY_BYTES_MAX */
     BODY_EITHER, /* application/json collected as BODY_JSON, application/octet-stream streamed, else 415 */
+    BODY_BATCH,  /* application/json collected up to BATCH_JSON_BYTES_MAX, BATCH_TYPE streamed, else 415 */
     BODY_STREAM, /* application/octet-stream (415 otherwise), given to request.sink piece by piece */
 };
+
+#define BATCH_TYPE "application/vnd.gpurest.batch"
 
 /* Scopes of a token; SCOPE_NONE rows are open to everyone, SCOPE_ANY to every authenticated caller. */
 enum scope {
@@ -33,7 +36,7 @@ enum scope {
 
 /* Where the handler runs. */
 enum place {
-    ON_LOOP,     /* on the event loop's thread: must not block longer than SPIN_BUDGET_US */
+    ON_LOOP,     /* on the event loop's thread: must not block longer than SPIN_BUDGET_MANY_US */
     ON_EXECUTOR, /* on an executor thread: may block, bounded */
 };
 

@@ -33,6 +33,8 @@ static enum status check_config(const struct server_config *c, struct problem *w
         return problem_set(why, STATUS_INVALID_REQUEST, "one to %d listen addresses are needed", LISTENERS_MAX);
     if (c->loop_threads == 0 || c->loop_threads > LOOP_THREADS_MAX)
         return problem_set(why, STATUS_INVALID_REQUEST, "one to %d event-loop threads are needed", LOOP_THREADS_MAX);
+    if (c->io_threads > IO_THREADS_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d I/O threads are possible", IO_THREADS_MAX);
     if (c->hosts_count > HOSTS_MAX || c->origins_count > HOSTS_MAX)
         return problem_set(why, STATUS_INVALID_REQUEST, "at most %d hosts and origins are possible", HOSTS_MAX);
     if (c->connections_max == 0 || c->connections_per_address_max == 0 || !c->auth)
@@ -108,6 +110,8 @@ enum status server_create(struct server **out, const struct server_config *confi
     st = open_listeners(s, why);
     if (!st)
         st = executor_create(&s->executor, why);
+    if (!st && config->io_threads)
+        st = bulk_create(&s->bulk, config->io_threads, why);
     if (!st)
         st = init_loops(s, why);
     if (!st)
@@ -151,6 +155,7 @@ void server_destroy(struct server *s)
     atomic_store(&s->stopping, true);
     wake_loops(s);
     executor_stop(s->executor);
+    bulk_stop(s->bulk);
     atomic_store(&s->cutting, true);
     wake_loops(s);
     for (unsigned i = 0; i < s->loops_count; i++)
@@ -160,6 +165,7 @@ void server_destroy(struct server *s)
     for (unsigned i = 0; i < s->listeners_count; i++)
         listener_close(&s->listeners[i]);
     executor_destroy(s->executor);
+    bulk_destroy(s->bulk);
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);
     pthread_mutex_destroy(&s->peers_lock);

@@ -19,6 +19,7 @@ struct server_config {
     const char *const     *origins;         /* allowed values of Origin */
     unsigned               origins_count;
     unsigned               loop_threads;
+    unsigned               io_threads;      /* for long bodies: as many are handed off at once, 0 = none ever */
     unsigned               connections_max;
     unsigned               connections_per_address_max;
     unsigned               header_deadline_s, body_stall_s, idle_s;

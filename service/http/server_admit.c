@@ -102,6 +102,16 @@ static enum status check_either(struct exchange *x, struct span type)
     return collect_up_to(x, "json_body_bytes", JSON_BODY_BYTES_MAX);
 }
 
+static enum status check_batch(struct exchange *x, struct span type)
+{
+    x->streams = span_equal_nocase(type, SPAN_LITERAL(BATCH_TYPE));
+    if (x->streams)
+        return STATUS_OK;
+    if (!span_equal_nocase(type, SPAN_LITERAL(JSON_TYPE)))
+        return refuse_type(x, JSON_TYPE ", " BATCH_TYPE);
+    return collect_up_to(x, "batch_json_bytes", BATCH_JSON_BYTES_MAX);
+}
+
 static enum status check_body(struct exchange *x)
 {
     struct span type = request_media_type(&x->r);
@@ -118,6 +128,8 @@ static enum status check_body(struct exchange *x)
         return collect_up_to(x, "source_body_bytes", SOURCE_BODY_BYTES_MAX);
     case BODY_EITHER:
         return check_either(x, type);
+    case BODY_BATCH:
+        return check_batch(x, type);
     case BODY_STREAM:
         return check_stream(x, type);
     }
@@ -171,6 +183,10 @@ enum status exchange_admit(struct exchange *x, struct span method)
     if (!st)
         st = check_body(x);
     if (!st)
+        st = integrity_begin(x);
+    if (!st)
         st = enter_caller(x);
-    return st ? st : begin(x);
+    if (!st)
+        st = begin(x);
+    return st ? st : integrity_hold(x);
 }

@@ -96,7 +96,7 @@ static void unlink_connection(struct connection *c)
 }
 
 /* MHD copies the address and needs only its family; a Unix client's own name may be longer than MHD's copy. */
-static void give_to_daemon(struct loop *loop, int fd, const struct sockaddr_storage *a, socklen_t bytes)
+static bool give_to_daemon(struct loop *loop, int fd, const struct sockaddr_storage *a, socklen_t bytes)
 {
     const struct sockaddr  unnamed = {.sa_family = AF_UNIX};
     const struct sockaddr *address = (const struct sockaddr *)a;
@@ -105,8 +105,10 @@ static void give_to_daemon(struct loop *loop, int fd, const struct sockaddr_stor
         address = &unnamed;
         bytes = sizeof unnamed.sa_family;
     }
-    if (MHD_add_connection(loop->mhd, fd, address, bytes) != MHD_YES)
-        log_debug("http", "a connection could not be served");
+    if (MHD_add_connection(loop->mhd, fd, address, bytes) == MHD_YES)
+        return true;
+    log_debug("http", "a connection could not be served");
+    return false;
 }
 
 /* MHD tells connection_notify of the newcomer, inside MHD_add_connection or the next MHD_run. False: nothing more to accept now. */
@@ -134,16 +136,39 @@ bool connection_accept(struct loop *loop, struct listener *l)
     return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
 }
 
+static struct connection *take_adopted(struct loop *loop, int fd)
+{
+    for (struct connection **at = &loop->adopting; *at; at = &(*at)->next) {
+        struct connection *c = *at;
+        if (c->successor != fd)
+            continue;
+        *at = c->next;
+        return c;
+    }
+    return NULL;
+}
+
+static struct connection *new_connection(struct loop *loop, int fd)
+{
+    struct connection *c = take_adopted(loop, fd);
+    bool               used = c != NULL;
+
+    c = c ? c : calloc(1, sizeof *c);
+    if (c)
+        *c = (struct connection){.loop = loop, .fd = fd, .successor = -1, .used = used, .since_ns = now_ns()};
+    return c;
+}
+
 static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void **context)
 {
     const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct sockaddr_storage         a = {0};
     socklen_t                       bytes = sizeof a;
-    struct connection              *c = calloc(1, sizeof *c);
+    struct connection              *c = new_connection(loop, fd->connect_fd);
 
     *context = NULL;
     if (c && getpeername(fd->connect_fd, (struct sockaddr *)&a, &bytes) == 0) {
-        *c = (struct connection){.loop = loop, .fd = fd->connect_fd, .is_unix = a.ss_family == AF_UNIX, .since_ns = now_ns()};
+        c->is_unix = a.ss_family == AF_UNIX;
         c->peer = peer_of(&a);
         if (register_peer(c)) {
             link_connection(c);
@@ -164,7 +189,54 @@ static void connection_close(struct connection *c)
         linger_add(c->loop, c->fd);
     unlink_connection(c);
     unregister_peer(c);
-    free(c);
+    if (c->successor < 0) {
+        free(c);
+        return;
+    }
+    c->next = c->loop->reborn;
+    c->loop->reborn = c;
+}
+
+static void adopt(struct loop *loop, struct connection *c)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t               bytes = sizeof a;
+    int                     fd = c->successor;
+
+    c->next = loop->adopting;
+    loop->adopting = c;
+    if (getpeername(fd, (struct sockaddr *)&a, &bytes)) {
+        close(fd);
+    } else {
+        a.ss_family = c->is_unix ? AF_UNIX : a.ss_family;
+        if (give_to_daemon(loop, fd, &a, bytes))
+            return;
+    }
+    free(take_adopted(loop, fd)); /* MHD closes what it refuses */
+}
+
+void connections_adopt(struct loop *loop)
+{
+    while (loop->reborn) {
+        struct connection *c = loop->reborn;
+
+        loop->reborn = c->next;
+        adopt(loop, c);
+    }
+}
+
+void connections_abandon(struct loop *loop)
+{
+    for (struct connection *c = loop->reborn, *next; c; c = next) {
+        next = c->next;
+        close(c->successor);
+        free(c);
+    }
+    for (struct connection *c = loop->adopting, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    loop->reborn = loop->adopting = NULL;
 }
 
 void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code)

@@ -41,6 +41,7 @@ static void init_request(struct exchange *x)
     r->port = &x->port;
     x->port.header = port_header;
     x->port.gone = port_gone;
+    x->port.held_bytes = &x->loop->server->held_bytes;
 }
 
 static bool split_target(struct exchange *x, const char *target)
@@ -74,6 +75,7 @@ void *exchange_begin(void *context, const char *target, struct MHD_Connection *m
     }
     c->exchange = x;
     c->used = true;
+    loop_expect(x->loop, x->progress_ns);
     return x;
 }
 
@@ -100,6 +102,7 @@ static void leave_counts(struct exchange *x)
         atomic_fetch_sub(&x->r.caller->in_flight, 1);
     if (x->counted)
         atomic_fetch_sub(&x->loop->server->in_flight, 1);
+    request_release(&x->r);
 }
 
 void exchange_completed(void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
@@ -118,10 +121,12 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     if (x->r.on_finish)
         x->r.on_finish(&x->r);
     reply_finish(&x->r.reply);
+    bulk_forget(x);
     leave_counts(x);
     x->connection->exchange = NULL;
     x->connection->since_ns = now_ns();
     x->connection->looked = false;
+    loop_expect(x->loop, x->connection->since_ns);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);
     x->finished = x->posted;
@@ -183,6 +188,11 @@ static bool executor_keeps(struct exchange *x)
 
 void exchange_advance(struct exchange *x)
 {
+    if (x->handoff.given) {
+        if (x->handoff.moved)
+            bulk_moved(x);
+        return;
+    }
     if (!x->suspended || executor_keeps(x) || (!x->woken && !x->executed))
         return;
     exchange_resume(x);
@@ -208,30 +218,50 @@ static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *by
                          bytes);
     if (!buf_add(&x->body, piece, *bytes))
         return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
+    integrity_add(x, (struct span){piece, *bytes});
     *bytes = 0;
     return MHD_YES;
+}
+
+/* Gives the sink what it takes; *rest is what it left. */
+static enum status feed_sink(struct exchange *x, struct span *rest)
+{
+    enum status st = STATUS_OK;
+
+    while (rest->bytes && !st) {
+        size_t consumed = 0;
+
+        x->woken = false;
+        st = x->r.sink->write(x->r.sink, &x->r, *rest, &consumed);
+        if (consumed > rest->bytes || (!st && !consumed))
+            st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
+        *rest = span_from(*rest, consumed);
+    }
+    return st;
 }
 
 static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *bytes)
 {
     struct span rest = {piece, *bytes};
-    enum status st = STATUS_OK;
+    enum status st = feed_sink(x, &rest);
 
-    while (rest.bytes && !st) {
-        size_t consumed = 0;
-
-        x->woken = false;
-        st = x->r.sink->write(x->r.sink, &x->r, rest, &consumed);
-        if (consumed > rest.bytes || (!st && !consumed))
-            st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
-        rest = span_from(rest, consumed);
-    }
     if (st && st != STATUS_PENDING)
         return drop_body(x, st, bytes);
+    integrity_add(x, (struct span){piece, *bytes - rest.bytes});
     *bytes = rest.bytes;
     if (st == STATUS_PENDING)
         exchange_suspend(x);
     return MHD_YES;
+}
+
+static enum MHD_Result hold_back(struct exchange *x, const char *piece, size_t *bytes)
+{
+    struct span all = {piece, *bytes};
+    enum status st = integrity_keep(x, all);
+
+    if (!st)
+        integrity_add(x, all);
+    return drop_body(x, st, bytes);
 }
 
 static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes)
@@ -239,7 +269,14 @@ static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *
     x->progress_ns = now_ns();
     if (x->state == EXCHANGE_DROP)
         return drop_body(x, STATUS_OK, bytes);
-    return x->streams ? stream(x, piece, bytes) : collect(x, piece, bytes);
+    if (!x->streams)
+        return collect(x, piece, bytes);
+    if (integrity_holds(x))
+        return hold_back(x, piece, bytes);
+    if (x->r.wants_inline || !bulk_receive(x, (struct span){piece, *bytes}))
+        return stream(x, piece, bytes);
+    *bytes = 0;
+    return MHD_YES;
 }
 
 /* ---- the handler ---- */
@@ -286,12 +323,45 @@ static enum MHD_Result handle_on_executor(struct exchange *x)
     return suspend(x);
 }
 
+/* What was held back goes to the sink now. */
+static enum status release_body(struct exchange *x)
+{
+    struct span held = integrity_held(x), rest = held;
+    enum status st = feed_sink(x, &rest);
+
+    integrity_released(x, held.bytes - rest.bytes);
+    return st;
+}
+
+/* PENDING: called again once the sink is ready for more. */
+static enum status end_of_body(struct exchange *x)
+{
+    enum status st = integrity_end(x);
+
+    if (!st && integrity_holds(x))
+        st = release_body(x);
+    if (!st && !x->streams)
+        x->r.body = buf_span(&x->body);
+    return st;
+}
+
+static enum MHD_Result refuse_body(struct exchange *x, enum status st)
+{
+    x->failure = st;
+    x->state = EXCHANGE_DROP;
+    abort_sink(x);
+    return exchange_answer(x, st);
+}
+
 static enum MHD_Result handle(struct exchange *x)
 {
+    enum status st;
+
     if (x->state == EXCHANGE_DROP || x->failure)
         return exchange_answer(x, x->failure);
-    if (x->state == EXCHANGE_BODY && !x->streams)
-        x->r.body = buf_span(&x->body);
+    st = x->state == EXCHANGE_BODY ? end_of_body(x) : STATUS_OK;
+    if (st)
+        return st == STATUS_PENDING ? suspend(x) : refuse_body(x, st);
     x->state = EXCHANGE_HANDLING;
     return x->r.endpoint->place == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
 }
@@ -334,7 +404,7 @@ enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const c
 
     (void)mhd;
     (void)url;
-    if (!x || atomic_load(&loop->server->cutting))
+    if (!x || atomic_load(&loop->server->cutting) || x->handoff.receiving)
         return MHD_NO;
     if (x->state == EXCHANGE_LINE)
         return first_call(x, method, version);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/deadline.h"
+#include "http/integrity.h"
 #include "http/server.h"
 
 enum {
@@ -55,12 +56,17 @@ struct connection {
     bool                used;     /* has had a request */
     bool                looked;   /* since its last request: for an end of stream */
     bool                linger;   /* take unread input before the close */
+    int                 successor; /* the client's socket when `fd` is a dead one; -1 = none */
     uint64_t            since_ns; /* accepted, or last request over */
 };
 
 /* Accepts what waits at a listener and gives it to the loop's daemon. False when accepting must pause (no descriptors). */
 bool connection_accept(struct loop *loop, struct listener *l);
 void connection_notify(void *loop, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code);
+/* Gives those sockets back to the daemon whose old connections have been closed. On the loop, outside MHD's callbacks. */
+void connections_adopt(struct loop *loop);
+/* The same at the end of the loop: closes them. */
+void connections_abandon(struct loop *loop);
 /* Deadlines and hang-ups of all connections of the loop (server_watchdog.c). */
 void connections_sweep(struct loop *loop, uint64_t now);
 /* MHD sees the end of the stream and closes. */
@@ -72,11 +78,74 @@ void linger_add(struct loop *loop, int fd);
 void linger_sweep(struct loop *loop, uint64_t now);
 void linger_close_all(struct loop *loop);
 
+/* ---- long bodies on I/O threads, past MHD (server_bulk*.c) ----
+ *
+ * An upload's socket is taken away from MHD: what MHD holds then is dead and ends with the request, and the socket comes back as a
+ * new connection. A download keeps its connection: MHD sends the header and the last byte, the I/O thread everything between. */
+
+struct bulk;
+struct io_thread;
+
+struct handoff {
+    struct io_thread *thread;     /* NULL: not handed off */
+    bool              asked;      /* at the first piece of the body; not again */
+    bool              receiving;  /* an upload */
+    bool              given;      /* the thread has had it */
+    bool              moved;      /* ... and is done with it */
+    int               fd;         /* receiving: ours. Sending: MHD's */
+    struct span       head;       /* receiving: what MHD had read already */
+    uint64_t          left;       /* bytes that the thread has still to move */
+    bool              woken;      /* by the sink or source */
+    bool              lost;       /* client gone, or server stopping */
+    bool              late;       /* the client is too slow */
+    bool              done;       /* receiving: answered, the socket goes on. Sending: all was sent */
+};
+
+/* Threads and their queue. `threads` > 0. */
+enum status bulk_create(struct bulk **out, unsigned threads, struct problem *why);
+/* Cuts what is under way, joins. Nothing is handed off any more. NULL is a no-op. */
+void bulk_stop(struct bulk *b);
+void bulk_destroy(struct bulk *b);
+/* In the first call for a body, of which `first` has come: true when an I/O thread does the rest. */
+bool bulk_receive(struct exchange *x, struct span first);
+/* True when the answer's source will be sent by an I/O thread, for which bulk_send_body() then asks;
+ * the connection must be announced as closing. */
+bool bulk_reserve(struct exchange *x);
+/* As MHD's content reader for the last byte. */
+ssize_t bulk_send_body(struct exchange *x);
+/* On the loop: the I/O thread is done. */
+void bulk_moved(struct exchange *x);
+/* The exchange ends; a thread that was reserved in vain is free again. */
+void bulk_forget(struct exchange *x);
+
+/* Among server_bulk*.c, on the I/O thread. */
+/* Waits for `events` on the socket, or without them for the waker alone. CANCELLED: h->lost or h->late. */
+enum status io_wait(struct exchange *x, short events);
+enum status io_wait_woken(struct exchange *x);
+void        io_progress(struct exchange *x);
+enum status io_lost(struct exchange *x); /* says so and returns CANCELLED */
+/* All of it; CANCELLED as above. */
+enum status io_send(struct exchange *x, struct span bytes);
+bool        io_stopping(const struct exchange *x);
+void        bulk_receive_all(struct exchange *x);
+void        bulk_send_all(struct exchange *x);
+/* The answer to a received body, sent past MHD (server_bulk_answer.c). */
+void bulk_answer(struct exchange *x, enum status st);
+
 /* ---- exchanges: one request and its answer (server_exchange.c) ---- */
 
 struct header_line {
     struct span name;
     struct span value;
+};
+
+/* A Content-Digest and what came of the body; server_integrity.c. */
+struct check {
+    struct expected_digest expected;
+    struct body_digest     digest;
+    bool                   holds;    /* a streamed body stays in exchange.body until it is verified */
+    size_t                 released; /* of it the sink has */
+    bool                   verified;
 };
 
 enum exchange_state {
@@ -87,7 +156,7 @@ enum exchange_state {
     EXCHANGE_ANSWERED, /* MHD's */
 };
 
-enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1 };
+enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1, EXCHANGE_MOVED = 1 << 2 };
 
 struct exchange {
     struct request         r;
@@ -109,9 +178,11 @@ struct exchange {
     size_t                 body_max;       /* of a collected body */
     const char            *body_max_name;
     struct buf             body;
+    struct check          *check; /* arena; NULL: the request has no Content-Digest */
     enum status            failure;     /* decided before the handler ran; r.problem tells why */
     uint64_t               progress_ns; /* last byte in; watched while a body is read */
     atomic_bool            gone;
+    struct handoff         handoff; /* the I/O thread's between `given` and `moved` */
 
     /* On the loop only. */
     bool             suspended;
@@ -154,8 +225,28 @@ enum status exchange_guard_lines(struct exchange *x, const char *version);
 /* Host and Origin (server_guard_host.c). */
 enum status exchange_guard_host(struct exchange *x);
 struct span exchange_header(const struct exchange *x, const char *name); /* several lines are joined by ", " */
-/* Hands the answer in r.reply, or the problem if `st` is a failure, to MHD (server_reply.c). */
+/* Makes r.reply the answer to send: the problem's, if `st` is a failure (server_reply.c). */
+void exchange_settle(struct exchange *x, enum status st);
+/* Every header of the settled answer except those of framing; false as soon as put() is. */
+bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* Settles the answer and hands it to MHD. */
 enum MHD_Result exchange_answer(struct exchange *x, enum status st);
+
+/* ---- Content-Digest (server_integrity.c) ---- */
+
+/* Before the endpoint's begin: reads the header. */
+enum status integrity_begin(struct exchange *x);
+/* After it, when there may be a sink: whether the body is to be held back. */
+enum status integrity_hold(struct exchange *x);
+bool        integrity_holds(const struct exchange *x);
+enum status integrity_keep(struct exchange *x, struct span piece);
+/* Body bytes that were collected, kept or taken by the sink. */
+void integrity_add(struct exchange *x, struct span piece);
+/* The whole body has come. DIGEST_MISMATCH; OK when it is what it should be, or nothing says what it should be. */
+enum status integrity_end(struct exchange *x);
+/* What the sink is still to get of a body that was held back, and that it has got some; the last of it frees the memory. */
+struct span integrity_held(const struct exchange *x);
+void        integrity_released(struct exchange *x, size_t bytes);
 
 /* ---- executor (server_executor.c) ---- */
 
@@ -179,17 +270,22 @@ struct loop {
     struct MHD_Daemon *mhd;
     int                epoll_fd;
     int                event_fd;
+    int                dead_fd; /* a socket at its end, put in the place of those taken away from MHD */
     bool               listening;
     bool               listeners_closed;
     struct connection *connections;
     struct exchange   *suspended;
     uint64_t           timer_ns; /* no suspended exchange is due before; DEADLINE_NEVER */
     uint64_t           sweep_ns; /* next sweep */
+    uint64_t           spin_ns;  /* until then the next request is looked for without sleeping */
     _Atomic uint64_t   last_turn_ns;
     struct lingering  *lingering;
+    struct connection *reborn;   /* closed ones whose successor is still to be given to the daemon */
+    struct connection *adopting; /* given; MHD has not told us of them yet */
 
     pthread_mutex_t  post_lock;
     struct exchange *posted;
+    bool             awake; /* under post_lock: `posted` is looked at before the loop sleeps */
 };
 
 enum status loop_init(struct loop *loop, struct server *s, unsigned index, struct problem *why);
@@ -197,6 +293,8 @@ enum status loop_start(struct loop *loop, struct problem *why);
 void        loop_join(struct loop *loop);
 void        loop_finish(struct loop *loop);
 void        loop_wake(struct loop *loop);
+/* A request or its answer is under way: more may come soon. */
+void loop_expect(struct loop *loop, uint64_t now);
 /* From any thread. Its caller does not touch x afterwards unless it knows better that x lives. */
 void loop_post(struct exchange *x, enum exchange_event event);
 
@@ -214,8 +312,10 @@ struct server {
     struct loop          loops[LOOP_THREADS_MAX];
     unsigned             loops_count;
     struct executor     *executor;
+    struct bulk         *bulk;   /* NULL: nothing is handed off */
     struct caller        nobody; /* of open rows without a valid token */
     atomic_uint          in_flight;
+    _Atomic uint64_t     held_bytes; /* see request_hold */
     atomic_bool          quiescing;
     atomic_bool          stopping; /* requests are told that their client is gone */
     atomic_bool          cutting;  /* nothing is answered any more */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/spin.h"
 #include "http/server_internal.h"
 
 enum { EVENT_WAKE = LISTENERS_MAX, EVENT_DAEMON, EVENTS_COUNT };
@@ -40,7 +41,7 @@ void loop_post(struct exchange *x, enum exchange_event event)
     pthread_mutex_lock(&loop->post_lock);
     x->posted_events |= event;
     if (!x->posted) {
-        first = loop->posted == NULL;
+        first = loop->posted == NULL && !loop->awake;
         x->posted = true;
         x->posted_next = loop->posted;
         loop->posted = x;
@@ -61,6 +62,7 @@ static struct exchange *take_posted(struct loop *loop)
         x->posted = false;
         x->woken |= (x->posted_events & EXCHANGE_WOKEN) != 0;
         x->executed |= (x->posted_events & EXCHANGE_EXECUTED) != 0;
+        x->handoff.moved |= (x->posted_events & EXCHANGE_MOVED) != 0;
         x->posted_events = 0;
     }
     pthread_mutex_unlock(&loop->post_lock);
@@ -87,7 +89,7 @@ static void handle_timers(struct loop *loop, uint64_t now)
     loop->timer_ns = DEADLINE_NEVER;
     for (struct exchange *x = loop->suspended, *next; x; x = next) {
         next = x->suspended_next;
-        if (x->on_executor)
+        if (x->on_executor || x->handoff.given)
             continue; /* wake_at_ns is the handler's now; looked at when it comes back */
         if (x->r.wake_at_ns <= now) {
             x->r.wake_at_ns = DEADLINE_NEVER;
@@ -166,10 +168,42 @@ static void handle_events(struct loop *loop, const struct epoll_event *events, i
     }
 }
 
-static void turn(struct loop *loop)
+static bool has_posted(struct loop *loop)
+{
+    bool has;
+
+    pthread_mutex_lock(&loop->post_lock);
+    has = loop->posted != NULL;
+    pthread_mutex_unlock(&loop->post_lock);
+    return has;
+}
+
+/* False: nothing is posted, and from now on a post wakes us. */
+static bool stay_awake(struct loop *loop)
+{
+    bool awake = now_ns() < loop->spin_ns;
+
+    pthread_mutex_lock(&loop->post_lock);
+    awake = awake || loop->posted != NULL;
+    loop->awake = awake;
+    pthread_mutex_unlock(&loop->post_lock);
+    return awake;
+}
+
+/* MHD learns of a socket that comes back to it only after it has closed what stood in its place. */
+static void run_daemon(struct loop *loop)
+{
+    MHD_run(loop->mhd);
+    if (loop->reborn) {
+        connections_adopt(loop);
+        MHD_run(loop->mhd);
+    }
+}
+
+static uint64_t turn(struct loop *loop)
 {
     struct epoll_event events[EVENTS_COUNT];
-    int                count = epoll_wait(loop->epoll_fd, events, EVENTS_COUNT, wait_ms(loop));
+    int                count = epoll_wait(loop->epoll_fd, events, EVENTS_COUNT, stay_awake(loop) ? 0 : wait_ms(loop));
     uint64_t           now = now_ns();
 
     atomic_store_explicit(&loop->last_turn_ns, now, memory_order_relaxed);
@@ -179,7 +213,22 @@ static void turn(struct loop *loop)
     handle_posted(loop);
     handle_timers(loop, now);
     handle_sweep(loop, now);
-    MHD_run(loop->mhd);
+    run_daemon(loop);
+    return now;
+}
+
+void loop_expect(struct loop *loop, uint64_t now)
+{
+    loop->spin_ns = now + spin_budgets()->loop_ns;
+}
+
+/* Between turns: only the daemon's sockets are looked at, so that a request costs no more system calls than it needs. */
+static void spin(struct loop *loop, uint64_t turn_ns)
+{
+    uint64_t until = turn_ns + spin_budgets()->loop_ns;
+
+    for (uint64_t now = now_ns(); now < until && now < loop->spin_ns && !has_posted(loop); now = now_ns())
+        run_daemon(loop);
 }
 
 /* No exchange can suspend any more; MHD must have taken note of every resume before it is stopped, or it aborts. */
@@ -192,6 +241,7 @@ static void stop_daemon(struct loop *loop)
     MHD_stop_daemon(loop->mhd);
     loop->mhd = NULL;
     handle_posted(loop);
+    connections_abandon(loop);
     linger_close_all(loop);
 }
 
@@ -214,7 +264,7 @@ static void *loop_run(void *argument)
             announce_stop(loop);
             announced = true;
         }
-        turn(loop);
+        spin(loop, turn(loop));
     }
     close_listeners(loop);
     stop_daemon(loop);
@@ -256,15 +306,27 @@ static bool watch_daemon(struct loop *loop)
     return info && watch(loop, info->epoll_fd, EVENT_DAEMON);
 }
 
+/* Its other end is closed: reading finds the end of the stream. */
+static int open_dead_socket(void)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair))
+        return -1;
+    close(pair[1]);
+    return pair[0];
+}
+
 enum status loop_init(struct loop *loop, struct server *s, unsigned index, struct problem *why)
 {
     *loop = (struct loop){.server = s, .index = index, .timer_ns = DEADLINE_NEVER};
     pthread_mutex_init(&loop->post_lock, NULL);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    loop->dead_fd = open_dead_socket();
     atomic_store(&loop->last_turn_ns, now_ns());
     loop->mhd = start_daemon(loop);
-    if (watch(loop, loop->event_fd, EVENT_WAKE) && watch_daemon(loop))
+    if (loop->dead_fd >= 0 && watch(loop, loop->event_fd, EVENT_WAKE) && watch_daemon(loop))
         return STATUS_OK;
     loop_finish(loop);
     return problem_set(why, STATUS_OVERLOADED, "an event loop cannot be set up: %s", strerror(errno));
@@ -291,6 +353,8 @@ void loop_finish(struct loop *loop)
         close(loop->epoll_fd);
     if (loop->event_fd >= 0)
         close(loop->event_fd);
+    if (loop->dead_fd >= 0)
+        close(loop->dead_fd);
     pthread_mutex_destroy(&loop->post_lock);
-    *loop = (struct loop){.epoll_fd = -1, .event_fd = -1};
+    *loop = (struct loop){.epoll_fd = -1, .event_fd = -1, .dead_fd = -1};
 }

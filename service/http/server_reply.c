@@ -29,6 +29,8 @@ static ssize_t read_reply(void *context, uint64_t position, char *to, size_t roo
 
     if (atomic_load(&x->gone) || atomic_load(&x->loop->server->cutting))
         return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (x->handoff.thread)
+        return bulk_send_body(x);
     if (x->r.reply.source)
         return read_source(x, to, room);
     if (piece.bytes == 0)
@@ -42,6 +44,8 @@ static struct MHD_Response *make_response(struct exchange *x)
     struct reply *r = &x->r.reply;
     uint64_t      bytes = r->source ? r->source_bytes : r->body.bytes;
 
+    if (r->source && bulk_reserve(x))
+        x->close_after = true; /* MHD never sees the body go, so the connection ends behind it */
     if (bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX))
         return MHD_create_response_from_callback(bytes, bytes < REPLY_WHOLE_BYTES_MAX ? (size_t)bytes : REPLY_WHOLE_BYTES_MAX, read_reply,
                                                  x, NULL);
@@ -57,19 +61,22 @@ static bool has_header(const struct reply *r, const char *name)
     return false;
 }
 
-static bool add_headers(const struct exchange *x, struct MHD_Response *response)
+bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to)
 {
     const struct reply *r = &x->r.reply;
-    bool                ok = MHD_add_response_header(response, "X-Request-Id", x->r.id) == MHD_YES;
+    bool                ok = put(to, "X-Request-Id", x->r.id);
 
-    for (unsigned i = 0; i < r->headers_count; i++)
-        ok = MHD_add_response_header(response, r->headers[i].name, r->headers[i].value) == MHD_YES && ok;
-    if (!has_header(r, "Cache-Control"))
-        ok = MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES && ok;
-    ok = MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES && ok;
-    if (x->close_after || atomic_load(&x->loop->server->quiescing))
-        ok = MHD_add_response_header(response, "Connection", "close") == MHD_YES && ok;
-    return ok;
+    for (unsigned i = 0; i < r->headers_count && ok; i++)
+        ok = put(to, r->headers[i].name, r->headers[i].value);
+    if (ok && !has_header(r, "Cache-Control"))
+        ok = put(to, "Cache-Control", "no-store");
+    ok = ok && put(to, "X-Content-Type-Options", "nosniff");
+    return ok && close ? put(to, "Connection", "close") : ok;
+}
+
+static bool put_header(void *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
 static enum MHD_Result queue(struct exchange *x)
@@ -79,7 +86,7 @@ static enum MHD_Result queue(struct exchange *x)
 
     if (!response)
         return MHD_NO;
-    if (add_headers(x, response))
+    if (exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
     return result;
@@ -104,7 +111,7 @@ static void drop_forbidden_body(struct reply *r)
         reply_empty(r, r->http_status);
 }
 
-enum MHD_Result exchange_answer(struct exchange *x, enum status st)
+void exchange_settle(struct exchange *x, enum status st)
 {
     struct reply *r = &x->r.reply;
 
@@ -116,5 +123,10 @@ enum MHD_Result exchange_answer(struct exchange *x, enum status st)
         answer_problem(x, st);
     drop_forbidden_body(r);
     x->state = EXCHANGE_ANSWERED;
+}
+
+enum MHD_Result exchange_answer(struct exchange *x, enum status st)
+{
+    exchange_settle(x, st);
     return queue(x);
 }

@@ -21,14 +21,20 @@ static void look_for_hang_up(struct exchange *x)
     exchange_advance(x);
 }
 
-/* MHD does not always notice an end of stream that came while the connection was suspended. One look after each request is enough:
- * what comes later wakes it. */
-static void look_at_idle(struct connection *c)
+/* MHD does not always notice an end of stream that came while the connection was suspended. */
+static void cut_if_ended(struct connection *c)
 {
     char byte;
 
-    if (!c->looked && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         connection_cut(c);
+}
+
+/* One look after each request is enough: what comes later wakes it. */
+static void look_at_idle(struct connection *c)
+{
+    if (!c->looked)
+        cut_if_ended(c);
     c->looked = true;
 }
 
@@ -43,11 +49,24 @@ static void time_out(struct connection *c)
     connection_cut(c);
 }
 
+/* After a while without a byte MHD has nothing of the body left that it could still hand over: an end of stream is its end. */
+static void watch_body(struct connection *c, uint64_t now)
+{
+    uint64_t since_ns = c->exchange->progress_ns;
+
+    if (overdue(since_ns, c->loop->server->config.body_stall_s, now))
+        time_out(c);
+    else if (now > since_ns && now - since_ns > 2 * SWEEP_INTERVAL_MS * NS_PER_MS)
+        cut_if_ended(c);
+}
+
 static void watch_request(struct connection *c, uint64_t now)
 {
     const struct server_config *config = &c->loop->server->config;
     struct exchange            *x = c->exchange;
 
+    if (x->handoff.given && !x->handoff.moved)
+        return; /* its I/O thread watches */
     if (x->suspended) {
         look_for_hang_up(x);
         return;
@@ -59,8 +78,7 @@ static void watch_request(struct connection *c, uint64_t now)
         return;
     case EXCHANGE_BODY:
     case EXCHANGE_DROP:
-        if (overdue(x->progress_ns, config->body_stall_s, now))
-            time_out(c);
+        watch_body(c, now);
         return;
     case EXCHANGE_HANDLING:
     case EXCHANGE_ANSWERED: /* MHD's timeout watches the sending */

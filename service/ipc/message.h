@@ -72,6 +72,9 @@ struct msg_device_info_reply { uint32_t unused; };
 struct msg_memory_info { uint32_t unused; };
 struct msg_memory_info_reply { struct device_memory memory; };
 
+struct msg_mem_trim { uint32_t unused; };
+struct msg_mem_trim_reply { uint32_t unused; };
+
 struct msg_mem_alloc { uint64_t bytes; };
 struct msg_mem_alloc_reply { uint64_t address; };
 

@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SLEEP_MS = 200 };
+#include "base/spin.h"
 
-static const uint64_t SPIN_NS = (uint64_t)SPIN_BUDGET_US * 1000;
+enum { SLEEP_MS = 200 };
 
 static void futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
@@ -380,7 +380,7 @@ bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns)
 bool call_wait_until(struct worker *w, struct call *c, uint64_t deadline_ns)
 {
     struct call_slot *slot = slot_of(w, c->number);
-    bool              done = call_spin(w, c, SPIN_NS);
+    bool              done = call_spin(w, c, spin_budgets()->call_ns);
 
     while (!done && deadline_left_ns(deadline_ns) > 0) {
         uint32_t serial = atomic_load(&slot->serial);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "pool/internal.h"
 
@@ -152,8 +153,8 @@ void worker_ended(struct worker *w)
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], libcuda[4096 + 16];
-    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, NULL, NULL};
+    char                         backend[64], index[32], spin[32], libcuda[4096 + 16];
+    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL};
     struct spawn_fd fds[2];
     int             child_end = -1;
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
@@ -162,8 +163,9 @@ static enum status process_start(struct worker *w)
         return st;
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
     snprintf(index, sizeof index, "--index=%u", o->index);
+    snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
     if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
-        argv[4] = libcuda;
+        argv[5] = libcuda;
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
     st = spawn_start(o->executable, argv, fds, COUNT(fds), &w->process);

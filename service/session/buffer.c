@@ -20,6 +20,8 @@ static struct buffer *find(struct context *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
 
+    if (!b)
+        b = (struct buffer *)table_get(&c->locals, id);
     return b && b->ready ? b : NULL;
 }
 

@@ -35,6 +35,7 @@ enum status context_create(struct session *s, struct worker *w, const struct poo
 static void context_free(struct context *c)
 {
     table_finish(&c->buffers);
+    table_finish(&c->locals);
     table_finish(&c->modules);
     table_finish(&c->launches);
     pthread_mutex_destroy(&c->submit_lock);
@@ -138,6 +139,7 @@ void context_lose(struct context *c, const struct problem *why)
     s->state = SESSION_FAULTED;
     log_info("session", "a session faulted: %s", status_code(why->status));
     launch_flush(c);
+    locals_drop_orphans(c);
     transfers_wake(c);
     pthread_cond_broadcast(&s->changed);
 }
@@ -245,6 +247,7 @@ static void drop_objects(struct context *c)
         quota_release(s, ((struct buffer *)e)->bytes);
         buffer_unref((struct buffer *)e);
     }
+    locals_drop_all(c);
     while ((e = table_pop(&c->modules)) != NULL)
         module_unref((struct module *)e);
     while (c->unloads) {
@@ -266,6 +269,7 @@ void context_close(struct context *c, const char *reason)
     pthread_mutex_lock(&s->lock);
     c->closed = true;
     launch_flush(c);
+    locals_drop_orphans(c);
     transfers_wake(c);
     c->uses++;
     pthread_cond_broadcast(&s->changed);

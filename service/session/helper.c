@@ -31,6 +31,7 @@ static void help(struct context *c)
         pthread_mutex_unlock(&c->submit_lock);
         launch_fetch_outputs(c);
         module_unload_some(c);
+        locals_free_some(c);
         context_leave(c);
     }
     pthread_mutex_lock(&s->lock);

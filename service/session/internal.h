@@ -22,6 +22,7 @@ struct account {
     const void     *owner;
     struct table    sessions;
     unsigned        count; /* those whose worker is not yet given back included */
+    unsigned        hidden; /* of them */
     uint64_t        memory_bytes;
     struct account *next;
 };
@@ -73,6 +74,8 @@ struct context {
     uint64_t         output_bytes; /* kept in finished ones */
     struct module   *unloads; /* to be unloaded */
     struct transfer *transfers;
+    struct table     locals;  /* buffers of batches, by ids that nobody is told */
+    struct local    *orphans; /* of them, those to be freed */
 
     /* under registry.lock */
     bool            work_queued;
@@ -86,6 +89,7 @@ struct session {
     unsigned         device;
     char             device_id[32];
     bool             memcheck;
+    bool             hidden; /* not listed, not counted against the tenant's number of sessions */
     uint64_t         memory_limit;
     uint64_t         tenant_memory_max;
     uint64_t         max_lifetime_s;
@@ -253,6 +257,8 @@ void janitor_stop(struct registry *r);
 void janitor_sweep(struct registry *r, uint64_t now);
 
 /* ---- session.c ---- */
+/* As session_reset, but only of a faulted one; another one that is usable stays as it is. */
+enum status session_revive(struct session *s, struct problem *why);
 /* Deletes, unless somebody else does. */
 void session_end(struct session *s, const char *reason);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
@@ -293,7 +299,21 @@ enum status module_load(struct module *m, struct span image, struct problem *why
 /* module_load.c: hands what waits to be unloaded to the worker. Needs a use. */
 void module_unload_some(struct context *c);
 
-/* ---- launch.c ---- with session.lock held */
+/* ---- local.c ---- hands the orphans to the worker. Needs a use. */
+void locals_free_some(struct context *c);
+/* With session.lock held: the worker is gone, and their memory with it. */
+void locals_drop_all(struct context *c);
+/* With session.lock held: the worker is dead, and with it the memory of those that were still to be freed. */
+void locals_drop_orphans(struct context *c);
+
+/* ---- transfer_write.c ---- a full piece leaves, whether or not more bytes come. PENDING registers w. */
+enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why);
+
+/* ---- launch.c ---- */
+/* Kernel, grid, block and shared memory of the message, checked; asks the worker for an automatic block. Needs a use. */
+enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
+                             struct problem *why);
+/* With session.lock held. */
 void launch_unref(struct launch *l);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */

@@ -50,7 +50,7 @@ static bool look_after(struct session *s, uint64_t now)
     if (c) {
         idle = c->uses == 0;
         st = overrun(c, now, &why);
-        if (c->backlog || c->unloads || c->outputs)
+        if (c->backlog || c->unloads || c->outputs || c->orphans)
             helper_kick(c);
         if (st)
             c->uses++;

@@ -87,24 +87,31 @@ static enum status best_block(struct context *c, struct module *m, uint32_t kern
     return STATUS_OK;
 }
 
-static enum status configure(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
+                             struct problem *why)
 {
-    const struct kernel_desc *k;
-    uint32_t                  kernel = 0;
-    enum status               st = find_kernel(l->module, spec->kernel, &kernel, why);
+    enum status st = find_kernel(m, spec->kernel, &msg->kernel, why);
 
     if (st)
         return st;
-    k = &l->module->table.kernels[kernel];
-    memcpy(l->grid, spec->grid, sizeof l->grid);
-    memcpy(l->block, spec->block, sizeof l->block);
-    if (!l->block[0])
-        st = best_block(c, l->module, kernel, spec->shared_bytes, l->block, why);
-    if (!st && !l->grid[0])
-        st = check_grid_of(spec->threads, l->block, &c->facts, l->grid, why);
-    if (!st)
-        st = check_config(k, &c->facts, l->grid, l->block, spec->shared_bytes, why);
-    l->flight->msg.kernel = kernel;
+    msg->module = m->remote;
+    msg->shared_bytes = spec->shared_bytes;
+    memcpy(msg->grid, spec->grid, sizeof msg->grid);
+    memcpy(msg->block, spec->block, sizeof msg->block);
+    if (!msg->block[0])
+        st = best_block(c, m, msg->kernel, spec->shared_bytes, msg->block, why);
+    if (!st && !msg->grid[0])
+        st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);
+    return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
+}
+
+static enum status configure(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+{
+    struct msg_launch *m = &l->flight->msg;
+    enum status        st = launch_configure(c, l->module, spec, m, why);
+
+    memcpy(l->grid, m->grid, sizeof l->grid);
+    memcpy(l->block, m->block, sizeof l->block);
     return st;
 }
 
@@ -173,7 +180,8 @@ static struct launch *make(struct context *c, const struct launch_spec *spec)
     l->flight->context = c;
     l->context = c;
     l->refs = 1; /* the maker's, then the caller's */
-    digest_spec(spec, l->digest);
+    if (spec->id.bytes) /* nobody asks again for a name that we choose */
+        digest_spec(spec, l->digest);
     return l;
 }
 
@@ -287,8 +295,8 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
         discard(l);
         pthread_mutex_unlock(&s->lock);
     }
-    *created = !known;
-    *out = known ? known : l;
+    *created = !st && !known;
+    *out = st ? NULL : known ? known : l;
     return st;
 }
 
@@ -299,6 +307,8 @@ enum status launch_submit(struct session *s, const struct launch_spec *spec, str
     enum status     st;
 
     why = why ? why : &local;
+    *out = NULL;
+    *created = false;
     st = context_enter(s, &c, why);
     if (st)
         return st;

@@ -1,6 +1,7 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
 #include "session/internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- ending; all with session.lock held ---- */
@@ -201,7 +202,7 @@ static void succeeded(struct flight *f)
     uint32_t        output = f->call.reply.launch.output_bytes;
     float           us = f->call.reply.launch.gpu_us;
 
-    l->gpu_us = us > 0 ? (double)us : 0;
+    l->gpu_us = us > 0 ? round((double)us * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
     l->ended = true;
     if (!l->started_wall_ns)
         l->started_wall_ns = f->call.started_wall_ns;

@@ -134,7 +134,7 @@ unsigned registry_count_of(struct registry *r, const struct tenant *t)
 
     pthread_mutex_lock(&r->lock);
     a = account_find(r, t->owner);
-    n = a ? a->count : 0;
+    n = a ? a->count - a->hidden : 0;
     pthread_mutex_unlock(&r->lock);
     return n;
 }
@@ -151,12 +151,15 @@ uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
     return n;
 }
 
-static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, struct problem *why)
+static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,
+                         struct problem *why)
 {
+    unsigned count = a && !fresh->hidden ? a->count - a->hidden : 0;
+
     if (r->draining)
         return problem_set(why, STATUS_DRAINING, "the server takes no new sessions");
-    if (a && a->count >= t->sessions_max)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, a->count, 1);
+    if (count && count >= t->sessions_max)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
     if (r->count >= r->config.sessions_max)
         return problem_set(why, STATUS_OVERLOADED, "the server has as many sessions as it can hold");
     if (t->sessions_max == 0)
@@ -177,7 +180,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         (*out)->pins++;
         return STATUS_OK;
     }
-    st = admit(r, t, a, why);
+    st = admit(r, t, a, fresh, why);
     if (!st && !a && !(a = account_make(r, t->owner)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
     if (st)
@@ -191,6 +194,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
     fresh->listed = true;
     fresh->pins = 1;
     a->count++;
+    a->hidden += fresh->hidden;
     r->count++;
     pthread_cond_signal(&r->janitor_kick);
     *out = fresh;
@@ -264,6 +268,7 @@ void registry_uncount(struct session *s)
 
     pthread_mutex_lock(&r->lock);
     s->account->count--;
+    s->account->hidden -= s->hidden;
     r->count--;
     account_drop_if_empty(r, s->account);
     s->account = NULL;
@@ -326,6 +331,8 @@ static struct session *next_session(struct registry *r, const struct tenant *t, 
     a = account_find(r, t->owner);
     if (a) {
         unsigned at = table_after(&a->sessions, cursor);
+        while (at < a->sessions.count && ((struct session *)a->sessions.items[at])->hidden)
+            at++;
         *more = at + 1 < a->sessions.count;
         if (at < a->sessions.count)
             s = (struct session *)a->sessions.items[at];

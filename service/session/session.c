@@ -59,6 +59,8 @@ static enum status name_session(struct session *s, struct span id, struct proble
 {
     char prefix[ID_BYTES];
 
+    if (s->hidden)
+        return span_copy(id, s->entry.id, sizeof s->entry.id) ? STATUS_OK : STATUS_INTERNAL;
     if (!s->registry->node[0])
         return entry_name(&s->entry, id, "s_", why);
     snprintf(prefix, sizeof prefix, "s_%.*s_", (int)sizeof prefix - 4, s->registry->node);
@@ -100,6 +102,7 @@ static enum status make(struct registry *r, const struct tenant *t, const struct
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
     s->registry = r;
     s->device = (unsigned)device;
+    s->hidden = spec->hidden;
     st = name_session(s, spec->id, why);
     if (st) {
         free(s);
@@ -294,15 +297,14 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
-enum status session_reset(struct session *s, struct problem *why)
+/* `faulted_only`: one that is at work stays. */
+static enum status renew(struct session *s, bool faulted_only, struct problem *why)
 {
     struct context *old, *c = NULL;
-    struct problem  local;
     enum status     st;
 
-    why = why ? why : &local;
     pthread_mutex_lock(&s->lock);
-    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING) {
+    if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (faulted_only && s->state == SESSION_READY)) {
         st = session_usable_locked(s, why);
         pthread_mutex_unlock(&s->lock);
         return st;
@@ -316,6 +318,18 @@ enum status session_reset(struct session *s, struct problem *why)
     context_close(old, "the session was reset");
     st = start(s, &c, why);
     return set_started(s, c, st, why);
+}
+
+enum status session_reset(struct session *s, struct problem *why)
+{
+    struct problem local;
+
+    return renew(s, false, why ? why : &local);
+}
+
+enum status session_revive(struct session *s, struct problem *why)
+{
+    return renew(s, true, why);
 }
 
 void session_end(struct session *s, const char *reason)

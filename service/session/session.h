@@ -61,6 +61,7 @@ struct session_spec {
     uint64_t            idle_timeout_s;
     uint64_t            max_lifetime_s;
     bool                memcheck;
+    bool                hidden; /* one that nobody lists; its id is no id that a client could name */
     const struct label *labels;
     unsigned            labels_count;
 };
@@ -121,6 +122,20 @@ unsigned session_list(struct registry *r, const struct tenant *t, struct page *p
  * UNKNOWN stream names are fine: nothing was submitted there. The session's fault otherwise. */
 enum status session_sync(struct session *s, struct span stream, struct problem *why);
 
+/* ---- memory.c ---- the device's memory as this session's worker sees it. Blocks for a call to the worker. */
+struct session_memory {
+    uint64_t allocated_bytes; /* as asked for: by buffers, and by what the worker itself needs */
+    uint64_t cached_bytes;    /* reserved but not allocated: kept for later allocations, or lost to rounding */
+    uint64_t reserved_bytes;  /* taken from the device */
+    uint64_t free_bytes;      /* of the whole device, now */
+    uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
+    uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE */
+    double   fragmentation;   /* 0: all free memory is one block; towards 1: many small ones */
+};
+enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
+/* Gives cached memory back to the device; *out is what there is afterwards. Does not wait for running kernels. */
+enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
+
 /* ---- buffer.c ---- */
 struct buffer_info {
     char     id[ID_BYTES];
@@ -148,6 +163,11 @@ enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t
                                  struct problem *why);
 /* Takes some of the piece; PENDING registers w (no staging free). Never blocks. */
 enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
+/* The same without a copy: room for the next bytes in staging memory itself, lent until transfer_write_commit(), which says how many
+ * came. Nothing else may be done with the transfer between. w is woken when the memory had better be returned at once: the session
+ * is about to end. *room is never 0. Neither blocks. */
+enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, struct waker *w, struct problem *why);
+enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why);
 /* Waits until every byte is in the buffer (ordered before everything submitted later). Blocks. */
 enum status transfer_write_finish(struct transfer *t, struct problem *why);
 enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
@@ -156,6 +176,10 @@ enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t 
 enum status transfer_read_wait(struct transfer *t, struct problem *why);
 /* PENDING with *got = 0 registers w. Never blocks. */
 enum status transfer_read(struct transfer *t, char *to, size_t room, size_t *got, struct waker *w);
+/* The same without a copy: the next bytes where they arrived, never none, lent until transfer_read_release(), which says how many were
+ * used. Only while bytes are left. w and what may be done between: as for transfer_write_borrow(). */
+enum status transfer_read_lend(struct transfer *t, struct span *out, struct waker *w);
+void        transfer_read_release(struct transfer *t, size_t bytes);
 /* Ends it in any state (an unfinished write leaves the range indeterminate) and frees it. Does not block: staging returns when the
  * device is done with it. Afterwards w is not touched. NULL is a no-op. */
 void transfer_destroy(struct transfer *t);
@@ -243,7 +267,7 @@ struct launch_info {
 };
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits.
  * Never blocks, except that a first use of a stream name or an automatic block asks the worker (microseconds).
- * *out is a reference to give to launch_return. With an id that exists: SPEC_CONFLICT unless equal (then *created = false). */
+ * *out is a reference to give to launch_return, NULL on failure. With an id that exists: SPEC_CONFLICT unless equal (then *created = false). */
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why);
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why);
 void        launch_return(struct launch *l);

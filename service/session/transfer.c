@@ -15,10 +15,22 @@ static void wake(struct transfer *t)
         w->wake(w);
 }
 
+/* With session.lock held. */
+static void recall(struct transfer *t)
+{
+    struct waker *w = t->borrower;
+
+    t->borrower = NULL;
+    if (w)
+        w->wake(w);
+}
+
 void transfers_wake(struct context *c)
 {
-    for (struct transfer *t = c->transfers; t; t = t->next)
+    for (struct transfer *t = c->transfers; t; t = t->next) {
         wake(t);
+        recall(t);
+    }
 }
 
 void transfers_unwatch(struct context *c)
@@ -218,6 +230,25 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why)
 enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why)
 {
     return context_leave_with(t->context, st, why);
+}
+
+enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&t->session->lock);
+    st = transfer_state(t, why);
+    if (!st)
+        t->borrower = w;
+    pthread_mutex_unlock(&t->session->lock);
+    return st;
+}
+
+void transfer_lend_end(struct transfer *t)
+{
+    pthread_mutex_lock(&t->session->lock);
+    t->borrower = NULL;
+    pthread_mutex_unlock(&t->session->lock);
 }
 
 enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out, struct waker *w)

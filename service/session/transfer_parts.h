@@ -32,6 +32,7 @@ struct transfer {
     /* under session.lock */
     uint64_t         order; /* launches up to this one come first */
     struct waker    *user;
+    struct waker    *borrower; /* has a slice's memory and is to be told when it had better return it */
     bool             watching, unwatching; /* `staging` is registered; is being taken back by transfers_unwatch */
     bool             destroyed, finished;
     unsigned         holds; /* calls in flight, and whoever is in the middle of ending it */
@@ -45,6 +46,10 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why);
 enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why);
 /* With session.lock held: what ended the transfer, if anything did. */
 enum status transfer_state(const struct transfer *t, struct problem *why);
+/* Between a step's beginning and its end, both of which then lie in different calls: memory of a slice is lent out, and the worker
+ * stays mapped. Fails when the context has just ended. */
+enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why);
+void        transfer_lend_end(struct transfer *t);
 /* A slice, or PENDING with w registered for when there may be one. In a step. */
 enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out, struct waker *w);
 /* Sends a piece on its way. PENDING with w registered when earlier launches, or earlier pieces, must go first. In a step. */

@@ -90,27 +90,44 @@ enum status transfer_read_wait(struct transfer *t, struct problem *why)
     return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
 }
 
-static bool head_arrived(struct transfer *t, struct waker *w)
+/* OK: the head's bytes are there. PENDING with w registered, or why they will never be. */
+static enum status head_state(struct transfer *t, struct waker *w, struct problem *why)
 {
-    bool arrived;
+    enum status st = STATUS_OK;
 
     pthread_mutex_lock(&t->session->lock);
-    arrived = t->pieces[t->head].state == PIECE_ARRIVED;
-    if (!arrived)
-        t->user = w;
+    if (t->pieces[t->head].state != PIECE_ARRIVED) {
+        st = transfer_state(t, why);
+        if (!st) {
+            t->user = w;
+            st = STATUS_PENDING;
+        }
+    }
     pthread_mutex_unlock(&t->session->lock);
-    return arrived;
+    return st;
 }
 
-static void hand_out(struct transfer *t, char *to, size_t room, size_t *got)
+static enum status head_ready(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st = t->count ? STATUS_OK : read_ahead(t, w, why);
+
+    return st ? st : head_state(t, w, why);
+}
+
+static struct span head_bytes(const struct transfer *t)
+{
+    const struct piece *p = &t->pieces[t->head];
+
+    return (struct span){(const char *)p->slice.data + p->done, p->bytes - p->done};
+}
+
+/* The head's next n bytes are used up; an empty slice goes back. */
+static void pass(struct transfer *t, size_t n)
 {
     struct piece *p = &t->pieces[t->head];
-    size_t        n = p->bytes - p->done < room ? p->bytes - p->done : room;
 
-    memcpy(to, p->slice.data + p->done, n);
     p->done += n;
     t->unread -= n;
-    *got = n;
     if (p->done < p->bytes)
         return;
     staging_give(t->context->worker, &p->slice);
@@ -121,21 +138,29 @@ static void hand_out(struct transfer *t, char *to, size_t room, size_t *got)
     pthread_mutex_unlock(&t->session->lock);
 }
 
+static enum status pass_and_ask(struct transfer *t, size_t n, struct problem *why)
+{
+    enum status st;
+
+    pass(t, n);
+    st = read_ahead(t, NULL, why);
+    return st == STATUS_PENDING ? STATUS_OK : st;
+}
+
 static enum status read_step(struct transfer *t, char *to, size_t room, size_t *got, struct waker *w, struct problem *why)
 {
-    enum status st = STATUS_OK;
+    enum status st;
+    struct span piece;
 
     if (!t->unread || !room)
         return STATUS_OK;
-    if (!t->count)
-        st = read_ahead(t, w, why);
+    st = head_ready(t, w, why);
     if (st)
         return st;
-    if (!head_arrived(t, w))
-        return STATUS_PENDING;
-    hand_out(t, to, room, got);
-    st = read_ahead(t, NULL, why);
-    return st == STATUS_PENDING ? STATUS_OK : st;
+    piece = span_first(head_bytes(t), room);
+    memcpy(to, piece.data, piece.bytes);
+    *got = piece.bytes;
+    return pass_and_ask(t, piece.bytes, why);
 }
 
 enum status transfer_read(struct transfer *t, char *to, size_t room, size_t *got, struct waker *w)
@@ -146,4 +171,29 @@ enum status transfer_read(struct transfer *t, char *to, size_t room, size_t *got
     *got = 0;
     st = transfer_step_begin(t, &why);
     return st ? st : transfer_step_end(t, read_step(t, to, room, got, w, &why), &why);
+}
+
+enum status transfer_read_lend(struct transfer *t, struct span *out, struct waker *w)
+{
+    struct problem why;
+    enum status    st = transfer_step_begin(t, &why);
+
+    if (st)
+        return st;
+    st = t->unread ? head_ready(t, w, &why) : problem_set(&why, STATUS_INTERNAL, "nothing is left to read");
+    if (!st)
+        st = transfer_lend_begin(t, w, &why);
+    if (st)
+        return transfer_step_end(t, st, &why);
+    *out = head_bytes(t);
+    return STATUS_OK;
+}
+
+/* The step that transfer_read_lend() began ends here. What goes wrong is told by the next one. */
+void transfer_read_release(struct transfer *t, size_t bytes)
+{
+    struct problem why;
+
+    transfer_lend_end(t);
+    transfer_step_end(t, pass_and_ask(t, bytes, &why), &why);
 }

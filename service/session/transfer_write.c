@@ -54,13 +54,19 @@ static enum status flush(struct transfer *t, struct waker *w, struct problem *wh
     return st;
 }
 
+/* t->filling has room then. */
+static enum status make_room(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st = flush(t, w, why);
+
+    return st || t->filling ? st : open_piece(t, w, why);
+}
+
 static enum status write_step(struct transfer *t, struct span data, size_t *consumed, struct waker *w, struct problem *why)
 {
     struct piece *p;
-    enum status   st = flush(t, w, why);
+    enum status   st = make_room(t, w, why);
 
-    if (!st && !t->filling)
-        st = open_piece(t, w, why);
     if (st)
         return st;
     p = t->filling;
@@ -85,6 +91,47 @@ enum status transfer_write(struct transfer *t, struct span piece, size_t *consum
     if (piece.bytes)
         st = write_step(t, piece, consumed, w, why);
     return transfer_step_end(t, st, why);
+}
+
+enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, struct waker *w, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    st = transfer_step_begin(t, why);
+    if (st)
+        return st;
+    st = make_room(t, w, why);
+    if (!st)
+        st = transfer_lend_begin(t, w, why);
+    if (st)
+        return transfer_step_end(t, st, why);
+    *to = (char *)t->filling->slice.data + t->filling->done;
+    *room = t->filling->bytes - t->filling->done;
+    return STATUS_OK;
+}
+
+/* The step that transfer_write_borrow() began ends here. */
+enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    transfer_lend_end(t);
+    if (bytes > t->filling->bytes - t->filling->done)
+        return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than were lent"), why);
+    t->filling->done += bytes;
+    st = flush(t, NULL, why);
+    return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
+}
+
+enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st = transfer_step_begin(t, why);
+
+    return st ? st : transfer_step_end(t, flush(t, w, why), why);
 }
 
 /* Sleeps until a flight ended, the order came up, or the session is lost. */

@@ -1,4 +1,7 @@
 /* The worker's side of every row of messages.def: a checked struct in, a status and a reply out. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "worker/internal.h"
 
 /* Answers at once, unless it returns PENDING: then `k` waits on a stream or among the barriers. */
@@ -83,6 +86,26 @@ static enum status call_memory_info(struct device_worker *w, struct work *k, uni
 
 /* ---- memory ---- */
 
+static enum status call_mem_trim(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    enum status st = w->ops->mem_trim ? w->ops->mem_trim(w->device) : STATUS_OK;
+
+    (void)k, (void)reply;
+    return st ? problem_set(why, st, "the device does not give unused memory back") : STATUS_OK;
+}
+
+/* The detail has to fit a completion. */
+static enum status memory_exhausted(const struct device_memory *now, uint64_t bytes, struct problem *why)
+{
+    uint64_t used = now->total_bytes > now->free_bytes ? now->total_bytes - now->free_bytes : 0;
+
+    problem_limit(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", now->total_bytes, used, bytes);
+    snprintf(why->detail, sizeof why->detail,
+             "%" PRIu64 " bytes requested, %" PRIu64 " of the device's %" PRIu64 " are free, the largest free block has %" PRIu64, bytes,
+             now->free_bytes, now->total_bytes, now->largest_free_bytes);
+    return STATUS_DEVICE_MEMORY_EXHAUSTED;
+}
+
 static enum status call_mem_alloc(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     uint64_t             bytes = k->command.body.mem_alloc.bytes;
@@ -93,8 +116,7 @@ static enum status call_mem_alloc(struct device_worker *w, struct work *k, union
         return problem_set(why, STATUS_INVALID_REQUEST, "an allocation has at least one byte");
     st = w->ops->mem_alloc(w->device, bytes, &reply->mem_alloc.address);
     if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !w->ops->memory(w->device, &now))
-        return problem_limit(why, st, "device_memory_bytes", now.total_bytes,
-                             now.total_bytes > now.free_bytes ? now.total_bytes - now.free_bytes : 0, bytes);
+        return memory_exhausted(&now, bytes, why);
     return st ? problem_set(why, st, "the device gave no memory") : STATUS_OK;
 }
 
@@ -248,6 +270,7 @@ static enum status call_stream_create(struct device_worker *w, struct work *k, u
         if ((st = w->ops->stream_create(w->device, &s->handle)))
             return problem_set(why, st, "the device made no stream");
         s->used = true;
+        w->streams_end = i < w->streams_end ? w->streams_end : i + 1;
         s->generation++;
         reply->stream_create.stream = (uint32_t)s->generation << 16 | i;
         return STATUS_OK;

@@ -7,13 +7,11 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
+#include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "worker/internal.h"
 
 enum { ACCEPT_AT_ONCE = 32, EXIT_LOST = 3 };
-
-static uint64_t spin_ns = (uint64_t)WORKER_SPIN_US * 1000;
-static uint64_t busy_spin_ns = (uint64_t)WORKER_BUSY_SPIN_US * 1000;
 
 /* ---- answers ---- */
 
@@ -145,7 +143,7 @@ static struct work *work_new(struct device_worker *w)
     k->issued = false;
     k->refused = STATUS_OK;
     k->before = k->after = NULL;
-    problem_set(&k->why, STATUS_OK, "%s", "");
+    k->why.status = STATUS_OK;
     k->sequence = ++w->sequence;
     return k;
 }
@@ -201,10 +199,11 @@ static uint64_t nap_ns(uint64_t quiet_ns)
 /* Nothing moved since `since`. */
 static void idle(struct device_worker *w, uint64_t since)
 {
-    uint64_t quiet = now_ns() - since;
-    bool     busy = streams_in_flight(w);
+    const struct spin_budgets *spin = spin_budgets();
+    uint64_t                   quiet = now_ns() - since;
+    bool                       busy = streams_in_flight(w);
 
-    if (quiet < (busy ? busy_spin_ns : spin_ns))
+    if (quiet < (busy ? spin->busy_ns : spin->worker_ns))
         ring_relax();
     else if (busy && w->ops->wait_progress)
         w->ops->wait_progress(w->device, nap_ns(quiet));
@@ -245,6 +244,7 @@ static void works_link(struct device_worker *w)
     for (unsigned i = RING_SLOTS; i-- > 0;)
         work_free(w, &w->works[i]);
     w->streams[0].used = true;
+    w->streams_end = 1;
 }
 
 static enum status device_open(struct device_worker *w, int argc, char **argv, struct problem *why)
@@ -269,6 +269,15 @@ static enum status device_open(struct device_worker *w, int argc, char **argv, s
     return canary_run(w, why);
 }
 
+static void choose_spin(int argc, char **argv)
+{
+    const char *cpus = worker_argument(argc, argv, "spin-cpus");
+    uint64_t    number;
+
+    if (cpus && span_u64(span_of(cpus), &number) && number <= SPIN_CPUS_MAX)
+        spin_cpus_set((unsigned)number);
+}
+
 int device_worker_main(int argc, char **argv)
 {
     static struct device_worker w; /* large: it is the process */
@@ -279,8 +288,7 @@ int device_worker_main(int argc, char **argv)
     log_init("worker", LOG_LEVEL_INFO);
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
         return EXIT_FAILURE;
-    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-        spin_ns = busy_spin_ns = 0; /* nobody else could run meanwhile */
+    choose_spin(argc, argv);
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
     works_link(&w);

@@ -13,7 +13,7 @@ struct work {
     enum status          refused;  /* by the device at issue: nothing of it runs */
     struct problem       why;      /* of refused */
     uint64_t             started_ns;
-    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = none */
+    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = not issued */
     struct device_event *after;
     struct command       command;
 };
@@ -62,6 +62,7 @@ struct device_worker {
     struct work             *works_free;
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
+    unsigned                 streams_end; /* of the slots that were ever used: the rest need no look */
     struct queue             barriers; /* calls that wait for work before them */
     struct device_event     *events_free[2 * RING_SLOTS];
     unsigned                 events_count;

@@ -5,13 +5,12 @@
 #include "base/deadline.h"
 #include "worker/internal.h"
 
-static struct device_event *event_take(struct device_worker *w)
+static enum status event_take(struct device_worker *w, struct device_event **out)
 {
-    struct device_event *e = NULL;
-
-    if (w->events_count > 0)
-        return w->events_free[--w->events_count];
-    return w->ops->event_create(w->device, &e) ? NULL : e;
+    if (w->events_count == 0)
+        return w->ops->event_create(w->device, out);
+    *out = w->events_free[--w->events_count];
+    return STATUS_OK;
 }
 
 static void event_give(struct device_worker *w, struct device_event *e)
@@ -28,12 +27,47 @@ struct stream *stream_find(struct device_worker *w, uint32_t id)
 {
     uint32_t slot = id & 0xffff;
 
-    if (slot >= COUNT(w->streams) || !w->streams[slot].used || w->streams[slot].generation != id >> 16)
+    if (slot >= w->streams_end || !w->streams[slot].used || w->streams[slot].generation != id >> 16)
         return NULL;
     return &w->streams[slot];
 }
 
 /* ---- issue ---- */
+
+/* Any event may tell how the context was lost, one that is not done yet surely does. OK: none knows. */
+static enum status how_lost(struct device_worker *w, const struct work *k, struct problem *why)
+{
+    struct device_event *any = k->after ? k->after : w->canary.done;
+    enum status          st = STATUS_OK;
+
+    for (unsigned i = 0; i < w->streams_end && !status_is_fatal(st); i++) {
+        const struct work *first = w->streams[i].queue.first;
+
+        if (first && first != k && first->issued && !first->refused)
+            st = w->ops->event_query(w->device, first->after, why);
+    }
+    if (!status_is_fatal(st) && any)
+        st = w->ops->event_query(w->device, any, why);
+    return status_is_fatal(st) ? st : STATUS_OK;
+}
+
+/* Recording and copying give no more than a status. */
+static enum status refused(struct device_worker *w, struct work *k, enum status st, const char *what)
+{
+    enum status lost = status_is_fatal(st) ? how_lost(w, k, &k->why) : STATUS_OK;
+
+    return lost ? lost : problem_set(&k->why, st, "%s", what);
+}
+
+/* Before anything is issued: what runs must be seen to end. */
+static enum status take_events(struct device_worker *w, struct work *k)
+{
+    enum status st = event_take(w, &k->after);
+
+    if (!st && k->command.message == MESSAGE_LAUNCH)
+        st = event_take(w, &k->before);
+    return st ? refused(w, k, st, "the device made no event") : STATUS_OK;
+}
 
 static enum status issue_launch(struct device_worker *w, struct stream *s, struct work *k)
 {
@@ -50,10 +84,9 @@ static enum status issue_launch(struct device_worker *w, struct stream *s, struc
 
     if (!l.module)
         return problem_set(&k->why, STATUS_INVALID_REQUEST, "the launch names no loaded module");
-    k->before = event_take(w);
-    st = k->before ? w->ops->event_record(w->device, s->handle, k->before) : STATUS_OUT_OF_MEMORY;
+    st = w->ops->event_record(w->device, s->handle, k->before);
     if (st)
-        return problem_set(&k->why, st, "the launch could not be timed");
+        return refused(w, k, st, "the launch could not be timed");
     return w->ops->launch(w->device, s->handle, &l, &k->why);
 }
 
@@ -71,21 +104,20 @@ static enum status issue_copy(struct device_worker *w, struct stream *s, struct 
         st = w->ops->mem_copy(w->device, s->handle, b->mem_copy.to, b->mem_copy.from, b->mem_copy.bytes);
     else if (k->command.message == MESSAGE_MEM_FILL)
         st = w->ops->mem_fill(w->device, s->handle, b->mem_fill.to, b->mem_fill.pattern, b->mem_fill.pattern_bytes, b->mem_fill.count);
-    return st ? problem_set(&k->why, st, "the device refused the copy") : STATUS_OK;
+    return st ? refused(w, k, st, "the device refused the copy") : STATUS_OK;
 }
 
 static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
 {
-    bool        launch = k->command.message == MESSAGE_LAUNCH;
-    enum status st = launch ? issue_launch(w, s, k) : issue_copy(w, s, k);
+    enum status st = take_events(w, k);
 
+    if (!st)
+        st = k->command.message == MESSAGE_LAUNCH ? issue_launch(w, s, k) : issue_copy(w, s, k);
     if (st)
         return st;
-    k->after = event_take(w);
-    if (!k->after)
-        return problem_set(&k->why, STATUS_DEVICE_ERROR, "the device made no event");
     st = w->ops->event_record(w->device, s->handle, k->after);
-    return st ? problem_set(&k->why, status_is_fatal(st) ? st : STATUS_DEVICE_ERROR, "the device recorded no event") : STATUS_OK;
+    /* It runs and nobody would see it end: that is the context's end too. */
+    return st ? refused(w, k, status_is_fatal(st) ? st : STATUS_DEVICE_ERROR, "the device recorded no event") : STATUS_OK;
 }
 
 static bool may_issue(const struct stream *s)
@@ -179,10 +211,10 @@ static bool reap_first(struct device_worker *w, struct stream *s)
     }
     queue_pop(&s->queue);
     s->issued--;
-    if (k->command.message == MESSAGE_LAUNCH && !st) {
-        s->launching = false;
+    if (k->command.message == MESSAGE_LAUNCH && !k->refused)
+        s->launching = false; /* a refused one ran nothing: another may run behind it */
+    if (k->command.message == MESSAGE_LAUNCH && !st)
         launch_reply(w, s, k, &done.reply.launch);
-    }
     event_give(w, k->before);
     event_give(w, k->after);
     work_answer(w, k, st, &done, &why);
@@ -193,7 +225,7 @@ bool streams_advance(struct device_worker *w)
 {
     bool moved = false;
 
-    for (unsigned i = 0; i < COUNT(w->streams); i++) {
+    for (unsigned i = 0; i < w->streams_end; i++) {
         struct stream *s = &w->streams[i];
 
         while (!w->lost && reap_first(w, s))
@@ -205,7 +237,7 @@ bool streams_advance(struct device_worker *w)
 
 bool streams_in_flight(const struct device_worker *w)
 {
-    for (unsigned i = 0; i < COUNT(w->streams); i++)
+    for (unsigned i = 0; i < w->streams_end; i++)
         if (w->streams[i].issued > 0)
             return true;
     return false;
@@ -215,7 +247,7 @@ bool streams_passed(const struct device_worker *w, const struct stream *s, uint6
 {
     if (s)
         return !s->queue.first || s->queue.first->sequence > sequence;
-    for (unsigned i = 0; i < COUNT(w->streams); i++)
+    for (unsigned i = 0; i < w->streams_end; i++)
         if (w->streams[i].queue.first && w->streams[i].queue.first->sequence < sequence)
             return false;
     return true;
@@ -239,7 +271,7 @@ static void unlink_work(struct stream *s, struct work *before, struct work *k)
 
 struct work *streams_withdraw(struct device_worker *w, uint64_t tag)
 {
-    for (unsigned i = 0; i < COUNT(w->streams); i++) {
+    for (unsigned i = 0; i < w->streams_end; i++) {
         struct work *before = NULL;
 
         for (struct work *k = w->streams[i].queue.first; k; before = k, k = k->next) {
@@ -256,7 +288,7 @@ struct work *streams_withdraw(struct device_worker *w, uint64_t tag)
 
 struct work *streams_pop_any(struct device_worker *w)
 {
-    for (unsigned i = 0; i < COUNT(w->streams); i++) {
+    for (unsigned i = 0; i < w->streams_end; i++) {
         struct stream *s = &w->streams[i];
 
         s->waiting = NULL;

@@ -244,6 +244,37 @@ void case_fresh_memory_is_nobodys(struct bench *b)
     }
 }
 
+/* Freed memory goes back to the device, by itself or by mem_trim; what is in use stays as it is. */
+void case_trim_gives_back(struct bench *b)
+{
+    enum { BLOCKS = 4, BYTES = 32 << 20 };
+    uint64_t             kept = allocate(b, AREA), blocks[BLOCKS];
+    struct device_memory full, trimmed;
+
+    make_pattern(7);
+    write_all(b, kept, before, AREA);
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = allocate(b, BYTES);
+        OK(b->ops->mem_fill(b->d, NULL, blocks[i], 0x5a, 1, BYTES));
+    }
+    OK(b->ops->memory(b->d, &full));
+    for (int i = 0; i < BLOCKS; i++)
+        OK(b->ops->mem_free(b->d, blocks[i]));
+    OK(await(b, NULL));
+    if (b->ops->mem_trim)
+        OK(b->ops->mem_trim(b->d));
+    OK(b->ops->memory(b->d, &trimmed));
+    CHECK(trimmed.reserved_bytes + (BLOCKS - 1) * (uint64_t)BYTES <= full.reserved_bytes, "%zu bytes are reserved, before it were %zu",
+          (size_t)trimmed.reserved_bytes, (size_t)full.reserved_bytes);
+    CHECK(trimmed.allocated_bytes == AREA && trimmed.reserved_bytes >= AREA, "what is in use counts");
+    read_all(b, after, kept, AREA);
+    CHECK(memcmp(after, before, AREA) == 0, "memory in use changed");
+    blocks[0] = allocate(b, BYTES);
+    write_all(b, blocks[0], before, AREA);
+    read_all(b, after, blocks[0], AREA);
+    CHECK(memcmp(after, before, AREA) == 0, "memory after the trim");
+}
+
 void case_registered_host_memory(struct bench *b)
 {
     enum { BYTES = 8 << 20 };

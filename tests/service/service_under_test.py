@@ -54,7 +54,12 @@ class Client:
             if fresh:
                 self.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
             try:
-                self.connection.request(method, path, body, sent, **more)
+                try:
+                    self.connection.request(method, path, body, sent, **more)
+                except (BrokenPipeError, ConnectionResetError):
+                    if not fresh:
+                        raise
+                    # Refused before the body was read: the answer is there all the same.
                 response = self.connection.getresponse()
                 answer = Answer(response, response.read())
                 if response.will_close:

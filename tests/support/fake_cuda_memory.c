@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* As the real one, a pool keeps what was freed until it is trimmed. */
 struct CUmemPoolHandle_st {
     size_t used;
+    size_t reserved;
 };
 
 static struct block {
@@ -80,7 +82,7 @@ cuda_result cuMemPoolSetAttribute(cuda_pool pool, unsigned attribute, void *valu
 
 cuda_result cuMemPoolGetAttribute(cuda_pool pool, unsigned attribute, void *value)
 {
-    uint64_t bytes = pool->used;
+    uint64_t bytes = pool->reserved;
 
     if (attribute == CUDA_POOL_RESERVED_CURRENT)
         memcpy(value, &bytes, sizeof bytes);
@@ -89,9 +91,11 @@ cuda_result cuMemPoolGetAttribute(cuda_pool pool, unsigned attribute, void *valu
 
 cuda_result cuMemPoolTrimTo(cuda_pool pool, size_t bytes_to_keep)
 {
-    (void)pool;
-    (void)bytes_to_keep;
-    return fake_step(__func__);
+    cuda_result r = fake_step(__func__);
+
+    if (!r)
+        pool->reserved = pool->used > bytes_to_keep ? pool->used : bytes_to_keep;
+    return r;
 }
 
 cuda_result cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, cuda_pool pool, cuda_stream stream)
@@ -109,6 +113,8 @@ cuda_result cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, cuda_po
     blocks = b;
     used_bytes += bytes;
     pool->used += bytes;
+    if (pool->used > pool->reserved)
+        pool->reserved = pool->used;
     fake_live(1);
     *address = (cuda_address)(uintptr_t)b->data;
     return CUDA_RESULT_SUCCESS;

@@ -69,6 +69,13 @@ void fake_reset(unsigned slices)
     pthread_mutex_unlock(&fake.lock);
 }
 
+void fake_memory(const struct device_memory *memory)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.memory = *memory;
+    pthread_mutex_unlock(&fake.lock);
+}
+
 void fake_fail_at(int n, enum status st)
 {
     pthread_mutex_lock(&fake.lock);

@@ -48,6 +48,7 @@ struct fake_state {
     unsigned        running, queued, allocations, workers, modules_loaded, slices;
     unsigned        slices_used; /* atomic */
     uint64_t        compiles;
+    struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
 };
 
 extern struct fake_state fake;

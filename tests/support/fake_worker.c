@@ -186,6 +186,15 @@ static void fill(const struct msg_mem_fill *m)
 static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
 {
     switch ((int)kind) {
+    case MESSAGE_MEMORY_INFO:
+    case MESSAGE_MEM_TRIM:
+        pthread_mutex_lock(&fake.lock);
+        if (kind == MESSAGE_MEM_TRIM)
+            fake.memory.reserved_bytes = fake.memory.allocated_bytes;
+        else
+            c->reply.memory_info.memory = fake.memory;
+        pthread_mutex_unlock(&fake.lock);
+        return STATUS_OK;
     case MESSAGE_MEM_ALLOC:
         return allocate(w, b->mem_alloc.bytes, &c->reply.mem_alloc.address);
     case MESSAGE_MEM_FREE:

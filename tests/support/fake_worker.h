@@ -41,6 +41,9 @@ void fake_await_compiling(void);
 /* Blocks until n calls stand in workers' queues. */
 void fake_await_queued(unsigned n);
 
+/* What MEMORY_INFO tells from now on. */
+void fake_memory(const struct device_memory *memory);
+
 unsigned fake_live_allocations(void);
 unsigned fake_live_workers(void);
 unsigned fake_slices_used(void);

@@ -11,6 +11,7 @@
 #include "device/cpu/lanes.h"
 #include "device/cpu/memory.h"
 
+struct interpreter;
 struct ptx_module;
 struct ptx_function;
 
@@ -54,6 +55,7 @@ struct code_special {
 
 /* A function ready to run, for any number of threads. Made at load, immutable. */
 struct code {
+    const struct interpreter *by; /* runs it */
     struct op            *ops;
     uint32_t              ops_count;
     struct code_block    *blocks;
@@ -66,6 +68,8 @@ struct code {
     uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
     uint32_t              local_bytes; /* per lane */
     bool                  calls;       /* needs a stack */
+    uint32_t              grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
+    bool                  plain;       /* see cpu_code_load_as */
     struct span           name;        /* borrowed from the module */
     struct arena          arena;       /* owns what `extra` and `table` point to */
 };
@@ -87,7 +91,6 @@ struct activation {
     uint32_t           words;
     uint32_t           turn;       /* where the last turn out of order went */
     uint32_t           spins;
-    bool               force;      /* the next warp operation goes ahead without missing members */
     uint64_t           filled_block; /* block number + 1 the special registers are for */
     const struct code *filled_code;
 };
@@ -111,6 +114,7 @@ struct grid_run {
     uint64_t           memory_base;
     uint64_t           memory_span;
     struct cpu_output *output;
+    struct cpu_heap   *heap;
     uint64_t           deadline;
     atomic_int        *stop;      /* enum stop */
     uint32_t           local_bytes; /* per lane, stack included */
@@ -137,7 +141,10 @@ struct block_run {
     uint8_t           *wait_depth;
     uint32_t          *resume;     /* where it goes on */
     uint8_t           *votes;      /* what it brought to a reducing barrier */
+    uint8_t           *passes;     /* 1: the next warp operation does not hold this lane up, its members wait elsewhere */
+    uint32_t           passing;    /* how many of those are set */
     struct barrier     barriers[BARRIERS];
+    uint32_t           barriers_used; /* bit i: somebody arrived at barrier i */
     uint32_t           depth;
     struct activation  activations[CPU_CALL_DEPTH_MAX];
     uint32_t           back_edges;
@@ -147,7 +154,7 @@ struct block_run {
 };
 
 /* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */
-enum status code_create(const struct ptx_module *m, const struct ptx_function *f, struct code **out, struct problem *why);
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, bool plain, struct code **out, struct problem *why);
 void        code_destroy(struct code *c);
 
 /* Prepares for blocks of `threads` threads. OUT_OF_MEMORY. Once per launch and host thread. */
@@ -166,8 +173,18 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
 /* As block_describe, for an access that only the guard pages caught. */
 void block_describe_guard(struct block_run *r);
 
-/* For operations: */
+/* interp_mask.c */
+/* Sets low, high and count from the bytes of [0, count). */
 void mask_measure(struct mask *m, uint32_t count);
+void mask_clear(struct mask *m);
+void mask_add(struct mask *to, const struct mask *m);
+/* In how many lanes of m the predicate, flipped if `flip` is 1, holds. */
+uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip);
+/* Those lanes become `to`; or they move from m to `side`. */
+void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, uint8_t flip);
+void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uint8_t flip);
+
+/* For operations: */
 void lanes_use(struct lanes *l, const struct mask *m);
 /* Runs `function` for the active lanes until all have returned. Parameters are in `a`'s param memory already. */
 struct activation *activation_enter(struct block_run *r, const struct code *code);
@@ -187,10 +204,14 @@ bool barriers_settle(struct block_run *r);
 bool activation_waits(const struct block_run *r);
 /* Nobody can run and lanes still wait: a launch failure. */
 _Noreturn void barriers_stuck(struct block_run *r);
-void pending_add(struct activation *a, uint32_t block, const struct mask *m, uint32_t lanes);
+void pending_add(struct activation *a, uint32_t block, const struct mask *m);
 void pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
 
-/* interp_warp.c: removes lanes from `a->current` whose warp's named members have not arrived, and puts them back as deferred. */
+/* interp_warp.c: lanes that wait at different bar.warp.sync but together are all that is waited for may pass; false: none could. */
+bool warp_release(struct block_run *r, struct activation *a);
+/* Nobody can run and lanes wait for members of their warp that never come. */
+_Noreturn void warp_stuck(struct block_run *r, struct activation *a);
+/* Removes lanes from `a->current` whose warp's named members have not arrived, and puts them back as deferred. */
 void warp_gather(struct block_run *r, struct activation *a, uint32_t block);
 
 #endif

@@ -1,32 +1,43 @@
 /* Atomic operations, lane after lane: real host atomics, since other blocks run on other threads. */
-#include "device/cpu/interp_ops.h"
+#include "device/cpu/interp_aim.h"
 
 /* Sequentially consistent throughout: PTX asks for relaxed, acquire and release, all of which that covers. */
 #define ORDER __ATOMIC_SEQ_CST
 
+/* aimed: all addresses are known to be good, and in memory that lanes share. */
 #define BEGIN(T)                                                          \
     const uint64_t *address = LANE(uint64_t, o->a);                       \
     const T        *b_ = LANE(T, o->b);                                   \
     T              *d_ = LANE(T, o->d);                                   \
+    struct aim      at;                                                   \
+    const enum pattern pattern = aim(l, o, sizeof(T), &at);               \
+    const bool      aimed = pattern != ASTRAY && pattern != LANEWISE;     \
     enum op_space   space = (enum op_space)o->mode;
-#define POINTER(T) ((T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
+#define POINTER(T) \
+    (aimed ? AIMED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
+/* Only this host thread sees the block's shared memory: no need to lock the bus. */
+#define OURS (aimed && at.origin == l->run->shared)
 
 /* One host instruction does it. */
-#define DIRECT(name, suffix, T, CALL)                                     \
+#define DIRECT(name, suffix, T, CALL, NEW)                                \
     static void atom_##name##_##suffix(struct lanes *l, const struct op *o) \
     {                                                                     \
         BEGIN(T)                                                          \
+        if (OURS) {                                                       \
+            LANES_EACH(T *p = AIMED(T, i); const T x = *p; const T y = b_[i]; *p = (T)(NEW); d_[i] = x); \
+            return;                                                       \
+        }                                                                 \
         LANES_EACH(T *p = POINTER(T); d_[i] = CALL(p, b_[i], ORDER));     \
     }
 #define DIRECT_SET(suffix, T)                                             \
-    DIRECT(add, suffix, T, __atomic_fetch_add)                            \
-    DIRECT(and, suffix, T, __atomic_fetch_and)                            \
-    DIRECT(or, suffix, T, __atomic_fetch_or)                              \
-    DIRECT(xor, suffix, T, __atomic_fetch_xor)                            \
-    DIRECT(exch, suffix, T, __atomic_exchange_n)
+    DIRECT(add, suffix, T, __atomic_fetch_add, x + y)                     \
+    DIRECT(and, suffix, T, __atomic_fetch_and, x & y)                     \
+    DIRECT(or, suffix, T, __atomic_fetch_or, x | y)                       \
+    DIRECT(xor, suffix, T, __atomic_fetch_xor, x ^ y)                     \
+    DIRECT(exch, suffix, T, __atomic_exchange_n, y)
 DIRECT_SET(32, uint32_t)
 DIRECT_SET(64, uint64_t)
-DIRECT(exch, 16, uint16_t, __atomic_exchange_n)
+DIRECT(exch, 16, uint16_t, __atomic_exchange_n, y)
 
 /* By compare and swap of the bits: x is the old value, y the operand. V is the value's type, T its bits. */
 #define LOOPED(name, suffix, T, V, OF_BITS, TO_BITS, EXPRESSION)          \
@@ -73,6 +84,18 @@ static uint32_t add_halves(uint32_t x, uint32_t y)
 
     return high << 16 | low;
 }
+#define BRAIN_BITS(v) bf16_from_f64(v, ROUND_NEAREST)
+#define BRAIN(h) ((double)f32_from_bf16(h))
+LOOPED(add, bf16, uint16_t, double, BRAIN, BRAIN_BITS, fma_odd(x, 1, y))
+
+static uint32_t add_brains(uint32_t x, uint32_t y)
+{
+    uint32_t low = BRAIN_BITS(fma_odd(BRAIN((uint16_t)x), 1, BRAIN((uint16_t)y)));
+    uint32_t high = BRAIN_BITS(fma_odd(BRAIN((uint16_t)(x >> 16)), 1, BRAIN((uint16_t)(y >> 16))));
+
+    return high << 16 | low;
+}
+LOOPED(add, bf16x2, uint32_t, uint32_t, TO_U32, TO_U32, add_brains(x, y))
 LOOPED(add, f16x2, uint32_t, uint32_t, TO_U32, TO_U32, add_halves(x, y))
 
 #define SWAP(suffix, T)                                                   \
@@ -96,6 +119,7 @@ static const struct atom_row atoms[] = {
     {ATOM_ADD, ATOM_B32, atom_add_32},   {ATOM_ADD, ATOM_S32, atom_add_32},   {ATOM_ADD, ATOM_B64, atom_add_64},
     {ATOM_ADD, ATOM_S64, atom_add_64},   {ATOM_ADD, ATOM_F32, atom_add_f32},  {ATOM_ADD, ATOM_F64, atom_add_f64},
     {ATOM_ADD, ATOM_F16, atom_add_f16},  {ATOM_ADD, ATOM_F16X2, atom_add_f16x2},
+    {ATOM_ADD, ATOM_BF16, atom_add_bf16}, {ATOM_ADD, ATOM_BF16X2, atom_add_bf16x2},
     {ATOM_AND, ATOM_B32, atom_and_32},   {ATOM_AND, ATOM_B64, atom_and_64},   {ATOM_OR, ATOM_B32, atom_or_32},
     {ATOM_OR, ATOM_B64, atom_or_64},     {ATOM_XOR, ATOM_B32, atom_xor_32},   {ATOM_XOR, ATOM_B64, atom_xor_64},
     {ATOM_EXCH, ATOM_B16, atom_exch_16}, {ATOM_EXCH, ATOM_B32, atom_exch_32}, {ATOM_EXCH, ATOM_B64, atom_exch_64},

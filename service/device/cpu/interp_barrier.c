@@ -54,14 +54,20 @@ static void open_barrier(struct block_run *r, uint32_t id)
     }
     l->frame = frame;
     r->barriers[id] = (struct barrier){0};
+    r->barriers_used &= ~(1u << id);
 }
 
 static bool uniform_id(struct block_run *r, const struct activation *a, const struct op *o, uint32_t *id)
 {
     struct lanes   *l = &r->lanes;
     const uint32_t *ids = LANE(uint32_t, o->a);
+    uint32_t        others = 0;
 
     *id = ids[a->current.low];
+    for (uint32_t i = a->current.low; i < a->current.high; i++)
+        others |= (ids[i] ^ *id) & (0 - (uint32_t)a->current.m[i]);
+    if (!others && *id < BARRIERS)
+        return true;
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
         if (!a->current.m[i])
             continue;
@@ -103,6 +109,7 @@ static void arrive(struct block_run *r, const struct op *o, uint32_t lane, uint3
     b->expected = count;
     b->line = op_line(o);
     b->arrived++;
+    r->barriers_used |= 1u << id;
     if (o->mode == BAR_ARRIVE) {
         pending_add_lane(activation_now(r), resume, lane);
         return;
@@ -132,7 +139,7 @@ bool barriers_settle(struct block_run *r)
 {
     bool opened = false;
 
-    for (uint32_t id = 0; id < BARRIERS; id++) {
+    for (uint32_t id = 0; r->barriers_used >> id; id++) {
         if (r->barriers[id].arrived && r->barriers[id].arrived >= needed(r, &r->barriers[id])) {
             open_barrier(r, id);
             opened = true;
@@ -143,7 +150,7 @@ bool barriers_settle(struct block_run *r)
 
 bool activation_waits(const struct block_run *r)
 {
-    for (uint32_t i = 0; i < r->lanes.count; i++) {
+    for (uint32_t i = 0; r->barriers_used && i < r->lanes.count; i++) {
         if (r->waits[i] != NO_BARRIER && r->wait_depth[i] == r->depth - 1)
             return true;
     }

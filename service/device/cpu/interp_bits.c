@@ -195,7 +195,7 @@ static bool test(uint8_t what, int class)
     case PTX_TESTP_INFINITE:   return class == FP_INFINITE;
     case PTX_TESTP_NUMBER:     return class != FP_NAN;
     case PTX_TESTP_NOTANUMBER: return class == FP_NAN;
-    case PTX_TESTP_NORMAL:     return class == FP_NORMAL;
+    case PTX_TESTP_NORMAL:     return class == FP_NORMAL || class == FP_ZERO; /* PTX counts zeros in */
     default:                   return class == FP_SUBNORMAL;
     }
 }
@@ -224,6 +224,17 @@ CHOOSE(64, s32, int32_t, )
 CHOOSE(16, f32, float, )
 CHOOSE(32, f32, float, )
 CHOOSE(64, f32, float, )
+/* A subnormal that `.ftz` flushes to -0 counts as not below 0, as -0 itself does. */
+#define CHOOSE_FTZ(bits)                                                  \
+    static void choose_##bits##_ftz(struct lanes *l, const struct op *o)  \
+    {                                                                     \
+        const uint##bits##_t *a_ = LANE(uint##bits##_t, o->a), *b_ = LANE(uint##bits##_t, o->b); \
+        const float *c_ = LANE(float, o->c);                              \
+        LANES_SET(uint##bits##_t, o->d, , flush_f32(c_[i]) >= 0 ? a_[i] : b_[i]); \
+    }
+CHOOSE_FTZ(16)
+CHOOSE_FTZ(32)
+CHOOSE_FTZ(64)
 
 static op_fn choose_handler(const struct ptx_insn *in)
 {
@@ -231,7 +242,9 @@ static op_fn choose_handler(const struct ptx_insn *in)
 
     if (in->stype == PTX_S32)
         return bytes == 2 ? choose_16_s32 : bytes == 4 ? choose_32_s32 : bytes == 8 ? choose_64_s32 : NULL;
-    if (in->stype == PTX_F32 && !in->ftz)
+    if (in->stype == PTX_F32 && in->ftz)
+        return bytes == 2 ? choose_16_ftz : bytes == 4 ? choose_32_ftz : bytes == 8 ? choose_64_ftz : NULL;
+    if (in->stype == PTX_F32)
         return bytes == 2 ? choose_16_f32 : bytes == 4 ? choose_32_f32 : bytes == 8 ? choose_64_f32 : NULL;
     return NULL;
 }

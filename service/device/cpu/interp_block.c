@@ -24,9 +24,9 @@ static bool prepare_lane_memory(struct block_run *r)
     size_t   s = r->lanes.stride;
     uint8_t *at;
 
-    if (!grow(&r->lane_memory, &r->lane_room, s * 9))
+    if (!grow(&r->lane_memory, &r->lane_room, s * 10))
         return false;
-    memset(r->lane_memory, 0, s * 9);
+    memset(r->lane_memory, 0, s * 10);
     at = r->lane_memory;
     r->resume = (uint32_t *)(void *)at;
     r->live = at + 4 * s;
@@ -34,6 +34,7 @@ static bool prepare_lane_memory(struct block_run *r)
     r->wait_depth = at + 6 * s;
     r->votes = at + 7 * s;
     r->lanes.carry = at + 8 * s;
+    r->passes = at + 9 * s;
     return true;
 }
 
@@ -124,10 +125,20 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     }
 }
 
+static bool depends_on_lane(int which)
+{
+    return which == PTX_SPECIAL_TID_X || which == PTX_SPECIAL_TID_Y || which == PTX_SPECIAL_TID_Z || which == PTX_SPECIAL_LANEID
+           || which == PTX_SPECIAL_WARPID || (which >= PTX_SPECIAL_LANEMASK_EQ && which <= PTX_SPECIAL_LANEMASK_GT);
+}
+
 static void fill_special(struct block_run *r, const struct code_special *s)
 {
     struct lanes *l = &r->lanes;
 
+    if (!depends_on_lane(s->which)) {
+        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0)});
+        return;
+    }
     for (uint32_t i = 0; i < l->count; i++) {
         uint64_t v = special_of_lane(r, (enum ptx_special)s->which, i);
         if (s->width == 8)
@@ -188,8 +199,14 @@ static void lay_out(struct block_run *r, struct activation *a, const struct code
     memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
     a->words = (uint32_t)words;
     a->turn = a->spins = 0;
-    a->force = false;
     a->code = code;
+}
+
+/* The same function has run here before, with as many lanes: masks are where they were, and all zero. */
+static void start_again(struct activation *a)
+{
+    memset(a->pending_bits, 0, 2 * a->words * sizeof *a->pending_bits);
+    a->turn = a->spins = 0;
 }
 
 struct activation *activation_enter(struct block_run *r, const struct code *code)
@@ -208,11 +225,15 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
             block_fault(l, FAULT_MEMORY, -1, "the host is short of memory for registers");
         memset(a->memory, 0, bytes);
     }
-    lay_out(r, a, code);
+    if (a->filled_code == code)
+        start_again(a);
+    else
+        lay_out(r, a, code);
     a->local_base = caller ? caller->local_base + caller->code->local_bytes : 0;
     if (a->local_base + (uint64_t)code->local_bytes > r->local_bytes)
         block_fault(l, FAULT_TRAP, -1, "the stack of local memory overflowed");
     l->frame = a->frame;
+    l->plain = code->plain;
     fill(r, a, code);
     r->depth++;
     return a;
@@ -231,7 +252,11 @@ static void start_lanes(struct block_run *r)
 
     memset(r->live, 1, r->lanes.count);
     memset(r->waits, NO_BARRIER, r->lanes.count);
-    memset(r->barriers, 0, sizeof r->barriers);
+    memset(r->passes, 0, r->lanes.count);
+    r->passing = 0;
+    if (r->barriers_used)
+        memset(r->barriers, 0, sizeof r->barriers);
+    r->barriers_used = 0;
     r->live_count = r->lanes.count;
     r->depth = 0;
     a = activation_enter(r, r->grid->code);

@@ -3,6 +3,7 @@
  * and by those that already wait. */
 #include <stdio.h>
 
+#include "device/cpu/heap.h"
 #include "device/cpu/interp_decode.h"
 #include "device/cpu/output.h"
 
@@ -87,8 +88,8 @@ static const struct ptx_function *function_at(struct lanes *l, const struct call
     if (address < PTX_FUNCTION_ADDRESS(0) || n >= plan->module->functions_count || address % 16)
         block_fault(l, FAULT_TRAP, lane, "call of 0x%llx, which is no function", (unsigned long long)address);
     f = &plan->module->functions[n];
-    if (!f->code || f->entry || f->signature.params_count != plan->shape->params_count
-        || f->signature.results_count != plan->shape->results_count)
+    /* The sizes too: the caller's values are written into the callee's parameter memory. */
+    if (!f->code || f->entry || !ptx_same_signature(&f->signature, plan->shape))
         block_fault(l, FAULT_TRAP, lane, "indirect call of a function with another signature");
     return f;
 }
@@ -131,13 +132,13 @@ static uint64_t argument(struct lanes *l, const struct call_plan *plan, unsigned
     return value;
 }
 
-static void give_result(struct lanes *l, const struct call_plan *plan, uint32_t lane, uint32_t value)
+static void give_result(struct lanes *l, const struct call_plan *plan, uint32_t lane, uint64_t value)
 {
     struct activation *a = activation_now(l->run);
 
-    if (!plan->results_count || plan->results[0].bytes != 4)
+    if (!plan->results_count || plan->results[0].bytes > sizeof value)
         return;
-    memcpy(plan->results[0].reg ? register_of(l, a, &plan->results[0], lane) : param_of(a, lane, plan->results[0].caller), &value, 4);
+    memcpy(plan->results[0].reg ? register_of(l, a, &plan->results[0], lane) : param_of(a, lane, plan->results[0].caller), &value, plan->results[0].bytes);
 }
 
 static void call_printf(struct lanes *l, const struct op *o)
@@ -165,9 +166,38 @@ static void call_assert(struct lanes *l, const struct op *o)
     }
 }
 
+static void call_malloc(struct lanes *l, const struct op *o)
+{
+    const struct call_plan *plan = o->extra;
+
+    for (uint32_t i = l->low; i < l->high; i++) {
+        if (l->m[i])
+            give_result(l, plan, i, cpu_heap_alloc(l->run->grid->heap, argument(l, plan, 0, i)));
+    }
+}
+
+static void call_free(struct lanes *l, const struct op *o)
+{
+    const struct call_plan *plan = o->extra;
+
+    for (uint32_t i = l->low; i < l->high; i++) {
+        if (l->m[i] && !cpu_heap_free(l->run->grid->heap, argument(l, plan, 0, i)))
+            block_fault(l, FAULT_TRAP, i, "free of 0x%llx, which malloc did not give or which was freed before",
+                        (unsigned long long)argument(l, plan, 0, i));
+    }
+}
+
 static op_fn builtin(struct span name)
 {
-    return span_is(name, "vprintf") ? call_printf : span_is(name, "__assertfail") ? call_assert : NULL;
+    static const struct { const char *name; op_fn run; } rows[] = {
+        {"vprintf", call_printf}, {"__assertfail", call_assert}, {"malloc", call_malloc}, {"free", call_free},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (span_is(name, rows[i].name))
+            return rows[i].run;
+    }
+    return NULL;
 }
 
 static bool plan_transfers(struct decoder *d, const struct ptx_operand *actual, unsigned actual_count, const struct ptx_variable *formal,

@@ -46,10 +46,15 @@ ORDERED(s64, int64_t)
 #define F32_FTZ(name, EXPRESSION) COMPARE_F32(name, f32_ftz, flush_f32, EXPRESSION)
 #define F64(name, EXPRESSION) COMPARE_F(name, f64, double, SAME, EXPRESSION)
 #define F16(name, EXPRESSION) COMPARE_F(name, f16, uint16_t, f32_from_f16, EXPRESSION)
+#define FLUSHED_F16(h) f32_from_f16((uint16_t)(((h) & 0x7c00) ? (h) : ((h) & 0x8000)))
+#define F16_FTZ(name, EXPRESSION) COMPARE_F(name, f16_ftz, uint16_t, FLUSHED_F16, EXPRESSION)
+#define BF16(name, EXPRESSION) COMPARE_F(name, bf16, uint16_t, f32_from_bf16, EXPRESSION)
 EACH_FLOAT_COMPARISON(F32)
 EACH_FLOAT_COMPARISON(F32_FTZ)
 EACH_FLOAT_COMPARISON(F64)
 EACH_FLOAT_COMPARISON(F16)
+EACH_FLOAT_COMPARISON(F16_FTZ)
+EACH_FLOAT_COMPARISON(BF16)
 
 /* Indexed by enum compare; unsigned and signed names of the same order share an entry. */
 #define INT_ROW(s) {compare_eq_##s, compare_ne_##s, compare_lt_##s, compare_le_##s, compare_gt_##s, compare_ge_##s}
@@ -59,13 +64,15 @@ EACH_FLOAT_COMPARISON(F16)
 static const op_fn table[LANE_TYPES][COMPARES] = {
     [LANE_PRED] = INT_ROW(u8),  [LANE_U16] = INT_ROW(u16), [LANE_S16] = INT_ROW(s16), [LANE_U32] = INT_ROW(u32),
     [LANE_S32] = INT_ROW(s32),  [LANE_U64] = INT_ROW(u64), [LANE_S64] = INT_ROW(s64), [LANE_F16] = FLOAT_ROW(f16),
-    [LANE_F32] = FLOAT_ROW(f32), [LANE_F64] = FLOAT_ROW(f64),
+    [LANE_BF16] = FLOAT_ROW(bf16), [LANE_F32] = FLOAT_ROW(f32), [LANE_F64] = FLOAT_ROW(f64),
 };
-static const op_fn table_ftz[COMPARES] = FLOAT_ROW(f32_ftz);
+static const op_fn table_ftz[COMPARES] = FLOAT_ROW(f32_ftz), table_f16_ftz[COMPARES] = FLOAT_ROW(f16_ftz);
 
 op_fn compare_handler(enum lane_type type, enum compare how, bool ftz)
 {
-    return type == LANE_F32 && ftz ? table_ftz[how] : table[type][how];
+    if (ftz && (type == LANE_F32 || type == LANE_F16))
+        return (type == LANE_F32 ? table_ftz : table_f16_ftz)[how];
+    return table[type][how];
 }
 
 /* d = d OP (c, negated if `immediate` bit 0); the complement e = (not d) OP c comes first when width says so. */

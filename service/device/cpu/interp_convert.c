@@ -23,6 +23,12 @@ static int32_t s32_toward_zero(float f)
     return f != f ? 0 : f >= 2147483648.0f ? INT32_MAX : f < -2147483648.0f ? INT32_MIN : (int32_t)f;
 }
 FAST(s32_f32_rzi, float, int32_t, s32_toward_zero(x))
+FAST(s32_f32_rni, float, int32_t, s32_toward_zero(rintf(x)))
+FAST(f32_sat, float, float, saturate_f32(x))
+FAST(f32_rni, float, float, rintf(x))
+FAST(f32_rzi, float, float, truncf(x))
+FAST(f32_rmi, float, float, floorf(x))
+FAST(f32_rpi, float, float, ceilf(x))
 
 /* A number on its way: floats as double (every float type fits exactly), integers as 64 bits. */
 struct number {
@@ -68,7 +74,8 @@ enum lane_type lane_type_of(enum ptx_type t)
         [PTX_B8] = LANE_U8, [PTX_U8] = LANE_U8, [PTX_S8] = LANE_S8, [PTX_B16] = LANE_U16, [PTX_U16] = LANE_U16, [PTX_S16] = LANE_S16,
         [PTX_B32] = LANE_U32, [PTX_U32] = LANE_U32, [PTX_S32] = LANE_S32, [PTX_B64] = LANE_U64, [PTX_U64] = LANE_U64,
         [PTX_S64] = LANE_S64, [PTX_F16] = LANE_F16, [PTX_BF16] = LANE_BF16, [PTX_F16X2] = LANE_U32, [PTX_BF16X2] = LANE_U32,
-        [PTX_F32] = LANE_F32, [PTX_F64] = LANE_F64, [PTX_PRED] = LANE_PRED,
+        [PTX_F32] = LANE_F32, [PTX_F64] = LANE_F64, [PTX_PRED] = LANE_PRED, [PTX_U16X2] = LANE_U32, [PTX_S16X2] = LANE_U32,
+        [PTX_TF32] = LANE_TYPES,
     };
 
     return (enum lane_type)types[t];
@@ -127,6 +134,15 @@ static double to_f64(const struct number *n, enum rounding r)
     return n->kind == IS_FLOAT ? n->f : n->kind == IS_SIGNED ? f64_from_s64(n->s, r) : f64_from_u64(n->u, r);
 }
 
+/* Integers of more than 53 bits are cut off, and the last bit says so: rounding them to a half afterwards is exact. */
+static double to_f64_odd(const struct number *n)
+{
+    double d = to_f64(n, ROUND_ZERO);
+    bool   cut = n->kind == IS_SIGNED ? (int64_t)d != n->s : n->kind == IS_UNSIGNED && (uint64_t)d != n->u;
+
+    return cut ? f64_of_bits(bits_of_f64(d) | 1) : d;
+}
+
 static void write_float(struct lanes *l, const struct op *o, uint32_t i, enum lane_type t, struct number n)
 {
     enum rounding r = MODE;
@@ -142,10 +158,21 @@ static void write_float(struct lanes *l, const struct op *o, uint32_t i, enum la
         f = saturate ? saturate_f32(f) : f;
         write_bits(l, o, i, 4, bits_of_f32(ftz ? flush_f32(f) : f));
     } else {
-        double d = to_f64(&n, r);
+        double d = to_f64_odd(&n);
         d = saturate ? saturate_f64(d) : d;
-        write_bits(l, o, i, 2, t == LANE_F16 ? f16_from_f64(d, r) : bf16_from_f32((float)d, r));
+        write_bits(l, o, i, 2, t == LANE_F16 ? f16_from_f64(d, r) : bf16_from_f64(d, r));
     }
+}
+
+/* NaN becomes 0, but the highest bit alone where 64 bits are involved. */
+static uint64_t integer_of_float(double f, enum lane_type to, enum lane_type from, enum rounding r)
+{
+    unsigned bits = 8u * shapes[to].bytes;
+    double   v = round_f64(f, r);
+
+    if (f != f && (bits == 64 || from == LANE_F64))
+        return 1ull << (bits - 1);
+    return shapes[to].is_signed ? (uint64_t)s64_from_f64(v, bits) : u64_from_f64(v, bits);
 }
 
 /* Any type to any type; extra is unused, b and c carry the types. */
@@ -162,10 +189,7 @@ static void convert_any(struct lanes *l, const struct op *o)
         if (shapes[to].is_float) {
             write_float(l, o, i, to, n);
         } else if (n.kind == IS_FLOAT) {
-            double v = round_f64(n.f, MODE);
-            write_bits(l, o, i, shapes[to].bytes,
-                       shapes[to].is_signed ? (uint64_t)s64_from_f64(v, 8u * shapes[to].bytes)
-                                            : u64_from_f64(v, 8u * shapes[to].bytes));
+            write_bits(l, o, i, shapes[to].bytes, integer_of_float(n.f, to, from, MODE));
         } else {
             write_bits(l, o, i, shapes[to].bytes, integer_result(&n, to, o->mode & CONVERT_SAT));
         }
@@ -182,6 +206,12 @@ static const struct fast_row fast[] = {
     {LANE_F64, LANE_S32, ROUND_NEAREST, fast_f64_s32}, {LANE_F64, LANE_U32, ROUND_NEAREST, fast_f64_u32},
     {LANE_F64, LANE_F32, ROUND_NEAREST, fast_f64_f32}, {LANE_F32, LANE_F64, ROUND_NEAREST, fast_f32_f64},
     {LANE_S32, LANE_F32, ROUND_ZERO, fast_s32_f32_rzi},
+    {LANE_S32, LANE_F32, ROUND_NEAREST, fast_s32_f32_rni},
+    {LANE_F32, LANE_F32, ROUND_NEAREST | CONVERT_SAT, fast_f32_sat},
+    {LANE_F32, LANE_F32, ROUND_NEAREST | CONVERT_INTEGRAL, fast_f32_rni},
+    {LANE_F32, LANE_F32, ROUND_ZERO | CONVERT_INTEGRAL, fast_f32_rzi},
+    {LANE_F32, LANE_F32, ROUND_DOWN | CONVERT_INTEGRAL, fast_f32_rmi},
+    {LANE_F32, LANE_F32, ROUND_UP | CONVERT_INTEGRAL, fast_f32_rpi},
 };
 
 void convert_prepare(struct op *o, enum lane_type to, enum lane_type from, enum rounding r, bool ftz, bool saturate, bool integral)

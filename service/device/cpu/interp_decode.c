@@ -82,6 +82,10 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     struct code *c = d->code;
     uint32_t     place, wide = bytes == 8 ? 8 : 4;
 
+    /* Only cooperative groups of a whole grid read these. */
+    if ((which == PTX_SPECIAL_ENVREG1 || which == PTX_SPECIAL_ENVREG2) && !c->grid_line)
+        c->grid_line = d->insn->line;
+
     if (is_clock(which)) {
         struct op *o;
         place = decode_temporary(d, wide);
@@ -256,7 +260,7 @@ static bool needs_warp(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_SHFL: case PTX_OP_VOTE: return in->sync;
-    case PTX_OP_MATCH: case PTX_OP_REDUX: case PTX_OP_ELECT: return true;
+    case PTX_OP_MATCH: case PTX_OP_REDUX: case PTX_OP_ELECT: case PTX_OP_MMA: case PTX_OP_LDMATRIX: return true;
     case PTX_OP_BAR: case PTX_OP_BARRIER: return in->warp;
     default: return false;
     }
@@ -430,13 +434,14 @@ void code_destroy(struct code *c)
     free(c);
 }
 
-enum status code_create(const struct ptx_module *m, const struct ptx_function *f, struct code **out, struct problem *why)
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, bool plain, struct code **out, struct problem *why)
 {
     struct decoder d = {.module = m, .function = f, .code = calloc(1, sizeof *d.code)};
     enum status    st = STATUS_OUT_OF_MEMORY;
 
     if (!d.code)
         return st;
+    d.code->plain = plain;
     if (decoder_start(&d)) {
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)

@@ -58,6 +58,11 @@ static inline bool is_float(enum ptx_type t)
 
 /* interp_translate.c: appends the operations of one instruction that does not leave its block. False: not supported. */
 bool translate(struct decoder *d);
+/* A predicate source; with '!' it becomes an array of its own. */
+uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
+bool translate_setp(struct decoder *d);    /* interp_translate_compare.c */
+bool translate_set(struct decoder *d);
+bool translate_convert(struct decoder *d); /* interp_translate_convert.c */
 /* interp_translate_warp.c; these also set d->members. */
 bool translate_shuffle(struct decoder *d);
 bool translate_vote(struct decoder *d);
@@ -65,6 +70,10 @@ bool translate_match(struct decoder *d);
 bool translate_redux(struct decoder *d);
 bool translate_elect(struct decoder *d);
 bool translate_warp_sync(struct decoder *d);
+/* interp_mma.c */
+bool translate_mma(struct decoder *d);
+bool translate_ldmatrix(struct decoder *d);
+bool translate_cp(struct decoder *d);
 /* interp_call.c */
 bool translate_call(struct decoder *d);
 

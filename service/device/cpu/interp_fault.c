@@ -49,8 +49,11 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
                  r->block[0], r->block[1], r->block[2], thread);
 }
 
-/* The handler knows the address only; the thread is the active one whose operand leads there. */
-static int64_t lane_of_address(struct block_run *r, uint64_t address)
+enum { GUARD_GRAIN = 4096 }; /* no page is smaller; accesses are aligned and do not cross it */
+
+/* The handler knows an address only, and accesses are not always made in the order of lanes: the thread to blame is the first active
+ * one whose operand leads into that page. *address becomes its own. */
+static int64_t lane_of_address(struct block_run *r, uint64_t *address)
 {
     struct lanes    *l = &r->lanes;
     const struct op *o = l->current;
@@ -58,16 +61,21 @@ static int64_t lane_of_address(struct block_run *r, uint64_t address)
     if (!o || !o->addresses)
         return -1;
     for (uint32_t i = l->low; i < l->high; i++) {
-        if (l->m[i] && address - (LANE(uint64_t, o->a)[i] + (uint64_t)o->immediate) < 16)
+        uint64_t at = LANE(uint64_t, o->a)[i] + (uint64_t)o->immediate;
+        if (l->m[i] && (at ^ *address) < GUARD_GRAIN) {
+            *address = at;
             return i;
+        }
     }
     return -1;
 }
 
 void block_describe_guard(struct block_run *r)
 {
-    char text[64];
+    uint64_t address = r->guard.address;
+    int64_t  lane = lane_of_address(r, &address);
+    char     text[64];
 
-    snprintf(text, sizeof text, "illegal global address 0x%llx", (unsigned long long)r->guard.address);
-    block_describe(r, FAULT_ILLEGAL_ADDRESS, lane_of_address(r, r->guard.address), text);
+    snprintf(text, sizeof text, "illegal global address 0x%llx", (unsigned long long)address);
+    block_describe(r, FAULT_ILLEGAL_ADDRESS, lane, text);
 }

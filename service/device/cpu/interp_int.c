@@ -1,5 +1,5 @@
 /* Integer and bit operations: one loop over the lanes per operation and type. */
-#include "device/cpu/interp_ops.h"
+#include "device/cpu/interp_decode.h"
 
 /* UNARY, BINARY and TERNARY(name, suffix, type, expression in x, y, z) make one handler. */
 #define UNARY(name, suffix, T, EXPRESSION)                                \
@@ -85,15 +85,26 @@ WIDE(s16, int16_t, int32_t, uint32_t)
 WIDE(u32, uint32_t, uint64_t, uint64_t)
 WIDE(s32, int32_t, int64_t, uint64_t)
 
-/* Division by zero gives all ones, its remainder the dividend; the most negative number by -1 wraps. No host trap in any lane. */
+/* Division by zero gives all ones, and so does the remainder; the most negative number by -1 wraps. No host trap in any lane. */
 #define NEGATE(v) (0 - (uint64_t)(v))
 #define DIVIDE_U (y ? x / (y ? y : 1) : UINT64_MAX)
-#define REMAIN_U (y ? x % (y ? y : 1) : x)
+#define REMAIN_U (y ? x % (y ? y : 1) : UINT64_MAX)
 #define SAFE_S   (y == 0 || y == -1 ? 1 : y)
 #define DIVIDE_S (y == 0 ? UINT64_MAX : y == -1 ? NEGATE(x) : (uint64_t)(x / SAFE_S))
-#define REMAIN_S (y == 0 ? x : y == -1 ? 0 : x % SAFE_S)
-BOTH_SIGNS(BINARY, div, DIVIDE_U, DIVIDE_S)
-BOTH_SIGNS(BINARY, rem, REMAIN_U, REMAIN_S)
+#define REMAIN_S (y == 0 ? UINT64_MAX : y == -1 ? 0 : (uint64_t)(x % SAFE_S))
+#define BOTH_SIGNS_BUT_32(KIND, name, U_EXPRESSION, S_EXPRESSION)         \
+    KIND(name, u16, uint16_t, U_EXPRESSION) KIND(name, s16, int16_t, S_EXPRESSION) \
+    KIND(name, u64, uint64_t, U_EXPRESSION) KIND(name, s64, int64_t, S_EXPRESSION)
+BOTH_SIGNS_BUT_32(BINARY, div, DIVIDE_U, DIVIDE_S)
+BOTH_SIGNS_BUT_32(BINARY, rem, REMAIN_U, REMAIN_S)
+
+/* Of 32 bits in binary64, which vectors have: a true quotient below the next whole number stays below it when rounded, since the two
+ * are at least 1 / y > 2^-32 apart and the rounding error is less than x / y * 2^-53. */
+#define QUOTIENT ((uint32_t)(int64_t)((double)x / (double)(y ? y : 1)))
+BINARY(div, u32, uint32_t, y ? QUOTIENT : UINT32_MAX)
+BINARY(rem, u32, uint32_t, y ? x - QUOTIENT * y : UINT32_MAX)
+BINARY(div, s32, int32_t, y ? QUOTIENT : UINT32_MAX)
+BINARY(rem, s32, int32_t, y ? (uint32_t)x - QUOTIENT * (uint32_t)y : UINT32_MAX)
 
 BOTH_SIGNS(BINARY, min, x < y ? x : y, x < y ? x : y)
 BOTH_SIGNS(BINARY, max, x > y ? x : y, x > y ? x : y)
@@ -143,6 +154,53 @@ TERNARY(mad24lo, s32, uint32_t, (uint64_t)(LOW24_S(x) * LOW24_S(y)) + z)
 TERNARY(mad24hi, u32, uint32_t, ((LOW24_U(x) * LOW24_U(y)) >> 16) + z)
 TERNARY(mad24hi, s32, uint32_t, ((uint64_t)(LOW24_S(x) * LOW24_S(y)) >> 16) + z)
 
+static uint32_t clamped(int64_t v)
+{
+    return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
+}
+TERNARY(madsat, s32, int32_t, clamped((((int64_t)x * y) >> 32) + z))
+TERNARY(mad24sat, s32, int32_t, clamped(((LOW24_S(x) * LOW24_S(y)) >> 16) + z))
+
+/* Two 16-bit numbers in 32 bits. RELU: negative results become 0. */
+#define PAIRS(name, T, EXPRESSION)                                        \
+    static uint32_t pair_##name(uint32_t a, uint32_t b)                   \
+    {                                                                     \
+        uint32_t d = 0;                                                   \
+        for (unsigned k = 0; k < 32; k += 16) {                           \
+            const T x = (T)(a >> k), y = (T)(b >> k);                     \
+            d |= (uint32_t)(uint16_t)(EXPRESSION) << k;                   \
+        }                                                                 \
+        return d;                                                         \
+    }                                                                     \
+    BINARY(name, x2, uint32_t, pair_##name(x, y))
+#define RELU(v) ((v) > 0 ? (v) : 0)
+PAIRS(add_pair, uint16_t, x + y)
+PAIRS(min_pair_u, uint16_t, x < y ? x : y)
+PAIRS(max_pair_u, uint16_t, x > y ? x : y)
+PAIRS(min_pair_s, int16_t, x < y ? x : y)
+PAIRS(max_pair_s, int16_t, x > y ? x : y)
+PAIRS(min_pair_relu, int16_t, RELU(x < y ? x : y))
+PAIRS(max_pair_relu, int16_t, RELU(x > y ? x : y))
+BINARY(min_relu, s32, int32_t, RELU(x < y ? x : y))
+BINARY(max_relu, s32, int32_t, RELU(x > y ? x : y))
+
+/* fns: the position of the n-th set bit from `base`, upwards, or downwards for n < 0; n = 0: is the bit at base set? */
+static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t n)
+{
+    int32_t step = n < 0 ? -1 : 1, left = n < 0 ? -(n + 1) : n - 1;
+
+    if (base > 31)
+        return UINT32_MAX;
+    if (n == 0)
+        return mask >> base & 1 ? base : UINT32_MAX;
+    for (int32_t at = (int32_t)base; at >= 0 && at < 32; at += step) {
+        if ((mask >> at & 1) && left-- == 0)
+            return (uint32_t)at;
+    }
+    return UINT32_MAX;
+}
+TERNARY(fns, b32, uint32_t, nth_set(x, y, (int32_t)z))
+
 /* Results of 32 bits whatever the operand. */
 #define COUNTING(name, suffix, T, EXPRESSION)                             \
     static void name##_##suffix(struct lanes *l, const struct op *o)      \
@@ -180,19 +238,16 @@ static uint64_t reverse_bits(uint64_t x)
 UNARY(brev, 32, uint32_t, reverse_bits(x) >> 32)
 UNARY(brev, 64, uint64_t, reverse_bits(x))
 
-/* Position and length of bit fields are the low 8 bits of 32-bit operands. */
+/* Position and length of bit fields in 32 bits are the low 8 bits of their operands; in 64 bits all of them count. */
+#define FIELD(BITS, v) ((BITS) == 32 ? (v) & 255 : (v) > 255 ? 255 : (v))
+
 static uint64_t extract_field(uint64_t x, unsigned bits, unsigned at, unsigned length, bool is_signed)
 {
     unsigned last = at + length > bits ? bits - 1 : at + length - 1;
-    bool     fill = is_signed && length && (x >> (last > bits - 1 ? bits - 1 : last) & 1);
+    bool     fill = is_signed && length && (x >> last & 1);
     uint64_t kept = at < bits ? x >> at : 0;
 
-    if (length >= 64)
-        length = 64;
-    if (at + length > bits && at < bits)
-        length = bits - at;
-    else if (at >= bits)
-        length = 0;
+    length = at >= bits ? 0 : length > bits - at ? bits - at : length;
     if (length < 64)
         kept = (kept & ((1ull << length) - 1)) | (fill ? ~0ull << length : 0);
     return kept;
@@ -202,7 +257,7 @@ static uint64_t extract_field(uint64_t x, unsigned bits, unsigned at, unsigned l
     {                                                                     \
         const T *a_ = LANE(T, o->a);                                      \
         const uint32_t *b_ = LANE(uint32_t, o->b), *c_ = LANE(uint32_t, o->c); \
-        LANES_SET(T, o->d, const T x = a_[i], extract_field(x, BITS, b_[i] & 255, c_[i] & 255, SIGNED)); \
+        LANES_SET(T, o->d, const T x = a_[i], extract_field(x, BITS, FIELD(BITS, b_[i]), FIELD(BITS, c_[i]), SIGNED)); \
     }
 EXTRACT(u32, uint32_t, 32, false)
 EXTRACT(s32, uint32_t, 32, true)
@@ -225,7 +280,7 @@ static uint64_t insert_field(uint64_t from, uint64_t into, unsigned bits, unsign
     {                                                                     \
         const T *a_ = LANE(T, o->a), *b_ = LANE(T, o->b);                 \
         const uint32_t *c_ = LANE(uint32_t, o->c), *e_ = LANE(uint32_t, o->e); \
-        LANES_SET(T, o->d, , insert_field(a_[i], b_[i], suffix, c_[i] & 255, e_[i] & 255)); \
+        LANES_SET(T, o->d, , insert_field(a_[i], b_[i], suffix, FIELD(suffix, c_[i]), FIELD(suffix, e_[i]))); \
     }
 INSERT(32, uint32_t)
 INSERT(64, uint64_t)
@@ -289,6 +344,34 @@ static op_fn funnel_handler(const struct ptx_insn *in)
     return in->action == PTX_DO_LEFT ? (clamp ? shf_left_clamp : shf_left_wrap) : clamp ? shf_right_clamp : shf_right_wrap;
 }
 
+static op_fn pair_handler(const struct ptx_insn *in)
+{
+    bool is_signed = in->type == PTX_S16X2;
+
+    switch ((int)in->opcode) {
+    case PTX_OP_ADD: return in->relu ? NULL : add_pair_x2;
+    case PTX_OP_MIN: return !is_signed ? (in->relu ? NULL : min_pair_u_x2) : in->relu ? min_pair_relu_x2 : min_pair_s_x2;
+    case PTX_OP_MAX: return !is_signed ? (in->relu ? NULL : max_pair_u_x2) : in->relu ? max_pair_relu_x2 : max_pair_s_x2;
+    default:         return NULL;
+    }
+}
+
+/* `.sat` and `.relu` of integers; NULL: there is no such form. */
+static op_fn bounded_handler(const struct ptx_insn *in)
+{
+    if (in->type != PTX_S32)
+        return NULL;
+    switch ((int)in->opcode) {
+    case PTX_OP_ADD:   return in->sat ? saturating_add : NULL;
+    case PTX_OP_SUB:   return in->sat ? saturating_subtract : NULL;
+    case PTX_OP_MAD:   return in->sat && in->part == PTX_HI ? madsat_s32 : NULL;
+    case PTX_OP_MAD24: return in->sat && in->part == PTX_HI ? mad24sat_s32 : NULL;
+    case PTX_OP_MIN:   return in->relu ? min_relu_s32 : NULL;
+    case PTX_OP_MAX:   return in->relu ? max_relu_s32 : NULL;
+    default:           return NULL;
+    }
+}
+
 static op_fn pred_handler(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
@@ -307,6 +390,10 @@ op_fn int_handler(const struct ptx_insn *in)
 
     if (in->type == PTX_PRED)
         return pred_handler(in);
+    if (in->type == PTX_U16X2 || in->type == PTX_S16X2)
+        return in->sat ? NULL : pair_handler(in);
+    if (in->sat || in->relu)
+        return bounded_handler(in);
     if (w > 2)
         return NULL;
     switch ((int)in->opcode) {
@@ -314,6 +401,7 @@ op_fn int_handler(const struct ptx_insn *in)
     case PTX_OP_MAD:   return product_handler(in, true, is_signed, w);
     case PTX_OP_MUL24: return w == 1 ? product24_handler(in, false, is_signed) : NULL;
     case PTX_OP_MAD24: return w == 1 ? product24_handler(in, true, is_signed) : NULL;
+    case PTX_OP_FNS:   return w == 1 ? fns_b32 : NULL;
     case PTX_OP_SHF:   return w == 1 ? funnel_handler(in) : NULL;
     default: break;
     }

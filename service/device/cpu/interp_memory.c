@@ -1,5 +1,5 @@
 /* Loads and stores. Every address of every active lane is checked against its space before it is used. */
-#include "device/cpu/interp_ops.h"
+#include "device/cpu/interp_aim.h"
 
 const char *space_name(enum op_space s)
 {
@@ -42,24 +42,6 @@ static uint8_t *in_global(struct lanes *l, uint64_t address, uint32_t bytes)
     return fits(address - g->memory_base, bytes, g->memory_span) ? (uint8_t *)(uintptr_t)address : NULL;
 }
 
-/* A generic address belongs to the space whose window it lies in. */
-static enum op_space space_of(uint64_t *address)
-{
-    if (*address - SHARED_WINDOW < WINDOW_BYTES) {
-        *address -= SHARED_WINDOW;
-        return OP_SHARED;
-    }
-    if (*address - LOCAL_WINDOW < WINDOW_BYTES) {
-        *address -= LOCAL_WINDOW;
-        return OP_LOCAL;
-    }
-    if (*address - PARAM_WINDOW < WINDOW_BYTES) {
-        *address -= PARAM_WINDOW;
-        return OP_PARAM_KERNEL;
-    }
-    return OP_GLOBAL;
-}
-
 /* NULL when the access leaves its space. *offset becomes the place in it. */
 static uint8_t *locate(struct lanes *l, enum op_space s, uint64_t *offset, uint32_t bytes, uint32_t lane)
 {
@@ -94,64 +76,85 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
     return locate(l, OP_GENERIC, &address, bytes, lane);
 }
 
-/* Are all active lanes' accesses inside device memory, aligned, and one behind the other? Inactive lanes are not looked at. */
-struct survey { bool good; bool consecutive; };
-
-static struct survey survey_global(const struct lanes *l, const struct op *o, uint32_t bytes)
-{
-    const uint64_t *address = LANE(uint64_t, o->a);
-    const uint64_t  base = l->run->grid->memory_base, outside = ~(l->run->grid->memory_span - 1);
-    const uint64_t  offset = (uint64_t)o->immediate, first = address[l->low] + offset;
-    uint64_t        bad = 0, gaps = 0;
-    uint32_t        low = l->low, high = l->high;
-
-    if (l->dense) {
-        for (uint32_t i = low; i < high; i++) {
-            uint64_t at = address[i] + offset;
-            bad |= ((at ^ base) & outside) | (at & (bytes - 1));
-            gaps |= (at - first) ^ (uint64_t)(i - low) * bytes;
-        }
-        return (struct survey){bad == 0, gaps == 0};
-    }
-    for (uint32_t i = low; i < high; i++) {
-        uint64_t at = address[i] + offset;
-        bad |= (((at ^ base) & outside) | (at & (bytes - 1))) & (0 - (uint64_t)l->m[i]);
-    }
-    return (struct survey){bad == 0, false};
-}
-
-/* MOVE(name, type in memory, type of the register): one element per lane. */
+/* MOVE(name, type in memory, type of the register): one element per lane. Lanes that write to one address do so in their order. */
 #define ADDRESS(i) (address[i] + (uint64_t)o->immediate)
+#define LOAD_SCATTERED(M, R, into)                                                    \
+    do {                                                                              \
+        if (l->dense) {                                                               \
+            LANES_LOOP(into[i] = (R)*AIMED(const M, i));                              \
+        } else {                                                                      \
+            const uint8_t *m_ = l->m;                                                 \
+            LANES_LOOP(const uint64_t at_ = m_[i] ? address[i] + at.add : at.safe;    \
+                       const R v_ = (R)*(const M *)(const void *)(at.origin + at_); into[i] = m_[i] ? v_ : into[i]); \
+        }                                                                             \
+    } while (0)
+/* A run's elements all at once: they are read before any is written. */
+#define LOAD_RUNS(M, R, into)                                                         \
+    for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
+        M        run[RUN_LANES];                                                      \
+        R *const to = into + i;                                                       \
+        memcpy(run, AIMED(const M, i), sizeof run);                                   \
+        for (unsigned k = 0; k < RUN_LANES; k++)                                      \
+            to[k] = (R)run[k];                                                        \
+    }
+#define REPEAT_RUNS(M, R, into)                                                       \
+    for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
+        const R  value = (R)*AIMED(const M, i);                                       \
+        R *const to = into + i;                                                       \
+        for (unsigned k = 0; k < RUN_LANES; k++)                                      \
+            to[k] = value;                                                            \
+    }
+#define STORE_RUNS(M, from)                                                           \
+    for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
+        M run[RUN_LANES];                                                             \
+        for (unsigned k = 0; k < RUN_LANES; k++)                                      \
+            run[k] = (M)from[i + k];                                                  \
+        memcpy(AIMED(M, i), run, sizeof run);                                         \
+    }
 #define MOVE(name, M, R)                                                              \
     static void load_##name(struct lanes *l, const struct op *o)                      \
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
-        R              *d_ = LANE(R, o->d);                                           \
-        enum op_space   space = (enum op_space)o->mode;                               \
-        if (space == OP_GLOBAL) {                                                     \
-            struct survey s = survey_global(l, o, sizeof(M));                         \
-            if (s.good && s.consecutive && l->low < l->high) {                        \
-                const M *from = (const M *)(uintptr_t)ADDRESS(l->low) - l->low;       \
-                LANES_LOOP(d_[i] = (R)from[i]);                                       \
-                return;                                                               \
-            }                                                                         \
-            if (s.good) {                                                             \
-                LANES_EACH(d_[i] = (R)*(const M *)(uintptr_t)ADDRESS(i));             \
-                return;                                                               \
-            }                                                                         \
+        R              *into = LANE(R, o->d);                                         \
+        struct aim      at;                                                           \
+        switch (aim(l, o, sizeof(M), &at)) {                                          \
+        case CONSECUTIVE: {                                                           \
+            const M *from = (const M *)(const void *)at.first;                        \
+            LANES_LOOP(into[i] = (R)from[i - low_]);                                  \
+            return;                                                                   \
         }                                                                             \
-        LANES_EACH(d_[i] = (R)*(const M *)(const void *)lane_pointer(l, space, ADDRESS(i), sizeof(M), i)); \
+        case SAME: {                                                                  \
+            const R value = (R)*(const M *)(const void *)at.first;                    \
+            LANES_SET(R, o->d, , value);                                              \
+            return;                                                                   \
+        }                                                                             \
+        case RUN_CONSECUTIVE: LOAD_RUNS(M, R, into) return;                              \
+        case RUN_SAME:  REPEAT_RUNS(M, R, into) return;                                \
+        case SCATTERED: LOAD_SCATTERED(M, R, into); return;                           \
+        case LANEWISE:  LANES_EACH(into[i] = (R)*AIMED_OWN(const M, i)); return;      \
+        case ASTRAY:                                                                  \
+            LANES_EACH(into[i] = (R)*(const M *)(const void *)lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), sizeof(M), i)); \
+        }                                                                             \
     }                                                                                 \
     static void store_##name(struct lanes *l, const struct op *o)                     \
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
         const R        *d_ = LANE(R, o->d);                                           \
-        enum op_space   space = (enum op_space)o->mode;                               \
-        if (space == OP_GLOBAL && survey_global(l, o, sizeof(M)).good) {              \
-            LANES_EACH(*(M *)(uintptr_t)ADDRESS(i) = (M)d_[i]);                       \
+        struct aim      at;                                                           \
+        switch (aim(l, o, sizeof(M), &at)) {                                          \
+        case CONSECUTIVE: {                                                           \
+            M *to = (M *)(void *)at.first;                                            \
+            LANES_LOOP(to[i - low_] = (M)d_[i]);                                      \
             return;                                                                   \
         }                                                                             \
-        LANES_EACH(*(M *)(void *)lane_pointer(l, space, ADDRESS(i), sizeof(M), i) = (M)d_[i]); \
+        case RUN_CONSECUTIVE: STORE_RUNS(M, d_) return;                                \
+        case SAME:                                                                    \
+        case RUN_SAME:                                                                \
+        case SCATTERED: LANES_EACH(*AIMED(M, i) = (M)d_[i]); return;                  \
+        case LANEWISE:  LANES_EACH(*AIMED_OWN(M, i) = (M)d_[i]); return;              \
+        case ASTRAY:                                                                  \
+            LANES_EACH(*(M *)(void *)lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), sizeof(M), i) = (M)d_[i]); \
+        }                                                                             \
     }
 
 MOVE(u8_16, uint8_t, uint16_t)

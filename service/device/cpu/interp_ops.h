@@ -27,6 +27,13 @@ enum compare { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU,
 
 op_fn int_handler(const struct ptx_insn *in);
 op_fn float_handler(const struct ptx_insn *in, uint8_t *mode);
+op_fn half_handler(const struct ptx_insn *in, uint8_t *mode);
+enum { FINISH_RELU = 1, FINISH_FINITE = 2 };
+void  low_half(struct lanes *l, const struct op *o);
+void  high_half(struct lanes *l, const struct op *o);
+void  join_halves(struct lanes *l, const struct op *o);
+void  finish_half(struct lanes *l, const struct op *o);
+void  round_tf32(struct lanes *l, const struct op *o);
 op_fn bits_handler(const struct ptx_insn *in, uint8_t *mode);
 op_fn saturate_handler(enum ptx_type t);
 enum rounding rounding_of(uint8_t modifier);
@@ -71,7 +78,7 @@ void  load_kernel_param_64(struct lanes *l, const struct op *o);
 
 enum atom_op { ATOM_ADD, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_MIN, ATOM_MAX, ATOM_INC, ATOM_DEC };
 /* B stands for unsigned and for bits. */
-enum atom_type { ATOM_B16, ATOM_B32, ATOM_S32, ATOM_B64, ATOM_S64, ATOM_F16, ATOM_F16X2, ATOM_F32, ATOM_F64 };
+enum atom_type { ATOM_B16, ATOM_B32, ATOM_S32, ATOM_B64, ATOM_S64, ATOM_F16, ATOM_F16X2, ATOM_BF16, ATOM_BF16X2, ATOM_F32, ATOM_F64 };
 /* mode: the space; a: address, b and c: operands, d: the old value. */
 op_fn atom_handler(enum atom_op op, enum atom_type type);
 void  fence_all(struct lanes *l, const struct op *o);

@@ -10,23 +10,6 @@
 
 enum { EDGES_PER_CLOCK = 64 };
 
-/* low and high are known bounds; they shrink to the true ones. */
-void mask_measure(struct mask *m, uint32_t count)
-{
-    const uint8_t *first = memchr(m->m, 1, count);
-    uint32_t       n = 0;
-
-    if (!first) {
-        *m = (struct mask){.m = m->m};
-        return;
-    }
-    m->low = (uint32_t)(first - m->m);
-    m->high = (uint32_t)((const uint8_t *)memrchr(m->m, 1, count) - m->m) + 1;
-    for (uint32_t i = m->low; i < m->high; i++)
-        n += m->m[i];
-    m->count = n;
-}
-
 void lanes_use(struct lanes *l, const struct mask *m)
 {
     l->m = m->m;
@@ -35,28 +18,17 @@ void lanes_use(struct lanes *l, const struct mask *m)
     l->dense = m->count == m->high - m->low;
 }
 
-static void mask_clear(struct mask *m)
-{
-    if (m->count)
-        memset(m->m + m->low, 0, m->high - m->low);
-    *m = (struct mask){.m = m->m};
-}
-
 static void mark(struct activation *a, uint32_t block)
 {
     a->pending_bits[block / 64] |= 1ull << (block % 64);
     a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
 }
 
-void pending_add(struct activation *a, uint32_t block, const struct mask *m, uint32_t lanes)
+void pending_add(struct activation *a, uint32_t block, const struct mask *m)
 {
-    struct mask *p = &a->pending[block];
-
     if (!m->count)
         return;
-    for (uint32_t i = m->low; i < m->high; i++)
-        p->m[i] |= m->m[i];
-    mask_measure(p, lanes);
+    mask_add(&a->pending[block], m);
     mark(a, block);
 }
 
@@ -157,7 +129,7 @@ static uint32_t go(struct block_run *r, struct activation *a, const struct code_
     low = lowest(a, 0, false);
     if (next == NO_BLOCK && low > target && !a->pending[target].count)
         return target;
-    pending_add(a, target, &a->current, r->lanes.count);
+    pending_add(a, target, &a->current);
     mask_clear(&a->current);
     if (next == NO_BLOCK)
         next = lowest(a, 0, false);
@@ -168,18 +140,9 @@ static uint32_t go(struct block_run *r, struct activation *a, const struct code_
 /* side = the lanes of current whose predicate holds; current keeps the others. */
 static void split(struct block_run *r, struct activation *a, const struct op *o)
 {
-    struct lanes  *l = &r->lanes;
-    const uint8_t *p = LANE(uint8_t, o->guard);
-    uint8_t       *taken = a->side.m, *rest = a->current.m;
-    uint8_t        flip = o->guard_not;
+    struct lanes *l = &r->lanes;
 
-    mask_clear(&a->side);
-    for (uint32_t i = a->current.low; i < a->current.high; i++) {
-        taken[i] = rest[i] & (p[i] ^ flip);
-        rest[i] ^= taken[i];
-    }
-    mask_measure(&a->side, l->count);
-    mask_measure(&a->current, l->count);
+    mask_split(&a->current, &a->side, LANE(uint8_t, o->guard), o->guard_not);
 }
 
 static void swap_masks(struct mask *x, struct mask *y)
@@ -215,10 +178,10 @@ static uint32_t branch(struct block_run *r, struct activation *a, const struct c
         swap_masks(&a->current, &a->side);
         return go(r, a, b, block, b->target);
     }
-    pending_add(a, b->target, &a->side, r->lanes.count);
+    pending_add(a, b->target, &a->side);
     if (b->target <= block) {
         /* The lanes that stay in the loop come first; the time check is theirs. */
-        pending_add(a, block + 1, &a->current, r->lanes.count);
+        pending_add(a, block + 1, &a->current);
         mask_clear(&a->current);
         take_pending(a, b->target);
         return go(r, a, b, block, b->target);
@@ -287,7 +250,7 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
     if (b->last.guard != OP_NONE) {
         split(r, a, &b->last);
         swap_masks(&a->current, &a->side);
-        pending_add(a, block + 1, &a->side, r->lanes.count);
+        pending_add(a, block + 1, &a->side);
         mask_clear(&a->side);
     }
     all = a->current.count == 0 || barrier_arrive(r, a, &b->last, block + 1);
@@ -296,8 +259,8 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
     return fall(r, a, b, block);
 }
 
-/* Lanes are to run `next`, or nobody can: barriers that only waited for lanes that left open, then deferred warp operations go
- * ahead with the members that are there. */
+/* Lanes are to run `next`, or nobody can: barriers that only waited for lanes that left open, then warp operations that wait for
+ * each other at different places. */
 static uint32_t settle(struct block_run *r, struct activation *a)
 {
     uint32_t next;
@@ -308,9 +271,10 @@ static uint32_t settle(struct block_run *r, struct activation *a)
             break;
         if (barriers_settle(r))
             continue;
-        next = lowest(a, 0, true);
-        a->force = next != NO_BLOCK;
-        break;
+        if (lowest(a, 0, true) == NO_BLOCK)
+            break;
+        if (!warp_release(r, a))
+            warp_stuck(r, a);
     }
     if (next != NO_BLOCK)
         take_pending(a, next);
@@ -322,14 +286,12 @@ static uint32_t settle(struct block_run *r, struct activation *a)
 static void run_guarded(struct lanes *l, struct activation *a, const struct op *o)
 {
     const uint8_t *p = LANE(uint8_t, o->guard);
-    const uint8_t *m = a->current.m;
-    uint8_t       *g = a->guard.m, flip = o->guard_not;
+    uint32_t       holds = mask_holds(&a->current, p, o->guard_not);
 
-    mask_clear(&a->guard);
-    for (uint32_t i = a->current.low; i < a->current.high; i++)
-        g[i] = m[i] & (p[i] ^ flip);
-    mask_measure(&a->guard, l->count);
-    if (a->guard.count) {
+    if (holds == a->current.count) {
+        o->run(l, o);
+    } else if (holds) {
+        mask_pick(&a->guard, &a->current, p, o->guard_not);
         lanes_use(l, &a->guard);
         o->run(l, o);
     }
@@ -356,12 +318,11 @@ static uint32_t step(struct block_run *r, struct activation *a, uint32_t block)
 {
     const struct code_block *b = &a->code->blocks[block];
 
-    if (b->warp_first && !a->force && a->current.count != r->live_count) {
+    if (b->warp_first && (a->current.count != r->live_count || r->passing)) {
         warp_gather(r, a, block);
         if (!a->current.count)
             return fall(r, a, b, block);
     }
-    a->force = false;
     run_ops(r, a, b);
     switch (b->end) {
     case END_FALL:    return fall(r, a, b, block);

@@ -31,8 +31,7 @@ static unsigned result_bytes(const struct decoder *d)
     }
 }
 
-/* A predicate source with '!' becomes an array of its own. */
-static uint32_t predicate(struct decoder *d, const struct ptx_operand *p)
+uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p)
 {
     uint32_t   place = decode_source(d, p, 1), at;
     struct op *o;
@@ -48,7 +47,7 @@ static uint32_t predicate(struct decoder *d, const struct ptx_operand *p)
 
 static uint32_t source(struct decoder *d, unsigned i, unsigned bytes)
 {
-    return bytes == 1 ? predicate(d, operand(d, i)) : decode_source(d, operand(d, i), bytes);
+    return bytes == 1 ? decode_predicate(d, operand(d, i)) : decode_source(d, operand(d, i), bytes);
 }
 
 static op_fn arithmetic_handler(struct decoder *d, uint8_t *mode)
@@ -60,12 +59,8 @@ static op_fn arithmetic_handler(struct decoder *d, uint8_t *mode)
         return run;
     if (is_float((enum ptx_type)in->type))
         return float_handler(in, mode);
-    if (in->sat && in->type == PTX_S32 && in->opcode == PTX_OP_ADD)
-        return saturating_add;
-    if (in->sat && in->type == PTX_S32 && in->opcode == PTX_OP_SUB)
-        return saturating_subtract;
     *mode = in->shiftamt != PTX_NO_MODIFIER;
-    return in->sat || in->relu ? NULL : int_handler(in);
+    return int_handler(in);
 }
 
 static bool arithmetic(struct decoder *d)
@@ -253,6 +248,8 @@ static bool atom_type(enum ptx_type t, enum atom_type *out)
     case PTX_S64:   *out = ATOM_S64; return true;
     case PTX_F16:   *out = ATOM_F16; return true;
     case PTX_F16X2: *out = ATOM_F16X2; return true;
+    case PTX_BF16:  *out = ATOM_BF16; return true;
+    case PTX_BF16X2: *out = ATOM_BF16X2; return true;
     case PTX_F32:   *out = ATOM_F32; return true;
     case PTX_F64:   *out = ATOM_F64; return true;
     default:        return false;
@@ -286,33 +283,6 @@ static bool atomic(struct decoder *d)
     o->d = to;
     if (first)
         decode_widen(d, operand(d, 0), to, bytes, false);
-    return true;
-}
-
-static bool convert(struct decoder *d)
-{
-    const struct ptx_insn *in = d->insn;
-    enum lane_type         to = type_of(d), from = lane_type_of((enum ptx_type)in->stype);
-    struct op              shape = {0}, *o;
-    uint32_t               a, place;
-    bool                   integral;
-
-    if (to == LANE_TYPES || from == LANE_TYPES || in->type == PTX_F16X2 || in->stype == PTX_F16X2 || in->type == PTX_BF16X2
-        || in->relu || in->sat == PTX_SATFINITE || operand(d, 1)->kind == PTX_VECTOR || in->operands_count != 2)
-        return false;
-    integral = lane_type_is_float(to) && lane_type_is_float(from) && in->rounding >= PTX_RNI && in->rounding <= PTX_RPI;
-    convert_prepare(&shape, to, from, rounding_of(in->rounding), in->ftz, in->sat, integral);
-    if (!shape.run)
-        return false;
-    a = decode_source(d, operand(d, 1), lane_type_bytes(from));
-    place = decode_destination(d, operand(d, 0), lane_type_bytes(to));
-    o = decode_op(d, shape.run);
-    o->mode = shape.mode;
-    o->b = shape.b;
-    o->c = shape.c;
-    o->a = a;
-    o->d = place;
-    decode_widen(d, operand(d, 0), place, lane_type_bytes(to), lane_type_is_signed(to) && !lane_type_is_float(to));
     return true;
 }
 
@@ -352,126 +322,6 @@ static bool is_in_space(struct decoder *d)
     return true;
 }
 
-static bool comparison(const struct ptx_insn *in, enum compare *how)
-{
-    static const unsigned char by_modifier[] = {
-        [PTX_EQ] = 1 + CMP_EQ, [PTX_NE] = 1 + CMP_NE, [PTX_LT] = 1 + CMP_LT, [PTX_LE] = 1 + CMP_LE, [PTX_GT] = 1 + CMP_GT,
-        [PTX_GE] = 1 + CMP_GE, [PTX_LS] = 1 + CMP_LE, [PTX_HS] = 1 + CMP_GE, [PTX_EQU] = 1 + CMP_EQU, [PTX_NEU] = 1 + CMP_NEU,
-        [PTX_LTU] = 1 + CMP_LTU, [PTX_LEU] = 1 + CMP_LEU, [PTX_GTU] = 1 + CMP_GTU, [PTX_GEU] = 1 + CMP_GEU,
-        [PTX_NUM] = 1 + CMP_NUM, [PTX_IS_NAN] = 1 + CMP_NAN, [PTX_LO] = 1 + CMP_LT, [PTX_HI] = 1 + CMP_GT,
-    };
-    unsigned m = in->compare ? in->compare : in->part;
-
-    if (m >= COUNT(by_modifier) || !by_modifier[m])
-        return false;
-    *how = (enum compare)(by_modifier[m] - 1);
-    return true;
-}
-
-static op_fn combine_handler(uint8_t action)
-{
-    return action == PTX_DO_AND ? combine_and : action == PTX_DO_OR ? combine_or : action == PTX_DO_XOR ? combine_xor : NULL;
-}
-
-/* The comparison of sources 1 and 2 in type t as a temporary predicate; UINT32_MAX when that type cannot be compared. */
-static uint32_t compared(struct decoder *d, enum ptx_type t)
-{
-    enum lane_type type = lane_type_of(t);
-    enum compare   how;
-    uint32_t       a, b, to;
-    op_fn          run;
-    struct op     *o;
-
-    if (type == LANE_TYPES || t == PTX_F16X2 || t == PTX_BF16X2 || !comparison(d->insn, &how))
-        return UINT32_MAX;
-    run = compare_handler(type, how, d->insn->ftz);
-    if (!run)
-        return UINT32_MAX;
-    a = source(d, 1, lane_type_bytes(type));
-    b = source(d, 2, lane_type_bytes(type));
-    to = decode_temporary(d, 1);
-    o = decode_op(d, run);
-    o->a = a;
-    o->b = b;
-    o->d = to;
-    return to;
-}
-
-/* to = (flip XOR test) COMBINED WITH c */
-static uint32_t combined(struct decoder *d, uint32_t test, bool flip, uint32_t c)
-{
-    op_fn      run = combine_handler(d->insn->action);
-    uint32_t   to = decode_temporary(d, 1);
-    struct op *o = decode_op(d, run ? run : flip ? negate_pred : move_handler(1));
-
-    o->a = test;
-    o->c = c;
-    o->mode = flip && run;
-    o->d = to;
-    return to;
-}
-
-static void assign_predicate(struct decoder *d, const struct ptx_operand *p, uint32_t from)
-{
-    struct op *o;
-
-    if (p->kind != PTX_REG)
-        return;
-    o = decode_op(d, move_handler(1));
-    o->a = from;
-    o->d = d->places[p->reg];
-}
-
-/* Both results are complete before either is written, since the third operand may be one of them. */
-static bool set_predicate(struct decoder *d)
-{
-    const struct ptx_insn *in = d->insn;
-    uint32_t               test, c = 0, yes, no;
-
-    if (in->action && in->operands_count < 4)
-        return false;
-    test = compared(d, (enum ptx_type)in->type);
-    if (test == UINT32_MAX)
-        return false;
-    if (!in->action && in->predicate.kind == PTX_NOTHING) {
-        if (operand(d, 0)->kind == PTX_REG && !d->no_memory)
-            d->code->ops[d->code->ops_count - 1].d = d->places[operand(d, 0)->reg];
-        return true;
-    }
-    if (in->action)
-        c = predicate(d, operand(d, 3));
-    yes = combined(d, test, false, c);
-    no = combined(d, test, true, c);
-    assign_predicate(d, operand(d, 0), yes);
-    assign_predicate(d, &in->predicate, no);
-    return true;
-}
-
-static uint64_t true_value(enum ptx_type t)
-{
-    return t == PTX_F32 ? 0x3f800000u : t == PTX_F16 ? 0x3c00 : t == PTX_BF16 ? 0x3f80 : UINT64_MAX;
-}
-
-static bool set_value(struct decoder *d)
-{
-    const struct ptx_insn *in = d->insn;
-    uint32_t               test = compared(d, (enum ptx_type)in->stype), to;
-    unsigned               bytes = type_bytes(d);
-    struct op             *o;
-
-    if (test == UINT32_MAX || !set_value_handler(bytes) || in->type == PTX_F16X2)
-        return false;
-    if (in->action)
-        test = combined(d, test, false, predicate(d, operand(d, 3)));
-    to = decode_destination(d, operand(d, 0), bytes);
-    o = decode_op(d, set_value_handler(bytes));
-    o->a = test;
-    o->d = to;
-    o->immediate = (int64_t)true_value((enum ptx_type)in->type);
-    decode_widen(d, operand(d, 0), to, bytes, false);
-    return true;
-}
-
 static bool select_value(struct decoder *d)
 {
     unsigned   bytes = type_bytes(d);
@@ -482,7 +332,7 @@ static bool select_value(struct decoder *d)
         return false;
     a = source(d, 1, bytes);
     b = source(d, 2, bytes);
-    c = predicate(d, operand(d, 3));
+    c = decode_predicate(d, operand(d, 3));
     to = decode_destination(d, operand(d, 0), bytes);
     o = decode_op(d, select_handler(bytes));
     o->a = a;
@@ -510,11 +360,11 @@ bool translate(struct decoder *d)
     case PTX_OP_ST:        return store(d);
     case PTX_OP_ATOM:
     case PTX_OP_RED:       return atomic(d);
-    case PTX_OP_CVT:       return convert(d);
+    case PTX_OP_CVT:       return translate_convert(d);
     case PTX_OP_CVTA:      return convert_address(d);
     case PTX_OP_ISSPACEP:  return is_in_space(d);
-    case PTX_OP_SETP:      return set_predicate(d);
-    case PTX_OP_SET:       return set_value(d);
+    case PTX_OP_SETP:      return translate_setp(d);
+    case PTX_OP_SET:       return translate_set(d);
     case PTX_OP_SELP:      return select_value(d);
     case PTX_OP_SHFL:      return translate_shuffle(d);
     case PTX_OP_VOTE:      return translate_vote(d);
@@ -529,6 +379,9 @@ bool translate(struct decoder *d)
     case PTX_OP_NANOSLEEP: return simple(d, nap, false);
     case PTX_OP_TRAP:
     case PTX_OP_BRKPT:     return simple(d, trap, false);
+    case PTX_OP_MMA:       return translate_mma(d);
+    case PTX_OP_LDMATRIX:  return translate_ldmatrix(d);
+    case PTX_OP_CP:        return translate_cp(d);
     case PTX_OP_CALL:      return translate_call(d);
     case PTX_OP_PREFETCH: case PTX_OP_PREFETCHU: case PTX_OP_PMEVENT: case PTX_OP_GRIDDEPCONTROL: return true;
     default:               return arithmetic(d);

@@ -10,8 +10,17 @@ static uint32_t warp_bits(const uint8_t *m, uint32_t first, uint32_t count)
     return bits;
 }
 
+static bool passes(struct block_run *r, uint32_t lane)
+{
+    if (!r->passes[lane])
+        return false;
+    r->passes[lane] = 0;
+    r->passing--;
+    return true;
+}
+
 /* A lane may go when every live member it names stands here too. The others wait as deferred lanes of `block`: they are tried
- * again whenever lanes join them, and go ahead with the members present when nothing else can run. */
+ * again whenever lanes join them. */
 void warp_gather(struct block_run *r, struct activation *a, uint32_t block)
 {
     struct lanes    *l = &r->lanes;
@@ -24,7 +33,7 @@ void warp_gather(struct block_run *r, struct activation *a, uint32_t block)
         uint32_t here = warp_bits(a->current.m, w, l->count), live = warp_bits(r->live, w, l->count);
         for (uint32_t k = 0; k < WARP_LANES; k++) {
             uint32_t i = w + k;
-            if (!(here >> k & 1) || (p && (p[i] ^ o->guard_not) == 0) || !(members[i] & live & ~here))
+            if (!(here >> k & 1) || passes(r, i) || (p && (p[i] ^ o->guard_not) == 0) || !(members[i] & live & ~here))
                 continue;
             pending_add_lane(a, block, i);
             a->current.m[i] = 0;
@@ -35,6 +44,80 @@ void warp_gather(struct block_run *r, struct activation *a, uint32_t block)
         return;
     mask_measure(&a->current, l->count);
     a->deferred_bits[block / 64] |= 1ull << (block % 64);
+}
+
+static bool deferred(const struct activation *a, uint32_t block)
+{
+    return a->deferred_bits[block / 64] >> (block % 64) & 1;
+}
+
+static const struct op *warp_op(const struct activation *a, uint32_t block)
+{
+    return &a->code->ops[a->code->blocks[block].first];
+}
+
+/* The lanes of a warp that wait at any bar.warp.sync. */
+static uint32_t waiting_for_warp(const struct block_run *r, const struct activation *a, uint32_t warp)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t b = 0; b < a->code->blocks_count; b++) {
+        if (deferred(a, b) && warp_op(a, b)->run == warp_sync)
+            bits |= warp_bits(a->pending[b].m, warp, r->lanes.count);
+    }
+    return bits;
+}
+
+static bool release_block(struct block_run *r, struct activation *a, uint32_t block)
+{
+    struct lanes   *l = &r->lanes;
+    const uint32_t *members = LANE(uint32_t, a->code->blocks[block].members);
+    bool            any = false;
+
+    for (uint32_t i = 0; i < l->count; i++) {
+        uint32_t warp = i / WARP_LANES * WARP_LANES;
+        if (!a->pending[block].m[i] || (members[i] & warp_bits(r->live, warp, l->count) & ~waiting_for_warp(r, a, warp)))
+            continue;
+        r->passing += !r->passes[i];
+        r->passes[i] = 1;
+        any = true;
+    }
+    return any;
+}
+
+bool warp_release(struct block_run *r, struct activation *a)
+{
+    bool any = false;
+
+    for (uint32_t b = 0; b < a->code->blocks_count; b++) {
+        if (deferred(a, b) && warp_op(a, b)->run == warp_sync)
+            any |= release_block(r, a, b);
+    }
+    if (any)
+        memset(a->deferred_bits, 0, a->words * sizeof *a->deferred_bits);
+    return any;
+}
+
+void warp_stuck(struct block_run *r, struct activation *a)
+{
+    struct lanes *l = &r->lanes;
+
+    for (uint32_t b = 0; b < a->code->blocks_count; b++) {
+        const uint32_t *members = LANE(uint32_t, a->code->blocks[b].members);
+        const uint8_t  *here = deferred(a, b) ? memchr(a->pending[b].m, 1, l->count) : NULL;
+        uint32_t        lane, warp;
+        struct span     text;
+
+        if (!here)
+            continue;
+        lane = (uint32_t)(here - a->pending[b].m);
+        warp = lane / WARP_LANES * WARP_LANES;
+        text = span_first(warp_op(a, b)->insn->text, 64);
+        l->current = warp_op(a, b);
+        block_fault(l, FAULT_TRAP, lane, "`%.*s` waits for threads of its warp that never reach it: members 0x%08x, arrived 0x%08x",
+                    SPAN_ARG(text), members[lane] & warp_bits(r->live, warp, l->count), warp_bits(a->pending[b].m, warp, l->count));
+    }
+    block_fault(l, FAULT_TRAP, -1, "threads wait for threads of their warp that never come");
 }
 
 /* shfl: `c` holds the clamp in its low 5 bits and the segment mask above bit 8. */

@@ -51,10 +51,14 @@ enum ptx_action {
     PTX_DO_ALL, PTX_DO_ANY, PTX_DO_UNI, PTX_DO_BALLOT,      /* vote; match has all and any */
     PTX_DO_SYNC, PTX_DO_ARRIVE,                             /* bar, barrier; with an operation of the first row: bar.red */
     PTX_DO_LEFT, PTX_DO_RIGHT,                              /* shf */
+    PTX_DO_COMMIT, PTX_DO_WAIT, PTX_DO_WAIT_ALL,            /* cp.async */
     PTX_DO_F4E, PTX_DO_B4E, PTX_DO_RC8, PTX_DO_ECL, PTX_DO_ECR, PTX_DO_RC16, /* prmt */
 };
 
 enum { PTX_NO_REG = UINT32_MAX, PTX_NO_INDEX = UINT32_MAX, PTX_VECTOR_MAX = 8, PTX_OPERANDS_MAX = 6 };
+
+/* Of the matrices of mma and ldmatrix. */
+enum ptx_shape { PTX_NO_SHAPE, PTX_M8N8, PTX_M8N8K16, PTX_M16N8K4, PTX_M16N8K8, PTX_M16N8K16, PTX_M16N8K32 };
 
 enum ptx_operand_kind {
     PTX_NOTHING,
@@ -100,6 +104,11 @@ struct ptx_insn {
     uint8_t  rounding, ftz, sat, relu, nan, xorsign, approx, carry, part, wrap, shiftamt, order, scope, to, uniform, noftz; /* enum ptx_modifier */
     uint8_t  space;    /* enum ptx_space of ld st atom red cvta isspacep prefetch */
     uint8_t  vector;   /* elements of ld/st: 1, 2, 4 or 8 */
+    uint8_t  shape;    /* enum ptx_shape of mma and ldmatrix */
+    uint8_t  types[4]; /* mma: of d, a, b and c */
+    uint8_t  types_count;
+    bool     transposed; /* ldmatrix.trans */
+    bool     async;    /* cp.async */
     bool     sync;     /* ".sync" was written */
     bool     nc;       /* ".nc" */
     bool     red;      /* bar.red, barrier.red */
@@ -153,7 +162,7 @@ struct ptx_function {
     uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   min_threads_x[3];  /* .reqntid, else 0 */
-    const void                *code;              /* the interpreter's decoded form, set by ptx_module_set_code */
+    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
 };
 /* In functions (not entries) results come first in the param frame, then params, then the variables of calls; their variables' offsets say where. */
 
@@ -199,6 +208,8 @@ void        ptx_module_destroy(struct ptx_module *m); /* NULL is a no-op */
 /* Index of that function or symbol; PTX_NO_INDEX if there is none. */
 uint32_t ptx_find_function(const struct ptx_module *m, struct span name);
 uint32_t ptx_find_symbol(const struct ptx_module *m, struct span name);
+/* Same number, offsets and sizes of results and parameters: calls through the one may go to the other. */
+bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);
 const char *ptx_special_word(enum ptx_special s);
 

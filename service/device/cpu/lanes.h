@@ -50,6 +50,7 @@ struct lanes {
     uint32_t       low;
     uint32_t       high;
     bool           dense;  /* every lane of [low, high) is active: no test per lane */
+    bool           plain;  /* handlers take no short ways */
     uint8_t       *carry;  /* the condition code, per lane */
     const struct op *volatile current; /* what a fault handler blames */
     struct block_run *run;

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "device/cpu/interp.h"
+#include "device/cpu/interp_variants.h"
 #include "device/cpu/ir.h"
+#include "device/cpu/heap.h"
 
-/* Launches of fewer threads run on the caller alone: waking a helper costs more than they do. */
-enum { SMALL_GRID_THREADS = 4096 };
+/* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
+ * they turn out to take longer than that. */
+enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
 
 struct helper {
     struct cpu_engine *engine;
@@ -22,6 +24,7 @@ struct helper {
 struct cpu_engine {
     struct cpu_memory *memory;
     struct cpu_output  output;
+    struct cpu_heap    heap;
     unsigned           threads; /* the caller included */
     struct helper     *helpers; /* [threads]; the first is the caller's own */
     pthread_mutex_t    lock;    /* guards all below but atomics */
@@ -36,6 +39,7 @@ struct cpu_engine {
     uint64_t           shared_bytes;
     atomic_ullong      next;    /* block to be taken next: ascending, so that waiting on lower blocks makes progress */
     uint64_t           blocks;
+    uint64_t           call_at; /* the caller's own: when it calls helpers after all, or DEADLINE_NEVER */
     atomic_int         stop;
     atomic_bool        cancelled;
 };
@@ -51,9 +55,21 @@ static void record(struct cpu_engine *e, const struct problem *p)
     atomic_compare_exchange_strong(&e->stop, &(int){STOP_NONE}, STOP_FAILED);
 }
 
+/* As many as there is work for. */
+static void call_helpers(struct cpu_engine *e)
+{
+    e->call_at = DEADLINE_NEVER;
+    pthread_mutex_lock(&e->lock);
+    e->wanted = e->threads - 1 < e->blocks - 1 ? e->threads - 1 : (unsigned)(e->blocks - 1);
+    if (e->wanted)
+        pthread_cond_broadcast(&e->start);
+    pthread_mutex_unlock(&e->lock);
+}
+
 static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
 {
-    enum status st = block_run_prepare(&h->run, grid, e->shared_bytes);
+    const struct interpreter *by = grid->code->by;
+    enum status               st = by->block_run_prepare(&h->run, grid, e->shared_bytes);
 
     if (st) {
         struct problem why;
@@ -65,10 +81,12 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
         uint64_t number = atomic_fetch_add(&e->next, 1);
         if (number >= e->blocks)
             return;
-        if (!block_run(&h->run, number)) {
+        if (!by->block_run(&h->run, number)) {
             record(e, &h->run.problem);
             return;
         }
+        if (h == &e->helpers[0] && e->call_at != DEADLINE_NEVER && now_ns() >= e->call_at)
+            call_helpers(e);
     }
 }
 
@@ -136,6 +154,7 @@ enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struc
     pthread_cond_init(&e->done, NULL);
     pthread_mutex_init(&e->output.lock, NULL);
     buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
+    cpu_heap_init(&e->heap, memory);
     start_helpers(e);
     *out = e;
     return STATUS_OK;
@@ -154,6 +173,7 @@ void cpu_engine_destroy(struct cpu_engine *e)
             pthread_join(e->helpers[i].thread, NULL);
         block_run_finish(&e->helpers[i].run);
     }
+    cpu_heap_finish(&e->heap);
     buf_finish(&e->output.text);
     pthread_mutex_destroy(&e->output.lock);
     pthread_cond_destroy(&e->done);
@@ -186,6 +206,10 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     if (shared_total(l) > CPU_SHARED_BYTES_MAX)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
                            (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
+    if (l->kernel->code && ((const struct code *)l->kernel->code)->grid_line)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                           "the kernel waits for its whole grid (PTX line %u): cooperative launches are not supported on device cpu",
+                           ((const struct code *)l->kernel->code)->grid_line);
     if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
         return problem_set(why, STATUS_ARGUMENT_MISMATCH, "%u bytes of parameters; the kernel needs %u", l->params_bytes,
                            l->kernel->params_bytes);
@@ -199,16 +223,15 @@ static bool small(const struct cpu_launch *l, uint64_t blocks)
 
 static void deal(struct cpu_engine *e, struct grid_run *grid)
 {
-    unsigned helpers = small(grid->launch, e->blocks) ? 0 : e->threads - 1;
+    bool alone = e->threads == 1 || e->blocks == 1, later = !alone && small(grid->launch, e->blocks);
 
-    if (helpers > e->blocks - 1)
-        helpers = (unsigned)(e->blocks - 1);
     pthread_mutex_lock(&e->lock);
     e->grid = grid;
-    e->wanted = helpers;
-    if (helpers)
-        pthread_cond_broadcast(&e->start);
+    e->wanted = 0;
     pthread_mutex_unlock(&e->lock);
+    e->call_at = later ? deadline_after_ns(HELPER_WAKE_US * NS_PER_US) : DEADLINE_NEVER;
+    if (!alone && !later)
+        call_helpers(e);
     run_blocks(e, &e->helpers[0], grid);
     pthread_mutex_lock(&e->lock);
     e->wanted = 0;
@@ -223,7 +246,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     const struct code *code = l->kernel->code;
 
     *grid = (struct grid_run){
-        .launch = l, .code = code, .engine = e, .output = &e->output, .stop = &e->stop,
+        .launch = l, .code = code, .engine = e, .output = &e->output, .heap = &e->heap, .stop = &e->stop,
         .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
         .local_bytes = code->local_bytes + (code->calls ? CPU_STACK_BYTES : 0),
@@ -283,14 +306,22 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
 
 enum status cpu_code_load(struct ptx_module *m, struct problem *why)
 {
+    return cpu_code_load_as(m, NULL, false, why);
+}
+
+enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, bool plain, struct problem *why)
+{
+    by = by ? by : interpreter_best();
     for (uint32_t i = 0; i < m->functions_count; i++) {
         struct code *code = NULL;
-        enum status  st = m->functions[i].defined ? code_create(m, &m->functions[i], &code, why) : STATUS_OK;
+        enum status  st = m->functions[i].defined ? by->code_create(m, &m->functions[i], plain, &code, why) : STATUS_OK;
 
         if (st) {
             cpu_code_unload(m);
             return st;
         }
+        if (code)
+            code->by = by;
         m->functions[i].code = code;
     }
     return STATUS_OK;

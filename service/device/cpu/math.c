@@ -1,7 +1,7 @@
-/* Directed rounding by the sign of the error of a correctly rounded operation, conversions, halves. */
+/* Directed rounding of operations by the host, of conversions by the sign of the error; halves. */
 #include "device/cpu/math.h"
 
-#include <float.h>
+#include <fenv.h>
 
 /* Moves a nearest result to the neighbour that the rounding asks for; `error` has the sign of (exact - r). */
 static float direct_f32(float r, double error, enum rounding mode)
@@ -13,17 +13,6 @@ static float direct_f32(float r, double error, enum rounding mode)
     if (mode == ROUND_DOWN)
         return error < 0 ? nextafterf(r, -INFINITY) : r;
     return error > 0 ? nextafterf(r, INFINITY) : r;
-}
-
-static double direct_f64(double r, double error, enum rounding mode)
-{
-    if (error != error || error == 0 || mode == ROUND_NEAREST)
-        return r;
-    if (mode == ROUND_ZERO)
-        mode = (r > 0 || (r == 0 && error > 0)) ? ROUND_DOWN : ROUND_UP;
-    if (mode == ROUND_DOWN)
-        return error < 0 ? nextafter(r, -INFINITY) : r;
-    return error > 0 ? nextafter(r, INFINITY) : r;
 }
 
 /* The rounding error of s = a + b, exact in double (Knuth). */
@@ -52,111 +41,37 @@ static float round_pair_f32(double high, double low, enum rounding mode)
     return direct_f32(r, error != 0 ? error : low, mode);
 }
 
-float fma_rounded_f32(float a, float b, float c, enum rounding r)
+int rounding_enter(enum rounding r)
 {
-    double p = (double)a * (double)b;
-    double s = p + (double)c;
+    static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+    int              before = fegetround();
 
-    if (r == ROUND_NEAREST || !isfinite(s))
-        return fmaf(a, b, c);
-    if (s == 0 && r == ROUND_DOWN && signbit(p) != signbit(c))
-        return -0.0f;
-    return round_pair_f32(s, sum_error(p, (double)c, s), r);
+    fesetround(modes[r]);
+    return before;
 }
 
-float add_rounded_f32(float a, float b, enum rounding r)
+void rounding_leave(int before)
 {
-    return fma_rounded_f32(a, 1.0f, b, r);
+    fesetround(before);
 }
 
-float mul_rounded_f32(float a, float b, enum rounding r)
+/* Volatile, so that the sum stays between the two calls. */
+static double add_rounded_f64(double a, double b, enum rounding r)
 {
-    return round_pair_f32((double)a * (double)b, 0, r);
+    int             before = rounding_enter(r);
+    volatile double x = a, y = b, sum = x + y;
+
+    rounding_leave(before);
+    return sum;
 }
 
-float div_rounded_f32(float a, float b, enum rounding r)
+double fma_odd(double a, double b, double c)
 {
-    float  q = a / b;
-    double rest;
+    double p = a * b, s = p + c, error = sum_error(p, c, s);
 
-    if (r == ROUND_NEAREST || !isfinite(a) || !isfinite(b) || b == 0)
-        return q;
-    if (isinf(q))
-        return direct_f32(q, overflow_error(q), r);
-    rest = fma(-(double)q, (double)b, (double)a);
-    return direct_f32(q, b > 0 ? rest : -rest, r);
-}
-
-float sqrt_rounded_f32(float a, enum rounding r)
-{
-    float q = sqrtf(a);
-
-    return isfinite(q) ? direct_f32(q, fma(-(double)q, (double)q, (double)a), r) : q;
-}
-
-double add_rounded_f64(double a, double b, enum rounding r)
-{
-    double s = a + b;
-
-    if (r == ROUND_NEAREST || !isfinite(a) || !isfinite(b))
+    if (!isfinite(s) || error == 0 || (bits_of_f64(s) & 1))
         return s;
-    if (isinf(s))
-        return direct_f64(s, overflow_error(s), r);
-    if (s == 0 && r == ROUND_DOWN && signbit(a) != signbit(b))
-        return -0.0;
-    return direct_f64(s, sum_error(a, b, s), r);
-}
-
-double mul_rounded_f64(double a, double b, enum rounding r)
-{
-    double p = a * b;
-
-    if (r == ROUND_NEAREST || !isfinite(a) || !isfinite(b))
-        return p;
-    if (isinf(p))
-        return direct_f64(p, overflow_error(p), r);
-    return direct_f64(p, fma(a, b, -p), r);
-}
-
-/* The error of a fused operation as the leading part of an exact three-part sum (Boldo and Muller). */
-static double fma_error(double a, double b, double c, double r)
-{
-    double u1 = a * b, u2 = fma(a, b, -u1);
-    double s1 = c + u2, s2 = sum_error(c, u2, s1);
-    double t1 = u1 + s1, t2 = sum_error(u1, s1, t1);
-    double g = (t1 - r) + t2;
-
-    return g + s2;
-}
-
-double fma_rounded_f64(double a, double b, double c, enum rounding r)
-{
-    double s = fma(a, b, c);
-
-    if (r == ROUND_NEAREST || !isfinite(a) || !isfinite(b) || !isfinite(c))
-        return s;
-    if (isinf(s))
-        return direct_f64(s, overflow_error(s), r);
-    return direct_f64(s, fma_error(a, b, c, s), r);
-}
-
-double div_rounded_f64(double a, double b, enum rounding r)
-{
-    double q = a / b, rest;
-
-    if (r == ROUND_NEAREST || !isfinite(a) || !isfinite(b) || b == 0)
-        return q;
-    if (isinf(q))
-        return direct_f64(q, overflow_error(q), r);
-    rest = fma(-q, b, a);
-    return direct_f64(q, b > 0 ? rest : -rest, r);
-}
-
-double sqrt_rounded_f64(double a, enum rounding r)
-{
-    double q = sqrt(a);
-
-    return isfinite(q) ? direct_f64(q, fma(-q, q, a), r) : q;
+    return error > 0 ? nextafter(s, INFINITY) : nextafter(s, -INFINITY);
 }
 
 float f32_from_f64(double d, enum rounding r)
@@ -217,6 +132,15 @@ double round_f64(double d, enum rounding r)
     case ROUND_UP:      return ceil(d);
     }
     return d;
+}
+
+uint16_t bf16_from_f64(double d, enum rounding r)
+{
+    float f = f32_from_f64(d, ROUND_ZERO);
+
+    if (isfinite(d) && (double)f != d) /* what was cut off shows in the last bit: far below what is kept */
+        f = f32_of_bits(bits_of_f32(f) | 1);
+    return bf16_from_f32(f, r);
 }
 
 int64_t s64_from_f64(double v, unsigned bits)

@@ -85,16 +85,13 @@ static inline double max_f64(double a, double b)
     return a > b || b != b ? a : b;
 }
 
-float  add_rounded_f32(float a, float b, enum rounding r);
-float  mul_rounded_f32(float a, float b, enum rounding r);
-float  fma_rounded_f32(float a, float b, float c, enum rounding r);
-float  div_rounded_f32(float a, float b, enum rounding r);
-float  sqrt_rounded_f32(float a, enum rounding r);
-double add_rounded_f64(double a, double b, enum rounding r);
-double mul_rounded_f64(double a, double b, enum rounding r);
-double fma_rounded_f64(double a, double b, double c, enum rounding r);
-double div_rounded_f64(double a, double b, enum rounding r);
-double sqrt_rounded_f64(double a, enum rounding r);
+/* From here on the calling thread's host arithmetic rounds so, until rounding_leave gets what this returned. Operands must come out of
+ * memory and results go there in between: calls are the only thing compilers order arithmetic by. */
+int  rounding_enter(enum rounding r);
+void rounding_leave(int before);
+/* a * b exactly (both have at most 26 significant bits) plus c, inexact results with an odd last bit: rounding it once more to a
+ * narrower type gives the exact result rounded once. */
+double fma_odd(double a, double b, double c);
 
 float f32_from_f64(double d, enum rounding r);
 float f32_from_s64(int64_t v, enum rounding r);
@@ -117,6 +114,7 @@ uint16_t f16_from_f64(double d, enum rounding r);
 /* bfloat16: the upper half of a binary32. */
 float    f32_from_bf16(uint16_t h);
 uint16_t bf16_from_f32(float f, enum rounding r);
+uint16_t bf16_from_f64(double d, enum rounding r);
 
 /* High half of the product. */
 uint64_t mul_high_u64(uint64_t a, uint64_t b);

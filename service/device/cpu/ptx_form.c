@@ -18,6 +18,8 @@ static const char *form_of(const struct ptx_insn *in)
         return "Datt";
     if (in->opcode == PTX_OP_ATOM)
         return "Dat";
+    if (in->opcode == PTX_OP_CP && in->action)
+        return in->action == PTX_DO_WAIT ? "u" : "";
     return forms[in->opcode];
 }
 
@@ -91,7 +93,7 @@ static bool check_vector(struct ptx_parser *p, const struct ptx_insn *in, unsign
     bool     mov = in->opcode == PTX_OP_MOV;
     unsigned bytes = ptx_type_bytes(type);
 
-    if (mov ? bytes % o->count || bytes == o->count * 0u : o->count != in->vector)
+    if (mov ? bytes % o->count != 0 : o->count != in->vector)
         return refuse(p, in, i, "is a vector of another length");
     for (unsigned e = 0; e < o->count; e++) {
         const struct ptx_operand  *element = &o->elements[e];
@@ -114,6 +116,19 @@ static bool check_address(struct ptx_parser *p, const struct ptx_insn *in, unsig
     return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse(p, in, i, "has a base of another width");
 }
 
+static bool check_fragment(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o)
+{
+    if (o->kind != PTX_VECTOR)
+        return refuse(p, in, i, "must be a vector of registers");
+    for (unsigned e = 0; e < o->count; e++) {
+        if (o->elements[e].kind != PTX_REG)
+            return refuse(p, in, i, "must be a vector of registers");
+        if (!check_register(p, in, i, o->elements[e].reg, PTX_B32, false))
+            return false;
+    }
+    return true;
+}
+
 static bool is_result(char letter)
 {
     return letter >= 'A' && letter <= 'Z';
@@ -127,6 +142,8 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
 
     if (letter == 'a')
         return check_address(p, in, i, o);
+    if (letter == 'R' || letter == 'r')
+        return check_fragment(p, in, i, o);
     if (letter == 'x' && o->kind == PTX_REG && p->body.registers[o->reg].bytes == 4)
         return p->body.registers[o->reg].type != PTX_PRED;
     if (is_result(letter) && o->kind != PTX_REG && o->kind != PTX_SINK && o->kind != PTX_VECTOR)

@@ -102,7 +102,7 @@ static bool same_variables(const struct ptx_variable *a, const struct ptx_variab
     return true;
 }
 
-static bool same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b)
+bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b)
 {
     return a->results_count == b->results_count && a->params_count == b->params_count
            && same_variables(a->results, b->results, a->results_count) && same_variables(a->params, b->params, a->params_count);
@@ -132,7 +132,7 @@ static bool find_function(struct ptx_parser *p, const struct ptx_prototype *sign
         if (!add_function(p, signature->name, index))
             return false;
     } else if (known->kind != NAME_FUNCTION || p->functions[known->first].defined || p->functions[known->first].entry != entry
-               || !same_signature(&p->functions[known->first].signature, signature)) {
+               || !ptx_same_signature(&p->functions[known->first].signature, signature)) {
         return ptx_fail(p, p->now.line, "`%.*s` is declared twice, or with another signature", SPAN_ARG(span_first(signature->name, 64)));
     } else {
         *index = known->first;
@@ -263,7 +263,7 @@ static bool open_scope(struct ptx_parser *p)
         return ptx_fail(p, p->now.line, "at most %d nested scopes are allowed", PTX_SCOPE_DEPTH_MAX);
     if (!ptx_grow((void **)&b->scopes, &b->scopes_room, b->scopes_count, sizeof *b->scopes, PTX_SCOPES_MAX))
         return ptx_fail_memory(p);
-    b->scopes[b->scopes_count] = (struct ptx_scope){b->scope, p->names.count};
+    b->scopes[b->scopes_count] = (struct ptx_scope){b->scope, p->names.count, b->params_used};
     b->scope = b->scopes_count++;
     b->depth++;
     return true;
@@ -274,6 +274,7 @@ static void close_scope(struct ptx_parser *p)
     struct ptx_body *b = &p->body;
 
     ptx_names_release(&p->names, b->scopes[b->scope].names);
+    b->params_used = b->scopes[b->scope].params;
     b->scope = b->scopes[b->scope].parent;
     b->depth--;
 }
@@ -390,6 +391,7 @@ static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
 
     ptx_next(p);
     p->body.function = f;
+    p->body.params_used = f->param_frame_bytes;
     ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space)
          && name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);
     ptx_body_finish(&p->body);

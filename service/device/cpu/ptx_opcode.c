@@ -66,6 +66,12 @@ static bool take_type(struct ptx_insn *in, struct span word)
 
     if (t == PTX_NO_TYPE)
         return false;
+    if (in->opcode == PTX_OP_MMA) {
+        if (in->types_count == COUNT(in->types))
+            return false;
+        in->types[in->types_count++] = (uint8_t)t;
+        return true;
+    }
     if (!in->type)
         in->type = (uint8_t)t;
     else if (!in->stype && has_second_type[in->opcode])
@@ -109,11 +115,34 @@ static bool take_space(struct ptx_insn *in, struct span word)
         {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
 
-    if (in->space || !listed(" ld ldu st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
+    if (in->space || !listed(" ld ldmatrix ldu st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
         return false;
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
             in->space = (uint8_t)rows[i].space;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The matrices of mma and ldmatrix: their shape, and how many. */
+static bool take_matrix(struct ptx_insn *in, struct span word)
+{
+    static const struct { const char *word; enum ptx_shape shape; } rows[] = {
+        {"m8n8", PTX_M8N8}, {"m8n8k16", PTX_M8N8K16}, {"m16n8k4", PTX_M16N8K4}, {"m16n8k8", PTX_M16N8K8}, {"m16n8k16", PTX_M16N8K16},
+        {"m16n8k32", PTX_M16N8K32},
+    };
+
+    if (in->opcode == PTX_OP_LDMATRIX && word.bytes == 2 && word.data[0] == 'x' && strchr("124", word.data[1])) {
+        in->vector = (uint8_t)(word.data[1] - '0');
+        return true;
+    }
+    if (in->opcode == PTX_OP_LDMATRIX && span_is(word, "trans"))
+        return in->transposed = true;
+    for (unsigned i = 0; i < COUNT(rows) && listed(" mma ldmatrix ", (enum ptx_opcode)in->opcode); i++) {
+        if (!in->shape && span_is(word, rows[i].word)) {
+            in->shape = (uint8_t)rows[i].shape;
             return true;
         }
     }
@@ -133,9 +162,13 @@ static bool take_flag(struct ptx_insn *in, struct span word)
     enum ptx_opcode op = (enum ptx_opcode)in->opcode;
     bool            bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
 
-    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect ", op))) {
+    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect mma ldmatrix ", op))) {
         in->sync = true;
         in->action = bar && !in->action ? PTX_DO_SYNC : in->action;
+    } else if (span_is(word, "abs") && in->xorsign) { /* ".xorsign.abs" is one thing */
+        return true;
+    } else if (span_is(word, "async") && op == PTX_OP_CP) {
+        in->async = true;
     } else if (span_is(word, "nc") && op == PTX_OP_LD) {
         in->nc = true;
     } else if (span_is(word, "red") && bar) {
@@ -155,9 +188,11 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
         {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" st ", "wb"}, {" st ", "wt"},
         {" prefetch prefetchu ", "L1"}, {" prefetch ", "L2"}, {" griddepcontrol ", "wait"}, {" griddepcontrol ", "launch_dependents"},
         {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
+        {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},
+        {" mma ", "row"}, {" mma ", "col"},
     };
 
-    if (listed(" ld st atom red prefetch ", (enum ptx_opcode)in->opcode) && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
+    if (listed(" ld st atom red prefetch cp ", (enum ptx_opcode)in->opcode) && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
         *policy = *policy || span_is(word, "L2::cache_hint");
         return true;
     }
@@ -170,7 +205,7 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 
 static bool take_word(struct ptx_insn *in, struct span word, bool *policy)
 {
-    return take_type(in, word) || take_action(in, word) || take_flag(in, word) || take_vector(in, word) || take_space(in, word)
+    return take_type(in, word) || take_action(in, word) || take_flag(in, word) || take_matrix(in, word) || take_vector(in, word) || take_space(in, word)
            || take_modifier(in, word) || take_hint(in, word, policy);
 }
 

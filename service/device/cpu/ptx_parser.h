@@ -29,7 +29,8 @@ struct ptx_target_list {
 
 struct ptx_scope {
     uint32_t parent;
-    uint32_t names; /* how many names there were before */
+    uint32_t names;  /* how many names there were before */
+    uint32_t params; /* how much of the frame of .param variables was in use before: variables of scopes side by side share it */
 };
 
 /* The function that is being read. Arrays are owned, and copied to the module's arena when it is complete. */
@@ -50,6 +51,7 @@ struct ptx_body {
     struct ptx_scope       *scopes;
     uint32_t                scopes_count, scopes_room;
     uint32_t                scope, depth;
+    uint32_t                params_used; /* bytes of the frame of .param variables, now */
 };
 
 /* An initialiser's word that names a symbol or function: resolved at the end of the text. */

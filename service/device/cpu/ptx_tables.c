@@ -91,12 +91,12 @@ static bool is_bits(enum ptx_type t)
 
 static uint64_t fit_integer(uint64_t v, enum ptx_type t)
 {
-    unsigned bytes = ptx_type_bytes(t), unused = bytes < 8 ? 64 - 8 * bytes : 0;
+    unsigned bytes = ptx_type_bytes(t), unused = bytes && bytes < 8 ? 64 - 8 * bytes : 0; /* a missing type is refused later */
 
     return is_signed(t) ? (uint64_t)((int64_t)(v << unused) >> unused) : v << unused >> unused;
 }
 
-static bool float_value(enum ptx_token_kind kind, uint64_t bits, bool negative, double *out)
+static void float_value(enum ptx_token_kind kind, uint64_t bits, bool negative, double *out)
 {
     float    f;
     uint32_t low = (uint32_t)bits;
@@ -111,7 +111,6 @@ static bool float_value(enum ptx_token_kind kind, uint64_t bits, bool negative, 
     }
     if (negative)
         *out = -*out;
-    return true;
 }
 
 static bool convert_float(enum ptx_token_kind kind, uint64_t bits, bool negative, enum ptx_type t, uint64_t *out)

@@ -165,7 +165,11 @@ static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration 
         return false;
     if (space == PTX_LOCAL)
         return place(p, d, &f->local_bytes, CPU_LOCAL_BYTES_MAX, &name->operand.value);
-    return place(p, d, &f->param_frame_bytes, CPU_LOCAL_BYTES_MAX, &name->operand.value);
+    if (!place(p, d, &p->body.params_used, CPU_LOCAL_BYTES_MAX, &name->operand.value))
+        return false;
+    if (p->body.params_used > f->param_frame_bytes)
+        f->param_frame_bytes = p->body.params_used;
+    return true;
 }
 
 static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)

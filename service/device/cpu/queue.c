@@ -277,8 +277,13 @@ enum status cpu_queue_fill(struct cpu_queue *q, uint64_t to, uint64_t pattern, u
                                              .pattern_bytes = pattern_bytes});
 }
 
+/* At once when nothing is queued, so that whoever asks next sees the memory as free. Only the command thread queues. */
 enum status cpu_queue_free(struct cpu_queue *q, uint64_t address)
 {
+    bool idle = !atomic_load(&q->lost) && atomic_load(&q->issued) == atomic_load(&q->finished);
+
+    if (idle && cpu_memory_free(q->memory, address) == STATUS_OK)
+        return STATUS_OK;
     return push_plain(q, &(struct operation){.kind = OPERATION_FREE, .to = address});
 }
 

@@ -163,6 +163,34 @@ Test(cuda, close_gives_pending_frees_back)
     cr_assert_eq(fixture_live(), 0);
 }
 
+Test(cuda, trims_what_is_free_and_leaves_what_a_kernel_may_use)
+{
+    struct device        *d = fixture_open();
+    struct device_module *m = fixture_module(d);
+    struct device_launch  l = fixture_launch(m, "endless", NULL, 0, 1);
+    struct device_memory  now;
+    uint64_t              a, b, c;
+
+    cr_assert_eq(ops->mem_alloc(d, 1 << 20, &a), STATUS_OK);
+    cr_assert_eq(ops->mem_alloc(d, 2 << 20, &b), STATUS_OK);
+    cr_assert_eq(ops->mem_alloc(d, 4 << 20, &c), STATUS_OK);
+    cr_assert_eq(ops->mem_free(d, c), STATUS_OK);
+    cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
+    cr_assert_eq(ops->mem_free(d, b), STATUS_OK);
+    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
+    cr_assert_eq(now.reserved_bytes, 7 << 20);
+    cr_assert_eq(ops->mem_trim(d), STATUS_OK);
+    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
+    cr_assert_eq(now.reserved_bytes, 3 << 20);
+    fixture_finish();
+    cr_assert_eq(ops->mem_trim(d), STATUS_OK);
+    cr_assert_eq(ops->memory(d, &now), STATUS_OK);
+    cr_assert_eq(now.reserved_bytes, 1 << 20);
+    cr_assert_eq(now.allocated_bytes, 1 << 20);
+    ops->close(d);
+    cr_assert_eq(fixture_live(), 0);
+}
+
 Test(cuda, fills_with_every_pattern)
 {
     static const uint64_t counts[] = {1, 2, 3, 4095, 4096, 4097, 8192, 20000};

@@ -69,7 +69,7 @@ static enum status play(struct scene *t)
         return st;
     if ((st = ops->module_load(t->d, kernels_ptx, strlen(kernels_ptx), &t->m, &why)))
         return st;
-    if ((st = run_kernels(t)) || (st = free_late(t)))
+    if ((st = run_kernels(t)) || (st = free_late(t)) || (st = ops->mem_trim(t->d)))
         return st;
     return ops->mem_free(t->d, t->a);
 }

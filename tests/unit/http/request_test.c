@@ -132,7 +132,7 @@ static void count_close(struct body_source *s)
 
 Test(reply, owns_headers_body_and_source)
 {
-    struct body_source source = {read_nothing, count_close};
+    struct body_source source = {.read = read_nothing, .close = count_close};
     struct reply       r;
 
     reply_init(&r);

@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
 #include "http/json.h"
+#include "memory_endpoints.h"
 
 struct counters counters;
 
@@ -28,8 +30,9 @@ static struct firing {
     bool            stop;
 } firing = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, NULL, false};
 
-static void fire_later(struct waker *w)
+void fire_later(struct waker *w)
 {
+    fire_not(w);
     pthread_mutex_lock(&firing.lock);
     w->next = firing.list;
     firing.list = w;
@@ -37,7 +40,7 @@ static void fire_later(struct waker *w)
     pthread_mutex_unlock(&firing.lock);
 }
 
-static void unwatch(struct waker *w)
+void fire_not(struct waker *w)
 {
     pthread_mutex_lock(&firing.lock);
     for (struct waker **at = &firing.list; *at; at = &(*at)->next)
@@ -71,7 +74,7 @@ static void *fire(void *unused)
 
 static void count_finish(struct request *r)
 {
-    unwatch(&r->waker);
+    fire_not(&r->waker);
     atomic_fetch_add(&counters.finishes, 1);
 }
 
@@ -219,7 +222,7 @@ static enum status sum_write(struct body_sink *s, struct request *r, struct span
 
 static void sum_abort(struct body_sink *s)
 {
-    unwatch(&((struct summing *)(void *)s)->r->waker);
+    fire_not(&((struct summing *)(void *)s)->r->waker);
     atomic_fetch_add(&counters.aborts, 1);
 }
 
@@ -229,7 +232,7 @@ static enum status sink_begin(struct request *r)
 
     if (span_is(r->params[0], "early"))
         return problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "refused before the body");
-    me->sink = (struct body_sink){sum_write, sum_abort};
+    me->sink = (struct body_sink){.write = sum_write, .abort = sum_abort};
     me->r = r;
     me->refuses = span_is(r->params[0], "refuses");
     r->sink = &me->sink;
@@ -280,7 +283,7 @@ static void pieces_close(struct body_source *s)
     struct pieces *me = (struct pieces *)(void *)s;
 
     if (me->registered)
-        unwatch(me->registered);
+        fire_not(me->registered);
     atomic_fetch_add(&counters.closes, 1);
     free(me);
 }
@@ -289,7 +292,7 @@ static enum status give_pieces(struct request *r, uint64_t fails_at)
 {
     struct pieces *me = calloc(1, sizeof *me);
 
-    *me = (struct pieces){{pieces_read, pieces_close}, NULL, 0, fails_at, 0};
+    *me = (struct pieces){.source = {.read = pieces_read, .close = pieces_close}, .fails_at = fails_at};
     atomic_fetch_add(&counters.sources, 1);
     reply_header(&r->reply, "ETag", "\"1.2\"");
     return reply_source_take(&r->reply, 200, &me->source, BIG_BYTES);
@@ -327,6 +330,8 @@ static const struct endpoint table[] = {
     {"large", METHOD_GET, "/large", large, NULL, BODY_NONE, SCOPE_READ, ON_LOOP},
     {"sink", METHOD_PUT, "/sink/{id}", sink_end, sink_begin, BODY_STREAM, SCOPE_WRITE, ON_LOOP},
     {"either", METHOD_POST, "/either/{id}", sink_end, sink_begin, BODY_EITHER, SCOPE_WRITE, ON_EXECUTOR},
+    {"memory_put", METHOD_PUT, "/memory/{id}", memory_put, memory_put_begin, BODY_STREAM, SCOPE_WRITE, ON_EXECUTOR},
+    {"memory_get", METHOD_GET, "/memory/{id}", memory_get, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR},
     {"big", METHOD_GET, "/big", big, NULL, BODY_NONE, SCOPE_READ, ON_LOOP},
     {"broken", METHOD_GET, "/broken", broken, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR},
 };
@@ -357,6 +362,7 @@ struct server *start_server(struct server_options o)
         .origins = origins,
         .origins_count = 1,
         .loop_threads = o.loops ? o.loops : 1,
+        .io_threads = o.io_threads,
         .connections_max = 1000,
         .connections_per_address_max = o.per_address ? o.per_address : 1000,
         .header_deadline_s = o.header_deadline_s ? o.header_deadline_s : 30,
@@ -403,6 +409,18 @@ struct client client_connect(const struct server *s)
     struct client      c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 
     cr_assert(c.fd >= 0);
+    setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    cr_assert_eq(connect(c.fd, (struct sockaddr *)&a, sizeof a), 0);
+    return c;
+}
+
+struct client client_connect_unix(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct timeval     limit = {20, 0};
+    struct client      c = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+
+    cr_assert(c.fd >= 0 && span_copy(span_of(path), a.sun_path, sizeof a.sun_path));
     setsockopt(c.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     cr_assert_eq(connect(c.fd, (struct sockaddr *)&a, sizeof a), 0);
     return c;

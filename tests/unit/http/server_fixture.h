@@ -25,6 +25,7 @@ extern struct counters counters;
 
 struct server_options {
     unsigned    loops;
+    unsigned    io_threads;
     const char *unix_path; /* also listen there */
     const char *tokens;    /* file */
     unsigned    per_address;
@@ -34,6 +35,9 @@ struct server_options {
 /* Starts helpers and server; exits the test on failure. */
 struct server *start_server(struct server_options o);
 void           stop_server(struct server *s);
+/* For endpoints: wakes w soon, from another thread; not any more. */
+void fire_later(struct waker *w);
+void fire_not(struct waker *w);
 /* Lets blocked executor handlers go on; they stay open. */
 void open_gate(void);
 
@@ -51,6 +55,7 @@ struct client {
 };
 
 struct client client_connect(const struct server *s);
+struct client client_connect_unix(const char *path);
 void          client_close(struct client *c);
 void          client_send(struct client *c, struct span text);
 void          client_text(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -15,6 +15,7 @@ static char steering[256];
 struct device {
     uint64_t   bytes;
     bool       faulted;
+    bool       noted; /* the fault is told by every call, not by queries alone */
     struct buf printed;
 };
 
@@ -24,11 +25,13 @@ struct device_module {
 
 struct device_stream {
     uint64_t busy_until_ns; /* UINT64_MAX: for ever */
+    bool     stumbles;      /* the next event recorded fails its first query, and nothing is lost */
 };
 
 struct device_event {
     uint64_t done_ns;
     uint64_t recorded_ns;
+    bool     stumbles;
 };
 
 static struct device_stream default_stream;
@@ -155,7 +158,8 @@ static const struct {
     const char *name;
     uint32_t    params_bytes;
 } kernels[] = {{"gpurest_canary", 20}, {"add_one", 12}, {"slow", 4},   {"endless", 0},    {"fault", 0},
-               {"crash", 0},           {"print", 4},    {"refuse", 0}, {"descriptors", 0}};
+               {"crash", 0},           {"print", 4},    {"refuse", 0}, {"descriptors", 0},
+               {"noted", 0},           {"stumble", 0}};
 
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
@@ -248,6 +252,10 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         on->busy_until_ns = UINT64_MAX;
     if (strcmp(name, "fault") == 0)
         d->faulted = true;
+    if (strcmp(name, "noted") == 0)
+        d->faulted = d->noted = true;
+    if (strcmp(name, "stumble") == 0)
+        on->stumbles = true;
     if (strcmp(name, "crash") == 0)
         raise(SIGKILL);
     if (strcmp(name, "print") == 0)
@@ -292,9 +300,12 @@ static void fake_event_destroy(struct device *d, struct device_event *e)
 
 static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e)
 {
-    (void)d;
+    if (d->noted)
+        return STATUS_KERNEL_FAULT;
     e->recorded_ns = now_ns();
     e->done_ns = stream_of(s)->busy_until_ns;
+    e->stumbles = stream_of(s)->stumbles;
+    stream_of(s)->stumbles = false;
     return STATUS_OK;
 }
 
@@ -302,6 +313,10 @@ static enum status fake_event_query(struct device *d, struct device_event *e, st
 {
     if (d->faulted)
         return problem_cuda(why, STATUS_KERNEL_FAULT, 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal address");
+    if (e->stumbles) {
+        e->stumbles = false;
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "the fake stumbles");
+    }
     return e->done_ns > now_ns() ? STATUS_PENDING : STATUS_OK;
 }
 

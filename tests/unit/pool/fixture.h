@@ -16,7 +16,9 @@ enum {
     KERNEL_CRASH,
     KERNEL_PRINT,
     KERNEL_REFUSE,
-    KERNEL_DESCRIPTORS
+    KERNEL_DESCRIPTORS,
+    KERNEL_NOTED,
+    KERNEL_STUMBLE
 };
 
 /* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */

@@ -66,6 +66,38 @@ Test(worker_faults, a_kernel_fault_ends_everything_with_its_cuda_result)
     }
 }
 
+Test(worker_faults, a_fault_that_shows_when_the_event_is_recorded_is_told_with_its_cuda_result)
+{
+    struct trio t;
+
+    run_trio(KERNEL_NOTED, 1000, STATUS_KERNEL_FAULT, &t);
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(t.calls[i].problem.cuda_result, 700);
+        cr_assert_str_eq(t.calls[i].problem.cuda_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    }
+}
+
+Test(worker_faults, a_launch_that_fails_alone_does_not_hold_up_those_behind_it)
+{
+    struct pool   *p;
+    struct worker *w;
+    struct trio    t;
+    uint32_t       module;
+
+    steer("");
+    p = pool_of_fakes(1, 4);
+    w = worker_of(p, &module);
+    trio_submit(w, module, KERNEL_STUMBLE, 1000, &t);
+    cr_assert_eq(call_wait(w, &t.calls[0]), STATUS_OUT_OF_MEMORY);
+    cr_assert_not(t.calls[0].context_lost);
+    for (unsigned i = 1; i < 3; i++)
+        cr_assert(call_wait_until(w, &t.calls[i], deadline()), "launch %u was never given to the device", i);
+    cr_assert_eq(t.calls[1].status, STATUS_OK);
+    cr_assert_eq(t.calls[2].status, STATUS_OK);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
+
 Test(worker_faults, an_endless_kernel_ends_at_its_timeout)
 {
     struct trio t;

@@ -264,14 +264,31 @@ Test(launch, an_id_means_one_specification)
     cr_assert(!created);
     cr_assert_eq(a, b);
     spec.grid[0] = 2;
-    struct launch *c;
+    struct launch *c = a;
+    created = true;
     cr_assert_eq(launch_submit(f.session, &spec, &c, &created, &f.why), STATUS_SPEC_CONFLICT);
+    cr_assert_null(c);
+    cr_assert(!created);
     await_end(a);
     launch_return(a);
     launch_return(b);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("l"), &a, &f.why), STATUS_OK);
     launch_return(a);
     cr_assert_eq(launch_borrow(f.session, SPAN_LITERAL("k"), &a, &f.why), STATUS_LAUNCH_NOT_FOUND);
+    fixture_end(&f);
+}
+
+Test(launch, a_failed_submission_gives_no_launch)
+{
+    struct launch_spec spec = one_thread("no_such_kernel");
+    struct launch      elsewhere, *l = &elsewhere;
+    bool               created = true;
+
+    start();
+    spec.module = SPAN_LITERAL("m");
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_KERNEL_NOT_FOUND);
+    cr_assert_null(l);
+    cr_assert(!created);
     fixture_end(&f);
 }
 

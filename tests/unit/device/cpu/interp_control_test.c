@@ -227,6 +227,17 @@ Test(interp_control, endless_recursion_is_a_failure)
     cr_assert_eq(r.why.cuda_result, 719);
 }
 
+/* A prototype that claims larger parameters than the callee has must not write past the callee's memory. */
+Test(interp_control, an_indirect_call_with_another_signature_is_a_failure)
+{
+    rig_load(&r, HEAD ".func f(.param .b32 a) { ret; }\n" ENTRY(".param .u64 out")
+             "{ .param .align 8 .b8 big[4096];\nst.param.b64 [big+4088], %rd1;\n"
+             "proto: .callprototype _ (.param .align 8 .b8 _[4096]);\nmov.u64 %rd1, f;\ncall %rd1, (big), proto; } ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), 0), STATUS_KERNEL_FAULT);
+    cr_assert_eq(r.why.cuda_result, 719);
+    cr_assert_not_null(strstr(r.why.detail, "another signature"), "%s", r.why.detail);
+}
+
 Test(interp_control, generic_addresses_find_their_space)
 {
     uint32_t *out = rig_memory(&r, 32 * 4);

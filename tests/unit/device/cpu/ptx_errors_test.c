@@ -24,6 +24,7 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {"add.s32 %r1, %p2, %r3;", "must not be a predicate"},
         {"add.s32 5, %r2, %r3;", "operand 1 of `add.s32` must be a register"},
         {"add %r1, %r2, %r3;", "`add` needs a type"},
+        {"mov %r1, 5;", "`mov` needs a type"},
         {"cvt.s64 %rd1, %r2;", "needs a second type"},
         {"mov.u32 %r1, %nothing;", "`%nothing` is not declared, line 6"},
         {"mov.u32 %r1000, 1;", "`%r1000` is not declared"},

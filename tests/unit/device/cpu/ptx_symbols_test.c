@@ -110,6 +110,18 @@ Test(ptx_symbols, calls_name_functions_and_frames)
     ptx_module_destroy(m);
 }
 
+Test(ptx_symbols, call_sequences_share_their_frame)
+{
+    struct ptx_module *m = parsed(".func f(.param .b64 a) { ret; }\n.entry k() { .param .b32 outer;\n"
+                                  "{ .param .b64 p; call f, (p); }\n{ .param .b64 unused; .param .b64 p; call f, (p); }\n"
+                                  "{ .param .b64 p; call f, (p); } }");
+    const struct ptx_function *k = &m->functions[1];
+
+    cr_expect(k->insns[0].call->args[0].value == 8 && k->insns[1].call->args[0].value == 16 && k->insns[2].call->args[0].value == 8);
+    cr_expect_eq(k->param_frame_bytes, 24);
+    ptx_module_destroy(m);
+}
+
 Test(ptx_symbols, kernels_have_their_layout_and_limits)
 {
     struct ptx_module *m = parsed(".visible .entry k(.param .u32 a, .param .align 8 .b8 s[24], .param .u64 .ptr .global .align 1 p)\n"

@@ -1,0 +1,375 @@
+/* Collects a batch's JSON, has the batch made (on a helper thread while more of the body is to come), and streams its segments in. */
+#include "api/batch_request.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/batch_frame.h"
+#include "api/deferred.h"
+
+/* COLLECTING until the JSON, or a whole small body, is here; MAKING on a helper thread; then READY or FAILED. */
+enum state { COLLECTING, MAKING, READY, FAILED };
+
+struct batch_request_state {
+    struct body_sink      sink;
+    struct deferred_job   job;
+    struct app           *app;
+    struct tenant         tenant;
+    bool                  within, lenient, may_compile, hidden;
+    struct session       *session; /* borrowed; of a hidden one only once it is READY */
+    struct arena          arena;   /* what the batch is made from; a request's own may be gone while a helper works */
+    struct json_document *doc;
+    struct batch_message  message;
+    struct batch         *batch;
+    uint64_t              body_bytes;
+    struct buf            text; /* head and JSON; of a small body all */
+    size_t                text_wanted;
+    struct batch_position position;
+    struct span           rest; /* what is collected behind the JSON and not yet handed on */
+    size_t                given; /* within JSON: of the segment's bytes */
+    pthread_mutex_t       lock; /* of the rest, between the helper and the request's threads */
+    struct request       *request; /* NULL: it is over, its waker is gone */
+    enum state            state;
+    struct problem        problem; /* when FAILED */
+};
+
+static void dispose(struct batch_request_state *w)
+{
+    batch_destroy(w->batch);
+    if (w->session)
+        session_return(w->session);
+    json_document_destroy(w->doc);
+    arena_finish(&w->arena);
+    buf_finish(&w->text);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+/* ---- making ---- */
+
+static enum status json_of(struct batch_request_state *w, struct span body, struct span *json, struct problem *why)
+{
+    uint32_t    bytes;
+    enum status st;
+
+    *json = body;
+    if (w->within)
+        return STATUS_OK;
+    st = batch_head_decode(body, &bytes, why);
+    if (st)
+        return st;
+    if (bytes > w->body_bytes - BATCH_HEAD_BYTES)
+        return problem_set(why, STATUS_FRAMING_MISMATCH, "the body ends within the JSON text");
+    *json = (struct span){body.data + BATCH_HEAD_BYTES, bytes};
+    return STATUS_OK;
+}
+
+static enum status decode(struct batch_request_state *w, struct span json, struct problem *why)
+{
+    const struct batch_spec *spec = &w->message.spec;
+    enum status              st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &w->doc, why);
+
+    if (!st)
+        st = batch_decode(json_root(w->doc), w->within, w->lenient, &w->arena, &w->message, why);
+    if (!st && !w->within)
+        st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, w->body_bytes, why);
+    if (!st && spec->source && !w->may_compile)
+        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
+    if (!st && w->hidden && spec->keep_count)
+        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "without a session nothing can be kept");
+    w->message.spec.evict = w->hidden;
+    return st;
+}
+
+/* Waits for the worker, maybe for a new one. */
+static enum status make(struct batch_request_state *w, struct span body, struct problem *why)
+{
+    struct span json;
+    enum status st = json_of(w, body, &json, why);
+
+    if (!st)
+        st = decode(w, json, why);
+    if (!st && !w->session)
+        st = session_hidden(w->app->registry, &w->tenant, &w->session, why);
+    if (!st)
+        st = batch_create(w->session, &w->message.spec, &w->batch, why);
+    if (!st && !w->within)
+        w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
+    return st;
+}
+
+static struct batch_request_state *work_of(struct deferred_job *job)
+{
+    return (struct batch_request_state *)((char *)job - offsetof(struct batch_request_state, job));
+}
+
+/* False: the request was over already, and *w belongs to the caller. */
+static bool settle(struct batch_request_state *w, enum status st, const struct problem *why)
+{
+    bool alive;
+
+    pthread_mutex_lock(&w->lock);
+    w->state = st ? FAILED : READY;
+    if (st) {
+        w->problem = *why;
+        w->problem.status = st;
+    }
+    alive = w->request != NULL;
+    if (alive)
+        w->request->waker.wake(&w->request->waker);
+    pthread_mutex_unlock(&w->lock);
+    return alive;
+}
+
+static void run_make(struct deferred_job *job)
+{
+    struct batch_request_state *w = work_of(job);
+    struct problem              why = {0};
+    enum status                 st = make(w, buf_span(&w->text), &why);
+
+    if (!settle(w, st, &why))
+        dispose(w);
+}
+
+static void start_making(struct batch_request_state *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->state = MAKING;
+    pthread_mutex_unlock(&w->lock);
+    w->job.run = run_make;
+    deferred_push(w->app->deferred, &w->job);
+}
+
+/* ---- the segments ---- */
+
+/* Some of a stream of segments and padding. */
+static enum status feed(struct batch_request_state *w, struct request *r, struct span piece, size_t *consumed)
+{
+    const struct batch_spec *spec = &w->message.spec;
+    bool                     data;
+    size_t                   n = batch_next(&w->position, spec->segments, spec->segments_count, piece.bytes, &data);
+    enum status              st = STATUS_OK;
+
+    *consumed = n;
+    if (n == 0 && piece.bytes)
+        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "bytes follow the last segment");
+    if (data)
+        st = batch_write(w->batch, w->position.segment, span_first(piece, n), consumed, &r->waker, &r->problem);
+    else
+        st = batch_zeros_check(span_first(piece, n), &r->problem);
+    batch_took(&w->position, data, *consumed);
+    return st;
+}
+
+static enum status feed_within(struct batch_request_state *w, struct request *r)
+{
+    const struct batch_message *m = &w->message;
+    enum status                 st = STATUS_OK;
+
+    while (!st && w->position.segment < m->spec.segments_count) {
+        struct span data = span_from(m->segments[w->position.segment].data, w->given);
+        size_t      consumed = 0;
+        if (data.bytes)
+            st = batch_write(w->batch, w->position.segment, data, &consumed, &r->waker, &r->problem);
+        w->given += consumed;
+        if (!st && consumed == data.bytes) {
+            w->position.segment++;
+            w->given = 0;
+        }
+    }
+    return st;
+}
+
+static enum status feed_rest(struct batch_request_state *w, struct request *r)
+{
+    enum status st = w->within ? feed_within(w, r) : STATUS_OK;
+
+    while (!st && w->rest.bytes) {
+        size_t consumed = 0;
+        st = feed(w, r, w->rest, &consumed);
+        w->rest = span_from(w->rest, consumed);
+    }
+    return st;
+}
+
+/* ---- the body ---- */
+
+/* How much is collected before anything is done: a small body whole, else head and JSON. */
+static enum status want(struct batch_request_state *w, struct problem *why)
+{
+    struct span json;
+    enum status st;
+
+    if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX) {
+        w->text_wanted = (size_t)w->body_bytes;
+        return STATUS_OK;
+    }
+    if (w->text.bytes < BATCH_HEAD_BYTES) {
+        w->text_wanted = BATCH_HEAD_BYTES;
+        return STATUS_OK;
+    }
+    st = json_of(w, buf_span(&w->text), &json, why);
+    w->text_wanted = BATCH_HEAD_BYTES + json.bytes;
+    return st;
+}
+
+static enum status collect(struct batch_request_state *w, struct request *r, struct span piece, size_t *consumed)
+{
+    enum status st = want(w, &r->problem);
+
+    if (st)
+        return st;
+    piece = span_first(piece, w->text_wanted - w->text.bytes);
+    if (!buf_add_span(&w->text, piece))
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
+    *consumed = piece.bytes;
+    if (w->body_bytes > BATCH_WHOLE_BYTES_MAX && w->text.bytes > BATCH_HEAD_BYTES && w->text.bytes == w->text_wanted)
+        start_making(w);
+    return STATUS_OK;
+}
+
+static enum state state_of(struct batch_request_state *w)
+{
+    enum state state;
+
+    pthread_mutex_lock(&w->lock);
+    state = w->state;
+    pthread_mutex_unlock(&w->lock);
+    return state;
+}
+
+static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
+{
+    struct batch_request_state *w = (struct batch_request_state *)sink;
+
+    *consumed = 0;
+    switch (state_of(w)) {
+    case COLLECTING:
+        return collect(w, r, piece, consumed);
+    case MAKING:
+        return STATUS_PENDING;
+    case FAILED:
+        r->problem = w->problem;
+        return w->problem.status;
+    case READY:
+        break;
+    }
+    return feed(w, r, piece, consumed);
+}
+
+/* On the loop. batch_destroy() does not wait. */
+static void on_finish(struct request *r)
+{
+    struct batch_request_state *w = r->progress;
+    bool                        busy;
+
+    pthread_mutex_lock(&w->lock);
+    w->request = NULL;
+    busy = w->state == MAKING;
+    pthread_mutex_unlock(&w->lock);
+    if (!busy)
+        dispose(w); /* else run_make() does */
+}
+
+/* ---- begin ---- */
+
+static struct batch_request_state *state_new(struct request *r, bool hidden)
+{
+    struct batch_request_state *w = calloc(1, sizeof *w);
+
+    if (!w) {
+        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
+        return NULL;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    arena_init(&w->arena, REQUEST_ARENA_BYTES);
+    buf_init(&w->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
+    w->sink.write = write_piece;
+    w->app = app_of(r);
+    w->tenant = tenant_of(r);
+    w->lenient = request_prefer(r).lenient;
+    w->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
+    w->hidden = hidden;
+    w->body_bytes = r->body_bytes;
+    w->request = r;
+    return w;
+}
+
+static enum status check_type(struct request *r, bool within)
+{
+    if (!request_accepts(r, within ? "application/json" : BATCH_TYPE))
+        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "a batch is answered in the form in which it came: %s",
+                           within ? "application/json" : BATCH_TYPE);
+    if (!within && !r->has_body_bytes)
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a framed batch has a Content-Length");
+    if (!within && r->body_bytes < BATCH_ALIGN_BYTES)
+        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "a framed batch has at least 64 bytes");
+    return STATUS_OK;
+}
+
+enum status batch_request_begin(struct request *r, bool hidden)
+{
+    bool                        within = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
+    struct session             *s = NULL;
+    struct batch_request_state *w;
+    enum status                 st = query_check(r, NULL);
+
+    if (!st)
+        st = check_type(r, within);
+    if (!st && !hidden)
+        st = session_of(r, &s);
+    if (!st && s && (st = session_usable(s, &r->problem)) != STATUS_OK)
+        session_return(s);
+    if (st)
+        return st;
+    w = state_new(r, hidden);
+    if (!w) {
+        if (s)
+            session_return(s);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    w->within = within;
+    w->session = s;
+    r->sink = within ? NULL : &w->sink;
+    r->progress = w;
+    r->on_finish = on_finish;
+    return STATUS_OK;
+}
+
+/* ---- the handler's part ---- */
+
+/* All that was collected comes at once: nothing is made yet. */
+static enum status make_now(struct batch_request_state *w, struct request *r)
+{
+    enum status st = make(w, w->within ? r->body : buf_span(&w->text), &r->problem);
+
+    w->state = st ? FAILED : READY;
+    return st;
+}
+
+enum status batch_request_complete(struct request *r)
+{
+    struct batch_request_state *w = r->progress;
+    const struct batch_spec    *spec = &w->message.spec;
+    enum status                 st = STATUS_OK;
+
+    if (state_of(w) == COLLECTING)
+        st = make_now(w, r);
+    else if (state_of(w) == FAILED) {
+        r->problem = w->problem;
+        return w->problem.status;
+    }
+    if (!st)
+        st = feed_rest(w, r);
+    if (!st && !w->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
+        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
+    return st;
+}
+
+struct batch_request_parts batch_request_parts_of(const struct request *r)
+{
+    const struct batch_request_state *w = r->progress;
+
+    return (struct batch_request_parts){&w->message, w->batch, w->within};
+}

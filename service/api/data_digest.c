@@ -1,0 +1,93 @@
+/* Hashes buffer contents on their way from the device. */
+#include "api/data_digest.h"
+
+#include "api/etag.h"
+
+/* What becomes of the bytes read. */
+struct reading {
+    struct body_digest digest;
+    struct buf        *kept; /* NULL: only hashed */
+};
+
+enum status digest_wants_of(struct request *r, struct digest_wants *out)
+{
+    static const char content[] = "Want-Content-Digest", repr[] = "Want-Repr-Digest";
+    enum status       st = digest_wanted(content, request_header(r, content), &out->content, &r->problem);
+
+    if (!st)
+        st = digest_wanted(repr, request_header(r, repr), &out->repr, &r->problem);
+    if (r->method == METHOD_HEAD)
+        out->content = DIGEST_NONE; /* it would be that of no byte */
+    return st;
+}
+
+static enum status read_some(struct request *r, struct transfer *t, struct reading *to, char *piece, uint64_t *left)
+{
+    size_t      got = 0;
+    enum status st;
+
+    if (request_gone(r))
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+    st = transfer_read_wait(t, &r->problem);
+    if (!st)
+        st = transfer_read(t, piece, DIGEST_PIECE_BYTES, &got, NULL);
+    if (st && st != STATUS_PENDING)
+        return st;
+    body_digest_add(&to->digest, (struct span){piece, got});
+    if (to->kept && !buf_add(to->kept, piece, got))
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
+    *left -= got;
+    return STATUS_OK;
+}
+
+static enum status read_through(struct request *r, struct session *s, struct byte_range range, struct reading *to)
+{
+    char            *piece = arena_alloc(&r->arena, DIGEST_PIECE_BYTES);
+    struct transfer *t = NULL;
+    enum status      st;
+
+    if (!piece)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory to read the buffer");
+    st = transfer_read_begin(s, r->params[1], range.offset, range.bytes, &t, &r->problem);
+    while (!st && range.bytes)
+        st = read_some(r, t, to, piece, &range.bytes);
+    transfer_destroy(t);
+    return st;
+}
+
+static void add_header(struct request *r, const char *name, struct reading *from)
+{
+    char text[DIGEST_FIELD_BYTES];
+
+    body_digest_text(&from->digest, text);
+    reply_header(&r->reply, name, "%s", text);
+}
+
+enum status digest_add_repr(struct request *r, struct session *s, struct span etag, uint64_t size, enum digest_algorithm algorithm)
+{
+    struct reading all = {0};
+    char           now[ETAG_BYTES];
+    enum status    st;
+
+    body_digest_init(&all.digest, algorithm);
+    st = read_through(r, s, (struct byte_range){0, size}, &all);
+    if (!st && span_equal(etag_of(s, now), etag))
+        add_header(r, "Repr-Digest", &all);
+    return st;
+}
+
+enum status digest_answer(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
+                          enum digest_algorithm algorithm)
+{
+    struct reading part = {.kept = &r->reply.body};
+    enum status    st = request_hold(r, range.bytes);
+
+    body_digest_init(&part.digest, algorithm);
+    if (!st)
+        st = read_through(r, s, range, &part);
+    if (st)
+        return st;
+    add_header(r, "Content-Digest", &part);
+    r->reply.http_status = http_status;
+    return STATUS_OK;
+}

@@ -1,0 +1,25 @@
+/* Digests of buffer contents that a GET or HEAD wants to have. */
+#ifndef GPUREST_API_DATA_DIGEST_H
+#define GPUREST_API_DATA_DIGEST_H
+
+#include "api/call.h"
+#include "api/range.h"
+#include "http/integrity.h"
+
+struct digest_wants {
+    enum digest_algorithm content; /* of the bytes of this answer: only with GET, and up to VERIFIED_BODY_BYTES_MAX of them */
+    enum digest_algorithm repr;    /* of the whole buffer, whatever part of it is answered */
+};
+
+/* Want-Content-Digest and Want-Repr-Digest; INVALID_HEADER when one is malformed. */
+enum status digest_wants_of(struct request *r, struct digest_wants *out);
+
+/* Reads the whole buffer back from the device, through staging memory, and adds Repr-Digest: computed by the service from the device's
+ * bytes, nothing is remembered from uploads. Leaves the header out when the contents changed from `etag` meanwhile. Blocks. */
+enum status digest_add_repr(struct request *r, struct session *s, struct span etag, uint64_t size, enum digest_algorithm algorithm);
+
+/* Reads the range into the reply's body and adds its Content-Digest. At most VERIFIED_BODY_BYTES_MAX bytes. Blocks. */
+enum status digest_answer(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
+                          enum digest_algorithm algorithm);
+
+#endif

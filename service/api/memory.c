@@ -1,0 +1,47 @@
+/* The device's memory as a session sees it: look at it, give back what is kept for later. */
+#include "api/call.h"
+#include "api/endpoints.h"
+
+typedef enum status memory_fn(struct session *s, struct session_memory *out, struct problem *why);
+
+static enum status answer_memory(struct request *r, const struct session_memory *m)
+{
+    struct answer a;
+
+    answer_begin(&a);
+    json_add_u64(&a.w, "allocated_bytes", m->allocated_bytes);
+    json_add_u64(&a.w, "cached_bytes", m->cached_bytes);
+    json_add_u64(&a.w, "reserved_bytes", m->reserved_bytes);
+    json_add_u64(&a.w, "free_bytes", m->free_bytes);
+    json_add_u64(&a.w, "peak_bytes", m->peak_bytes);
+    add_limit(&a.w, "limit_bytes", m->limit_bytes);
+    json_add_double(&a.w, "fragmentation", m->fragmentation);
+    return answer_end(&a, r, 200);
+}
+
+static enum status ask(struct request *r, memory_fn *how)
+{
+    struct session       *s;
+    struct session_memory m;
+    enum status           st = session_of(r, &s);
+
+    if (st)
+        return st;
+    st = how(s, &m, &r->problem);
+    session_return(s);
+    return st ? st : answer_memory(r, &m);
+}
+
+enum status memory_get(struct request *r)
+{
+    enum status st = query_check(r, NULL);
+
+    return st ? st : ask(r, session_memory_of);
+}
+
+enum status memory_trim(struct request *r)
+{
+    enum status st = nothing_check(r);
+
+    return st ? st : ask(r, session_memory_trim);
+}

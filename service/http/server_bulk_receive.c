@@ -1,0 +1,125 @@
+/* Receives the body of an upload into the sink's memory, and has the request handled. On an I/O thread. */
+#include <errno.h>
+#include <poll.h>
+
+#include "http/server_internal.h"
+
+/* What a socket gave: bytes, 0 for "look again", or CANCELLED. */
+static enum status receive_some(struct exchange *x, char *to, size_t room, size_t *got)
+{
+    ssize_t n = recv(x->handoff.fd, to, room, MSG_DONTWAIT);
+
+    *got = n > 0 ? (size_t)n : 0;
+    if (n > 0) {
+        io_progress(x);
+        return STATUS_OK;
+    }
+    if (n < 0 && errno == EAGAIN)
+        return io_wait(x, POLLIN);
+    return n < 0 && errno == EINTR ? STATUS_OK : io_lost(x);
+}
+
+/* Until the room is full or the sink wants it back. */
+static enum status fill(struct exchange *x, char *to, size_t room, size_t *filled)
+{
+    enum status st = STATUS_OK;
+
+    while (*filled < room && !x->handoff.woken && !st) {
+        size_t got;
+
+        st = receive_some(x, to + *filled, room - *filled, &got);
+        *filled += got;
+    }
+    return st;
+}
+
+static enum status receive_piece(struct exchange *x)
+{
+    struct handoff   *h = &x->handoff;
+    struct body_sink *sink = x->r.sink;
+    size_t            room = 0, filled = 0;
+    char             *to = NULL;
+    enum status       st, committed;
+
+    h->woken = false;
+    st = sink->borrow(sink, &x->r, &to, &room);
+    if (st == STATUS_PENDING)
+        return io_wait_woken(x);
+    if (st)
+        return st;
+    if (room > h->left)
+        room = (size_t)h->left;
+    st = fill(x, to, room, &filled);
+    h->left -= filled;
+    committed = sink->commit(sink, &x->r, filled);
+    return st ? st : committed;
+}
+
+/* What MHD had read already. */
+static enum status write_head(struct exchange *x)
+{
+    struct handoff   *h = &x->handoff;
+    struct body_sink *sink = x->r.sink;
+    enum status       st = STATUS_OK;
+
+    while (h->head.bytes && !st && !io_stopping(x)) {
+        size_t consumed = 0;
+
+        h->woken = false;
+        st = sink->write(sink, &x->r, h->head, &consumed);
+        if (consumed > h->head.bytes || (!st && !consumed))
+            return problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
+        h->head = span_from(h->head, consumed);
+        if (st == STATUS_PENDING)
+            st = io_wait_woken(x);
+    }
+    return st;
+}
+
+/* So that a client that sends first and reads then gets its answer. */
+static enum status drop_rest(struct exchange *x)
+{
+    struct handoff *h = &x->handoff;
+    char            dropped[HANDOFF_DROP_BYTES];
+    enum status     st = STATUS_OK;
+
+    while (h->left && !st && !io_stopping(x)) {
+        size_t got;
+
+        st = receive_some(x, dropped, h->left < sizeof dropped ? (size_t)h->left : sizeof dropped, &got);
+        h->left -= got;
+    }
+    return st;
+}
+
+static enum status receive_body(struct exchange *x)
+{
+    enum status st = write_head(x);
+
+    while (x->handoff.left && !st && !io_stopping(x))
+        st = receive_piece(x);
+    return st;
+}
+
+static enum status handle(struct exchange *x)
+{
+    enum status st = exchange_run_handler(x);
+
+    if (st == STATUS_PENDING)
+        return problem_set(&x->r.problem, STATUS_INTERNAL, "the handler of a body that was handed off cannot wait");
+    return st;
+}
+
+void bulk_receive_all(struct exchange *x)
+{
+    struct handoff *h = &x->handoff;
+    enum status     st = receive_body(x);
+
+    if (st && !h->lost && !h->late)
+        drop_rest(x);
+    if (h->lost || io_stopping(x))
+        return;
+    if (h->late)
+        st = problem_set(&x->r.problem, STATUS_REQUEST_TIMEOUT, "the body stopped arriving");
+    bulk_answer(x, st ? st : handle(x));
+}

@@ -1,0 +1,30 @@
+/* Reads header fields that are dictionaries of RFC 8941 (Structured Field Values): "sha-256=:q2k=:, crc32c=3;a". */
+#ifndef GPUREST_HTTP_STRUCTURED_H
+#define GPUREST_HTTP_STRUCTURED_H
+
+#include "base/span.h"
+
+enum field_item {
+    ITEM_NONE,      /* the end */
+    ITEM_MALFORMED, /* no dictionary: what was read before it does not count either */
+    ITEM_BYTES,     /* text: the base64 between the colons, its alphabet checked */
+    ITEM_INTEGER,   /* text: up to 15 digits, perhaps behind a minus */
+    ITEM_OTHER,     /* a token, string, decimal, boolean or inner list */
+};
+
+struct field_member {
+    struct span     key;
+    enum field_item item;
+    struct span     text;
+};
+
+struct field_dictionary {
+    struct span rest;
+    bool        begun;
+};
+
+void field_dictionary_init(struct field_dictionary *d, struct span value);
+/* The next member; its parameters are checked and skipped. A key that stands twice comes twice: the last one counts. */
+enum field_item field_dictionary_next(struct field_dictionary *d, struct field_member *out);
+
+#endif

@@ -1,0 +1,94 @@
+/* Batches: many operations in one go on one session, with buffers that live as long as the batch. No HTTP, no CUDA.
+ *
+ * batch_create() makes the buffers, batch_write() streams the segments of the request into them, batch_run() does the operations in
+ * order. Device work is pipelined: an operation waits on the host only for what it needs. One thread at a time per batch. */
+#ifndef GPUREST_SESSION_BATCH_H
+#define GPUREST_SESSION_BATCH_H
+
+#include "session/session.h"
+
+enum batch_kind {
+    BATCH_ALLOC,
+    BATCH_WRITE,
+    BATCH_COPY,
+    BATCH_FILL,
+    BATCH_LAUNCH,
+    BATCH_READ,
+    BATCH_FREE,
+    BATCH_RECORD,
+    BATCH_WAIT,
+    BATCH_ELAPSED,
+    BATCH_SYNC,
+};
+
+enum { BATCH_NO_SEGMENT = -1 };
+
+/* Buffers are named by an id of the session, or by the batch's own "$name". */
+struct batch_op {
+    enum batch_kind kind;
+    struct span     to;   /* ALLOC: the new "$name"; WRITE, COPY, FILL; FREE: which; RECORD, WAIT, ELAPSED: an event */
+    struct span     from; /* COPY, READ; ELAPSED: an event */
+    uint64_t        offset;      /* in `to`, of a READ in `from` */
+    uint64_t        from_offset; /* COPY */
+    bool            has_bytes;   /* else: to the end (of the shorter one) */
+    uint64_t        bytes;       /* of what is made, copied, filled or read */
+    int             segment;     /* ALLOC, WRITE: index of the request's segment with the contents */
+    uint64_t        pattern;     /* FILL */
+    unsigned        pattern_bytes;
+    struct span     stream; /* LAUNCH, RECORD, WAIT, SYNC (has_stream: that one, else all) */
+    bool            has_stream;
+    const struct launch_spec *launch; /* id and timeout unused; module empty: the batch's */
+};
+
+struct batch_spec {
+    const struct batch_op    *ops; /* checked: every segment is used once, every "$name" is made once and before its use */
+    unsigned                  ops_count;
+    const uint64_t           *segments; /* sizes of those that come with the request, in the order of their coming */
+    unsigned                  segments_count;
+    const struct span        *keep; /* "$names" that stay as buffers of the session */
+    unsigned                  keep_count;
+    const struct module_spec *source; /* a module to be made or found; NULL: none */
+    struct span               module; /* or one of the session */
+    bool                      evict;  /* when the session has no room for another module: unload all others first */
+    uint64_t                  timeout_ms; /* of all operations together; 0 = the default */
+    uint64_t                  answer_bytes_max; /* of all READs together */
+    const char               *answer_limit;     /* that bound's name */
+};
+
+/* What became of one operation. */
+struct batch_result {
+    double      gpu_us;     /* LAUNCH */
+    double      elapsed_us; /* ELAPSED */
+    char       *output;     /* LAUNCH: printf text; owned by the batch */
+    size_t      output_bytes;
+    bool        output_truncated;
+    char       *data; /* READ: owned by the batch */
+    size_t      data_bytes;
+};
+
+struct batch;
+
+/* Makes the buffers that the operations up to the first FREE allocate, all or none. *spec and all it points to is borrowed for the
+ * batch's life. May wait for the worker. A failure names the operation (problem.op_index). */
+enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why);
+/* Bytes of the segments, one segment after the other, each from its start. PENDING registers w. Never blocks. */
+enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
+/* Makes the module, waits for the segments, does the operations, and waits until all is done. Then the buffers are freed, but for
+ * those that are kept. The first failure ends it, with op_index and completed_ops unless it concerns no operation; operations behind
+ * the failed one may have run, as they were under way already. Blocks. */
+enum status batch_run(struct batch *b, struct arena *arena, struct problem *why);
+
+/* After a successful run. */
+const struct batch_result *batch_result_of(const struct batch *b, unsigned op);
+const char                *batch_kept_id(const struct batch *b, unsigned keep); /* the id of keep[i] */
+const char                *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
+double                     batch_compile_ms(const struct batch *b);             /* for making or finding the module */
+double                     batch_run_ms(const struct batch *b);                 /* for the operations */
+
+/* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
+void batch_destroy(struct batch *b);
+
+/* The tenant's hidden session, which nobody can name or list: made at first use, made anew when it faulted. Borrowed. Blocks. */
+enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+
+#endif

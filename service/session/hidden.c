@@ -1,0 +1,31 @@
+/* The hidden session of a tenant, for work that comes without one. */
+#include "session/batch.h"
+#include "session/internal.h"
+
+enum { TRIES = 8 };
+
+/* '/' stands in no path segment, so no request can name it. */
+static const struct session_spec hidden = {.id = {"/run", 4}, .memory_limit = UINT64_MAX, .hidden = true};
+
+static enum status try_once(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+{
+    bool        created;
+    enum status st = session_create(r, t, &hidden, out, &created, why);
+
+    if (st)
+        return st;
+    st = session_revive(*out, why);
+    if (st)
+        session_return(*out);
+    return st;
+}
+
+enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+{
+    enum status st = STATUS_SESSION_BUSY;
+
+    /* Another request may be making it anew, or the janitor ending it; then there is a better one soon. */
+    for (unsigned i = 0; i < TRIES && (st == STATUS_SESSION_BUSY || st == STATUS_SESSION_NOT_FOUND); i++)
+        st = try_once(r, t, out, why);
+    return st;
+}

@@ -1,0 +1,61 @@
+/* What a session's worker says about the device's memory, and giving back what it keeps for later. */
+#include "session/internal.h"
+
+/* 1 - largest free block / free memory: the share of the free memory that the largest single allocation could not have. */
+static double fragmentation_of(const struct device_memory *m)
+{
+    if (m->free_bytes == 0 || m->largest_free_bytes >= m->free_bytes)
+        return 0;
+    return 1 - (double)m->largest_free_bytes / (double)m->free_bytes;
+}
+
+static void describe(const struct session *s, const struct device_memory *m, struct session_memory *out)
+{
+    *out = (struct session_memory){
+        .allocated_bytes = m->allocated_bytes,
+        .cached_bytes = m->reserved_bytes > m->allocated_bytes ? m->reserved_bytes - m->allocated_bytes : 0,
+        .reserved_bytes = m->reserved_bytes,
+        .free_bytes = m->free_bytes,
+        .peak_bytes = m->peak_bytes,
+        .limit_bytes = s->memory_limit,
+        .fragmentation = fragmentation_of(m),
+    };
+}
+
+static enum status ask(struct context *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
+{
+    struct msg_mem_trim_reply trimmed;
+    uint64_t                  deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    enum status               st = STATUS_OK;
+
+    if (trim)
+        st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, &trimmed, deadline, why);
+    return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
+}
+
+static enum status memory(struct session *s, bool trim, struct session_memory *out, struct problem *why)
+{
+    struct msg_memory_info_reply got = {0};
+    struct context              *c;
+    struct problem               local;
+    enum status                  st;
+
+    why = why ? why : &local;
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = ask(c, trim, &got, why);
+    if (!st)
+        describe(s, &got.memory, out);
+    return context_leave_with(c, st, why);
+}
+
+enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why)
+{
+    return memory(s, false, out, why);
+}
+
+enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why)
+{
+    return memory(s, true, out, why);
+}

@@ -1,0 +1,294 @@
+/* What kernels cost on the `cpu` device, on 1 and 2 threads, beside plain C loops compiled into this program.
+ * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] */
+#include "base/deadline.h"
+#include "device/cpu/interp_variants.h"
+#include "device/cpu/ir.h"
+#include "device/cpu/launch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MILLION = 1 << 20, MATRIX = 512, IMAGE = 1024, ESCAPE_ROUNDS = 256, RUNS_DEFAULT = 9, PTX_BYTES_MAX = 1 << 20 };
+
+struct bench {
+    struct cpu_memory *memory;
+    struct cpu_engine *engine[2]; /* of 1 and 2 threads */
+    const struct interpreter *by;
+    unsigned           runs;
+    float             *x, *y, *z; /* MILLION each: device memory, which is host memory here */
+};
+
+struct subject {
+    const char *file, *kernel;
+    unsigned    grid[2], block[2], shared_bytes;
+    void (*params)(const struct bench *b, uint64_t values[8]);
+    void (*plain)(const struct bench *b);
+};
+
+static void check(enum status st, const char *what, const struct problem *why)
+{
+    if (!st)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", what, status_code(st), why ? why->detail : "");
+    exit(EXIT_FAILURE);
+}
+
+static uint64_t at(const void *p)
+{
+    return (uint64_t)(uintptr_t)p;
+}
+
+static uint64_t bits(float f)
+{
+    uint32_t u;
+
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+static void three_arrays(const struct bench *b, uint64_t v[8])
+{
+    v[0] = at(b->x), v[1] = at(b->y), v[2] = at(b->z), v[3] = MILLION;
+}
+
+static void saxpy_params(const struct bench *b, uint64_t v[8])
+{
+    v[0] = bits(2.5f), v[1] = at(b->x), v[2] = at(b->z), v[3] = MILLION;
+}
+
+static void matrices(const struct bench *b, uint64_t v[8])
+{
+    v[0] = at(b->x), v[1] = at(b->y), v[2] = at(b->z), v[3] = v[4] = v[5] = MATRIX;
+}
+
+static void two_arrays(const struct bench *b, uint64_t v[8])
+{
+    v[0] = at(b->x), v[1] = at(b->z), v[2] = MILLION;
+}
+
+static void rows(const struct bench *b, uint64_t v[8])
+{
+    v[0] = at(b->x), v[1] = at(b->z), v[2] = IMAGE;
+}
+
+static void image(const struct bench *b, uint64_t v[8])
+{
+    v[0] = at(b->z), v[1] = v[2] = IMAGE, v[3] = bits(-2.0f), v[4] = bits(-1.5f);
+    v[5] = v[6] = bits(3.0f / IMAGE), v[7] = ESCAPE_ROUNDS;
+}
+
+static void plain_vadd(const struct bench *b)
+{
+    for (int i = 0; i < MILLION; i++)
+        b->z[i] = b->x[i] + b->y[i];
+}
+
+static void plain_saxpy(const struct bench *b)
+{
+    for (int i = 0; i < MILLION; i++)
+        b->z[i] = 2.5f * b->x[i] + b->z[i];
+}
+
+static void plain_matmul(const struct bench *b)
+{
+    for (int i = 0; i < MATRIX; i++)
+        for (int j = 0; j < MATRIX; j++) {
+            float sum = 0;
+            for (int k = 0; k < MATRIX; k++)
+                sum += b->x[i * MATRIX + k] * b->y[k * MATRIX + j];
+            b->z[i * MATRIX + j] = sum;
+        }
+}
+
+static void plain_sum(const struct bench *b)
+{
+    float sum = 0;
+
+    for (int i = 0; i < MILLION; i++)
+        sum += b->x[i];
+    b->z[0] = sum;
+}
+
+static void plain_histogram(const struct bench *b)
+{
+    const unsigned char *in = (const unsigned char *)b->x;
+    uint32_t            *counts = (uint32_t *)(void *)b->z;
+
+    for (int i = 0; i < MILLION; i++)
+        counts[in[i]]++;
+}
+
+static void plain_softmax(const struct bench *b)
+{
+    for (int r = 0; r < IMAGE; r++) {
+        const float *in = b->x + r * IMAGE;
+        float       *out = b->z + r * IMAGE, most = in[0], sum = 0;
+        for (int i = 1; i < IMAGE; i++)
+            most = in[i] > most ? in[i] : most;
+        for (int i = 0; i < IMAGE; i++)
+            sum += out[i] = expf(in[i] - most);
+        for (int i = 0; i < IMAGE; i++)
+            out[i] /= sum;
+    }
+}
+
+static int escape(float cx, float cy)
+{
+    float x = 0, y = 0;
+    int   n = 0;
+
+    while (x * x + y * y < 4.0f && n < ESCAPE_ROUNDS) {
+        float t = x * x - y * y + cx;
+        y = 2 * x * y + cy;
+        x = t;
+        n++;
+    }
+    return n;
+}
+
+static void plain_mandelbrot(const struct bench *b)
+{
+    for (int y = 0; y < IMAGE; y++)
+        for (int x = 0; x < IMAGE; x++)
+            ((int *)(void *)b->z)[y * IMAGE + x] = escape(-2.0f + (float)x * 3.0f / IMAGE, -1.5f + (float)y * 3.0f / IMAGE);
+}
+
+static const struct subject subjects[] = {
+    {"vadd.ptx", "vadd", {MILLION / 256, 1}, {256, 1}, 0, three_arrays, plain_vadd},
+    {"vadd.ptx", "saxpy", {128, 1}, {256, 1}, 0, saxpy_params, plain_saxpy},
+    {"matmul.ptx", "matmul", {32, 32}, {16, 16}, 0, matrices, plain_matmul},
+    {"matmul.ptx", "matmul_naive", {32, 32}, {16, 16}, 0, matrices, plain_matmul},
+    {"reduce_shfl.ptx", "reduce_shfl", {256, 1}, {256, 1}, 0, two_arrays, plain_sum},
+    {"reduce.ptx", "reduce_interleaved", {MILLION / 256, 1}, {256, 1}, 1024, two_arrays, plain_sum},
+    {"reduce.ptx", "reduce_seq", {MILLION / 512, 1}, {256, 1}, 0, two_arrays, plain_sum},
+    {"softmax.ptx", "softmax", {IMAGE, 1}, {256, 1}, 1024, rows, plain_softmax},
+    {"histogram.ptx", "hist_shared", {64, 1}, {256, 1}, 0, two_arrays, plain_histogram},
+    {"histogram.ptx", "hist_global", {64, 1}, {256, 1}, 0, two_arrays, plain_histogram},
+    {"mandelbrot.ptx", "mandel", {IMAGE / 16, IMAGE / 16}, {16, 16}, 0, image, plain_mandelbrot},
+    {"vadd.ptx", "vadd", {1, 1}, {256, 1}, 0, three_arrays, NULL}, /* what a launch costs */
+};
+
+static void start(struct bench *b)
+{
+    uint64_t address;
+
+    check(cpu_memory_create(1ull << 28, &b->memory), "memory", NULL);
+    for (unsigned k = 0; k < 2; k++)
+        check(cpu_engine_create(b->memory, k + 1, &b->engine[k]), "engine", NULL);
+    for (unsigned k = 0; k < 3; k++) {
+        float *f;
+        check(cpu_memory_alloc(b->memory, MILLION * sizeof *f, &address), "memory", NULL);
+        f = (float *)(uintptr_t)address;
+        for (int i = 0; i < MILLION; i++)
+            f[i] = (float)(i % 1000) / 500.0f - 1.0f;
+        *(k == 0 ? &b->x : k == 1 ? &b->y : &b->z) = f;
+    }
+}
+
+static struct ptx_module *load(const struct bench *b, const char *name)
+{
+    static char        text[PTX_BYTES_MAX];
+    char               path[512];
+    struct ptx_module *m;
+    struct problem     why;
+    size_t             n;
+    FILE              *f;
+
+    snprintf(path, sizeof path, "%s/%s", PTX_FOLDER, name);
+    f = fopen(path, "rb");
+    if (!f) {
+        perror(path);
+        exit(EXIT_FAILURE);
+    }
+    n = fread(text, 1, sizeof text - 1, f);
+    text[n] = 0;
+    fclose(f);
+    check(ptx_parse((struct span){text, n}, &m, &why), name, &why);
+    check(cpu_code_load_as(m, b->by, false, &why), name, &why);
+    return m;
+}
+
+/* One thread is measured by its CPU time, which other programs on the machine disturb least. */
+static uint64_t clock_of(unsigned engine)
+{
+    return clock_ns(engine == 0 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
+}
+
+/* The shortest of some runs, in milliseconds. */
+static double kernel_ms(const struct bench *b, const struct subject *s, const struct ptx_module *m, unsigned engine)
+{
+    const struct ptx_function *f = &m->functions[ptx_find_function(m, span_of(s->kernel))];
+    _Alignas(16) unsigned char block[128] = {0};
+    uint64_t                   values[8] = {0}, best = UINT64_MAX;
+    struct problem             why;
+    struct cpu_launch          l = {.module = m, .kernel = f, .grid = {s->grid[0], s->grid[1], 1}, .block = {s->block[0], s->block[1], 1},
+                                    .shared_bytes = s->shared_bytes, .params = block, .params_bytes = f->params_bytes, .deadline_ms = 60000};
+
+    s->params(b, values);
+    for (unsigned i = 0; i < f->signature.params_count; i++)
+        memcpy(block + f->signature.params[i].offset, &values[i], f->signature.params[i].bytes);
+    for (unsigned i = 0; i < b->runs; i++) {
+        uint64_t from = clock_of(engine), took;
+        check(cpu_engine_run(b->engine[engine], &l, &why), s->kernel, &why);
+        took = clock_of(engine) - from;
+        best = took < best ? took : best;
+    }
+    return (double)best / 1e6;
+}
+
+static double plain_ms(const struct bench *b, const struct subject *s)
+{
+    uint64_t best = UINT64_MAX;
+
+    for (unsigned i = 0; s->plain && i < (b->runs > 5 ? 5 : b->runs); i++) {
+        uint64_t from = clock_of(0), took;
+        s->plain(b);
+        took = clock_of(0) - from;
+        best = took < best ? took : best;
+    }
+    return s->plain ? (double)best / 1e6 : 0;
+}
+
+static void measure(const struct bench *b, const struct subject *s)
+{
+    struct ptx_module *m = load(b, s->file);
+    double             one = kernel_ms(b, s, m, 0), two = kernel_ms(b, s, m, 1), plain = plain_ms(b, s);
+
+    printf("%-20s %6u blocks  %9.4f ms  %9.4f ms on 2 threads", s->kernel, s->grid[0] * s->grid[1], one, two);
+    if (s->plain)
+        printf("  plain C %9.4f ms  ratio %6.2f %6.2f", plain, one / plain, two / plain);
+    printf("\n");
+    cpu_code_unload(m);
+    ptx_module_destroy(m);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.runs = RUNS_DEFAULT, .by = interpreter_best()};
+    const char  *only = NULL;
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--runs") == 0)
+            b.runs = (unsigned)strtoul(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--variant") == 0)
+            b.by = interpreter_named(argv[i + 1]);
+        else
+            only = argv[i + 1];
+    }
+    if (!b.by || !b.runs) {
+        fprintf(stderr, "no such variant on this host, or no runs\n");
+        return EXIT_FAILURE;
+    }
+    start(&b);
+    printf("variant %s\n", b.by->name);
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
+        if (!only || strcmp(only, subjects[i].kernel) == 0)
+            measure(&b, &subjects[i]);
+    }
+    cpu_engine_destroy(b.engine[0]);
+    cpu_engine_destroy(b.engine[1]);
+    cpu_memory_destroy(b.memory);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,198 @@
+"""Long bodies, which go past the event loop: bit for bit, in parallel, beside small requests, and with a worker that dies in the middle."""
+import concurrent.futures
+import hashlib
+import os
+import random
+import signal
+import socket
+import threading
+
+import pytest
+
+MIB = 1 << 20
+LONG = 64 * MIB
+
+
+@pytest.fixture(scope="module")
+def octets():
+    return random.Random(7).randbytes(LONG)
+
+
+def make(client, session, name, size):
+    assert client.put(f"{session}/buffers/{name}", {"size": size}).status == 201
+    return f"{session}/buffers/{name}/data"
+
+
+def header(method, path, length=None):
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
+    if length is not None:
+        lines += ["Content-Type: application/octet-stream", f"Content-Length: {length}"]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+@pytest.fixture(params=[(), ("--no-handoff",), ("--io-threads", "1")], ids=["handoff", "inline", "one-thread"])
+def own(request, start):
+    """A client of a service of its own, and a session there."""
+    service = start(*request.param)
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    yield service, client, "/v1/sessions/s"
+    client.close()
+
+
+def test_both_ways_bit_for_bit(own, octets):
+    _, client, session = own
+    data = make(client, session, "a", LONG)
+    for _ in range(2):
+        assert client.put_octets(data, octets).status == 204
+        connection = client.connection
+        assert client.put_octets(data, octets).status == 204
+        assert client.connection is connection  # kept alive behind a long upload
+        answer = client.get(data)
+        assert len(answer.headers.get_all("Content-Length")) == 1
+        assert answer.status == 200 and hashlib.sha256(answer.body).digest() == hashlib.sha256(octets).digest()
+    made = client.put_octets(session + "/buffers/b", octets[:5 * MIB + 3])
+    assert made.status == 201 and made.json()["size"] == 5 * MIB + 3
+    assert client.get(session + "/buffers/b/data").body == octets[:5 * MIB + 3]
+
+
+def test_conditions_ranges_and_heads_are_as_for_short_bodies(client, session, octets):
+    data = make(client, session, "a", 4 * MIB)
+    tag = client.put_octets(data, octets[:4 * MIB]).headers["ETag"]
+    assert client.get(data, If_None_Match=tag).status == 304
+    head = client.head(data)
+    assert head.status == 200 and head.headers["Content-Length"] == str(4 * MIB) and head.body == b""
+    part = client.get(data, Range=f"bytes={MIB}-{3 * MIB - 1}")
+    assert part.status == 206 and part.body == octets[MIB:3 * MIB]
+    assert part.headers["Content-Range"] == f"bytes {MIB}-{3 * MIB - 1}/{4 * MIB}"
+    assert part.headers["Content-Length"] == str(2 * MIB)
+    assert client.put_octets(data, octets[:4 * MIB], If_Match='"1.1"').code == "precondition_failed"
+    assert client.put_octets(data, octets[:3 * MIB]).code == "length_mismatch"
+
+
+def test_parallel_ranges_make_one_buffer(service, client, session, octets):
+    data = make(client, session, "a", LONG)
+    part = LONG // 8
+
+    def write(i):
+        own = service.client()
+        answer = own.put_octets(data, octets[i * part:(i + 1) * part], Content_Range=f"bytes {i * part}-{(i + 1) * part - 1}/{LONG}")
+        own.close()
+        return answer.status
+
+    def read(i):
+        own = service.client()
+        body = own.get(data, Range=f"bytes={i * part}-{(i + 1) * part - 1}").body
+        own.close()
+        return body
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(write, range(8))) == [204] * 8
+        assert b"".join(pool.map(read, range(8))) == octets
+
+
+def test_small_requests_are_answered_during_long_ones(service, client, session, octets):
+    """Both long bodies stand still in the middle, on purpose, until the small ones are through."""
+    data = make(client, session, "a", LONG)
+    assert client.put_octets(data, octets).status == 204
+    make(client, session, "b", LONG)
+    with socket.create_connection((service.host, service.port), timeout=60) as up, \
+            socket.create_connection((service.host, service.port), timeout=60) as down:
+        up.sendall(header("PUT", session + "/buffers/b/data", LONG) + octets[:LONG // 2])
+        down.sendall(header("GET", data))
+        begun = down.recv(65536)
+        assert begun.startswith(b"HTTP/1.1 200 ")
+        for _ in range(50):
+            assert client.get(session + "/buffers/a").status == 200
+        up.sendall(octets[LONG // 2:])
+        assert up.recv(65536).startswith(b"HTTP/1.1 204 ")
+    assert client.get(session + "/buffers/b/data").body == octets
+
+
+def test_pipelined_behind_long_uploads(service, client, session, octets):
+    """A long download ends its connection, and says so; what stands before it is answered in order."""
+    data = make(client, session, "a", 2 * MIB)
+    put, small = header("PUT", data, 2 * MIB) + octets[:2 * MIB], header("GET", session + "/buffers/a")
+    got, closed = service.raw(put + small + put + header("GET", data))
+    assert closed and got.startswith(b"HTTP/1.1 204 ")
+    assert got.count(b"HTTP/1.1 204 ") == 2 and got.count(b"HTTP/1.1 200 ") == 2
+    assert got.endswith(octets[:2 * MIB]) and got.count(b"Connection: close") == 1
+
+
+@pytest.fixture
+def mortal(start):
+    """A service without warm workers: what appears with a session is that session's worker."""
+    service = start("--pool-size", "0")
+    client = service.client()
+    before = service.children()
+    assert client.put("/v1/sessions/s").status == 201
+    workers = service.children() - before
+    assert workers
+    yield service, client, "/v1/sessions/s", workers
+    client.close()
+
+
+def kill(workers):
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+
+
+def check_lives_on(client, session):
+    assert client.get("/livez").status == 200
+    assert client.get(session).json()["state"] == "faulted"
+    assert client.post(session + "/reset").status == 200
+    assert client.put_octets(session + "/buffers/n", b"x" * (2 * MIB)).status == 201
+    assert client.get(session + "/buffers/n/data").body == b"x" * (2 * MIB)
+
+
+def test_worker_killed_in_an_upload(mortal, octets):
+    service, client, session, workers = mortal
+    data = make(client, session, "a", LONG)
+    with socket.create_connection((service.host, service.port), timeout=60) as s:
+        s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])
+        kill(workers)
+        s.sendall(octets[LONG // 2:])
+        answer = s.recv(65536)
+    assert answer.startswith((b"HTTP/1.1 503 ", b"HTTP/1.1 409 ")), answer[:200]
+    check_lives_on(client, session)
+
+
+def test_worker_killed_in_a_download(mortal, octets):
+    service, client, session, workers = mortal
+    data = make(client, session, "a", LONG)
+    assert client.put_octets(data, octets).status == 204
+    with socket.create_connection((service.host, service.port), timeout=60) as s:
+        s.sendall(header("GET", data))
+        got = len(s.recv(65536))
+        kill(workers)
+        try:
+            while piece := s.recv(1 << 20):
+                got += len(piece)
+        except ConnectionResetError:
+            pass
+    assert got < LONG
+    check_lives_on(client, session)
+
+
+def test_session_deleted_in_an_upload_that_stalls(service, client, session, octets):
+    """The upload's thread holds staging memory then; it must let go of it for the session to end."""
+    data = make(client, session, "a", LONG)
+    with socket.create_connection((service.host, service.port), timeout=60) as s:
+        s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])
+        answers = []
+        deleting = threading.Thread(target=lambda: answers.append(client.delete(session).status))
+        deleting.start()
+        deleting.join(20)
+        assert answers == [204]
+
+
+def test_drain_with_long_bodies_under_way(start, octets):
+    service = start()
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    data = make(client, "/v1/sessions/s", "a", LONG)
+    with socket.create_connection((service.host, service.port), timeout=60) as s:
+        s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])
+        service.terminate()
+        assert service.wait() == 0
+    client.close()

@@ -1,0 +1,218 @@
+/* Named barriers, branch tables, waiting inside a warp, the heap of kernels, refusals by name, cancelling. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "interp_fixture.h"
+
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define ENTRY(params) ".visible .entry k(" params ") {\n.reg .pred %p<10>; .reg .b32 %r<30>; .reg .b64 %rd<20>; .reg .f32 %f<9>;\n"
+#define OUT "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
+
+static struct rig r;
+
+static void start(void)
+{
+    rig_start(&r);
+}
+
+static void stop(void)
+{
+    rig_stop(&r);
+}
+
+TestSuite(interp_more, .init = start, .fini = stop);
+
+#define OK(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
+#define SAYS(text) cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
+
+/* The first warp waits for what the second one wrote; the second does not wait. */
+Test(interp_more, a_named_barrier_counts_those_that_only_arrive)
+{
+    uint32_t *out = rig_memory(&r, 96 * 4);
+
+    rig_load(&r, HEAD ".shared .align 4 .b8 s[128];\n" ENTRY(".param .u64 out") OUT
+             "setp.ge.u32 %p1, %r1, 64; @%p1 bra OTHERS; setp.ge.u32 %p1, %r1, 32; @%p1 bra PRODUCE;\n"
+             "bar.sync 3, 64; mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; ld.shared.u32 %r3, [%r2]; bra DONE;\n"
+             "PRODUCE: sub.u32 %r4, %r1, 32; mov.u32 %r2, s; mad.lo.u32 %r2, %r4, 4, %r2; add.u32 %r3, %r4, 500;\n"
+             "st.shared.u32 [%r2], %r3; bar.arrive 3, 64; mov.u32 %r3, 7; bra DONE;\n"
+             "OTHERS: mov.u32 %r3, 9;\n"
+             "DONE: st.global.u32 [%rd3], %r3; ret; }");
+    OK("k", SHAPE(1, 96), ADDRESS(out));
+    for (unsigned i = 0; i < 96; i++)
+        cr_assert_eq(out[i], i < 32 ? 500 + i : i < 64 ? 7 : 9, "thread %u: %u", i, out[i]);
+}
+
+Test(interp_more, different_counts_at_one_barrier_are_a_failure)
+{
+    uint32_t *out = rig_memory(&r, 64 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+             "setp.ge.u32 %p1, %r1, 32; @%p1 bra B; bar.sync 1, 64; ret; B: bar.sync 1, 96; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 96), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    SAYS("different counts at barrier 1");
+}
+
+Test(interp_more, a_branch_table_sends_each_thread_its_way)
+{
+    uint32_t *out = rig_memory(&r, 40 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+             "TS: .branchtargets A, B, C;\n"
+             "rem.u32 %r2, %r1, 3; brx.idx %r2, TS;\n"
+             "A: mov.u32 %r3, 10; bra DONE;\nB: mov.u32 %r3, 20; bra DONE;\nC: mov.u32 %r3, 30;\n"
+             "DONE: st.global.u32 [%rd3], %r3; ret; }");
+    OK("k", SHAPE(1, 40), ADDRESS(out));
+    for (unsigned i = 0; i < 40; i++)
+        cr_assert_eq(out[i], 10 * (i % 3 + 1), "thread %u: %u", i, out[i]);
+}
+
+Test(interp_more, a_shuffle_whose_members_never_come_is_a_failure)
+{
+    uint32_t *out = rig_memory(&r, 64 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+             "setp.ge.u32 %p1, %r1, 16; @%p1 bra WAIT;\n"
+             "shfl.sync.bfly.b32 %r2, %r1, 1, 0x1f, 0xffffffff; st.global.u32 [%rd3], %r2;\n"
+             "WAIT: bar.sync 0; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    cr_assert_eq(r.why.cuda_result, 719);
+    SAYS("`shfl.sync.bfly.b32` waits for threads of its warp that never reach it: members 0xffffffff, arrived 0x0000ffff");
+    SAYS("thread (0,0,0)");
+}
+
+/* Threads that ended are nobody's members. */
+Test(interp_more, a_vote_does_not_wait_for_threads_that_returned)
+{
+    uint32_t *out = rig_memory(&r, 64 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+             "setp.ge.u32 %p1, %r1, 10; @%p1 ret; setp.lt.u32 %p2, %r1, 4;\n"
+             "vote.sync.ballot.b32 %r2, %p2, 0xffffffff; st.global.u32 [%rd3], %r2; ret; }");
+    OK("k", SHAPE(1, 32), ADDRESS(out));
+    for (unsigned i = 0; i < 10; i++)
+        cr_assert_eq(out[i], 15);
+}
+
+Test(interp_more, a_warp_meets_at_different_instructions)
+{
+    uint32_t *out = rig_memory(&r, 64 * 4);
+
+    rig_load(&r, HEAD ".shared .align 4 .b8 s[256];\n" ENTRY(".param .u64 out") OUT
+             "mov.u32 %r2, s; mad.lo.u32 %r2, %r1, 4, %r2; add.u32 %r3, %r1, 100; st.shared.u32 [%r2], %r3;\n"
+             "and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra EVEN;\n"
+             "bar.warp.sync 0xffffffff; ld.shared.u32 %r5, [%r2-4]; bra DONE;\n"
+             "EVEN: bar.warp.sync 0xffffffff; ld.shared.u32 %r5, [%r2+4];\n"
+             "DONE: bar.warp.sync 0xffffffff; st.global.u32 [%rd3], %r5; ret; }");
+    OK("k", SHAPE(1, 64), ADDRESS(out));
+    for (unsigned i = 0; i < 64; i++)
+        cr_assert_eq(out[i], 100 + (i ^ 1), "thread %u: %u", i, out[i]);
+}
+
+Test(interp_more, a_kernel_that_waits_for_its_grid_is_refused_at_launch)
+{
+    float *a = rig_memory(&r, 400), *b = rig_memory(&r, 400);
+
+    rig_load_file(&r, "coopgroups.ptx");
+    cr_assert_eq(RUN(&r, "cg_grid", SHAPE(2, 32), ADDRESS(a), ADDRESS(b), 100), STATUS_LAUNCH_CONFIG_INVALID);
+    SAYS("cooperative launches are not supported");
+    for (unsigned i = 0; i < 100; i++)
+        a[i] = 1;
+    OK("cg_reduce", SHAPE(1, 64), ADDRESS(a), ADDRESS(b), 100);
+    cr_assert_eq(b[0], 100);
+}
+
+#define HEAP ".extern .func (.param .b64 p) malloc (.param .b64 n);\n.extern .func free (.param .b64 a);\n"
+#define MALLOC(bytes, to) "{ .param .b64 n0; st.param.b64 [n0], " bytes "; .param .b64 p0; call.uni (p0), malloc, (n0); ld.param.b64 " to ", [p0]; }\n"
+#define FREE(what)        "{ .param .b64 a0; st.param.b64 [a0], " what "; call.uni free, (a0); }\n"
+
+Test(interp_more, kernels_allocate_and_free)
+{
+    uint32_t *out = rig_memory(&r, 256 * 4);
+
+    rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT
+             "mov.u64 %rd5, 100;\n" MALLOC("%rd5", "%rd6") "st.u32 [%rd6], %r1; st.u32 [%rd6+96], %r1; bar.sync 0;\n"
+             "ld.u32 %r2, [%rd6]; ld.u32 %r3, [%rd6+96]; add.u32 %r2, %r2, %r3;\n" FREE("%rd6")
+             "mov.u64 %rd5, 0x40000000;\n" MALLOC("%rd5", "%rd7") FREE("%rd7")
+             "setp.eq.u64 %p1, %rd7, 0; @!%p1 mov.u32 %r2, 0; st.global.u32 [%rd3], %r2; ret; }");
+    for (unsigned round = 0; round < 400; round++) /* far more than the heap holds, were it not freed */
+        OK("k", SHAPE(1, 256), ADDRESS(out));
+    for (unsigned i = 0; i < 256; i++)
+        cr_assert_eq(out[i], 2 * i);
+}
+
+Test(interp_more, freeing_twice_is_a_failure)
+{
+    uint32_t *out = rig_memory(&r, 4);
+
+    rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 10;\n" MALLOC("%rd5", "%rd6") FREE("%rd6") FREE("%rd6") "ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    SAYS("which malloc did not give or which was freed before");
+}
+
+Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
+{
+    static const char *const bodies[][2] = {
+        {"atom.global.v2.f32.add {%f1, %f2}, [%rd1], {%f3, %f4};", "atom.global.v2.f32.add"},
+        {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];", "tex.2d.v4.f32.s32"},
+        {"wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2}, [%rd1];", "wmma.load.a.sync.aligned.row.m16n16k16.f16"},
+        {"cp.async.bulk.commit_group;", "cp.async.bulk.commit_group"},
+        {"cp.async.mbarrier.arrive.b64 [%rd1];", "cp.async.mbarrier.arrive.b64"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+         "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+         "mma.sync.aligned.m16n8k16"},
+        {"min.relu.f16x2 %r1, %r2, %r3;", "min.relu.f16x2"},
+    };
+
+    for (unsigned i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "%s%s ret; }", HEAD ENTRY(".param .u64 out") "\n", bodies[i][0]);
+        cr_expect_eq(rig_try_load(&r, text), STATUS_MODULE_INVALID, "%s", bodies[i][0]);
+        cr_expect(strstr(r.why.detail, bodies[i][1]), "%s: %s", bodies[i][0], r.why.detail);
+    }
+}
+
+static void *cancel_when_it_runs(void *flag)
+{
+    while (!*(volatile uint32_t *)flag)
+        continue;
+    cpu_engine_cancel(r.engine);
+    return NULL;
+}
+
+Test(interp_more, a_running_kernel_can_be_cancelled)
+{
+    uint32_t *out = rig_memory(&r, 4);
+    pthread_t other;
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT
+             "mov.u32 %r2, 1; st.global.u32 [%rd1], %r2; LOOP: ld.volatile.global.u32 %r3, [%rd1]; setp.ne.u32 %p1, %r3, 0; @%p1 bra LOOP; ret; }");
+    cr_assert_eq(pthread_create(&other, NULL, cancel_when_it_runs, out), 0);
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(out)), STATUS_CANCELLED, "%s", r.why.detail);
+    pthread_join(other, NULL);
+}
+
+/* With the constants that corpus_goldens leaves at zero. */
+Test(interp_more, a_stencil_with_constant_coefficients)
+{
+    enum { N = 600 };
+    float   *in = rig_memory(&r, N * 4), *out = rig_memory(&r, N * 4), *coef;
+    uint32_t symbol;
+
+    rig_load_file(&r, "stencil.ptx");
+    symbol = ptx_find_symbol(r.module, span_of("coef"));
+    cr_assert_neq(symbol, PTX_NO_INDEX);
+    coef = (float *)(uintptr_t)r.module->symbols[symbol].address;
+    for (int k = 0; k < 7; k++)
+        coef[k] = (float)(k + 1);
+    for (int i = 0; i < N; i++)
+        in[i] = (float)(i % 17 - 8);
+    OK("stencil1d", SHAPE(3, 256), ADDRESS(in), ADDRESS(out), N);
+    for (int i = 0; i < N; i++) {
+        float want = 0;
+        for (int k = -3; k <= 3; k++)
+            want += (float)(k + 4) * (i + k >= 0 && i + k < N ? in[i + k] : 0);
+        cr_assert_eq(out[i], want, "%d: %f, not %f", i, (double)out[i], (double)want);
+    }
+}

@@ -1,0 +1,18 @@
+/* Makes up PTX programs: straight code with branches, short loops, guards and accesses of many address patterns, over registers of
+ * several types. The same seed gives the same program. */
+#ifndef GPUREST_TESTS_PROGRAM_MAKER_H
+#define GPUREST_TESTS_PROGRAM_MAKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Each thread stores MAKER_RESULTS words; floats are the last of them. */
+enum { MAKER_TEXT_BYTES = 32768, MAKER_RESULTS = 16, MAKER_FLOATS_FROM = 10 };
+
+uint32_t maker_random(uint32_t *state);
+/* Numbers that programs stumble over, now and then. */
+uint32_t maker_value(uint32_t *state);
+/* A kernel `made(in, results, stores)` for blocks of at most 256 threads; stores has room for 512 places of 16 bytes. */
+void maker_write(char *text, size_t bytes, uint32_t seed);
+
+#endif
