@@ -119,6 +119,7 @@ static void raw_end(struct raw *r)
 
 struct job {
     struct http_client http; /* of the service */
+    const char        *address, *token;
     int                raw_fd;
     bool               raw, upload;
     unsigned           index;
@@ -207,6 +208,31 @@ static int raw_connect(const struct raw *r)
     return fd;
 }
 
+/* A connection of its own for every transfer: the service may close behind a long answer. */
+static void connect_job(struct job *j, struct raw *peer)
+{
+    if (j->raw) {
+        peer->receives = j->upload;
+        peer->bytes = j->bytes;
+        raw_start(peer);
+        j->raw_fd = raw_connect(peer);
+        return;
+    }
+    if (!http_connect(&j->http, j->address, j->token))
+        fail("the service cannot be reached");
+    tune(j->http.fd);
+}
+
+static void disconnect_job(struct job *j, struct raw *peer)
+{
+    if (!j->raw) {
+        close(j->http.fd);
+        return;
+    }
+    close(j->raw_fd);
+    raw_end(peer);
+}
+
 /* GB/s over `count` connections, which together move `bytes`. */
 static double measure(struct job *jobs, struct raw *peers, unsigned count, uint64_t bytes, bool raw, bool upload)
 {
@@ -221,12 +247,7 @@ static double measure(struct job *jobs, struct raw *peers, unsigned count, uint6
         j->upload = upload;
         j->bytes = bytes / count;
         j->start = &start;
-        if (raw) {
-            peers[i].receives = upload;
-            peers[i].bytes = j->bytes;
-            raw_start(&peers[i]);
-            j->raw_fd = raw_connect(&peers[i]);
-        }
+        connect_job(j, &peers[i]);
         pthread_create(&j->thread, NULL, run_job, j);
     }
     pthread_barrier_wait(&start);
@@ -234,10 +255,8 @@ static double measure(struct job *jobs, struct raw *peers, unsigned count, uint6
     for (unsigned i = 0; i < count; i++)
         pthread_join(jobs[i].thread, NULL);
     begun = now_ns() - begun;
-    for (unsigned i = 0; raw && i < count; i++) {
-        close(jobs[i].raw_fd);
-        raw_end(&peers[i]);
-    }
+    for (unsigned i = 0; i < count; i++)
+        disconnect_job(&jobs[i], &peers[i]);
     pthread_barrier_destroy(&start);
     return (double)(bytes / count * count) / (double)begun;
 }
@@ -299,21 +318,16 @@ int main(int argc, char **argv)
         fail("usage: bulk HOST:PORT [MIB [TOKEN]]");
     for (unsigned i = 0; i < CONNECTIONS_MAX_HERE; i++) {
         jobs[i].index = i;
+        jobs[i].address = argv[1];
+        jobs[i].token = argc > 3 ? argv[3] : "";
         jobs[i].window = make_memory(WINDOW_BYTES);
         peers[i].window = make_memory(WINDOW_BYTES);
     }
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         http_must(&control, "PUT", "/v1/sessions/bulk", "application/json", "{}", 2);
         make_buffers(&control, counts[k], bytes);
-        for (unsigned i = 0; i < counts[k]; i++) {
-            if (!http_connect(&jobs[i].http, argv[1], argc > 3 ? argv[3] : ""))
-                fail("the service cannot be reached");
-            tune(jobs[i].http.fd);
-        }
         compare(jobs, peers, counts[k], bytes, true, raw_of_one);
         compare(jobs, peers, counts[k], bytes, false, raw_of_one);
-        for (unsigned i = 0; i < counts[k]; i++)
-            close(jobs[i].http.fd);
         http_must(&control, "DELETE", "/v1/sessions/bulk", NULL, NULL, 0);
     }
     return EXIT_SUCCESS;

@@ -47,11 +47,11 @@ Test(memory, nothing_is_cached_when_less_is_reserved_than_allocated)
 Test(memory, fragmentation_is_what_one_allocation_cannot_have)
 {
     fixture_start(&f, 64);
-    cr_expect_eq(fragmentation(0, 0), 0);
-    cr_expect_eq(fragmentation(400, 400), 0);
-    cr_expect_eq(fragmentation(400, 500), 0);
-    cr_expect(fabs(fragmentation(400, 300) - 0.25) < 1e-9);
-    cr_expect_eq(fragmentation(400, 0), 1);
+    cr_assert_eq(fragmentation(0, 0), 0);
+    cr_assert_eq(fragmentation(400, 400), 0);
+    cr_assert_eq(fragmentation(400, 500), 0);
+    cr_assert(fabs(fragmentation(400, 300) - 0.25) < 1e-9);
+    cr_assert_eq(fragmentation(400, 0), 1);
     fixture_end(&f);
 }
 
