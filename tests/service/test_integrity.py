@@ -278,16 +278,16 @@ def test_memory_counts_buffers(client, session):
     before = memory(client, session)
     assert before["limit_bytes"] is None and before["free_bytes"] > 0
     client.put(session + "/buffers/a", {"size": 1000})
-    client.put(session + "/buffers/b", {"size": 5 * MIB})
+    client.put(session + "/buffers/b", {"size": 80 * MIB})
     full = memory(client, session)
-    assert full["allocated_bytes"] == before["allocated_bytes"] + 1000 + 5 * MIB
+    assert full["allocated_bytes"] == before["allocated_bytes"] + 1000 + 80 * MIB
     assert full["reserved_bytes"] >= full["allocated_bytes"]
     client.delete(session + "/buffers/b")
     trimmed = client.post(session + "/memory/trim")
     assert trimmed.status == 200 and set(trimmed.json()) == MEMBERS
     after = trimmed.json()
     assert after["allocated_bytes"] == before["allocated_bytes"] + 1000 and after["peak_bytes"] == full["peak_bytes"]
-    assert after["reserved_bytes"] <= full["reserved_bytes"] - 2 * MIB
+    assert after["reserved_bytes"] <= full["reserved_bytes"] - 32 * MIB  # a driver gives memory back in pieces of up to 32 MiB
     assert client.post(session + "/memory/trim", {}).status == 200
     assert client.post(session + "/memory/trim", {"x": 1}).code == "unknown_field"
     assert client.get(session + "/memory?x=1").code == "unknown_field"
