@@ -14,7 +14,7 @@ find_nvrtc() {
         echo "$GPUREST_NVRTC"
         return
     fi
-    for at in /usr/local/cuda/lib64/libnvrtc.so.1[23] /usr/local/cuda/lib64/libnvrtc.so "$ROOT"/.nvrtc/lib/libnvrtc.so.1[23]; do
+    for at in /usr/local/cuda/lib64/libnvrtc.so.1[23] /usr/local/cuda/lib64/libnvrtc.so "$ROOT"/.nvrtc/nvidia/cu13/lib/libnvrtc.so.13; do
         if [ -e "$at" ]; then
             echo "$at"
             return
@@ -29,7 +29,7 @@ find_cuda_include() {
         echo "$GPUREST_CUDA_INCLUDE"
         return
     fi
-    for at in /usr/local/cuda/include "$ROOT/.nvrtc/include"; do
+    for at in /usr/local/cuda/include "$ROOT/.nvrtc/nvidia/cu13/include"; do
         if [ -e "$at/cuda_fp16.h" ]; then
             echo "$at"
             return
