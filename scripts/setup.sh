@@ -2,7 +2,7 @@
 # Installs what is missing: Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed.
 . "$(dirname "$0")/lib.sh"
 
-PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl python3 python3-pip python3-pytest
+PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl python3 python3-pip python3-venv python3-pytest python3-yaml
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev)
 
 # libcurl's headers come in three flavours of TLS; any one will do.
@@ -12,6 +12,8 @@ installed() {
     cmake) command -v cmake >/dev/null ;;
     python3) command -v python3 >/dev/null ;;
     python3-pytest) python3 -c 'import pytest' 2>/dev/null ;;
+    python3-yaml) python3 -c 'import yaml' 2>/dev/null || /usr/bin/python3 -c 'import yaml' 2>/dev/null ;;
+    python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
     *) dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' ;;
     esac

@@ -1,6 +1,9 @@
 /* The steps that handlers have in common. */
 #include "api/call.h"
 
+#include <ctype.h>
+#include <string.h>
+
 #include "http/problem_document.h"
 
 struct tenant tenant_of(const struct request *r)
@@ -50,6 +53,15 @@ enum status session_of(struct request *r, struct session **out)
     return session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
 }
 
+/* What ids are made of; a device's has a colon. */
+static bool cursor_valid(struct span cursor)
+{
+    for (size_t i = 0; i < cursor.bytes; i++)
+        if (!isalnum((unsigned char)cursor.data[i]) && !strchr("_-:", cursor.data[i]))
+            return false;
+    return cursor.bytes > 0 && cursor.bytes < ID_BYTES;
+}
+
 enum status page_of(struct request *r, unsigned most, struct page *out)
 {
     static const char *const names[] = {"limit", "cursor", NULL};
@@ -66,7 +78,7 @@ enum status page_of(struct request *r, unsigned most, struct page *out)
                                  LIST_ITEMS_MAX);
         out->limit = (unsigned)limit;
     }
-    if (request_query(r, "cursor", &out->cursor) && (out->cursor.bytes == 0 || out->cursor.bytes >= ID_BYTES))
+    if (request_query(r, "cursor", &out->cursor) && !cursor_valid(out->cursor))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "cursor", "value", "cursor must be a next_cursor of this list");
     if (most && out->limit > most)
         out->limit = most;

@@ -157,7 +157,7 @@ enum status root_get(struct request *r)
 {
     static const char *const links[][2] = {{"version", "/version"},         {"live", "/livez"},       {"ready", "/readyz"},
                                            {"devices", "/v1/devices"},      {"limits", "/v1/limits"}, {"sessions", "/v1/sessions"},
-                                           {"problems", "/problems/{code}"}};
+                                           {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"}};
     struct answer            a;
     enum status              st = query_check(r, NULL);
 

@@ -74,6 +74,8 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
     enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
 
+    if (!st && q.id.data && q.id.bytes == 0)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format", "an id is not empty; leave it out and the service chooses one");
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     *out = (struct launch_spec){

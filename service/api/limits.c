@@ -1,6 +1,9 @@
 /* Every configured limit, and the caller's present use of those that are counted. */
+#include <string.h>
+
 #include "api/call.h"
 #include "api/endpoints.h"
+#include "api/limits_table.h"
 
 static const struct {
     const char *name;
@@ -12,6 +15,16 @@ static const struct {
 };
 
 static const uint64_t UNCOUNTED = UINT64_MAX;
+
+bool limit_find(const char *name, uint64_t *max)
+{
+    for (size_t i = 0; i < COUNT(fixed); i++)
+        if (strcmp(fixed[i].name, name) == 0) {
+            *max = fixed[i].max;
+            return true;
+        }
+    return false;
+}
 
 static void add(struct json_writer *w, const char *name, uint64_t max, uint64_t used)
 {

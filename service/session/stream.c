@@ -55,18 +55,24 @@ static enum status make(struct context *c, struct span name, uint32_t *number, s
     return st;
 }
 
+static enum status name_check(struct span name, struct problem *why)
+{
+    if (name.bytes == 0 || name_valid(name))
+        return STATUS_OK;
+    return problem_field(why, STATUS_INVALID_FIELD, "/stream", "format", "a stream's name is at most %d visible ASCII characters",
+                         STREAM_NAME_BYTES - 1);
+}
+
 enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why)
 {
     struct session      *s = c->session;
     const struct stream *known;
     bool                 full;
+    enum status          st = name_check(name, why);
 
     *number = 0;
-    if (name.bytes == 0)
-        return STATUS_OK;
-    if (!name_valid(name))
-        return problem_field(why, STATUS_INVALID_FIELD, "/stream", "format", "a stream's name is at most %d visible ASCII characters",
-                             STREAM_NAME_BYTES - 1);
+    if (st || name.bytes == 0)
+        return st;
     pthread_mutex_lock(&s->lock);
     known = find(c, name);
     if (known)
@@ -105,7 +111,9 @@ enum status session_sync(struct session *s, struct span stream, struct problem *
     enum status                  st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = name_check(stream, why);
+    if (!st)
+        st = context_enter(s, &c, why);
     if (st)
         return st;
     st = context_wait_order(c, why);

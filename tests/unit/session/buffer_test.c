@@ -161,7 +161,8 @@ Test(buffer, streams_are_bounded_and_have_plain_names)
     cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 16, 0, 1, SPAN_LITERAL("s3"), &f.why), STATUS_OK);
     memset(name, 'x', sizeof name);
     cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 16, 0, 1, (struct span){name, sizeof name}, &f.why), STATUS_INVALID_FIELD);
-    cr_assert_eq(session_sync(f.session, SPAN_LITERAL("never used"), &f.why), STATUS_OK);
+    cr_assert_eq(session_sync(f.session, SPAN_LITERAL("never-used"), &f.why), STATUS_OK);
+    cr_assert_eq(session_sync(f.session, SPAN_LITERAL("no name"), &f.why), STATUS_INVALID_FIELD);
     cr_assert_eq(session_sync(f.session, SPAN_LITERAL("s3"), &f.why), STATUS_OK);
     fixture_end(&f);
 }

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Makes the one OpenAPI document of openapi.yaml, paths/*.yaml and components/*.yaml.
+
+bundle.py json        prints it as JSON
+bundle.py c OUT.c     writes it as C, in pieces: where a schema has "x-limit", the bound is left to the service
+
+"x-problems" of an operation lists codes of service/base/status.def; each becomes a response of its HTTP status.
+Those that any request may get (COMMON) are added to all operations. "x-null-is-absent" of a schema widens its optional members.
+"""
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+STATUSES = HERE.parent / "service" / "base" / "status.def"
+METHODS = ("get", "put", "post", "delete", "patch")
+COMMON = ["invalid_request", "unknown_field", "invalid_header", "unauthenticated", "insufficient_scope", "origin_not_allowed",
+          "request_timeout", "uri_too_long", "expectation_failed", "misdirected_request", "rate_limited", "too_many_in_flight",
+          "headers_too_large", "internal", "not_implemented", "overloaded", "out_of_memory"]
+COMMON_WITH_BODY = ["digest_mismatch", "unsupported_digest", "body_too_large", "unsupported_media_type", "length_required"]
+COMMON_WITH_PATH = ["not_found"]
+BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")
+TOKEN = re.compile(r'"@limit:(\w+)@"')
+
+
+def statuses():
+    """{code: (HTTP status, title)}, without what never leaves the service."""
+    row = re.compile(r'STATUS\(\w+,\s*(\d+), "(\w+)",\s*"([^"]*)"')
+    found = {code: (int(http), title) for http, code, title in row.findall(STATUSES.read_text())}
+    return {code: what for code, what in found.items() if what[0] >= 400}
+
+
+def add_problems(operation, path, known):
+    codes = list(operation.pop("x-problems", [])) + COMMON
+    codes += COMMON_WITH_BODY if "requestBody" in operation else []
+    codes += COMMON_WITH_PATH if "{" in path else []
+    by_status = {}
+    for code in dict.fromkeys(codes):
+        by_status.setdefault(known[code][0], []).append(code)
+    for status in sorted(by_status):
+        response = operation["responses"].setdefault(str(status), {"description": ""})
+        listed = "; ".join(f"{code}: {known[code][1].lower()}" for code in by_status[status])
+        response["description"] = f"{response['description']}. {listed}".lstrip(". ")
+        response.setdefault("content", {})["application/problem+json"] = {"schema": {"$ref": "#/components/schemas/Problem"}}
+        if status in (429, 503):
+            response.setdefault("headers", {})["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+
+
+def add_common_headers(operation):
+    for response in operation["responses"].values():
+        response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
+
+
+def merged(root, folder, section):
+    """Adds each file's members to the root's section; a name that comes twice is a mistake."""
+    for file in sorted((HERE / folder).glob("*.yaml")):
+        for kind, members in yaml.safe_load(file.read_text()).items():
+            target = root.setdefault(section, {}) if kind == section else root.setdefault(section, {}).setdefault(kind, {})
+            twice = target.keys() & members.keys()
+            if twice:
+                raise SystemExit(f"{file.name}: {', '.join(sorted(twice))} twice")
+            target.update(members)
+
+
+def bundle():
+    root = yaml.safe_load((HERE / "openapi.yaml").read_text())
+    known = statuses()
+    merged(root, "paths", "paths")
+    merged(root, "components", "components")
+    root = json.loads(json.dumps(root))  # YAML's anchors shared parts; from here on each stands for itself
+    widen(root["components"]["schemas"])
+    root["components"]["schemas"]["ProblemCode"] = {"type": "string", "enum": sorted(known)}
+    for path, item in root["paths"].items():
+        for method in METHODS:
+            if method in item:
+                add_problems(item[method], path, known)
+                add_common_headers(item[method])
+    return root
+
+
+def nullable(schema):
+    """The service takes null for "left out"."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def widen(schemas):
+    """Optional members of the requests, and of what they are made of ("x-null-is-absent"), may be null."""
+    for schema in schemas.values():
+        if schema.pop("x-null-is-absent", False):
+            required = schema.get("required", [])
+            schema["properties"] = {name: member if name in required else nullable(member) for name, member in schema["properties"].items()}
+
+
+def with_tokens(node):
+    """The bounds that "x-limit" names, as tokens."""
+    if isinstance(node, list):
+        return [with_tokens(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    limit = node.get("x-limit")
+    return {key: f"@limit:{limit}@" if limit and key in BOUNDS else with_tokens(value) for key, value in node.items()}
+
+
+def c_literal(text):
+    """C string literals of bounded length; octal escapes end by themselves."""
+    data, lines = text.encode(), []
+    for at in range(0, len(data), 100):
+        part = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in data[at:at + 100])
+        lines.append(f'        "{part}"')
+    return "\n".join(lines)
+
+
+def c_source(document):
+    parts = TOKEN.split(json.dumps(with_tokens(document), separators=(",", ":"), ensure_ascii=False))
+    parts.append("")
+    rows = []
+    for text, limit in zip(parts[0::2], parts[1::2]):
+        rows.append(f"    {{\n{c_literal(text)},\n        {len(text.encode())}, \"{limit}\"}},")
+    return ("/* Made by openapi/bundle.py. */\n#include \"api/openapi_document.h\"\n\n"
+            "const struct openapi_piece openapi_pieces[] = {\n" + "\n".join(rows) + "\n};\n"
+            "const size_t openapi_pieces_count = sizeof openapi_pieces / sizeof openapi_pieces[0];\n")
+
+
+def main(arguments):
+    if arguments == ["json"]:
+        json.dump(bundle(), sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    elif len(arguments) == 2 and arguments[0] == "c":
+        pathlib.Path(arguments[1]).write_text(c_source(bundle()))
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

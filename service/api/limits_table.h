@@ -1,0 +1,11 @@
+/* The fixed limits by name (limits.def). */
+#ifndef GPUREST_API_LIMITS_TABLE_H
+#define GPUREST_API_LIMITS_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The greatest value of a limit of limits.def; false when there is none of that name. */
+bool limit_find(const char *name, uint64_t *max);
+
+#endif

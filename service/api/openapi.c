@@ -1,0 +1,40 @@
+/* The contract as a document, with the limits that this service has. */
+#include <inttypes.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "api/limits_table.h"
+#include "api/openapi_document.h"
+
+/* A name that nobody knows would be a document that lies; tests/openapi looks for it. */
+static bool add_piece(struct buf *out, const struct openapi_piece *piece)
+{
+    uint64_t max;
+
+    buf_add(out, piece->text, piece->bytes);
+    if (piece->limit[0] == '\0')
+        return true;
+    if (!limit_find(piece->limit, &max))
+        return false;
+    buf_printf(out, "%" PRIu64, max);
+    return true;
+}
+
+enum status openapi_get(struct request *r)
+{
+    struct buf  text;
+    enum status st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    buf_init(&text, REPLY_BODY_BYTES_MAX);
+    for (size_t i = 0; i < openapi_pieces_count && !st; i++)
+        if (!add_piece(&text, &openapi_pieces[i]))
+            st = problem_set(&r->problem, STATUS_INTERNAL, "the document names the limit %s, which there is not", openapi_pieces[i].limit);
+    if (!st && text.failed)
+        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the document does not fit");
+    if (!st)
+        st = reply_json(&r->reply, 200, buf_span(&text));
+    buf_finish(&text);
+    return st;
+}
