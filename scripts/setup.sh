@@ -2,8 +2,8 @@
 # Installs what is missing: Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed.
 . "$(dirname "$0")/lib.sh"
 
-PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl python3 python3-pip python3-venv python3-pytest python3-yaml
-    libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev)
+PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 python3-pip python3-venv python3-pytest python3-yaml
+    libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
 # libcurl's headers come in three flavours of TLS; any one will do.
 installed() {

@@ -151,6 +151,9 @@ static bool make_server(struct frontend *f)
                                    .origins_count = c->origin.count,
                                    .loop_threads = (unsigned)c->threads,
                                    .io_threads = c->no_handoff ? 0 : (unsigned)c->io_threads,
+                                   .tls_cert = c->tls_cert[0] ? c->tls_cert : NULL,
+                                   .tls_key = c->tls_key[0] ? c->tls_key : NULL,
+                                   .tls_client_ca = c->tls_client_ca[0] ? c->tls_client_ca : NULL,
                                    .connections_max = (unsigned)c->connections,
                                    .connections_per_address_max = (unsigned)c->connections_per_address,
                                    .header_deadline_s = HEADER_DEADLINE_S,
@@ -199,7 +202,9 @@ static void announce(const struct frontend *f)
     printf("gpurestd %s serving", GPUREST_VERSION);
     for (unsigned i = 0; i < f->listen_count; i++) {
         const char *address = server_address(f->server, i);
-        printf(" %s%s", span_starts(span_of(address), "unix:") ? "" : "http://", address);
+        const char *scheme = f->config->tls_cert[0] ? "https://" : "http://";
+
+        printf(" %s%s", span_starts(span_of(address), "unix:") ? "" : scheme, address);
     }
     putchar('\n');
     fflush(stdout);

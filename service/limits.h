@@ -48,6 +48,7 @@ enum {
     HOSTS_MAX = 32,
     TOKENS_MAX = 1024,
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,
+    TLS_FILE_BYTES_MAX = 1024 * 1024, /* each of certificate chain, key and client authorities */
     LIST_ITEMS_DEFAULT = 100,
     LIST_ITEMS_MAX = 1000,
     CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */

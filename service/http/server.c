@@ -107,7 +107,9 @@ enum status server_create(struct server **out, const struct server_config *confi
     s = allocate(config);
     if (!s)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the server");
-    st = open_listeners(s, why);
+    st = tls_create(&s->tls, config, why);
+    if (!st)
+        st = open_listeners(s, why);
     if (!st)
         st = executor_create(&s->executor, why);
     if (!st && config->io_threads)
@@ -166,6 +168,7 @@ void server_destroy(struct server *s)
         listener_close(&s->listeners[i]);
     executor_destroy(s->executor);
     bulk_destroy(s->bulk);
+    tls_destroy(s->tls);
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);
     pthread_mutex_destroy(&s->peers_lock);

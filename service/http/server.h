@@ -20,6 +20,8 @@ struct server_config {
     unsigned               origins_count;
     unsigned               loop_threads;
     unsigned               io_threads;      /* for long bodies: as many are handed off at once, 0 = none ever */
+    const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
+    const char            *tls_client_ca;      /* file, PEM: ... and clients need a certificate of these authorities; or NULL */
     unsigned               connections_max;
     unsigned               connections_per_address_max;
     unsigned               header_deadline_s, body_stall_s, idle_s;

@@ -175,6 +175,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
         x->r.method = METHOD_COUNT;
     route_find(config->endpoints, config->endpoints_count, x->r.method, x->r.path, &route);
     if (!st)
+        st = tls_check_client(x, &x->r.problem);
+    if (!st)
         st = find_caller(x, &route);
     if (!st)
         st = take_route(x, &route);

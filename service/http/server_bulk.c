@@ -299,7 +299,7 @@ bool bulk_receive(struct exchange *x, struct span first)
     struct handoff   *h = &x->handoff;
     struct io_thread *t;
 
-    if (h->asked || !suits(x, first.bytes))
+    if (h->asked || x->connection->is_tls || !suits(x, first.bytes))
         return false;
     h->asked = true;
     h->head = arena_copy(&x->r.arena, first);
@@ -328,7 +328,7 @@ bool bulk_reserve(struct exchange *x)
     const struct reply *r = &x->r.reply;
     struct handoff     *h = &x->handoff;
 
-    if (!r->source->lend || r->source_bytes < HANDOFF_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
+    if (x->connection->is_tls || !r->source->lend || r->source_bytes < HANDOFF_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
         return false;
     h->thread = reserve(x->loop->server->bulk);
     h->fd = x->connection->fd;

@@ -98,6 +98,7 @@ static void unlink_connection(struct connection *c)
 /* MHD copies the address and needs only its family; a Unix client's own name may be longer than MHD's copy. */
 static bool give_to_daemon(struct loop *loop, int fd, const struct sockaddr_storage *a, socklen_t bytes)
 {
+    struct MHD_Daemon     *daemon = a->ss_family != AF_UNIX && loop->mhd_tls ? loop->mhd_tls : loop->mhd;
     const struct sockaddr  unnamed = {.sa_family = AF_UNIX};
     const struct sockaddr *address = (const struct sockaddr *)a;
 
@@ -105,7 +106,7 @@ static bool give_to_daemon(struct loop *loop, int fd, const struct sockaddr_stor
         address = &unnamed;
         bytes = sizeof unnamed.sa_family;
     }
-    if (MHD_add_connection(loop->mhd, fd, address, bytes) == MHD_YES)
+    if (MHD_add_connection(daemon, fd, address, bytes) == MHD_YES)
         return true;
     log_debug("http", "a connection could not be served");
     return false;
@@ -169,13 +170,15 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
     *context = NULL;
     if (c && getpeername(fd->connect_fd, (struct sockaddr *)&a, &bytes) == 0) {
         c->is_unix = a.ss_family == AF_UNIX;
+        c->is_tls = !c->is_unix && loop->mhd_tls;
         c->peer = peer_of(&a);
         if (register_peer(c)) {
             link_connection(c);
             *context = c;
             return;
         }
-        send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
+        if (!c->is_tls)
+            send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
     }
     free(c);
     shutdown(fd->connect_fd, SHUT_RDWR);

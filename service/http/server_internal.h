@@ -53,6 +53,7 @@ struct connection {
     struct exchange    *exchange; /* the request under way, or NULL */
     int                 fd;       /* MHD's */
     bool                is_unix;
+    bool                is_tls;   /* nothing may go past MHD */
     bool                used;     /* has had a request */
     bool                looked;   /* since its last request: for an end of stream */
     bool                linger;   /* take unread input before the close */
@@ -131,6 +132,19 @@ void        bulk_receive_all(struct exchange *x);
 void        bulk_send_all(struct exchange *x);
 /* The answer to a received body, sent past MHD (server_bulk_answer.c). */
 void bulk_answer(struct exchange *x, enum status st);
+
+/* ---- TLS (server_tls.c) ---- */
+
+struct tls;
+
+/* Reads the files of the configuration. *out is NULL when it names none. INVALID_REQUEST with the reason. */
+enum status tls_create(struct tls **out, const struct server_config *config, struct problem *why);
+void        tls_destroy(struct tls *t); /* NULL is a no-op; after the daemons that use it */
+/* The daemon's further options, with their end; without TLS the end alone. They borrow from t. */
+enum { TLS_OPTIONS_MAX = 5 };
+void        tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]);
+/* UNAUTHENTICATED when clients need a certificate and this one has shown none that holds. */
+enum status tls_check_client(const struct exchange *x, struct problem *why);
 
 /* ---- exchanges: one request and its answer (server_exchange.c) ---- */
 
@@ -268,6 +282,7 @@ struct loop {
     pthread_t          thread;
     bool               started;
     struct MHD_Daemon *mhd;
+    struct MHD_Daemon *mhd_tls; /* its connections speak TLS; NULL = there are none */
     int                epoll_fd;
     int                event_fd;
     int                dead_fd; /* a socket at its end, put in the place of those taken away from MHD */
@@ -313,6 +328,7 @@ struct server {
     unsigned             loops_count;
     struct executor     *executor;
     struct bulk         *bulk;   /* NULL: nothing is handed off */
+    struct tls          *tls;    /* NULL: nothing is encrypted */
     struct caller        nobody; /* of open rows without a valid token */
     atomic_uint          in_flight;
     _Atomic uint64_t     held_bytes; /* see request_hold */

@@ -11,7 +11,7 @@
 #include "base/spin.h"
 #include "http/server_internal.h"
 
-enum { EVENT_WAKE = LISTENERS_MAX, EVENT_DAEMON, EVENTS_COUNT };
+enum { EVENT_WAKE = LISTENERS_MAX, EVENT_DAEMON, EVENT_DAEMON_TLS, EVENTS_COUNT };
 
 bool thread_start(pthread_t *out, void *(*run)(void *), void *argument)
 {
@@ -133,19 +133,25 @@ static void handle_sweep(struct loop *loop, uint64_t now)
     set_listening(loop, !atomic_load(&loop->server->quiescing));
 }
 
+static uint64_t daemon_wait_ms(struct MHD_Daemon *daemon)
+{
+    MHD_UNSIGNED_LONG_LONG ms = TURN_INTERVAL_MAX_MS;
+
+    return daemon && MHD_get_timeout(daemon, &ms) == MHD_YES && ms < TURN_INTERVAL_MAX_MS ? ms : TURN_INTERVAL_MAX_MS;
+}
+
 static int wait_ms(struct loop *loop)
 {
-    MHD_UNSIGNED_LONG_LONG daemon_ms = TURN_INTERVAL_MAX_MS;
-    uint64_t               ms = loop->connections || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
-    uint64_t               timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
+    uint64_t daemon_ms = daemon_wait_ms(loop->mhd), tls_ms = daemon_wait_ms(loop->mhd_tls);
+    uint64_t ms = loop->connections || loop->lingering || !loop->listening ? SWEEP_INTERVAL_MS : TURN_INTERVAL_MAX_MS;
+    uint64_t timer_ms = deadline_left_ns(loop->timer_ns) / NS_PER_MS + 1;
 
     if (deadline_left_ns(loop->timer_ns) == 0)
         return 0;
     if (timer_ms < ms)
         ms = timer_ms;
-    if (MHD_get_timeout(loop->mhd, &daemon_ms) == MHD_YES && daemon_ms < ms)
-        ms = daemon_ms;
-    return (int)ms;
+    ms = daemon_ms < ms ? daemon_ms : ms;
+    return (int)(tls_ms < ms ? tls_ms : ms);
 }
 
 static void forget_wakes(struct loop *loop)
@@ -194,6 +200,8 @@ static bool stay_awake(struct loop *loop)
 static void run_daemon(struct loop *loop)
 {
     MHD_run(loop->mhd);
+    if (loop->mhd_tls)
+        MHD_run(loop->mhd_tls);
     if (loop->reborn) {
         connections_adopt(loop);
         MHD_run(loop->mhd);
@@ -231,6 +239,15 @@ static void spin(struct loop *loop, uint64_t turn_ns)
         run_daemon(loop);
 }
 
+static void stop_daemons(struct loop *loop)
+{
+    if (loop->mhd)
+        MHD_stop_daemon(loop->mhd);
+    if (loop->mhd_tls)
+        MHD_stop_daemon(loop->mhd_tls);
+    loop->mhd = loop->mhd_tls = NULL;
+}
+
 /* No exchange can suspend any more; MHD must have taken note of every resume before it is stopped, or it aborts. */
 static void stop_daemon(struct loop *loop)
 {
@@ -238,8 +255,9 @@ static void stop_daemon(struct loop *loop)
     while (loop->suspended)
         exchange_resume(loop->suspended);
     MHD_run(loop->mhd);
-    MHD_stop_daemon(loop->mhd);
-    loop->mhd = NULL;
+    if (loop->mhd_tls)
+        MHD_run(loop->mhd_tls);
+    stop_daemons(loop);
     handle_posted(loop);
     connections_abandon(loop);
     linger_close_all(loop);
@@ -279,17 +297,21 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
-static struct MHD_Daemon *start_daemon(struct loop *loop)
+/* `tls` NULL: for connections in the clear. */
+static struct MHD_Daemon *start_daemon(struct loop *loop, const struct tls *tls)
 {
     const struct server_config *c = &loop->server->config;
     unsigned                    timeout_s = (c->idle_s > c->body_stall_s ? c->idle_s : c->body_stall_s) + 5;
+    unsigned                    flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+    struct MHD_OptionItem       more[TLS_OPTIONS_MAX];
 
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, exchange_call, loop,
+    tls_options(tls, more);
+    return MHD_start_daemon(tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_call, loop,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
                             c->connections_max + 64u, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
                             MHD_OPTION_NOTIFY_CONNECTION, connection_notify, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, loop,
                             MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, loop, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, loop,
-                            MHD_OPTION_END);
+                            MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 static bool watch(struct loop *loop, int fd, uint32_t which)
@@ -299,11 +321,20 @@ static bool watch(struct loop *loop, int fd, uint32_t which)
     return fd >= 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-static bool watch_daemon(struct loop *loop)
+static bool watch_daemon(struct loop *loop, struct MHD_Daemon *daemon, uint32_t which)
 {
-    const union MHD_DaemonInfo *info = loop->mhd ? MHD_get_daemon_info(loop->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 
-    return info && watch(loop, info->epoll_fd, EVENT_DAEMON);
+    return info && watch(loop, info->epoll_fd, which);
+}
+
+static bool start_daemons(struct loop *loop)
+{
+    const struct tls *tls = loop->server->tls;
+
+    loop->mhd = start_daemon(loop, NULL);
+    loop->mhd_tls = tls ? start_daemon(loop, tls) : NULL;
+    return watch_daemon(loop, loop->mhd, EVENT_DAEMON) && (!tls || watch_daemon(loop, loop->mhd_tls, EVENT_DAEMON_TLS));
 }
 
 /* Its other end is closed: reading finds the end of the stream. */
@@ -325,8 +356,7 @@ enum status loop_init(struct loop *loop, struct server *s, unsigned index, struc
     loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     loop->dead_fd = open_dead_socket();
     atomic_store(&loop->last_turn_ns, now_ns());
-    loop->mhd = start_daemon(loop);
-    if (loop->dead_fd >= 0 && watch(loop, loop->event_fd, EVENT_WAKE) && watch_daemon(loop))
+    if (start_daemons(loop) && loop->dead_fd >= 0 && watch(loop, loop->event_fd, EVENT_WAKE))
         return STATUS_OK;
     loop_finish(loop);
     return problem_set(why, STATUS_OVERLOADED, "an event loop cannot be set up: %s", strerror(errno));
@@ -347,8 +377,7 @@ void loop_join(struct loop *loop)
 
 void loop_finish(struct loop *loop)
 {
-    if (loop->mhd)
-        MHD_stop_daemon(loop->mhd);
+    stop_daemons(loop);
     if (loop->epoll_fd >= 0)
         close(loop->epoll_fd);
     if (loop->event_fd >= 0)

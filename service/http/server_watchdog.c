@@ -45,7 +45,8 @@ static bool overdue(uint64_t since_ns, unsigned seconds, uint64_t now)
 
 static void time_out(struct connection *c)
 {
-    send_raw_problem(c->fd, STATUS_REQUEST_TIMEOUT, c->exchange->r.path, c->exchange->r.id);
+    if (!c->is_tls)
+        send_raw_problem(c->fd, STATUS_REQUEST_TIMEOUT, c->exchange->r.path, c->exchange->r.id);
     connection_cut(c);
 }
 

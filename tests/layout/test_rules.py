@@ -29,6 +29,7 @@ OWNERS = {
     "cjson/cJSON.h": r"service/http/json\.c",
     "cJSON.h": r"service/http/json\.c",
     "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc)\.c",
+    "gnutls/": r"service/http/server_tls\.c",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"service/worker/\w+\.c",
     "curl/curl.h": r"sdk/c/src/transport\.c",

@@ -16,12 +16,20 @@ Test(bind, local_addresses)
         cr_assert_not(address_is_local(other[i]), "%s", other[i]);
 }
 
-static enum status check(const char *listen, const char *tokens, bool insecure, bool plaintext, struct problem *why)
+static enum status check_with(const char *listen, const char *tokens, const char *cert, bool insecure, bool plaintext, struct problem *why)
 {
-    struct config c = {.tokens = (char *)(uintptr_t)tokens, .insecure_no_auth = insecure, .allow_plaintext = plaintext};
+    struct config c = {.tokens = (char *)(uintptr_t)tokens,
+                       .tls_cert = (char *)(uintptr_t)cert,
+                       .insecure_no_auth = insecure,
+                       .allow_plaintext = plaintext};
 
     c.listen.items[c.listen.count++] = (char *)(uintptr_t)listen;
     return bind_check(&c, why);
+}
+
+static enum status check(const char *listen, const char *tokens, bool insecure, bool plaintext, struct problem *why)
+{
+    return check_with(listen, tokens, "", insecure, plaintext, why);
 }
 
 Test(bind, refusals_say_what_to_do)
@@ -35,4 +43,6 @@ Test(bind, refusals_say_what_to_do)
     cr_assert(strstr(why.detail, "--allow-plaintext"));
     cr_assert_eq(check(":1", "tokens.json", false, true, &why), STATUS_OK);
     cr_assert_eq(check(":1", "", true, true, &why), STATUS_OK);
+    cr_assert_eq(check_with(":1", "tokens.json", "chain.pem", false, false, &why), STATUS_OK);
+    cr_assert_eq(check_with(":1", "", "chain.pem", false, false, &why), STATUS_INVALID_REQUEST);
 }

@@ -1,0 +1,177 @@
+"""TLS on TCP addresses: certificates, clients' certificates, bulk bytes, deadlines, and what a wrong configuration is told."""
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import VADD, floats
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the test's certificates, is not installed")
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory):
+    """ca.pem, and server, client (of that authority) and stranger (of none), each as .pem and .key."""
+    folder = tmp_path_factory.mktemp("pki")
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    for name in ("ca", "stranger"):
+        openssl("req", "-x509", *new_key, "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name in ("server", "client"):
+        openssl("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-out", f"{name}.pem",
+                "-extfile", "names")
+    return folder
+
+
+@pytest.fixture
+def secure(start, pki):
+    return start("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"))
+
+
+def context(pki, certificate=None):
+    made = ssl.create_default_context(cafile=str(pki / "ca.pem"))
+    if certificate:
+        made.load_cert_chain(str(pki / f"{certificate}.pem"), str(pki / f"{certificate}.key"))
+    return made
+
+
+def connect(service, pki, certificate=None):
+    return http.client.HTTPSConnection("127.0.0.1", service.port, context=context(pki, certificate), timeout=30)
+
+
+def ask(connection, method, path, body=None, headers=None):
+    connection.request(method, path, body, headers or {})
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def test_the_main_job_on_one_connection(secure, pki):
+    c = connect(secure, pki)
+    session = "/v1/sessions/tls"
+    octets = {"Content-Type": "application/octet-stream"}
+    assert ask(c, "PUT", session)[0] == 201
+    assert ask(c, "PUT", session + "/modules/m", VADD, {"Content-Type": "text/x-cuda"})[0] == 201
+    for name in "abc":
+        assert ask(c, "PUT", f"{session}/buffers/{name}", floats(range(1024)), octets)[0] == 201
+    launch = b'{"module":"m","kernel":"vadd","grid":[4],"block":[256],"args":[{"buf":"a"},{"buf":"b"},{"buf":"c"},{"i32":1024}]}'
+    for _ in range(20):
+        assert ask(c, "POST", session + "/launches", launch, {"Content-Type": "application/json"})[0] == 200
+    assert ask(c, "GET", session + "/buffers/c/data") == (200, floats(2 * i for i in range(1024)))
+
+
+def test_long_bodies_go_and_come_whole(secure, pki):
+    """Longer than what is handed off in the clear: here it must not be."""
+    data = os.urandom(9 * 1024 * 1024 + 13)
+    c = connect(secure, pki)
+    assert ask(c, "PUT", "/v1/sessions/big")[0] == 201
+    for _ in range(3):
+        assert ask(c, "PUT", "/v1/sessions/big/buffers/x", data, {"Content-Type": "application/octet-stream"})[0] in (200, 201)
+        status, back = ask(c, "GET", "/v1/sessions/big/buffers/x/data")
+        assert status == 200 and back == data
+
+
+def test_many_clients_at_once(secure, pki):
+    wrong = []
+
+    def work(number):
+        c = connect(secure, pki)
+        for i in range(10):
+            data = bytes([number]) * (1000 + 300_000 * (i % 3))
+            path = f"/v1/sessions/many/buffers/b{number}-{len(data)}"
+            made = ask(c, "PUT", path, data, {"Content-Type": "application/octet-stream"})[0]
+            if made not in (200, 201) or ask(c, "GET", path + "/data") != (200, data):
+                wrong.append((number, i, made))
+
+    assert ask(connect(secure, pki), "PUT", "/v1/sessions/many")[0] == 201
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+
+
+def test_a_waiting_request_is_woken(secure, pki):
+    """Suspended and resumed on a connection whose bytes GnuTLS holds."""
+    c = connect(secure, pki)
+    session = "/v1/sessions/wait"
+    assert ask(c, "PUT", session)[0] == 201
+    slow = 'extern "C" __global__ void slow(long n, long *out) { long s = 0; for (long i = 0; i < n; i++) s ^= i * s + 1; *out = s; }'
+    assert ask(c, "PUT", session + "/modules/m", slow, {"Content-Type": "text/x-cuda"})[0] == 201
+    assert ask(c, "PUT", session + "/buffers/o", b'{"size":8}', {"Content-Type": "application/json"})[0] == 201
+    launch = b'{"module":"m","kernel":"slow","grid":[1],"block":[1],"args":[{"i64":2000000},{"buf":"o"}]}'
+    for _ in range(5):
+        assert ask(c, "POST", session + "/launches", launch, {"Content-Type": "application/json"})[0] == 200
+
+
+def test_who_speaks_in_the_clear_gets_nothing(secure):
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=30) as s:
+        s.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try:
+            assert not s.recv(65536).startswith(b"HTTP/")
+        except ConnectionResetError:
+            pass
+    assert secure.process.poll() is None
+
+
+def test_half_a_handshake_holds_nobody_up(secure, pki):
+    idle = [socket.create_connection(("127.0.0.1", secure.port)) for _ in range(20)]
+    for s in idle[:10]:
+        s.sendall(b"\x16\x03\x01")
+    assert ask(connect(secure, pki), "GET", "/livez") == (200, b"ok\n")
+    for s in idle:
+        s.close()
+
+
+def test_a_body_that_stops_is_cut(secure, pki):
+    """The deadline's answer cannot be sent past the library here; the connection ends all the same."""
+    c = connect(secure, pki)
+    assert ask(c, "PUT", "/v1/sessions/stall")[0] == 201
+    c.putrequest("PUT", "/v1/sessions/stall/buffers/x")
+    c.putheader("Content-Type", "application/octet-stream")
+    c.putheader("Content-Length", "1000000")
+    c.endheaders()
+    c.send(bytes(1000))
+    c.sock.shutdown(socket.SHUT_WR)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if ask(connect(secure, pki), "GET", "/v1/sessions/stall/buffers")[1] == b'{"items":[],"next_cursor":null}':
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("the buffer of a lost upload is still there")
+
+
+def test_clients_need_a_certificate_when_asked_for(start, pki):
+    service = start("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"), "--tls-client-ca", str(pki / "ca.pem"))
+    assert ask(connect(service, pki, "client"), "GET", "/livez") == (200, b"ok\n")
+    for certificate in (None, "stranger"):
+        try:
+            status, body = ask(connect(service, pki, certificate), "GET", "/livez")
+            assert status == 401 and b"unauthenticated" in body
+        except (ssl.SSLError, ConnectionError, http.client.RemoteDisconnected):
+            assert certificate == "stranger"
+
+
+@pytest.mark.parametrize("arguments,words", [
+    (["--tls-cert", "server.pem"], "both a certificate and its key"),
+    (["--tls-cert", "server.pem", "--tls-key", "ca.key"], "do not match"),
+    (["--tls-cert", "names", "--tls-key", "server.key"], "the certificate and its key"),
+    (["--tls-cert", "nowhere.pem", "--tls-key", "server.key"], "cannot be opened"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "names"], "the authorities of clients"),
+])
+def test_wrong_files_are_told_apart(executable, pki, arguments, words):
+    run = subprocess.run([executable, "--listen", "127.0.0.1:0", "--backends", "cpu", "--cache", "none", *arguments], cwd=pki, capture_output=True,
+                         text=True, timeout=60)
+    assert run.returncode != 0 and words in run.stderr, run.stderr
