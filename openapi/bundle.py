@@ -15,6 +15,9 @@ import sys
 import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "scripts"))
+from c_text import c_literal  # noqa: E402
+
 STATUSES = HERE.parent / "service" / "base" / "status.def"
 METHODS = ("get", "put", "post", "delete", "patch")
 COMMON = ["invalid_request", "unknown_field", "invalid_header", "unauthenticated", "insufficient_scope", "origin_not_allowed",
@@ -104,21 +107,12 @@ def with_tokens(node):
     return {key: f"@limit:{limit}@" if limit and key in BOUNDS else with_tokens(value) for key, value in node.items()}
 
 
-def c_literal(text):
-    """C string literals of bounded length; octal escapes end by themselves."""
-    data, lines = text.encode(), []
-    for at in range(0, len(data), 100):
-        part = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in data[at:at + 100])
-        lines.append(f'        "{part}"')
-    return "\n".join(lines)
-
-
 def c_source(document):
     parts = TOKEN.split(json.dumps(with_tokens(document), separators=(",", ":"), ensure_ascii=False))
     parts.append("")
     rows = []
     for text, limit in zip(parts[0::2], parts[1::2]):
-        rows.append(f"    {{\n{c_literal(text)},\n        {len(text.encode())}, \"{limit}\"}},")
+        rows.append(f"    {{\n{c_literal(text.encode())},\n        {len(text.encode())}, \"{limit}\"}},")
     return ("/* Made by openapi/bundle.py. */\n#include \"api/openapi_document.h\"\n\n"
             "const struct openapi_piece openapi_pieces[] = {\n" + "\n".join(rows) + "\n};\n"
             "const size_t openapi_pieces_count = sizeof openapi_pieces / sizeof openapi_pieces[0];\n")

@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
+#include "api/web.h"
 #include "base/version.h"
 
 static enum status reply_line(struct request *r, unsigned http_status, const char *text)
@@ -36,13 +37,13 @@ static enum status ready(struct request *r)
     return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", why.detail[0] ? why.detail : status_title(st)) : STATUS_OK;
 }
 
-/* The row is open to everyone, so the server has not looked at the token; the details need one that has the scope. */
-static enum status check_admin(struct request *r)
+/* The row is open to everyone, so the server has not looked at the token. */
+static enum status check_token(struct request *r, unsigned scope)
 {
     struct caller *caller = NULL;
     enum status    st = auth_check(app_of(r)->auth, request_header(r, "Authorization"), &caller, &r->problem);
 
-    if (!st && !(caller->scopes & SCOPE_ADMIN))
+    if (!st && (caller->scopes & scope) != scope)
         st = problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "verbose needs the scope admin");
     return st;
 }
@@ -91,7 +92,7 @@ static enum status readiness_get(struct request *r)
         return (st = ready(r)) ? st : reply_line(r, 200, "ok\n");
     if (!span_is(verbose, "1"))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "verbose", "value", "verbose must be 0 or 1");
-    if ((st = check_admin(r)))
+    if ((st = check_token(r, SCOPE_ADMIN)))
         return st;
     return reply_verbose(r, ready(r));
 }
@@ -157,10 +158,15 @@ enum status root_get(struct request *r)
 {
     static const char *const links[][2] = {{"version", "/version"},         {"live", "/livez"},       {"ready", "/readyz"},
                                            {"devices", "/v1/devices"},      {"limits", "/v1/limits"}, {"sessions", "/v1/sessions"},
-                                           {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"}};
+                                           {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"},     {"docs", "/docs"}};
     struct answer            a;
     enum status              st = query_check(r, NULL);
 
+    reply_header(&r->reply, "Vary", "Accept");
+    if (!st && web_is_wanted(r))
+        return web_dashboard(r);
+    if (!st)
+        st = check_token(r, 0);
     if (st)
         return st;
     answer_begin(&a);

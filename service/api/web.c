@@ -1,0 +1,56 @@
+/* Pages for browsers. They hold nothing that a token guards: what they show they ask for, with the token that the user types in. */
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "api/web.h"
+#include "api/web_files.h"
+
+static const char CONTENT_SECURITY_POLICY[] = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                                              "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+static enum status reply_file(struct request *r, struct span name)
+{
+    for (size_t i = 0; i < web_files_count; i++) {
+        const struct web_file *f = &web_files[i];
+
+        if (!span_is(name, f->name))
+            continue;
+        reply_header(&r->reply, "Content-Security-Policy", "%s", CONTENT_SECURITY_POLICY);
+        reply_header(&r->reply, "Referrer-Policy", "no-referrer");
+        return reply_text(&r->reply, 200, f->media_type, (struct span){f->data, f->bytes});
+    }
+    return problem_set(&r->problem, STATUS_NOT_FOUND, "nothing is at this path");
+}
+
+bool web_is_wanted(const struct request *r)
+{
+    struct span rest = request_header(r, "Accept");
+    bool        html = false, json = false;
+
+    while (rest.bytes) {
+        struct span range = span_cut(&rest, ',');
+        struct span type = span_trim(span_cut(&range, ';'));
+
+        html = html || span_equal_nocase(type, SPAN_LITERAL("text/html"));
+        json = json || span_equal_nocase(type, SPAN_LITERAL("application/json"));
+    }
+    return html && !json;
+}
+
+enum status web_dashboard(struct request *r)
+{
+    return reply_file(r, SPAN_LITERAL("dashboard.html"));
+}
+
+enum status docs_get(struct request *r)
+{
+    enum status st = query_check(r, NULL);
+
+    return st ? st : reply_file(r, SPAN_LITERAL("docs.html"));
+}
+
+enum status web_get(struct request *r)
+{
+    enum status st = query_check(r, NULL);
+
+    return st ? st : reply_file(r, r->params[0]);
+}

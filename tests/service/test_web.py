@@ -1,0 +1,86 @@
+"""The pages: what they are made of, who may have them, and that a browser shows on them what the service says."""
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from test_start_and_auth import token_file
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium is installed")
+
+
+def test_a_browser_gets_the_dashboard_and_everybody_else_the_document(client):
+    for accept, html in ((None, False), ("*/*", False), ("application/json", False), ("application/json, text/html", False),
+                         ("text/html,application/xhtml+xml,*/*;q=0.8", True)):
+        answer = client.request("GET", "/", headers={"Accept": accept} if accept else {})
+        assert answer.status == 200 and answer.headers["Vary"] == "Accept"
+        assert answer.headers["Content-Type"].startswith("text/html" if html else "application/json"), accept
+
+
+@pytest.mark.parametrize("path", ["/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/common.js", "/web/style.css"])
+def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(client, path):
+    answer = client.get(path)
+    policy = answer.headers["Content-Security-Policy"]
+    text = answer.body.decode()
+    assert answer.status == 200 and answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+    assert not re.search(r"(?:src|href)=\"(?!/|data:,)", text) and not re.search(r"https?://", text)
+    assert not re.search(r"<script>|<style>|\son\w+=\"|\bstyle=\"", text)
+
+
+def test_every_file_that_a_page_names_is_there(client):
+    for page in ("/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js"):
+        for name in re.findall(r"[\"'](/web/[^\"']+)", client.get(page).body.decode()):
+            assert client.get(name).status == 200, name
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2fapi", "embed.py", "%00"])
+def test_other_names_are_nothing(client, name):
+    assert client.get("/web/" + name).status in (400, 404)
+
+
+def test_pages_are_open_and_what_they_ask_for_is_not(start, tmp_path):
+    tokens = token_file(tmp_path / "tokens.json", ada=["read"])
+    client = start("--tokens", tokens).client()
+    assert client.get("/docs").status == client.get("/web/docs.js").status == 200
+    assert client.request("GET", "/", headers={"Accept": "text/html"}).status == 200
+    assert client.get("/").code == client.get("/openapi.json").code == client.get("/v1/devices").code == "unauthenticated"
+    assert client.get("/", Authorization="Bearer ada-secret").status == 200
+    client.close()
+
+
+def test_a_page_of_this_service_may_send_requests_and_others_may_not(client, service):
+    own = f"http://127.0.0.1:{service.port}"
+    assert client.post("/v1/sessions", {"idle_timeout_s": 1}, Origin=own, Sec_Fetch_Site="same-origin").status == 201
+    assert client.post("/v1/sessions", {}, Origin=own.replace("http:", "https:")).code == "origin_not_allowed"
+
+
+def shown(folder, url):
+    """The page as it is after its scripts ran, as text."""
+    run = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}",
+                          "--virtual-time-budget=5000", "--dump-dom", url], capture_output=True, text=True, timeout=180)
+    return re.sub(r"<[^>]+>", " ", run.stdout)
+
+
+@needs_browser
+def test_the_dashboard_shows_devices_and_sessions(client, service, session, tmp_path):
+    assert client.put(session + "/buffers/x", {"size": 3 * 1024 * 1024}).status == 201
+    text = shown(tmp_path, f"http://127.0.0.1:{service.port}/")
+    device = client.get("/v1/devices").json()["items"][0]
+    assert device["id"] in text and device["name"] in text and "healthy" in text
+    assert session.rsplit("/", 1)[1] in text and "3.0 MiB" in text
+    assert "requests_in_flight" in text
+
+
+@needs_browser
+def test_the_docs_show_every_operation(client, service, tmp_path):
+    text = shown(tmp_path, f"http://127.0.0.1:{service.port}/docs")
+    document = client.get("/openapi.json").json()
+    for path, item in document["paths"].items():
+        assert path in text
+        for operation in item.values():
+            assert operation["summary"].replace("&", "&amp;") in text
+    for name in document["components"]["schemas"]:
+        assert name in text
