@@ -1,0 +1,235 @@
+"""Element types of arrays: names, sizes, C spellings, and NumPy 2's promotion rules, without needing NumPy."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Dict, Optional, Tuple, Union
+
+try:
+    import numpy as _numpy
+except ImportError:  # every array feature but the hand-over to NumPy works without it
+    numpy: Any = None
+else:
+    numpy = _numpy
+
+Scalar = Union[bool, int, float]
+Name = str  # within the class below `str` is a property
+
+
+class DType:
+    """One element type. There is a single instance per type: compare with `is` inside this package.
+
+    Compares equal to whatever names the same type: "float32", "f4", numpy.float32, numpy.dtype("f4")."""
+
+    __slots__ = ("name", "kind", "itemsize", "char", "ctype", "storage", "arg", "bits")
+
+    def __init__(self, name: Name, kind: Name, itemsize: int, char: Name, ctype: Name, storage: Name, arg: Name) -> None:
+        self.name = name
+        self.kind = kind  # "b" bool, "i" signed, "u" unsigned, "f" floating
+        self.itemsize = itemsize
+        self.char = char  # of the struct module
+        self.ctype = ctype  # of a value in a kernel's registers
+        self.storage = storage  # of an element in device memory
+        self.arg = arg  # the service's name of a scalar argument of `ctype`
+        self.bits = 8 * itemsize
+
+    @property
+    def str(self) -> Name:
+        order = "|" if self.itemsize == 1 else "<"
+        return f"{order}{self.kind}{self.itemsize}"
+
+    def __repr__(self) -> Name:
+        return f"dtype('{self.name}')"
+
+    def __str__(self) -> Name:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        try:
+            return dtype_of(other) is self
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Name]]:
+        return dtype_of, (self.name,)
+
+
+bool_ = DType("bool", "b", 1, "?", "bool", "unsigned char", "bool")
+int8 = DType("int8", "i", 1, "b", "signed char", "signed char", "i8")
+int16 = DType("int16", "i", 2, "h", "short", "short", "i16")
+int32 = DType("int32", "i", 4, "i", "int", "int", "i32")
+int64 = DType("int64", "i", 8, "q", "long long", "long long", "i64")
+uint8 = DType("uint8", "u", 1, "B", "unsigned char", "unsigned char", "u8")
+uint16 = DType("uint16", "u", 2, "H", "unsigned short", "unsigned short", "u16")
+uint32 = DType("uint32", "u", 4, "I", "unsigned int", "unsigned int", "u32")
+uint64 = DType("uint64", "u", 8, "Q", "unsigned long long", "unsigned long long", "u64")
+# Halves are kept as halves and computed as float, rounded after each operation, which is what NumPy does.
+float16 = DType("float16", "f", 2, "e", "float", "unsigned short", "f32")
+float32 = DType("float32", "f", 4, "f", "float", "float", "f32")
+float64 = DType("float64", "f", 8, "d", "double", "double", "f64")
+
+ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64)
+_SIGNED = {1: int8, 2: int16, 4: int32, 8: int64}
+
+_BY_NAME: Dict[str, DType] = {}
+for _t in ALL:
+    _BY_NAME[_t.name] = _t
+    _BY_NAME[f"{_t.kind}{_t.itemsize}"] = _t
+    _BY_NAME[_t.str] = _t
+    _BY_NAME[_t.char] = _t
+_BY_NAME.update({"bool_": bool_, "?": bool_, "int": int64, "float": float64, "half": float16, "single": float32, "double": float64,
+                 "l": int64, "L": uint64, "=i4": int32, "=f4": float32, "=f8": float64, "=i8": int64})
+
+
+def dtype_of(spec: Any) -> DType:
+    """The element type that `spec` names; TypeError when there is none of ours."""
+    if isinstance(spec, DType):
+        return spec
+    if spec is bool:
+        return bool_
+    if spec is int:
+        return int64
+    if spec is float or spec is None:
+        return float64
+    if isinstance(spec, str):
+        found = _BY_NAME.get(spec)
+        if found is not None:
+            return found
+        raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}")
+    name = _foreign_name(spec)
+    found = _BY_NAME.get(name) if name else None
+    if found is None:
+        raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}")
+    return found
+
+
+def _foreign_name(spec: Any) -> Optional[str]:
+    if numpy is None:
+        return None
+    try:
+        made = numpy.dtype(spec)
+    except TypeError:
+        return None
+    if not made.isnative:
+        raise TypeError(f"arrays on the device are little-endian; convert {made!r} with astype() first")
+    return str(made.name)
+
+
+def public(dtype: DType) -> Any:
+    """What users see as an array's dtype: numpy.dtype where NumPy is there."""
+    return dtype if numpy is None else numpy.dtype(dtype.name)
+
+
+
+def _promote_integers(a: DType, b: DType) -> DType:
+    if a.kind == b.kind:
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    return _SIGNED.get(2 * unsigned.itemsize, float64)
+
+
+def _float_holding(dtype: DType) -> DType:
+    """The smallest float that takes every value of a narrow integer; 4 and 8 bytes take a double."""
+    return {1: float16, 2: float32}.get(dtype.itemsize, float64)
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type in which values of both meet."""
+    if a is b:
+        return a
+    if a.kind == "b" or b.kind == "b":
+        return b if a.kind == "b" else a
+    if a.kind != "f" and b.kind != "f":
+        return _promote_integers(a, b)
+    first = a if a.kind == "f" else _float_holding(a)
+    second = b if b.kind == "f" else _float_holding(b)
+    return first if first.itemsize >= second.itemsize else second
+
+
+def promote_all(types: Tuple[DType, ...]) -> DType:
+    result = types[0]
+    for other in types[1:]:
+        result = promote(result, other)
+    return result
+
+
+def weak_with(value: Scalar, strong: DType) -> DType:
+    """The type of a Python scalar that meets an array of `strong`: the array's own, unless the scalar is of a higher kind."""
+    if isinstance(value, bool):
+        return strong
+    if isinstance(value, int):
+        return int64 if strong.kind == "b" else strong
+    return strong if strong.kind == "f" else float64
+
+
+def of_scalar(value: Scalar) -> DType:
+    if isinstance(value, bool):
+        return bool_
+    return int64 if isinstance(value, int) else float64
+
+
+def limits(dtype: DType) -> Tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind == "u":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+def fits(value: int, dtype: DType) -> bool:
+    low, high = limits(dtype)
+    return low <= value <= high
+
+
+def checked(value: Scalar, dtype: DType) -> Scalar:
+    """The Python scalar as a value of `dtype`; OverflowError when an integer does not fit."""
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind == "f":
+        return rounded(float(value), dtype)
+    if isinstance(value, float):
+        value = int(value)
+    if not fits(value, dtype):
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype.name}")
+    return int(value)
+
+
+def rounded(value: float, dtype: DType) -> float:
+    """`value` as the nearest one of the type; beyond its range that is infinity."""
+    if dtype is float64:
+        return value
+    try:
+        return float(struct.unpack("<" + dtype.char, struct.pack("<" + dtype.char, value))[0])
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def argument(value: Scalar, dtype: DType) -> Dict[str, Any]:
+    """A scalar kernel argument of the service's JSON."""
+    if dtype.kind == "b":
+        return {"bool": bool(value)}
+    if dtype.kind != "f":
+        whole = int(value)
+        return {dtype.arg: whole if abs(whole) <= 1 << 53 else str(whole)}
+    number = float(value)
+    if number != number:
+        return {dtype.arg: "nan"}
+    if number in (float("inf"), float("-inf")):
+        return {dtype.arg: "inf" if number > 0 else "-inf"}
+    return {dtype.arg: number}
+
+
+
+def float_for(dtype: DType) -> DType:
+    """The type in which sin(), sqrt() and their like compute for an operand of `dtype`."""
+    if dtype.kind == "f":
+        return dtype
+    return float16 if dtype.kind == "b" else _float_holding(dtype)

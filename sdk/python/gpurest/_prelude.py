@@ -1,0 +1,142 @@
+"""Device functions that generated kernels call. They go into every generated module; what a kernel does not use costs nothing there."""
+
+PRELUDE = r"""
+typedef unsigned long long u64_t;
+typedef unsigned int u32_t;
+
+__device__ inline float half_load(unsigned short h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); return f; }
+__device__ inline unsigned short half_store(float f) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f)); return h; }
+__device__ inline float half_rounded(float f) { return half_load(half_store(f)); }
+/* Rounding twice would err: round to odd on the way. */
+__device__ inline float half_rounded_once(double x)
+{
+    float f = __double2float_rz(x);
+    if ((double)f != x && f - f == 0)
+        f = __int_as_float(__float_as_int(f) | 1);
+    return half_rounded(f);
+}
+
+template <typename T> __device__ inline T floor_divide_signed(T a, T b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return (T)(0 - (u64_t)a);
+    T q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? (T)(q - 1) : q;
+}
+template <typename T> __device__ inline T remainder_signed(T a, T b)
+{
+    if (b == 0 || b == -1) return 0;
+    T r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
+}
+template <typename T> __device__ inline T fmod_signed(T a, T b) { return b == 0 || b == -1 ? (T)0 : (T)(a % b); }
+template <typename T> __device__ inline T remainder_float(T a, T b)
+{
+    T r = fmod(a, b);
+    if (b == 0) return r;
+    if (r == 0) return copysign((T)0, b);
+    return (b < 0) != (r < 0) ? r + b : r;
+}
+template <typename T> __device__ inline T floor_divide_float(T a, T b)
+{
+    if (b == 0) return a / b;
+    T r = fmod(a, b), q = (a - r) / b;
+    if (r != 0 && (b < 0) != (r < 0)) q -= 1;
+    if (q == 0) return copysign((T)0, a / b);
+    T whole = floor(q);
+    return q - whole > (T)0.5 ? whole + 1 : whole;
+}
+template <typename T> __device__ inline T power_unsigned(T base, T exponent)
+{
+    u64_t result = 1, square = (u64_t)base;
+    for (u64_t e = (u64_t)exponent; e; e >>= 1, square *= square)
+        if (e & 1) result *= square;
+    return (T)result;
+}
+template <typename T> __device__ inline T power_signed(T base, T exponent, int *flag)
+{
+    if (exponent < 0) { *flag = 2; return 0; }
+    return (T)power_unsigned<u64_t>((u64_t)base, (u64_t)exponent);
+}
+template <typename T> __device__ inline T shift_left(T a, T b)
+{
+    return (u64_t)b < 8 * sizeof(T) ? (T)((u64_t)a << (u64_t)b) : (T)0;
+}
+template <typename T> __device__ inline T shift_right(T a, T b)
+{
+    return (u64_t)b < 8 * sizeof(T) ? (T)(a >> b) : (a < (T)0 ? (T)-1 : (T)0);
+}
+/* <0, 0 or >0: the sign of a - b, with nothing lost. */
+__device__ inline int compare_mixed(long long a, u64_t b) { return a < 0 ? -1 : ((u64_t)a > b) - ((u64_t)a < b); }
+__device__ inline int compare_mixed(u64_t a, long long b) { return -compare_mixed(b, a); }
+template <typename T> __device__ inline T log_add_exp(T a, T b)
+{
+    if (a == b) return a + (T)0.6931471805599453;
+    T high = a > b ? a : b, low = a > b ? b : a;
+    return a != a || b != b ? a + b : high + log1p(exp(low - high));
+}
+
+/* Philox 4x32, 10 rounds (Salmon et al., 2011): 128 random bits per key and counter. */
+struct philox_bits { u32_t w[4]; };
+__device__ inline philox_bits philox(u64_t key, u64_t low, u64_t high)
+{
+    u32_t k0 = (u32_t)key, k1 = (u32_t)(key >> 32);
+    u32_t c0 = (u32_t)low, c1 = (u32_t)(low >> 32), c2 = (u32_t)high, c3 = (u32_t)(high >> 32);
+    for (int round = 0; round < 10; round++) {
+        u64_t p0 = (u64_t)0xD2511F53u * c0, p1 = (u64_t)0xCD9E8D57u * c2;
+        u32_t n0 = (u32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (u32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (u32_t)p1; c3 = (u32_t)p0; c0 = n0; c2 = n2;
+        k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    }
+    philox_bits r = {{c0, c1, c2, c3}};
+    return r;
+}
+__device__ inline double unit_double(u32_t high, u32_t low) { return (double)(((u64_t)high << 32 | low) >> 11) * (1.0 / 9007199254740992.0); }
+/* In [0, 1). */
+template <typename T> __device__ inline T random_uniform(u64_t key, u64_t counter);
+template <> __device__ inline float random_uniform<float>(u64_t key, u64_t counter)
+{
+    return (float)(philox(key, counter, 0).w[0] >> 8) * (1.0f / 16777216.0f);
+}
+template <> __device__ inline double random_uniform<double>(u64_t key, u64_t counter)
+{
+    philox_bits r = philox(key, counter, 0);
+    return unit_double(r.w[0], r.w[1]);
+}
+/* Box and Muller; 1 - u keeps the logarithm's argument above 0. */
+template <typename T> __device__ inline T random_normal(u64_t key, u64_t counter)
+{
+    philox_bits r = philox(key, counter, 0);
+    double radius = sqrt(-2.0 * log(1.0 - unit_double(r.w[0], r.w[1])));
+    return (T)(radius * cospi(2.0 * unit_double(r.w[2], r.w[3])));
+}
+/* Every number below `range` alike (Lemire, 2019); 0 stands for 2^64. */
+__device__ inline u64_t random_below(u64_t key, u64_t counter, u64_t range)
+{
+    for (u64_t attempt = 0;; attempt++) {
+        philox_bits r = philox(key, counter, attempt);
+        u64_t bits = (u64_t)r.w[0] << 32 | r.w[1];
+        if (range == 0) return bits;
+        if (bits * range >= (0 - range) % range) return __umul64hi(bits, range);
+    }
+}
+
+__device__ inline long long index_checked(long long number, long long extent, int *flag)
+{
+    long long place = number < 0 ? number + extent : number;
+    if (place >= 0 && place < extent) return place;
+    *flag = 1;
+    return 0;
+}
+
+template <typename T> __device__ inline bool is_nan(T a) { return a != a; }
+/* Whether (a, i) comes before (b, j) as a place of the greatest or least: the first NaN, else the first of the best. */
+template <typename T> __device__ inline bool arg_before(bool greatest, T a, long long i, T b, long long j)
+{
+    if (is_nan(a) != is_nan(b)) return is_nan(a);
+    if (is_nan(a) || a == b) return i < j;
+    return greatest ? a > b : a < b;
+}
+template <typename T> __device__ inline T nan_max(T a, T b) { return a >= b || is_nan(a) ? a : b; }
+template <typename T> __device__ inline T nan_min(T a, T b) { return a <= b || is_nan(a) ? a : b; }
+"""

@@ -1,0 +1,108 @@
+"""Where the time of a call goes: this process, the network, the service's queue, the device."""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from ._client import Client
+from ._default import default_client
+from ._sync import server_timing
+from ._wire import Request, Response
+from .errors import ArgumentError, GpurestError, ProtocolError
+
+__all__ = ["Result", "benchmark"]
+_UNITS = 1e6  # printed in microseconds
+
+
+@dataclass
+class Result:
+    """Seconds, one entry per repetition. `cpu`: in this process; `network`: in requests, less what the service reports; `queue`: waiting
+    for the device; `gpu`: in kernels; `server`: all that the service reports; `requests`: their number."""
+    name: str
+    cpu: List[float]
+    network: List[float]
+    queue: List[float]
+    gpu: List[float]
+    server: List[float]
+    requests: List[int]
+
+    @property
+    def cpu_times(self) -> List[float]:
+        """CuPy's name."""
+        return self.cpu
+
+    @property
+    def gpu_times(self) -> List[float]:
+        """CuPy's name."""
+        return self.gpu
+
+    def __str__(self) -> str:
+        columns = ", ".join(f"{label}: {_spread(values)}" for label, values in
+                            (("CPU", self.cpu), ("network", self.network), ("queue", self.queue), ("GPU", self.gpu)))
+        return f"{self.name:20s} {columns}, {sum(self.requests) / max(1, len(self.requests)):.1f} requests"
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = sum(values) / len(values)
+    return f"{mean * _UNITS:.3f} us (min {min(values) * _UNITS:.3f} / max {max(values) * _UNITS:.3f})"
+
+
+class _Watch:
+    """Sums up one repetition's requests."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.in_requests = self.server = self.queue = self.gpu = 0.0
+
+    def __call__(self, request: Request, response: Response, seconds: float) -> None:
+        parts = server_timing(response.headers)
+        self.requests += 1
+        self.in_requests += seconds
+        self.server += sum(parts.values()) / 1000
+        self.queue += parts.get("queue", 0.0) / 1000
+        self.gpu += _gpu_seconds(response, parts)
+
+
+def _gpu_seconds(response: Response, parts: Dict[str, float]) -> float:
+    if "kernel" in parts:
+        return parts["kernel"] / 1000
+    if "vnd.gpurest.batch" not in response.headers.get("content-type", ""):
+        return 0.0
+    from ._frame import device_us, unpack
+    try:
+        return device_us(unpack(response.body)[0]) / 1e6
+    except (ProtocolError, GpurestError, KeyError):
+        return 0.0
+
+
+def benchmark(f: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Dict[str, Any]] = None, *, n_repeat: int = 100, n_warmup: int = 5,
+              name: Optional[str] = None, client: Optional[Client] = None) -> Result:
+    """Calls `f` so often and splits each call's time. `client` is the one that `f` uses; None: the default one. Requests of other threads
+    on that client would be counted, too."""
+    if n_repeat < 1 or n_warmup < 0:
+        raise ArgumentError("benchmark() repeats at least once")
+    more, transport = kwargs or {}, (client or default_client())._transport
+    for _ in range(n_warmup):
+        f(*args, **more)
+    result = Result(name or str(getattr(f, "__name__", "call")), [], [], [], [], [], [])
+    for _ in range(n_repeat):
+        watch = _Watch()
+        transport.observers.append(watch)
+        started = time.perf_counter()
+        try:
+            f(*args, **more)
+        finally:
+            elapsed = time.perf_counter() - started
+            transport.observers.remove(watch)
+        _add(result, watch, elapsed)
+    return result
+
+
+def _add(result: Result, watch: _Watch, elapsed: float) -> None:
+    result.cpu.append(max(0.0, elapsed - watch.in_requests))
+    result.network.append(max(0.0, watch.in_requests - watch.server))
+    result.queue.append(watch.queue)
+    result.gpu.append(watch.gpu)
+    result.server.append(watch.server)
+    result.requests.append(watch.requests)

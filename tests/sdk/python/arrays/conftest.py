@@ -1,0 +1,54 @@
+"""Arrays are tested against NumPy on the `cpu` device of a service of their own; GPURESTD names the executable,
+GPUREST_TEST_BACKENDS the device ("cpu" unless given)."""
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "sdk" / "python"))
+
+try:
+    import numpy  # noqa: F401
+except ImportError:  # test_array_without_numpy.py says so
+    collect_ignore_glob = ["test_array_[!w]*.py"]
+
+import gpurest  # noqa: E402
+from gpurest import testing  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def array_service():
+    if testing.find_executable() is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test")
+    with testing.server(device=os.environ.get("GPUREST_TEST_BACKENDS", "cpu")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def client(array_service):
+    """The default client of the tests in a file, so that they can write gpurest.zeros(...)."""
+    with gpurest.connect(array_service.url) as one:
+        gpurest.set_default(one)
+        yield one
+        gpurest.set_default(None)
+
+
+@pytest.fixture
+def g(client):
+    """The package, with a session that works."""
+    gpurest.config.fusion, gpurest.config.eager = True, False
+    yield gpurest
+    gpurest.config.fusion, gpurest.config.eager = True, False
+
+
+@pytest.fixture
+def requests(client):
+    """Calls of the returned function give the number of requests since the last one."""
+    seen = [client.requests_sent]
+
+    def count():
+        before, seen[0] = seen[0], client.requests_sent
+        return seen[0] - before
+
+    return count

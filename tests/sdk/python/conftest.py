@@ -1,0 +1,64 @@
+"""The package is tested from the source tree, against a real gpurestd on the `cpu` device (GPURESTD names it) or against scripted servers."""
+import gc
+import pathlib
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "sdk" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import gpurest  # noqa: E402
+from gpurest import testing  # noqa: E402
+
+SETTLE_S = 30
+
+
+@pytest.fixture(scope="session")
+def service():
+    if testing.find_executable() is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    with testing.server() as one:
+        yield one
+        assert one.process.poll() is None, one.log()[-4000:]
+
+
+@pytest.fixture(params=["http", "unix"])
+def any_url(request, service):
+    return service.url if request.param == "http" else service.unix_url
+
+
+@pytest.fixture
+def gpu(service):
+    with gpurest.connect(service.url) as client:
+        gpurest.set_default(client)
+        yield client
+        gpurest.set_default(None)
+
+
+@pytest.fixture
+def session(gpu):
+    """A session of which, in the end, every buffer is gone."""
+    with gpu.session() as one:
+        yield one
+        if not one.closed and one._lost is None:
+            gc.collect()
+            settles(one)
+
+
+def settles(session):
+    """Nothing is left on the server that nobody refers to."""
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        session.free_unused()
+        left = session.buffers()
+        if not left:
+            return
+        assert time.monotonic() < deadline, f"{left} stay"
+        time.sleep(0.02)
+
+
+def memory_bytes(session):
+    return session.info()["usage"]["memory_bytes"]

@@ -1,0 +1,253 @@
+"""What stands on top of the client: ElementwiseKernel, ReductionKernel, autotune, layouts, gpurest.core, the profiler, progress."""
+import array
+import ast
+import importlib.util
+import io
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import gpurest
+from conftest import ROOT
+from gpurest import core, errors, profiler, testing
+from gpurest._progress import Meter, bytes_text, line
+from sources import SAXPY
+
+PACKAGE = ROOT / "sdk" / "python"
+
+
+def floats(*values):
+    return array.array("f", values)
+
+
+# ---- CuPy's kernels ----
+
+def test_an_elementwise_kernel(session):
+    add = gpurest.ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")
+    x, y = session.buffer(floats(1, 2, 3)), session.buffer(floats(10, 20, 30))
+    assert list(add(x, y).get()) == [11, 22, 33] and list(add(x, 0.5).get()) == [1.5, 2.5, 3.5]
+    out = session.empty(3, "f4")
+    assert add(x, y, out) is out and list(out.get()) == [11, 22, 33]
+    integers = session.buffer(array.array("q", [1, 2]))
+    assert list(add(integers, integers).get()) == [2, 4]
+
+
+def test_raw_parameters_several_outputs_and_fixed_types(session):
+    shift = gpurest.ElementwiseKernel("raw T x, int32 by", "T left, float64 root", "left = x[(i + by) % n]; root = sqrt((double)x[i])", "shift")
+    x = session.buffer(floats(1, 4, 9, 16))
+    left, root = session.empty(4, "f4"), session.empty(4, "f8")
+    shift(x, 1, left, root)
+    assert list(left.get()) == [4, 9, 16, 1] and list(root.get()) == [1, 2, 3, 4]
+    left2, root2 = shift(x, 1, size=4)
+    assert list(left2.get()) == [4, 9, 16, 1] and root2.dtype.name == "float64"
+
+
+def test_an_elementwise_kernel_over_more_than_one_grid(session):
+    count = 3_000_000
+    inc = gpurest.ElementwiseKernel("int32 x", "int32 y", "y = x + 1", "inc")
+    x = session.zeros(count, "i4")
+    assert bytes(inc(x)) == array.array("i", [1]).tobytes() * count
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda add, s: add(), lambda add, s: add(1.0, 2.0), lambda add, s: add(s.buffer(b"abcd"), 1.0),
+    lambda add, s: add(s.empty(3, "f4"), s.empty(3, "f8")), lambda add, s: add(s.empty(3, "f4"), s.empty(4, "f4")),
+    lambda add, s: add(s.empty(3, "i4"), 1.5), lambda add, s: add(s.empty(3, "f4"), 1.0, 2.0),
+    lambda add, s: gpurest.ElementwiseKernel("T x", "", "", "k"), lambda add, s: gpurest.ElementwiseKernel("T", "T y", "", "k"),
+    lambda add, s: gpurest.ElementwiseKernel("T i", "T y", "", "k"), lambda add, s: gpurest.ElementwiseKernel("T x", "T x", "", "k")])
+def test_wrong_elementwise_arguments(session, wrong):
+    with pytest.raises(errors.ArgumentError):
+        wrong(gpurest.ElementwiseKernel("T x, T y", "T z", "z = x + y", "add"), session)
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 70_000])
+def test_a_reduction_kernel(session, count):
+    values = [(i * 7919) % 1000 for i in range(count)]
+    x = session.buffer(array.array("q", values))
+    total = gpurest.ReductionKernel("T x, T y", "T out", "x * y", "a + b", "out = a", "0", "dot")
+    assert list(total(x, x).get()) == [sum(v * v for v in values)]
+    largest = gpurest.ReductionKernel("int64 x", "float64 out", "x", "max(a, b)", "out = sqrt((double)a)", "0", "largest", reduce_type="int64")
+    assert list(largest(x).get()) == [math.sqrt(max(values))]
+
+
+def test_both_take_arrays(gpu):
+    x = gpurest.asarray([1.0, 2.0, 3.0], dtype="f4") * 2
+    halves = gpurest.ElementwiseKernel("T x", "T y", "y = x / 2", "halves")(x)
+    assert isinstance(halves, gpurest.ndarray) and halves.tolist() == [1, 2, 3]
+    total = gpurest.ReductionKernel("T x", "T out", "x", "a + b", "out = a", "0", "total")(x + 1)
+    assert total.tolist() == 15 and total.shape == ()
+
+
+def test_a_raw_kernel_takes_arrays(gpu):
+    x = gpurest.asarray([1.0, 2.0, 3.0], dtype="f4")
+    kernel = gpurest.RawKernel(SAXPY, "saxpy")
+    y = x + 1
+    kernel((1,), (32,), (2.0, x, y, x.size))
+    assert y.tolist() == [4, 7, 10] and (y + x).tolist() == [5, 9, 13]
+    with pytest.raises(errors.ArgumentError, match="pointer to f32"):
+        kernel((1,), (32,), (2.0, x, gpurest.asarray([1, 2, 3]), x.size))
+    with pytest.raises(errors.StridesError):
+        kernel((1,), (32,), (2.0, x[::2], y, 2))
+
+
+# ---- autotune ----
+
+def test_autotune_is_remembered_per_kernel_and_device(session):
+    x = session.zeros(10_000, "f4")
+    kernel = session.module(SAXPY)["saxpy"]
+    best = gpurest.autotune(kernel, (1.0, x, x, 10_000), 10_000, block_sizes=(64, 256), repeats=2)
+    assert best in (64, 256) and kernel.for_n(10_000).block == best
+    assert session.client.session().module(SAXPY)["saxpy"].for_n(1000).block == best
+    with pytest.raises(errors.ArgumentError):
+        gpurest.autotune(kernel, (), 1, block_sizes=(4096,))
+
+
+# ---- layouts ----
+
+def test_layouts():
+    numpy = pytest.importorskip("numpy")
+    matrix = numpy.arange(15, dtype="f4").reshape(3, 5)
+    padded = gpurest.align(matrix, 32)
+    assert padded.shape == (3, 8) and (padded[:, :5] == matrix).all() and not padded[:, 5:].any()
+    tiles = gpurest.tile(matrix, (2, 2))
+    assert tiles.shape == (2, 3, 2, 2) and tiles.flags.c_contiguous and tiles[0, 1].tolist() == [[2, 3], [7, 8]] and tiles[1, 2].tolist() == [[14, 0], [0, 0]]
+    records = numpy.zeros(4, [("x", "f4"), ("n", "i4")])
+    records["x"], records["n"] = [1, 2, 3, 4], [5, 6, 7, 8]
+    arrays = gpurest.coalesce(records)
+    assert list(arrays) == ["x", "n"] and arrays["n"].tolist() == [5, 6, 7, 8] and arrays["x"].flags.c_contiguous
+    for wrong in (lambda: gpurest.align(matrix, 3), lambda: gpurest.tile(matrix, (0, 1)), lambda: gpurest.tile(numpy.zeros(3), (1, 1)), lambda: gpurest.coalesce(matrix)):
+        with pytest.raises(errors.ArgumentError):
+            wrong()
+
+
+# ---- gpurest.core ----
+
+def test_a_program_written_for_cuda_core(gpu):
+    code = "template <typename T> __global__ void vector_add(const T* a, const T* b, T* c, size_t n) { size_t i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; }"
+    device = core.Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    options = core.ProgramOptions(std="c++17", arch=f"sm_{device.arch}", define_macro=[("A", "1"), "B"], lineinfo=True, fma=False, max_register_count=64)
+    module = core.Program(code, "c++", options).compile("cubin", name_expressions=("vector_add<float>",))
+    kernel = module.get_kernel("vector_add<float>")
+    a, c = device.session.buffer(floats(*range(100))), device.allocate(400)
+    core.launch(stream, core.LaunchConfig(grid=1, block=128), kernel, a, a, c, 100)
+    stream.sync()
+    assert list(c.view("f4").get()) == [2.0 * i for i in range(100)]
+    assert device.name and device.compute_capability[0] >= 1 and core.Device().device_id == 0 and int(device) == 0
+    again = core.ObjectCode.from_ptx(module.module.code("ptx"))
+    assert len(again.module.kernels) == 1
+    with pytest.raises(errors.ArgumentError):
+        core.Device(7)
+    with pytest.raises(errors.ArgumentError):
+        core.Program(code, "fortran")
+    assert options.as_list() == ["--std=c++17", "--generate-line-info", "--fmad=false", "--maxrregcount=64", "-DA=1", "-DB"]
+
+
+# ---- profiler ----
+
+def test_the_profiler_tells_times_apart(session):
+    kernel, x = session.module(SAXPY)["saxpy"], session.zeros(1000, "f4")
+    single = profiler.benchmark(lambda: kernel(4, 256, (1.0, x, x, 1000)), n_repeat=5, n_warmup=1, client=session.client)
+    assert single.requests == [1] * 5 and all(t > 0 for t in single.gpu) and all(t >= 0 for t in single.network) and single.gpu_times is single.gpu
+
+    def batch():
+        with session.batch():
+            for _ in range(3):
+                kernel(4, 256, (1.0, x, x, 1000))
+
+    several = profiler.benchmark(batch, n_repeat=2, n_warmup=0, name="batch", client=session.client)
+    assert several.requests == [1, 1] and all(t > 0 for t in several.gpu) and "batch" in str(several) and "GPU" in str(several)
+    assert not session.client._transport.observers
+
+
+# ---- progress ----
+
+def test_bars(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.delenv("GPUREST_PROGRESS", raising=False)
+    quiet = Meter(None, 100, "upload")
+    assert not quiet.active  # no terminal
+    shown = Meter(True, 100 << 20, "upload")
+    shown.add(50 << 20)
+    shown.add(50 << 20)
+    shown.close()
+    assert "100 %" in screen.getvalue() and "100.0 MiB of 100.0 MiB" in screen.getvalue() and screen.getvalue().endswith("\n")
+    monkeypatch.setenv("GPUREST_PROGRESS", "0")
+    screen.isatty = lambda: True
+    assert not Meter(None, 100, "upload").active
+    monkeypatch.delenv("GPUREST_PROGRESS")
+    assert Meter(None, 100, "upload").active
+    assert "50 %" in line("download", 50, 100, 1.0) and "1 s left" in line("download", 50, 100, 1.0) and bytes_text(1536) == "1.5 KiB"
+
+
+def test_a_bar_of_somebody_else(session):
+    class Bar:
+        done = 0
+
+        def update(self, count):
+            self.done += count
+
+    bar = Bar()
+    session.buffer(b"x" * 200_000, progress=bar)
+    assert bar.done == 200_000
+
+
+# ---- the package itself ----
+
+def test_finding_and_starting_a_service(monkeypatch, tmp_path):
+    monkeypatch.delenv("GPURESTD")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert testing.find_executable() is None
+    with pytest.raises(errors.GpurestError, match="GPURESTD"):
+        testing.Service(tmp_path)
+    false = tmp_path / "gpurestd"
+    false.write_text("#!/bin/sh\nexit 3\n")
+    false.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    with pytest.raises(errors.GpurestError, match="ended at once"):
+        testing.Service(tmp_path)
+
+
+def test_every_module_is_python_3_9():
+    for path in (PACKAGE / "gpurest").glob("*.py"):
+        ast.parse(path.read_text(), str(path), feature_version=(3, 9))
+
+
+def test_nothing_beyond_the_standard_library_is_needed():
+    if not hasattr(sys, "stdlib_module_names"):
+        pytest.skip("this Python does not list its standard library")
+    allowed = set(sys.stdlib_module_names) | {"gpurest", "numpy", "pytest"}
+    for path in (PACKAGE / "gpurest").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert {name.partition(".")[0] for name in names} <= allowed, path
+
+
+def test_types_are_strict(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "-p", "gpurest"], cwd=PACKAGE, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_it_installs_without_a_network(tmp_path):
+    for name in ("pip", "setuptools", "wheel"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(tmp_path / "target"),
+                    str(tmp_path / "source")], check=True, capture_output=True, timeout=300)
+    code = "import gpurest, gpurest.core, gpurest.aio; print(gpurest.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path / "target"), "PATH": ""}, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(tmp_path / "target")) and (tmp_path / "target" / "gpurest" / "py.typed").exists()
+
+
+def test_files_stay_readable():
+    too_long = [f"{path.name}: {count}" for path in (PACKAGE / "gpurest").glob("*.py") if (count := len(path.read_text().splitlines())) > 600]
+    assert not too_long
+    assert (pathlib.Path(PACKAGE) / "gpurest" / "py.typed").exists()

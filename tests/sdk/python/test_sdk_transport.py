@@ -1,0 +1,418 @@
+"""The transports against scripted servers: cut, slow, wrong and early answers; retries; the pool. Blocking and asyncio alike."""
+import asyncio
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+import gpurest
+from fake_server import answer_bytes, fake, problem
+from gpurest import errors
+from gpurest._async import AsyncTransport
+from gpurest._connection import SEND_BYTES
+from gpurest._endpoint import Endpoint, Timeout
+from gpurest._sync import Transport
+from gpurest._wire import Request
+
+QUICK = Timeout(2.0, 2.0)
+VERSION = {"server": "gpurestd", "version": "9"}
+
+
+class Blocking:
+    """Both transports behind one face."""
+
+    def __init__(self, url, retries=0, token=None, timeout=QUICK):
+        self.transport = Transport(Endpoint.parse(url), token, timeout, retries, None)
+
+    def send(self, request, into=None):
+        return self.transport.send(request, into)
+
+    def close(self):
+        self.transport.close()
+
+
+class Async(Blocking):
+    def __init__(self, url, retries=0, token=None, timeout=QUICK):
+        self.loop = asyncio.new_event_loop()
+        self.transport = AsyncTransport(Endpoint.parse(url), token, timeout, retries, None)
+
+    def send(self, request, into=None):
+        return self.loop.run_until_complete(self.transport.send(request, into))
+
+    def close(self):
+        self.loop.run_until_complete(self.transport.close())
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+
+@pytest.fixture(params=[Blocking, Async], ids=["blocking", "asyncio"])
+def open_transport(request):
+    made = []
+
+    def make(*args, **more):
+        made.append(request.param(*args, **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def serve_once(data):
+    def script(peer):
+        if peer.request():
+            peer.send(data)
+    return script
+
+
+def keep_serving(answer):
+    def script(peer):
+        while peer.request():
+            peer.send(answer)
+    return script
+
+
+def test_an_answer_cut_at_every_byte_is_an_error_that_says_so(open_transport):
+    whole = answer_bytes(200, VERSION)
+    for cut in range(len(whole)):
+        with fake(serve_once(whole[:cut])) as server:
+            with pytest.raises(errors.ConnectionError_):
+                open_transport(server.url).send(Request("GET", "/version"))
+    with fake(serve_once(whole)) as server:
+        assert open_transport(server.url).send(Request("GET", "/version")).json() == VERSION
+
+
+def test_an_answer_that_comes_byte_by_byte(open_transport):
+    def script(peer):
+        peer.request()
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in b"HTTP/1.1 100 Continue\r\n\r\n" + answer_bytes(200, VERSION):
+            peer.send(bytes([byte]))
+    with fake(script) as server:
+        assert open_transport(server.url).send(Request("GET", "/version")).json() == VERSION
+
+
+@pytest.mark.parametrize("text", [b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+                                  b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", b"x" * (1 << 21) + b"\r\n\r\n"])
+def test_what_is_not_http_is_a_protocol_error(open_transport, text):
+    with fake(serve_once(text)) as server:
+        with pytest.raises(errors.ProtocolError):
+            open_transport(server.url).send(Request("GET", "/"))
+
+
+def test_a_success_that_is_not_json(open_transport):
+    with fake(keep_serving(answer_bytes(200, b"<html>"))) as server:
+        with pytest.raises(errors.ProtocolError):
+            open_transport(server.url).send(Request("GET", "/version")).json()
+
+
+def test_an_error_that_is_not_a_problem_document(open_transport):
+    with fake(keep_serving(answer_bytes(502, b"<html>bad gateway", "text/html"))) as server:
+        with pytest.raises(errors.ServerError, match="502.*bad gateway") as caught:
+            open_transport(server.url).send(Request("GET", "/version"))
+        assert caught.value.status == 502
+
+
+def test_chunked_answers_and_answers_until_the_end(open_transport):
+    body = json.dumps(VERSION).encode()
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x;x=1\r\n%c\r\n" % (1, c) for c in body) + b"0\r\nX: y\r\n\r\n"
+    for data in (chunked, b"HTTP/1.1 200 OK\r\n\r\n" + body, b"HTTP/1.0 200 OK\r\n\r\n" + body):
+        with fake(serve_once(data)) as server:
+            assert open_transport(server.url).send(Request("GET", "/version")).json() == VERSION
+    with fake(serve_once(chunked[:-12])) as server:
+        with pytest.raises(errors.ConnectionError_):
+            open_transport(server.url).send(Request("GET", "/version"))
+
+
+def test_a_stalled_server_is_a_timeout_with_its_phase(open_transport):
+    def silent(peer):
+        peer.request()
+        peer.request()
+    with fake(silent) as server:
+        with pytest.raises(errors.TimeoutError_) as caught:
+            open_transport(server.url, timeout=Timeout(1.0, 0.2)).send(Request("GET", "/version"))
+        assert caught.value.phase == "idle" and isinstance(caught.value, TimeoutError)
+    with fake(serve_once(answer_bytes(200, b"x" * 100)[:-50])) as server:
+        with pytest.raises((errors.TimeoutError_, errors.ConnectionError_)):
+            open_transport(server.url, timeout=Timeout(1.0, 0.2)).send(Request("GET", "/version"))
+
+
+def test_nobody_listens(open_transport):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(errors.ConnectionError_, match="cannot connect") as caught:
+        open_transport(url).send(Request("GET", "/version"))
+    assert caught.value.retryable and isinstance(caught.value, ConnectionError)
+
+
+def test_connections_are_used_again(open_transport):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        transport = open_transport(server.url)
+        for _ in range(5):
+            transport.send(Request("GET", "/version"))
+        assert server.connections == 1
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used(open_transport):
+    with fake(serve_once(answer_bytes(200, VERSION))) as server:
+        transport = open_transport(server.url)
+        for _ in range(3):
+            transport.send(Request("POST", "/v1/sessions"))
+            for thread in server.threads:
+                thread.join(10)
+        assert server.connections == 3
+
+
+def test_connection_close_is_obeyed(open_transport):
+    with fake(keep_serving(answer_bytes(200, VERSION, Connection="close"))) as server:
+        transport = open_transport(server.url)
+        transport.send(Request("GET", "/version"))
+        transport.send(Request("GET", "/version"))
+        assert server.connections == 2
+
+
+def failing_first(first, then):
+    seen = []
+
+    def script(peer):
+        while True:
+            request = peer.request()
+            if request is None:
+                return
+            seen.append(request[0])
+            peer.send(first if len(seen) == 1 else then)
+            if not first and len(seen) == 1:
+                return
+    return script, seen
+
+
+def test_a_busy_service_is_asked_again(open_transport):
+    busy = answer_bytes(503, problem(503, "overloaded", retryable=True), Retry_After=0)
+    script, seen = failing_first(busy, answer_bytes(200, VERSION))
+    with fake(script) as server:
+        assert open_transport(server.url, retries=1).send(Request("POST", "/v1/sessions")).json() == VERSION
+        assert len(seen) == 2
+    script, seen = failing_first(busy, busy)
+    with fake(script) as server:
+        with pytest.raises(errors.BusyError) as caught:
+            open_transport(server.url, retries=1).send(Request("POST", "/v1/sessions"))
+        assert len(seen) == 2 and caught.value.code == "overloaded"
+
+
+@pytest.mark.parametrize("status,code", [(422, "kernel_fault"), (503, "worker_lost"), (404, "not_found"), (409, "session_faulted")])
+def test_what_cannot_succeed_is_not_tried_again(open_transport, status, code):
+    script, seen = failing_first(answer_bytes(status, problem(status, code)), answer_bytes(200, VERSION))
+    with fake(script) as server:
+        with pytest.raises(errors.GpurestError):
+            open_transport(server.url, retries=2).send(Request("POST", "/v1/sessions"))
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize("method,headers,repeated", [("GET", {}, True), ("PUT", {}, True), ("DELETE", {}, True), ("POST", {}, False),
+                                                     ("POST", {"Idempotency-Key": '"k"'}, True)])
+def test_only_what_may_be_sent_twice_is(open_transport, method, headers, repeated):
+    script, seen = failing_first(b"", answer_bytes(200, VERSION))
+    with fake(script) as server:
+        transport = open_transport(server.url, retries=1)
+        if repeated:
+            assert transport.send(Request(method, "/x", headers)).json() == VERSION
+        else:
+            with pytest.raises(errors.ConnectionError_):
+                transport.send(Request(method, "/x", headers))
+        assert len(seen) == (2 if repeated else 1)
+
+
+@pytest.mark.parametrize("kind", [Transport, AsyncTransport])
+def test_keys_make_posts_repeatable(kind):
+    seen = []
+
+    def script(peer):
+        while request := peer.request():
+            seen.append(request[1].get("idempotency-key"))
+            if len(seen) == 1:
+                return
+            if len(seen) == 2:
+                peer.answer(409, problem(409, "idempotency_in_progress", retry_after_ms=1))
+            else:
+                peer.answer(200, VERSION)
+
+    with fake(script) as server:
+        transport = kind(Endpoint.parse(server.url), None, QUICK, 2, None, True)
+
+        def send(method):
+            answer = transport.send(Request(method, "/x"))
+            return asyncio.run(_and_close(transport, answer)) if kind is AsyncTransport else answer
+
+        assert send("POST").json() == VERSION
+        assert len(seen) == 3 and len(set(seen)) == 1 and seen[0].startswith('"')
+        if kind is Transport:
+            send("POST")
+            send("GET")
+            transport.close()
+            assert seen[3] not in (None, seen[0]) and seen[4] is None
+
+
+async def _and_close(transport, answer):
+    try:
+        return await answer
+    finally:
+        await transport.close()
+
+
+def test_an_answer_before_the_whole_body_was_taken(open_transport):
+    """The service refuses by the headers and closes: the refusal is what the caller sees."""
+    def script(peer):
+        while b"\r\n\r\n" not in peer.rest:
+            peer.rest += peer.sock.recv(1000)
+        peer.answer(413, problem(413, "body_too_large", limit={"name": "buffer_bytes", "max": 5}), Connection="close")
+        while peer.sock.recv(1 << 20):
+            pass
+    with fake(script) as server:
+        with pytest.raises(errors.ResourceExhausted) as caught:
+            open_transport(server.url).send(Request("PUT", "/x", {}, (bytes(40 * SEND_BYTES),)))
+        assert caught.value.limit["max"] == 5
+
+
+def test_bulk_bytes_go_straight_into_the_callers_memory(open_transport):
+    data = bytes(range(256)) * 5000
+    with fake(keep_serving(answer_bytes(200, data, "application/octet-stream"))) as server:
+        transport = open_transport(server.url)
+        into = bytearray(len(data))
+        transport.send(Request("GET", "/x"), memoryview(into))
+        assert into == data
+        with pytest.raises(errors.ProtocolError, match="were asked for"):
+            transport.send(Request("GET", "/x"), memoryview(bytearray(len(data) - 1)))
+
+
+def test_the_request_as_it_goes_out(open_transport):
+    seen = []
+
+    def script(peer):
+        seen.append(peer.request())
+        peer.answer(200, VERSION)
+    with fake(script) as server:
+        transport = open_transport(server.url + "/base/", token="secret")
+        transport.send(Request("POST", "/v1/x", {"X-A": "b"}, (b"abc", memoryview(b"def"))))
+    line, headers, body = seen[0]
+    assert line == "POST /base/v1/x HTTP/1.1" and body == b"abcdef"
+    assert headers["authorization"] == "Bearer secret" and headers["content-length"] == "6" and headers["x-a"] == "b"
+    assert headers["host"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("request_", [Request("GET", "/a b"), Request("GET", "/x\r\nX: y"), Request("GET", "/x", {"X": "a\r\nY: b"})])
+def test_nothing_slips_into_the_head(open_transport, request_):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        with pytest.raises(ValueError):
+            open_transport(server.url).send(request_)
+
+
+def test_use_after_close(open_transport):
+    with fake(keep_serving(answer_bytes(200, VERSION))) as server:
+        transport = open_transport(server.url)
+        transport.send(Request("GET", "/version"))
+        inner = transport.transport
+        if isinstance(inner, Transport):
+            inner.close()
+        else:
+            transport.loop.run_until_complete(inner.close())
+        with pytest.raises(errors.ClosedError):
+            transport.send(Request("GET", "/version"))
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "unix://relative", "http://user:pw@h", "http://h:99999999", "http://h:x"])
+def test_addresses_that_are_none(url):
+    with pytest.raises(errors.ArgumentError):
+        Endpoint.parse(url)
+
+
+def test_addresses(monkeypatch):
+    monkeypatch.delenv("GPUREST_URL", raising=False)
+    assert Endpoint.parse(None).port == 8080
+    assert Endpoint.parse("unix:///a/b").path == "/a/b"
+    assert Endpoint.parse("localhost:9").host_header == "localhost:9"
+    assert Endpoint.parse("http://[::1]:9/p/").host_header == "[::1]:9" and Endpoint.parse("https://h").host_header == "h"
+    monkeypatch.setenv("GPUREST_URL", "http://elsewhere:1")
+    assert gpurest.connect().url == "http://elsewhere:1"
+
+
+def test_tokens(monkeypatch, tmp_path):
+    from gpurest._endpoint import token_of
+    for name in ("GPUREST_TOKEN", "GPUREST_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert token_of(None) is None and token_of("t") == "t"
+    (tmp_path / "token").write_text("from-file\n")
+    monkeypatch.setenv("GPUREST_TOKEN_FILE", str(tmp_path / "token"))
+    assert token_of(None) == "from-file"
+    monkeypatch.setenv("GPUREST_TOKEN", "from-env")
+    assert token_of(None) == "from-env"
+    with pytest.raises(errors.ArgumentError):
+        token_of("two words")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "cert", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def test_https(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+    data = bytes(range(256)) * 20_000
+
+    def script(peer):
+        peer.sock = context.wrap_socket(peer.sock, server_side=True)
+        while request := peer.request():
+            peer.answer(200, request[2] or data, "application/octet-stream")
+
+    with fake(script) as server:
+        url = server.url.replace("http", "https")
+        known = Transport(Endpoint.parse(url), None, QUICK, 0, str(certificate / "cert"))
+        into = bytearray(len(data))
+        assert bytes(known.send(Request("PUT", "/x", {}, (data,))).body) == data
+        known.send(Request("GET", "/x"), memoryview(into))
+        assert into == data
+        known.close()
+        unknown = Transport(Endpoint.parse(url), None, QUICK, 0, None)
+        with pytest.raises(errors.ConnectionError_, match="certificate"):
+            unknown.send(Request("GET", "/x"))
+
+
+def test_events_go_on_after_a_broken_connection():
+    """Against a scripted server: the last id is sent, what was incomplete is dropped, comments are heartbeats."""
+    seen = []
+
+    def script(peer):
+        while True:
+            request = peer.request()
+            if request is None:
+                return
+            line, headers, _ = request
+            if line.startswith("PUT"):
+                peer.answer(201, {"id": "s", "device": "cpu:0", "generation": 1})
+                continue
+            if line.startswith("DELETE"):
+                peer.send(b"HTTP/1.1 204 X\r\n\r\n")
+                continue
+            seen.append((line, headers.get("last-event-id"), headers["accept"]))
+            stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n"
+            if len(seen) == 1:
+                peer.send(stream + b'id: 1\nevent: launch.finished\ndata: {"a":\ndata: 1}\n\nid: 2\nevent: cut\ndata: 5')
+            else:
+                peer.send(stream + "id: 2\r\nevent: kernel.printf\r\ndata: ü\r\n\r\n".encode())
+            return
+    with fake(script) as server, gpurest.connect(server.url) as gpu, gpu.session("s") as session:
+        events = session.events(["launch.finished", "kernel.printf"], timeout=60)
+        one, two = next(events), next(events)
+        events.close()
+    assert (one.id, one.type, one.data) == ("1", "launch.finished", {"a": 1})
+    assert (two.id, two.type, two.data) == ("2", "kernel.printf", "ü")
+    assert [last for _, last, _ in seen] == [None, "1"] and seen[0][2] == "text/event-stream"
+    assert "timeout_seconds=" in seen[0][0] and "types=launch.finished,kernel.printf" in seen[0][0]
