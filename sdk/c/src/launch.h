@@ -1,0 +1,19 @@
+/* A checked launch, as calls and batches share it. */
+#ifndef GPUREST_SDK_LAUNCH_H
+#define GPUREST_SDK_LAUNCH_H
+
+#include "args.h"
+
+struct launch {
+    const gpurest_kernel  *kernel;
+    gpurest_launch_config  config;
+    char                   stream[NAME_BYTES];
+    const gpurest_arg     *args;
+    size_t                 args_count;
+    gpurest_launch_result *result; /* NULL: not wanted */
+};
+
+/* "module", "kernel", shape, "shared_bytes", "args", "stream": members of an object that is open. */
+gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l);
+
+#endif

@@ -1,0 +1,100 @@
+/* gpurest: global options, then one command of commands.def. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+const struct command commands[] = {
+#define COMMAND(name, function, arguments, summary) {name, function, arguments, summary},
+#include "commands.def"
+#undef COMMAND
+};
+const size_t commands_count = COUNT(commands);
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < commands_count; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* False: a wrong value, which has been said. */
+static bool take_form(struct cli *c, const char *option)
+{
+    static const char *const names[] = {"table", "wide", "json", "jsonl", "csv", "name"};
+    const char              *value;
+    bool                     ok = true;
+
+    if (!take_value(c, option, &value, &ok))
+        return ok;
+    for (size_t i = 0; ok && i < COUNT(names); i++)
+        if (strcmp(value, names[i]) == 0) {
+            c->output = (enum output)i;
+            return true;
+        }
+    if (ok)
+        cli_usage(c, "%s is table, wide, json, jsonl, csv or name", option);
+    return false;
+}
+
+static bool take_globals(struct cli *c)
+{
+    bool     ok = true;
+    uint64_t seconds = 0;
+
+    take_value(c, "--url", &c->url, &ok);
+    if (ok)
+        take_value(c, "--session", &c->session, &ok);
+    if (ok)
+        take_value(c, "--fields", &c->fields, &ok);
+    if (ok && take_number(c, "--timeout-s", &seconds, &ok) && seconds > 0 && seconds < 86400)
+        c->timeout_ms = (int)seconds * 1000;
+    if (take_flag(c, "--json"))
+        c->output = OUTPUT_JSON;
+    c->no_header = take_flag(c, "--no-header");
+    c->quiet = take_flag(c, "--quiet") || take_flag(c, "-q");
+    c->verbose = take_flag(c, "--verbose") || take_flag(c, "-v");
+    c->yes = take_flag(c, "--yes");
+    c->color = !take_flag(c, "--no-color") && !getenv("NO_COLOR") && isatty(STDOUT_FILENO);
+    return ok && take_form(c, "--output");
+}
+
+/* Standard output may be a full disk: what was not written is no success. */
+static enum exit_code finish(struct cli *c, enum exit_code code)
+{
+    gpurest_close(c->client);
+    if ((fflush(stdout) || ferror(stdout)) && code == CODE_OK)
+        return cli_error(CODE_FAILED, "standard output cannot be written");
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli            c = {.argc = argc - 1, .argv = argv + 1, .timeout_ms = 60000};
+    const struct command *command;
+
+    signal(SIGPIPE, SIG_IGN);
+    if (take_flag(&c, "--help") || take_flag(&c, "-h"))
+        return (int)finish(&c, run_help(&c));
+    if (take_flag(&c, "--version"))
+        return (int)finish(&c, run_version(&c));
+    if (!take_globals(&c))
+        return CODE_USAGE;
+    c.command = c.argc > 0 ? c.argv[0] : "status";
+    command = command_find(c.command);
+    if (command && strcmp(c.command, "compile") != 0 && !take_form(&c, "-o")) /* compile's -o is a file */
+        return CODE_USAGE;
+    if (!command)
+        return (int)cli_error(CODE_USAGE, "there is no command %s; see gpurest help", c.command);
+    if (c.argc > 0)
+        c.argc--, c.argv++;
+    if (strcmp(c.command, "login") != 0)
+        for (bool ok = true; take_value(&c, "--token-file", &c.token_file, &ok);)
+            if (!ok)
+                return CODE_USAGE;
+    return (int)finish(&c, command->run(&c));
+}

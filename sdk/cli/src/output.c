@@ -1,0 +1,268 @@
+/* Items as a table for people or as JSON, CSV and names for programs: one description of the columns serves all. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+enum { CELL_BYTES = 256 };
+
+const char *text_of_bytes(double bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned                 unit = 0;
+
+    while (bytes >= 1024 && unit + 1 < COUNT(units)) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return out;
+}
+
+const cJSON *output_member(const cJSON *item, const char *path)
+{
+    char name[128];
+
+    while (item && *path) {
+        size_t n = strcspn(path, ".");
+
+        snprintf(name, sizeof name, "%.*s", (int)n, path);
+        item = cJSON_GetObjectItemCaseSensitive(item, name);
+        path += n + (path[n] == '.');
+    }
+    return item;
+}
+
+static void number_text(const cJSON *v, char out[CELL_BYTES])
+{
+    if (v->valuedouble == (double)(int64_t)v->valuedouble)
+        snprintf(out, CELL_BYTES, "%" PRId64, (int64_t)v->valuedouble);
+    else
+        snprintf(out, CELL_BYTES, "%.2f", v->valuedouble);
+}
+
+/* Nothing that a name could do to a terminal. */
+static void plain(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}
+
+static void cell(const cJSON *v, enum format format, bool human, char out[CELL_BYTES])
+{
+    char short_text[32], *json;
+
+    if (!v || cJSON_IsNull(v)) {
+        snprintf(out, CELL_BYTES, "%s", human ? "-" : "");
+    } else if (cJSON_IsNumber(v) && format == FORMAT_BYTES && human) {
+        snprintf(out, CELL_BYTES, "%s", text_of_bytes(v->valuedouble, short_text));
+    } else if (cJSON_IsNumber(v)) {
+        number_text(v, out);
+    } else if (cJSON_IsString(v)) {
+        snprintf(out, CELL_BYTES, "%s", v->valuestring);
+    } else {
+        json = cJSON_PrintUnformatted(v);
+        snprintf(out, CELL_BYTES, "%s", json ? json : "");
+        free(json);
+    }
+    plain(out);
+}
+
+/* ---- machines ---- */
+
+static void now_text(char out[32])
+{
+    time_t    now = time(NULL);
+    struct tm utc;
+
+    gmtime_r(&now, &utc);
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+static enum exit_code print_json(cJSON *document, bool formatted)
+{
+    char *text = formatted ? cJSON_Print(document) : cJSON_PrintUnformatted(document);
+
+    if (text)
+        puts(text);
+    free(text);
+    return text ? CODE_OK : cli_error(CODE_FAILED, "no memory for the output");
+}
+
+static enum exit_code print_document(const char *schema, const char *name, const cJSON *value)
+{
+    cJSON         *document = cJSON_CreateObject();
+    char           now[32];
+    enum exit_code code;
+
+    now_text(now);
+    cJSON_AddStringToObject(document, "schema", schema);
+    cJSON_AddStringToObject(document, "generated_at", now);
+    cJSON_AddItemReferenceToObject(document, name, (cJSON *)(uintptr_t)value);
+    code = print_json(document, true);
+    cJSON_Delete(document);
+    return code;
+}
+
+static enum exit_code print_lines(const cJSON *items)
+{
+    enum exit_code code = CODE_OK;
+
+    for (const cJSON *i = items->child; i && !code; i = i->next)
+        code = print_json((cJSON *)(uintptr_t)i, false);
+    return code;
+}
+
+static void print_quoted(const char *text)
+{
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++)
+        printf(*text == '"' ? "\"\"" : "%c", *text);
+    putchar('"');
+}
+
+static void print_csv_row(const cJSON *item, const struct column *columns, size_t count)
+{
+    char text[CELL_BYTES];
+
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            putchar(',');
+        if (item)
+            cell(output_member(item, columns[i].path), columns[i].format, false, text);
+        print_quoted(item ? text : columns[i].path);
+    }
+    putchar('\n');
+}
+
+/* ---- people ---- */
+
+static size_t width_of(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += (*text & 0xC0) != 0x80; /* characters, not bytes, of UTF-8 */
+    return n;
+}
+
+static void print_padded(const char *text, size_t width, bool right, bool last)
+{
+    int pad = (int)(width - width_of(text));
+
+    if (right)
+        printf("%*s%s", pad, "", text);
+    else
+        printf("%s%*s", text, last ? 0 : pad, "");
+    fputs(last ? "\n" : "  ", stdout);
+}
+
+static void print_table(const struct cli *c, const cJSON *items, const struct column *columns, size_t count)
+{
+    size_t widths[COLUMNS_MAX];
+    char   text[CELL_BYTES];
+
+    for (size_t i = 0; i < count; i++) {
+        widths[i] = c->no_header ? 0 : strlen(columns[i].title);
+        for (const cJSON *item = items->child; item; item = item->next) {
+            cell(output_member(item, columns[i].path), columns[i].format, true, text);
+            widths[i] = width_of(text) > widths[i] ? width_of(text) : widths[i];
+        }
+    }
+    for (size_t i = 0; i < count && !c->no_header; i++)
+        print_padded(columns[i].title, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
+    for (const cJSON *item = items->child; item; item = item->next)
+        for (size_t i = 0; i < count; i++) {
+            cell(output_member(item, columns[i].path), columns[i].format, true, text);
+            print_padded(text, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
+        }
+}
+
+/* ---- both ---- */
+
+/* Those of --fields, else the command's (the wide ones on request). */
+static size_t choose(const struct cli *c, const struct column *all, size_t count, struct column out[COLUMNS_MAX], char *names)
+{
+    size_t n = 0;
+
+    if (c->fields) {
+        for (char *rest = names, *name; (name = strsep(&rest, ",")) && n < COLUMNS_MAX;) {
+            enum format format = FORMAT_TEXT;
+            for (size_t i = 0; i < count; i++)
+                format = strcmp(all[i].path, name) == 0 ? all[i].format : format;
+            out[n++] = (struct column){name, name, format, false};
+        }
+        return n;
+    }
+    for (size_t i = 0; i < count && n < COLUMNS_MAX; i++)
+        if (!all[i].wide || c->output != OUTPUT_TABLE)
+            out[n++] = all[i];
+    return n;
+}
+
+enum exit_code output_items(const struct cli *c, const char *schema, const cJSON *items, const struct column *columns, size_t count)
+{
+    struct column chosen[COLUMNS_MAX];
+    char          names[1024];
+
+    snprintf(names, sizeof names, "%s", c->fields ? c->fields : "");
+    count = choose(c, columns, count, chosen, names);
+    switch (c->output) {
+    case OUTPUT_JSON:
+        return print_document(schema, "items", items);
+    case OUTPUT_JSONL:
+        return print_lines(items);
+    case OUTPUT_CSV:
+        if (!c->no_header)
+            print_csv_row(NULL, chosen, count);
+        for (const cJSON *i = items->child; i; i = i->next)
+            print_csv_row(i, chosen, count);
+        return CODE_OK;
+    case OUTPUT_NAME:
+        print_table(&(struct cli){.no_header = true}, items, columns, 1);
+        return CODE_OK;
+    case OUTPUT_TABLE:
+    case OUTPUT_WIDE:
+        print_table(c, items, chosen, count);
+        return CODE_OK;
+    }
+    return CODE_FAILED;
+}
+
+static enum format format_of(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 6 && strcmp(name + n - 6, "_bytes") == 0 ? FORMAT_BYTES : FORMAT_TEXT;
+}
+
+static void print_members(const cJSON *object, unsigned indent)
+{
+    char text[CELL_BYTES];
+
+    for (const cJSON *m = object->child; m; m = m->next) {
+        if (cJSON_IsObject(m) && m->child) {
+            printf("%*s%s\n", (int)indent, "", m->string);
+            print_members(m, indent + 2);
+            continue;
+        }
+        cell(m, format_of(m->string), true, text);
+        printf("%*s%-*s %s\n", (int)indent, "", (int)(28 - indent), m->string, text);
+    }
+}
+
+enum exit_code output_object(const struct cli *c, const char *schema, const cJSON *object)
+{
+    if (c->output == OUTPUT_JSON || c->output == OUTPUT_JSONL)
+        return print_document(schema, "item", object);
+    print_members(object, 0);
+    return CODE_OK;
+}

@@ -1,0 +1,219 @@
+/* Talks to the service, and about it: opening, asking, and what a failure means for the exit code. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static void say(const char *format, va_list args)
+{
+    fputs("gpurest: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+enum exit_code cli_usage(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    fprintf(stderr, "gpurest: see gpurest help %s\n", c->command && command_find(c->command) ? c->command : "");
+    return CODE_USAGE;
+}
+
+enum exit_code cli_error(enum exit_code code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return code;
+}
+
+void cli_say(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+
+    if (c->quiet)
+        return;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+static enum exit_code code_of(gpurest_status status)
+{
+    switch (status) {
+    case GPUREST_OK:
+        return CODE_OK;
+    case GPUREST_E_INVAL:
+    case GPUREST_E_NOMEM_HOST:
+    case GPUREST_E_PROTO:
+    case GPUREST_E_ABORTED:
+    case GPUREST_E_UNSUPPORTED:
+    case GPUREST_E_FORK:
+    case GPUREST_E_SERVER:
+        return CODE_FAILED;
+    case GPUREST_E_CONNECT:
+        return CODE_UNREACHABLE;
+    case GPUREST_E_TIMEOUT:
+        return gpurest_last_error()->fatal_for_session ? CODE_FAULT : CODE_UNREACHABLE;
+    case GPUREST_E_AUTH:
+        return CODE_AUTH;
+    case GPUREST_E_NOTFOUND:
+        return CODE_NOT_FOUND;
+    case GPUREST_E_BUSY:
+    case GPUREST_E_OOM_DEVICE:
+    case GPUREST_E_LIMIT:
+        return CODE_BUSY;
+    case GPUREST_E_COMPILE:
+        return CODE_COMPILE;
+    case GPUREST_E_CUDA:
+        return CODE_FAULT;
+    case GPUREST_E_SESSION_LOST:
+        return gpurest_last_error()->http_status == 404 ? CODE_NOT_FOUND : CODE_FAULT;
+    case GPUREST_E_CANCELLED:
+        return CODE_INTERRUPTED;
+    }
+    return CODE_FAILED;
+}
+
+enum exit_code cli_failed(const struct cli *c, gpurest_status status)
+{
+    const gpurest_error *e = gpurest_last_error();
+
+    fprintf(stderr, "gpurest: %s%s%s%s\n", e->message, e->pointer[0] ? " (" : "", e->pointer, e->pointer[0] ? ")" : "");
+    if (e->log[0])
+        fprintf(stderr, "%s%s", e->log, e->log[strlen(e->log) - 1] == '\n' ? "" : "\n");
+    if (e->hint[0])
+        fprintf(stderr, "gpurest: %s\n", e->hint);
+    if (c->verbose)
+        fprintf(stderr, "gpurest: %s, HTTP %d, code \"%s\", request %s\n", gpurest_status_name(e->status), e->http_status, e->code, e->request_id);
+    return code_of(status);
+}
+
+/* What login kept, unless something nearer names a token. */
+static const char *token_file(const struct cli *c, char path[PATH_BYTES])
+{
+    if (c->token_file)
+        return c->token_file;
+    if (getenv("GPUREST_TOKEN") || getenv("GPUREST_TOKEN_FILE") || !file_of_user("token", false, path))
+        return NULL;
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+enum exit_code cli_open(struct cli *c)
+{
+    gpurest_options options = GPUREST_OPTIONS_INIT;
+    char            path[PATH_BYTES];
+    gpurest_status  st;
+
+    if (c->client)
+        return CODE_OK;
+    options.url = c->url;
+    options.token_file = token_file(c, path);
+    options.idle_timeout_ms = c->timeout_ms;
+    if (options.connect_timeout_ms > c->timeout_ms)
+        options.connect_timeout_ms = c->timeout_ms;
+    st = gpurest_open_with(&c->client, &options);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
+{
+    char           path[PATH_BYTES], *text = NULL;
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
+    va_list        args;
+
+    *out = NULL;
+    if (code)
+        return code;
+    va_start(args, format);
+    vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    st = gpurest_request(c->client, "GET", path, NULL, &text);
+    if (st)
+        return cli_failed(c, st);
+    *out = cJSON_Parse(text);
+    gpurest_mem_free(text);
+    return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+}
+
+enum exit_code cli_request(struct cli *c, const char *method, const char *path, const char *json)
+{
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
+
+    if (code)
+        return code;
+    st = gpurest_request(c->client, method, path, json, NULL);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+const char *cli_session_name(const struct cli *c)
+{
+    static char kept[128];
+    char        path[PATH_BYTES], *text;
+    size_t      bytes;
+
+    if (c->session)
+        return c->session;
+    if (getenv("GPUREST_SESSION"))
+        return getenv("GPUREST_SESSION");
+    if (!file_of_user("session", false, path) || access(path, R_OK))
+        return NULL;
+    text = file_read(path, &bytes);
+    snprintf(kept, sizeof kept, "%.*s", text ? (int)strcspn(text, "\r\n") : 0, text ? text : "");
+    free(text);
+    return kept[0] ? kept : NULL;
+}
+
+enum exit_code cli_session(struct cli *c, gpurest_session **out)
+{
+    gpurest_session_options options = GPUREST_SESSION_OPTIONS_INIT;
+    enum exit_code          code = cli_open(c);
+    gpurest_status          st;
+
+    if (code)
+        return code;
+    options.name = cli_session_name(c);
+    options.keep = options.name != NULL;
+    st = gpurest_session_open(out, c->client, &options);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+static int show_progress(void *context, uint64_t done, uint64_t total)
+{
+    char have[32], all[32];
+
+    (void)context;
+    fprintf(stderr, "\r%s of %s%s", text_of_bytes((double)done, have), text_of_bytes((double)total, all), done == total ? "\n" : "   ");
+    return 0;
+}
+
+void cli_show_progress(struct cli *c)
+{
+    if (!c->quiet && isatty(STDERR_FILENO))
+        gpurest_client_set_progress(c->client, show_progress, NULL);
+}
+
+bool cli_confirm(const struct cli *c, const char *what)
+{
+    int answer;
+
+    if (c->yes)
+        return true;
+    if (!isatty(STDIN_FILENO)) {
+        cli_error(CODE_USAGE, "%s needs --yes where nobody can be asked", what);
+        return false;
+    }
+    fprintf(stderr, "%s? [y/N] ", what);
+    answer = getchar();
+    return answer == 'y' || answer == 'Y';
+}

@@ -1,0 +1,140 @@
+/* Modules at the real service. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/fixture.h"
+
+struct world {
+    struct service   service;
+    gpurest_client  *client;
+    gpurest_session *session;
+};
+
+static void start(struct world *w)
+{
+    service_start(&w->service, NULL, NULL);
+    w->client = client_of(w->service.url, 0);
+    w->session = session_of(w->client);
+}
+
+static void end(struct world *w)
+{
+    gpurest_session_close(w->session);
+    gpurest_close(w->client);
+    service_stop(&w->service);
+}
+
+Test(module, has_a_table_of_its_kernels)
+{
+    struct world          w;
+    gpurest_kernel_info_t info = GPUREST_KERNEL_INFO_INIT;
+    const gpurest_kernel *k, *other;
+    gpurest_module       *m;
+    size_t                offset = 0, bytes = 0;
+
+    start(&w);
+    k = kernel_of(w.session, &m, "axpy");
+    cr_assert_eq(gpurest_module_kernel_count(m), 6);
+    cr_assert_str_eq(gpurest_module_log(m), "");
+    cr_assert_neq(gpurest_module_arch(m)[0], '\0');
+    cr_assert_eq(gpurest_kernel_param_count(k), 4);
+    cr_assert_not(bad(gpurest_kernel_param(k, 3, &offset, &bytes)));
+    cr_assert_eq(offset, 24);
+    cr_assert_eq(bytes, 4);
+    cr_assert_str_eq(gpurest_kernel_param_type(k, 0), "f32");
+    cr_assert_eq(gpurest_kernel_param(k, 4, NULL, NULL), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_kernel_info(k, &info)));
+    cr_assert_gt(info.max_threads, 0);
+    cr_assert_eq(gpurest_kernel_get(m, "absent", &other), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_kernel_at(m, 6, &other), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_kernel_at(m, 5, &other)));
+    gpurest_module_unload(m);
+    end(&w);
+}
+
+Test(module, an_error_of_the_source_comes_with_the_log)
+{
+    struct world    w;
+    gpurest_module *m = NULL;
+
+    start(&w);
+    cr_assert_eq(gpurest_compile(w.session, &m, "extern \"C\" __global__ void k() { undefined_thing = 1; }", NULL, 0), GPUREST_E_COMPILE);
+    cr_assert_null(m);
+    cr_assert_str_eq(gpurest_last_error()->code, "compile_failed");
+    cr_assert_not_null(strstr(gpurest_last_error()->log, "undefined_thing"));
+    cr_assert_eq(gpurest_compile(w.session, &m, "", NULL, 0), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_sync(w.session)));
+    end(&w);
+}
+
+Test(module, options_headers_and_templates)
+{
+    struct world          w;
+    static const char    *options[] = {"-DTIMES=3", "--std=c++17"}, *names[] = {"scale<int>"}, *forbidden[] = {"--include-path=/etc"};
+    static gpurest_header headers[] = {{"plus.h", "#define PLUS 4\n"}};
+    static const char     source[] =
+        "#include \"plus.h\"\ntemplate <class T> __global__ void scale(T *x) { x[threadIdx.x] = x[threadIdx.x] * TIMES + PLUS; }";
+    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+    gpurest_module         *m;
+    const gpurest_kernel   *k;
+    int                     x[4] = {1, 2, 3, 4};
+    gpurest_buffer          b;
+    gpurest_arg             args[1];
+
+    start(&w);
+    o.options = options;
+    o.options_count = 2;
+    o.headers = headers;
+    o.headers_count = 1;
+    o.name_expressions = names;
+    o.name_expressions_count = 1;
+    cr_assert_not(bad(gpurest_compile_with(w.session, &m, source, &o)));
+    cr_assert_not(bad(gpurest_kernel_get(m, "scale<int>", &k)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &b, x, sizeof x)));
+    args[0] = GPUREST_BUF(b);
+    cr_assert_not(bad(gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(4), 0, (gpurest_stream){0}, args, 1)));
+    cr_assert_not(bad(gpurest_read(w.session, b, 0, x, sizeof x)));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(x[i], (i + 1) * 3 + 4);
+    gpurest_module_unload(m);
+    cr_assert_eq(gpurest_compile(w.session, &m, source, forbidden, 1), GPUREST_E_INVAL);
+    cr_assert_str_eq(gpurest_last_error()->code, "option_not_allowed");
+    end(&w);
+}
+
+Test(module, code_can_be_taken_and_loaded_again)
+{
+    struct world          w;
+    gpurest_module       *m, *again, *twin;
+    const gpurest_kernel *k;
+    void                 *ptx;
+    size_t                bytes;
+    unsigned char         x[2] = {1, 2};
+    gpurest_buffer        b;
+    gpurest_arg           args[2];
+
+    start(&w);
+    kernel_of(w.session, &m, "axpy");
+    cr_assert_not(bad(gpurest_module_code(m, "ptx", &ptx, &bytes)));
+    cr_assert_eq(gpurest_module_code(m, "../x", &ptx, &bytes), GPUREST_E_INVAL);
+    cr_assert_not(bad(gpurest_module_load(w.session, &again, ptx, bytes)));
+    gpurest_mem_free(ptx);
+    cr_assert_not(bad(gpurest_compile(w.session, &twin, kernels_source, NULL, 0)));
+    gpurest_module_unload(m); /* the same source, but a module of its own */
+    cr_assert_not(bad(gpurest_kernel_get(twin, "add_one", &k)));
+    cr_assert_not(bad(gpurest_alloc_from(w.session, &b, x, 2)));
+    args[0] = GPUREST_BUF(b);
+    args[1] = GPUREST_U32(2);
+    cr_assert_not(bad(gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(2), 0, (gpurest_stream){0}, args, 2)));
+    gpurest_module_unload(twin);
+    cr_assert_not(bad(gpurest_kernel_get(again, "add_one", &k)));
+    cr_assert_not(bad(gpurest_launch(w.session, k, GPUREST_1D(1), GPUREST_1D(2), 0, (gpurest_stream){0}, args, 2)));
+    cr_assert_not(bad(gpurest_read(w.session, b, 0, x, 2)));
+    cr_assert_eq(x[0], 3);
+    cr_assert_eq(x[1], 4);
+    gpurest_module_unload(again);
+    cr_assert_eq(gpurest_module_load(w.session, &again, "nonsense", 8), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_module_load(w.session, &again, ".version 9.9\nnonsense", 21), GPUREST_E_COMPILE);
+    end(&w);
+}
