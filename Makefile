@@ -1,10 +1,11 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test setup build asan tsan clean format-check help
+.PHONY: run test bench setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
 	@echo "make test                                   set up, build and run every test (plain, then ASan+UBSan, TSan)"
-	@echo "make build | asan | tsan | format-check | clean"
+	@echo "make bench [ONLY=rows] [MIB=1024]           measure, beside limits and peers (tests/bench/run.py --help)"
+	@echo "make build | asan | tsan | bundle | format-check | clean"
 
 run:
 	@FILE='$(FILE)' ONCE='$(ONCE)' PORT='$(PORT)' scripts/run.sh
@@ -12,11 +13,17 @@ run:
 test:
 	@scripts/test.sh
 
+bench:
+	@scripts/bench.sh
+
 setup:
 	@scripts/setup.sh
 
 build asan tsan: setup
 	@scripts/build.sh $(if $(filter build,$@),release,$@)
+
+bundle: setup
+	@scripts/build.sh release bundle
 
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror

@@ -25,6 +25,7 @@ COMMON = ["invalid_request", "unknown_field", "invalid_header", "unauthenticated
           "headers_too_large", "internal", "not_implemented", "overloaded", "out_of_memory"]
 COMMON_WITH_BODY = ["digest_mismatch", "unsupported_digest", "body_too_large", "unsupported_media_type", "length_required"]
 COMMON_WITH_PATH = ["not_found"]
+COMMON_OF_POSTS = ["idempotency_in_progress", "idempotency_key_reused", "replay_unavailable"]
 BOUNDS = ("maximum", "maxLength", "maxItems", "maxProperties")
 TOKEN = re.compile(r'"@limit:(\w+)@"')
 
@@ -34,6 +35,12 @@ def statuses():
     row = re.compile(r'STATUS\(\w+,\s*(\d+), "(\w+)",\s*"([^"]*)"')
     found = {code: (int(http), title) for http, code, title in row.findall(STATUSES.read_text())}
     return {code: what for code, what in found.items() if what[0] >= 400}
+
+
+def add_idempotency(operation):
+    """Every POST takes a key."""
+    operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/IdempotencyKey"})
+    operation["x-problems"] = operation.get("x-problems", []) + COMMON_OF_POSTS
 
 
 def add_problems(operation, path, known):
@@ -79,6 +86,8 @@ def bundle():
     for path, item in root["paths"].items():
         for method in METHODS:
             if method in item:
+                if method == "post":
+                    add_idempotency(item[method])
                 add_problems(item[method], path, known)
                 add_common_headers(item[method])
     return root

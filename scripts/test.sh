@@ -7,7 +7,7 @@
 scripts/setup.sh
 export_nvrtc
 # The tests' own Python packages live in .venv/, unless this Python has them all.
-if ! python3 -c 'import pytest, yaml, jsonschema, openapi_spec_validator, schemathesis, yamllint, numpy, hypothesis, mypy' 2>/dev/null; then
+if ! python3 -c 'import pytest, xdist, yaml, jsonschema, openapi_spec_validator, schemathesis, yamllint, numpy, hypothesis, mypy' 2>/dev/null; then
     [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "python3 -m venv does not work: install python3-venv"
     .venv/bin/python3 -m pip install -q -r tests/requirements.txt || say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"
     .venv/bin/python3 -c 'import pytest' 2>/dev/null && PATH=$ROOT/.venv/bin:$PATH
@@ -31,19 +31,23 @@ run_ctest() {
     local log code=0 ok
     log=$(mktemp)
     say "C tests ($1)"
-    ctest --test-dir "build/$1" --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
+    ctest --test-dir "build/$1" -j 2 --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
     ok=$(grep -c ' Passed ' "$log") || true
     count "C programs, $1" "$ok" "$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)" "$(grep -cE '\*\*\*Skipped' "$log" || true)"
     if [ "$code" != 0 ] && ! grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then count "ctest itself, $1" 0 1 0; fi
     rm -f "$log"
 }
 
+# Two files at a time, where that can be done.
+beside=()
+if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 2 --dist loadfile); fi
+
 run_pytest() { # NAME GPURESTD PATHS...
     local log name=$1 daemon=$2 last code=0
     shift 2
     log=$(mktemp)
     say "service tests ($name)"
-    GPURESTD=$daemon python3 -m pytest -q -p no:cacheprovider "$@" 2>&1 | tee "$log" || code=1
+    GPURESTD=$daemon python3 -m pytest -q -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
     last=$(tail -n 1 "$log")
     number() { grep -oE "[0-9]+ $1" <<<"$last" | grep -oE '[0-9]+' || echo 0; }
     count "pytest, $name" "$(number passed)" "$(($(number failed) + $(number 'errors?')))" "$(number skipped)"
@@ -57,7 +61,17 @@ for preset in ${TEST_PRESETS:-release asan tsan}; do
     tsan) run_ctest tsan threads ;;
     *)
         run_ctest "$preset"
-        run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout
+        # What looks at the document, the pages and the corpus from outside is told nothing new by a sanitizer in the time that it takes.
+        left_out=()
+        if [ "$preset" = asan ]; then left_out=(--ignore=tests/service/test_{openapi,web,corpus}.py); fi
+        run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout "${left_out[@]}"
+        GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
+        # The SDK is a client: once, against the plain service, is enough.
+        if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python; fi
+        if [ "$preset" = release ]; then
+            scripts/build.sh release bundle || count "bundle" 0 1 0
+            GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$ROOT/build/release/service/gpurestd" tests/packaging
+        fi
         ;;
     esac
 done

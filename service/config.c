@@ -1,4 +1,4 @@
-/* Reads the settings of config.def from the command line and the environment. */
+/* Settings from the configuration file, the environment and the command line, each layer over the one before. */
 #include "config.h"
 
 #include <ctype.h>
@@ -10,179 +10,96 @@
 
 #include "base/span.h"
 #include "base/version.h"
+#include "config_table.h"
 
-enum kind { KIND_LIST, KIND_TEXT, KIND_SWITCH, KIND_NUMBER };
-
-struct setting {
-    const char *name; /* with '_' */
-    enum kind   kind;
-    size_t      offset;
-    const char *preset;              /* TEXT */
-    uint64_t    number, least, most; /* NUMBER */
-    const char *help;
-};
-
-static const struct setting settings[] = {
-#define SETTING_LIST(name, help) {#name, KIND_LIST, offsetof(struct config, name), NULL, 0, 0, 0, help},
-#define SETTING_TEXT(name, preset, help) {#name, KIND_TEXT, offsetof(struct config, name), preset, 0, 0, 0, help},
-#define SETTING_SWITCH(name, help) {#name, KIND_SWITCH, offsetof(struct config, name), NULL, 0, 0, 0, help},
+const struct setting settings[SETTINGS_COUNT] = {
+#define SETTING_LIST(name, help) {#name, KIND_LIST, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
+#define SETTING_TEXT(name, preset, help) {#name, KIND_TEXT, offsetof(struct config, name), preset, NULL, 0, 0, 0, help},
+#define SETTING_CHOICE(name, preset, choices, help) {#name, KIND_CHOICE, offsetof(struct config, name), preset, choices, 0, 0, 0, help},
+#define SETTING_SWITCH(name, help) {#name, KIND_SWITCH, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
 #define SETTING_NUMBER(name, preset, least, most, help)                                                                                    \
-    {#name, KIND_NUMBER, offsetof(struct config, name), NULL, preset, least, most, help},
+    {#name, KIND_NUMBER, offsetof(struct config, name), NULL, NULL, preset, least, most, help},
 #include "config.def"
 #undef SETTING_LIST
 #undef SETTING_TEXT
+#undef SETTING_CHOICE
 #undef SETTING_SWITCH
 #undef SETTING_NUMBER
 };
 
-static void *member(struct config *c, const struct setting *s)
+void *setting_member(struct config *c, const struct setting *s)
 {
     return (char *)c + s->offset;
 }
 
-static bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static bool complain(const char *format, ...)
+bool config_complain(const struct config_layer *layer, const char *format, ...)
 {
+    bool    in_file = layer && layer->kind == LAYER_FILE;
     va_list args;
 
     fputs("gpurestd: ", stderr);
+    if (in_file)
+        fprintf(stderr, "%s:%u: ", layer->path, layer->line);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
-    fputs("; see --help\n", stderr);
+    fputs(in_file ? "\n" : "; see --help\n", stderr);
     return false;
 }
 
-/* "drain_timeout" as "drain-timeout", for people. */
-static const char *flag_name(const struct setting *s, char *out, size_t room)
+/* ---- names ---- */
+
+const char *setting_flag(const struct setting *s, char out[SETTING_NAME_BYTES])
 {
     size_t i = 0;
 
-    for (; s->name[i] && i + 1 < room; i++)
+    for (; s->name[i] && i + 1 < SETTING_NAME_BYTES; i++)
         out[i] = s->name[i] == '_' ? '-' : s->name[i];
     out[i] = '\0';
     return out;
 }
 
-static bool take_text(char **to, const char *value)
+const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYTES])
 {
-    char *copy = strdup(value);
+    static const char prefix[] = "GPUREST_";
+    size_t            n = sizeof prefix - 1;
 
-    if (!copy)
-        return complain("out of memory");
-    free(*to);
-    *to = copy;
-    return true;
+    memcpy(out, prefix, n);
+    for (size_t i = 0; s->name[i] && n + 1 < SETTING_LABEL_BYTES; i++)
+        out[n++] = (char)toupper((unsigned char)s->name[i]);
+    out[n] = '\0';
+    return out;
 }
 
-static bool take_item(struct config_list *to, const char *name, struct span value)
+/* What whoever set it calls it. */
+static const char *label(const struct setting *s, const struct config_layer *layer, char out[SETTING_LABEL_BYTES])
 {
-    char *copy;
+    char flag[SETTING_NAME_BYTES];
 
-    if (value.bytes == 0)
-        return complain("--%s: an empty value", name);
-    if (to->count == CONFIG_LIST_ITEMS_MAX)
-        return complain("--%s: too many values", name);
-    copy = strndup(value.data, value.bytes);
-    if (!copy)
-        return complain("out of memory");
-    to->items[to->count++] = copy;
-    return true;
+    if (layer->kind == LAYER_FILE)
+        return s->name;
+    if (layer->kind == LAYER_ENVIRONMENT)
+        return setting_variable(s, out);
+    snprintf(out, SETTING_LABEL_BYTES, "--%s", setting_flag(s, flag));
+    return out;
 }
 
-static bool take_number(uint64_t *to, const struct setting *s, const char *name, const char *value)
+const struct setting *setting_find(struct span name, bool loose)
 {
-    char     range[96];
-    uint64_t n;
+    char flag[SETTING_NAME_BYTES], given[SETTING_NAME_BYTES];
 
-    snprintf(range, sizeof range, "a number from %" PRIu64 " to %" PRIu64, s->least, s->most);
-    if (!span_u64(span_of(value), &n) || n < s->least || n > s->most)
-        return complain("--%s: must be %s", name, range);
-    *to = n;
-    return true;
-}
-
-static bool take_switch(bool *to, const char *name, const char *value)
-{
-    if (strcmp(value, "1") == 0 || strcmp(value, "true") == 0)
-        *to = true;
-    else if (strcmp(value, "0") == 0 || strcmp(value, "false") == 0)
-        *to = false;
-    else
-        return complain("--%s: must be 1 or 0, got \"%s\"", name, value);
-    return true;
-}
-
-static bool take(struct config *c, const struct setting *s, const char *value)
-{
-    char        name[64];
-    const char *flag = flag_name(s, name, sizeof name);
-
-    switch (s->kind) {
-    case KIND_LIST:
-        return take_item(member(c, s), flag, span_of(value));
-    case KIND_TEXT:
-        return take_text(member(c, s), value);
-    case KIND_SWITCH:
-        return take_switch(member(c, s), flag, value);
-    case KIND_NUMBER:
-        return take_number(member(c, s), s, flag, value);
-    }
-    return false;
-}
-
-static bool take_presets(struct config *c)
-{
-    for (size_t i = 0; i < COUNT(settings); i++) {
-        if (settings[i].kind == KIND_TEXT && !take_text(member(c, &settings[i]), settings[i].preset))
-            return false;
-        if (settings[i].kind == KIND_NUMBER)
-            *(uint64_t *)member(c, &settings[i]) = settings[i].number;
-    }
-    return true;
-}
-
-static const char *from_environment(const struct setting *s)
-{
-    char   name[80] = "GPUREST_";
-    size_t n = strlen(name);
-
-    for (size_t i = 0; s->name[i] && n + 1 < sizeof name; i++)
-        name[n++] = (char)toupper((unsigned char)s->name[i]);
-    name[n] = '\0';
-    return getenv(name);
-}
-
-/* An empty variable counts as unset: that is how container tools clear one. */
-static bool take_environment(struct config *c)
-{
-    for (size_t i = 0; i < COUNT(settings); i++) {
-        const char *value = from_environment(&settings[i]);
-        struct span rest = span_of(value);
-        char        name[64];
-
-        if (rest.bytes == 0)
-            continue;
-        if (settings[i].kind != KIND_LIST && !take(c, &settings[i], value))
-            return false;
-        while (settings[i].kind == KIND_LIST && rest.bytes) {
-            struct span item = span_trim(span_cut(&rest, ','));
-            if (!take_item(member(c, &settings[i]), flag_name(&settings[i], name, sizeof name), item))
-                return false;
-        }
-    }
-    return true;
-}
-
-static const struct setting *find(struct span flag)
-{
-    char name[64];
-
-    for (size_t i = 0; i < COUNT(settings); i++)
-        if (span_is(flag, flag_name(&settings[i], name, sizeof name)))
+    if (!span_copy(name, given, sizeof given))
+        return NULL;
+    for (size_t i = 0; loose && given[i]; i++)
+        if (given[i] == '_')
+            given[i] = '-';
+    for (size_t i = 0; i < SETTINGS_COUNT; i++)
+        if (strcmp(given, setting_flag(&settings[i], flag)) == 0)
             return &settings[i];
     return NULL;
 }
+
+/* ---- one value ---- */
 
 static void list_clear(struct config_list *l)
 {
@@ -191,77 +108,190 @@ static void list_clear(struct config_list *l)
     *l = (struct config_list){0};
 }
 
-/* The first flag of a list setting replaces what the environment gave; seen[] remembers that. */
-static bool take_flag(struct config *c, int argc, char *const argv[], int *i, bool *seen)
+static bool take_text(char **to, struct span value)
 {
-    struct span           rest = span_from(span_of(argv[*i]), 2);
-    bool                  joined = memchr(rest.data, '=', rest.bytes) != NULL;
-    struct span           name = span_cut(&rest, '=');
-    const struct setting *s = find(name);
-    const char           *value = joined ? rest.data : NULL;
+    char *copy = strndup(value.bytes ? value.data : "", value.bytes);
 
-    if (!s)
-        return complain("unknown option %s", argv[*i]);
-    if (s->kind == KIND_SWITCH && !value)
-        value = "1";
-    if (!value && *i + 1 >= argc)
-        return complain("%s needs a value", argv[*i]);
-    if (!value)
-        value = argv[++*i];
-    if (s->kind == KIND_LIST && !seen[s - settings])
-        list_clear(member(c, s));
-    seen[s - settings] = true;
-    return take(c, s, value);
+    if (!copy)
+        return config_complain(NULL, "out of memory");
+    free(*to);
+    *to = copy;
+    return true;
 }
 
-static bool take_flags(struct config *c, int argc, char *const argv[])
+static bool take_item(struct config_list *to, struct span value, const char *name, const struct config_layer *layer)
 {
-    bool seen[COUNT(settings)] = {false};
+    if (value.bytes == 0)
+        return config_complain(layer, "%s: an empty value", name);
+    if (to->count == CONFIG_LIST_ITEMS_MAX)
+        return config_complain(layer, "%s: too many values", name);
+    if (!take_text(&to->items[to->count], value))
+        return false;
+    to->count++;
+    return true;
+}
 
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) != 0)
-            return complain("unexpected argument \"%s\"", argv[i]);
-        if (!take_flag(c, argc, argv, &i, seen))
+static bool take_number(uint64_t *to, struct span value, const struct setting *s, const char *name, const struct config_layer *layer)
+{
+    uint64_t n;
+
+    if (!span_u64(value, &n) || n < s->least || n > s->most)
+        return config_complain(layer, "%s: must be a number from %" PRIu64 " to %" PRIu64, name, s->least, s->most);
+    *to = n;
+    return true;
+}
+
+static bool take_switch(bool *to, struct span value, const char *name, const struct config_layer *layer)
+{
+    bool on = span_is(value, "1") || span_is(value, "true");
+
+    if (!on && !span_is(value, "0") && !span_is(value, "false"))
+        return config_complain(layer, "%s: must be 1 or 0, got \"%.*s\"", name, SPAN_ARG(value));
+    *to = on;
+    return true;
+}
+
+static bool take_choice(char **to, struct span value, const struct setting *s, const char *name, const struct config_layer *layer)
+{
+    struct span rest = span_of(s->choices);
+
+    while (rest.bytes)
+        if (span_equal(span_cut(&rest, '|'), value))
+            return take_text(to, value);
+    return config_complain(layer, "%s: must be one of %s, got \"%.*s\"", name, s->choices, SPAN_ARG(value));
+}
+
+bool config_take(struct config *c, const struct setting *s, struct span value, struct config_layer *layer)
+{
+    char        out[SETTING_LABEL_BYTES];
+    const char *name = label(s, layer, out);
+    void       *to = setting_member(c, s);
+    bool        first = !layer->seen[s - settings];
+
+    layer->seen[s - settings] = true;
+    if (value.bytes && memchr(value.data, '\n', value.bytes))
+        return config_complain(layer, "%s: a value of more than one line", name);
+    if (s->kind == KIND_LIST && first)
+        list_clear(to);
+    switch (s->kind) {
+    case KIND_LIST:
+        return take_item(to, value, name, layer);
+    case KIND_TEXT:
+        return take_text(to, value);
+    case KIND_SWITCH:
+        return take_switch(to, value, name, layer);
+    case KIND_NUMBER:
+        return take_number(to, value, s, name, layer);
+    case KIND_CHOICE:
+        return take_choice(to, value, s, name, layer);
+    }
+    return false;
+}
+
+/* ---- layers ---- */
+
+static bool take_presets(struct config *c)
+{
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        if (settings[i].preset && !take_text(setting_member(c, &settings[i]), span_of(settings[i].preset)))
+            return false;
+        if (settings[i].kind == KIND_NUMBER)
+            *(uint64_t *)setting_member(c, &settings[i]) = settings[i].number;
+    }
+    return true;
+}
+
+static bool take_variable(struct config *c, const struct setting *s, struct span rest, struct config_layer *layer)
+{
+    if (s->kind != KIND_LIST)
+        return config_take(c, s, rest, layer);
+    while (rest.bytes)
+        if (!config_take(c, s, span_trim(span_cut(&rest, ',')), layer))
+            return false;
+    return true;
+}
+
+/* An empty variable counts as unset: that is how container tools clear one. */
+static bool take_environment(struct config *c)
+{
+    struct config_layer layer = {.kind = LAYER_ENVIRONMENT};
+    char                name[SETTING_LABEL_BYTES];
+
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+        struct span value = span_of(getenv(setting_variable(&settings[i], name)));
+
+        if (value.bytes && !take_variable(c, &settings[i], value, &layer))
             return false;
     }
     return true;
 }
 
-static bool check(const struct config *c)
+static bool take_flag(struct config *c, int argc, char *const argv[], int *i, struct config_layer *layer)
 {
-    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    struct span           rest = span_from(span_of(argv[*i]), 2);
+    bool                  joined = memchr(rest.data, '=', rest.bytes) != NULL;
+    struct span           name = span_cut(&rest, '=');
+    const struct setting *s = setting_find(name, false);
+    const char           *value = joined ? rest.data : NULL;
 
-    for (size_t i = 0; i < COUNT(levels); i++)
-        if (strcmp(c->log_level, levels[i]) == 0)
-            return true;
-    return complain("--log-level: must be error, warn, info or debug, got \"%s\"", c->log_level);
+    if (!s)
+        return config_complain(layer, "unknown option %s", argv[*i]);
+    if (s->kind == KIND_SWITCH && !value)
+        value = "1";
+    if (!value && *i + 1 >= argc)
+        return config_complain(layer, "%s needs a value", argv[*i]);
+    if (!value)
+        value = argv[++*i];
+    return config_take(c, s, span_of(value), layer);
 }
 
-static void print_help(void)
+static bool take_flags(struct config *c, int argc, char *const argv[], bool *only_check)
 {
-    char name[64];
+    struct config_layer layer = {.kind = LAYER_FLAGS};
 
-    puts("gpurestd - GPU compute over plain HTTP\n\nUsage: gpurestd [--OPTION VALUE | --OPTION=VALUE | --SWITCH]...\n\n"
-         "Every option may also come from the environment: --drain-timeout is GPUREST_DRAIN_TIMEOUT.\n");
-    for (size_t i = 0; i < COUNT(settings); i++) {
-        const struct setting    *s = &settings[i];
-        static const char *const values[] = {" VALUE (repeatable)", " VALUE", "", " N"};
-
-        printf("  --%s%s\n        %s", flag_name(s, name, sizeof name), values[s->kind], s->help);
-        if (s->kind == KIND_NUMBER)
-            printf(" (default %" PRIu64 ", %" PRIu64 " to %" PRIu64 ")", s->number, s->least, s->most);
-        if (s->kind == KIND_TEXT && s->preset[0])
-            printf(" (default %s)", s->preset);
-        putchar('\n');
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            return config_complain(&layer, "unexpected argument \"%s\"", argv[i]);
+        if (strcmp(argv[i], "--check-config") == 0)
+            *only_check = true;
+        else if (!take_flag(c, argc, argv, &i, &layer))
+            return false;
     }
-    puts("  --help\n  --version");
+    return true;
+}
+
+/* The file, if any (NULL = none), lies below environment and flags, which alone can name it. */
+static bool take_layers(struct config *c, const char *file, int argc, char *const argv[], bool *only_check)
+{
+    return take_presets(c) && (!file || config_file_take(c, file)) && take_environment(c) && take_flags(c, argc, argv, only_check);
+}
+
+static bool take_all(struct config *c, int argc, char *const argv[], bool *only_check)
+{
+    char *file;
+    bool  ok;
+
+    if (!take_layers(c, NULL, argc, argv, only_check))
+        return false;
+    if (!c->config[0])
+        return true;
+    file = c->config;
+    c->config = NULL;
+    config_finish(c);
+    ok = take_layers(c, file, argc, argv, only_check);
+    free(file);
+    return ok;
 }
 
 static bool answered(int argc, char *const argv[])
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
-            print_help();
+            config_print_help();
+            return true;
+        }
+        if (strcmp(argv[i], "--man") == 0) {
+            config_print_manual();
             return true;
         }
         if (strcmp(argv[i], "--version") == 0) {
@@ -274,24 +304,29 @@ static bool answered(int argc, char *const argv[])
 
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code)
 {
+    bool only_check = false;
+
     *out = (struct config){0};
     *exit_code = 0;
     if (answered(argc, argv))
         return false;
-    if (take_presets(out) && take_environment(out) && take_flags(out, argc, argv) && check(out))
+    if (!take_all(out, argc, argv, &only_check))
+        *exit_code = 2;
+    else if (!only_check)
         return true;
+    else
+        config_print_settings(out);
     config_finish(out);
-    *exit_code = 2;
     return false;
 }
 
 void config_finish(struct config *c)
 {
-    for (size_t i = 0; i < COUNT(settings); i++) {
+    for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         if (settings[i].kind == KIND_LIST)
-            list_clear(member(c, &settings[i]));
-        if (settings[i].kind == KIND_TEXT)
-            free(*(char **)member(c, &settings[i]));
+            list_clear(setting_member(c, &settings[i]));
+        if (settings[i].kind == KIND_TEXT || settings[i].kind == KIND_CHOICE)
+            free(*(char **)setting_member(c, &settings[i]));
     }
     *c = (struct config){0};
 }

@@ -17,6 +17,7 @@
 #include "base/spin.h"
 #include "base/version.h"
 #include "session/code_cache.h"
+#include "session/events.h"
 
 enum { DRAIN_POLL_MS = 50 };
 
@@ -130,7 +131,8 @@ static bool make_registry(struct frontend *f)
 {
     struct problem         why = {0};
     struct registry_config config = {
-        .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX};
+        .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
+        .result_ttl_s = f->config->result_ttl_s};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
         return refuse("no memory for sessions", &why);
@@ -157,7 +159,7 @@ static bool make_server(struct frontend *f)
                                    .connections_max = (unsigned)c->connections,
                                    .connections_per_address_max = (unsigned)c->connections_per_address,
                                    .header_deadline_s = HEADER_DEADLINE_S,
-                                   .body_stall_s = BODY_STALL_S,
+                                   .body_stall_s = (unsigned)c->body_stall_s,
                                    .idle_s = IDLE_CONNECTION_S};
 
     config.endpoints = endpoints_table(&config.endpoints_count);
@@ -237,9 +239,9 @@ static void reload(struct frontend *f)
     if (!auth_has_tokens(f->app.auth))
         return;
     if (auth_reload(f->app.auth, &why))
-        log_error("frontend", "the tokens stay as they were: %s", why.detail);
+        log_error("auth", "the tokens stay as they were: %s", why.detail);
     else
-        log_info("frontend", "the tokens were read anew");
+        log_info("auth", "the tokens were read anew");
 }
 
 static void serve(struct frontend *f)
@@ -268,6 +270,7 @@ static void drain(struct frontend *f)
         else if (signal_number)
             return;
     }
+    events_end_all(f->app.registry);
     server_quiesce(f->server);
     deadline = deadline_after_ms(QUIESCE_MS);
     while (server_in_flight(f->server) && deadline_left_ns(deadline))
@@ -292,14 +295,22 @@ static void stop(struct frontend *f)
         close(f->signals);
 }
 
-static enum log_level level_of(const char *name)
+/* Before any thread. */
+static bool start_log(const struct config *c)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug"};
+    struct problem  why = {0};
+    enum log_level  most = LOG_LEVEL_INFO;
+    enum log_format format = strcmp(c->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
 
-    for (unsigned i = 0; i < COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return i;
-    return LOG_LEVEL_INFO;
+    log_level_parse(span_of(c->log_level), &most);
+    log_init("frontend", most);
+    log_format_set(format);
+    if (!c->access_log)
+        log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
+    if (!log_tell_workers(most, format))
+        return refuse("no memory for the environment", &why);
+    return !c->log_file[0] || log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files) ||
+           refuse("--log-file cannot be opened", &why);
 }
 
 int frontend_main(const struct config *config)
@@ -307,7 +318,8 @@ int frontend_main(const struct config *config)
     struct frontend f = {.config = config, .signals = -1, .app = {.config = config}};
     bool            started;
 
-    log_init("frontend", level_of(config->log_level));
+    if (!start_log(config))
+        return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
     started = start(&f);
     if (started) {
@@ -317,5 +329,6 @@ int frontend_main(const struct config *config)
         log_info("frontend", "stopping");
     }
     stop(&f);
+    log_file_close();
     return started ? 0 : 1;
 }

@@ -27,6 +27,13 @@ enum {
     HEADER_DEADLINE_S = 10,
     BODY_STALL_S = 30,
     IDLE_CONNECTION_S = 60,
+    IDEMPOTENCY_S = 600, /* a key is remembered for so long after its request was done */
+    IDEMPOTENCY_KEY_CHARS_MAX = 128,
+    IDEMPOTENCY_KEYS_PER_CALLER_MAX = 10000,
+    IDEMPOTENCY_KEYS_MAX = 100000,
+    IDEMPOTENCY_BUCKETS = 16384,
+    IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024,       /* longer ones are not stored */
+    IDEMPOTENCY_ANSWERS_BYTES_MAX = 64 * 1024 * 1024, /* of all callers together; the oldest make room */
     EXECUTOR_THREADS_MAX = 256,
     EXECUTOR_QUEUE_MAX = 1024,
     EXECUTOR_IDLE_MS = 10 * 1000,
@@ -38,6 +45,7 @@ enum {
     LINGER_MS = 200,
     HANDOFF_UPLOAD_BYTES_MIN = 1024 * 1024,  /* shorter bodies are not worth the change of threads */
     HANDOFF_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
+    HANDOFF_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is handed off costs the connection: a client of batches wants it for the next */
     HANDOFF_DROP_BYTES = 64 * 1024,          /* pieces in which a failed upload's rest is read */
     IO_THREADS_DEFAULT = 4,
     IO_THREADS_MAX = 64,
@@ -52,9 +60,21 @@ enum {
     LIST_ITEMS_DEFAULT = 100,
     LIST_ITEMS_MAX = 1000,
     CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */
+    CONFIG_FILE_BYTES_MAX = 64 * 1024,
     DEFERRED_THREADS = 2,       /* helpers of the loop threads for short worker calls */
     READY_FRESH_MS = 10 * 1000, /* a canary's answer counts for so long */
     LOOP_STALL_S = 30,          /* an event loop that stood still for so long fails /livez */
+    LOG_LINE_BYTES = 2048,
+    LOG_MESSAGE_BYTES = 1024,
+    LOG_LINES_KEPT = 1024, /* for /v1/admin/logs */
+    LOG_PATH_BYTES_MAX = 4000,
+    LOG_FILE_MIB_DEFAULT = 10,
+    LOG_FILES_DEFAULT = 5,
+    LOG_FILES_MAX = 100,
+    LOG_FOLLOWERS_MAX = 8,
+    LOG_FOLLOW_TICK_MS = 250,
+    METRICS_BYTES_MAX = 4 * 1024 * 1024, /* of one scrape */
+    METRIC_LABELS_BYTES_MAX = 1024,
     QUIESCE_MS = 5 * 1000,      /* for the last answers, when the server stops */
 
     /* names */
@@ -84,10 +104,23 @@ enum {
     LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    RESULT_TTL_S_DEFAULT = 300, /* of asynchronous batches */
+    RESULT_TTL_S_MAX = 24 * 3600,
     WAIT_S_DEFAULT = 10,
     WAIT_S_MAX = 300,
     EXECUTION_TIMEOUT_MS_DEFAULT = 60 * 1000,
     EXECUTION_TIMEOUT_MS_MAX = 3600 * 1000,
+
+    /* events */
+    EVENTS_KEPT_MAX = 1024,                /* per session, for those who come back with a Last-Event-ID */
+    EVENT_TEXT_BYTES_MAX = 64 * 1024,      /* of a kernel's printf text in one event */
+    EVENT_TEXTS_BYTES_MAX = 1024 * 1024,   /* of all that are kept; the oldest events make room */
+    EVENT_STREAMS_PER_SESSION_MAX = 16,
+    EVENT_STREAMS_PER_CALLER_MAX = 32,
+    EVENT_STREAM_S_MAX = 3600,
+    EVENT_HEARTBEAT_S = 15,                /* the setting's default */
+    EVENT_PIECE_BYTES = 16 * 1024,         /* given to a connection at a time */
+    EVENT_LINES_BYTES_MAX = 1024 * 1024,   /* one event as text: control bytes take six characters */
 
     /* modules */
     COMPILE_HEADERS_MAX = 64,
@@ -131,6 +164,19 @@ enum {
     BATCH_INLINE_BYTES_MAX = 64 * 1024,     /* of segments within JSON, in each direction */
     BATCH_WHOLE_BYTES_MAX = 1024 * 1024,    /* a request up to this is collected before it is looked at */
     BATCH_ANSWER_BYTES_MAX = REPLY_BODY_BYTES_MAX, /* of what is read: it is held until the last kernel has finished */
+    RUN_ITEMS_MAX = 256,                    /* operations of a batch that go to the worker in one message */
+    RUN_EXACT_ITEMS_MAX = 16,               /* of so many each is watched by itself; of more, where watching is dear, a group */
+    RUN_GROUP_ITEMS = 16,
+    RUN_ISSUE_AT_ONCE = 64,                 /* given to the device before the worker looks around */
+    STREAM_ITEMS_IN_FLIGHT_MAX = 512,       /* fewer than a driver queues before its calls block */
+    EVENTS_PER_SESSION_MAX = BATCH_OPS_MAX, /* recorded by batches that run at the same time */
+    PROGRAMS_PER_SESSION_MAX = 16,
+    GRAPHS_PER_PROGRAM_MAX = BATCH_OPS_MAX / 2, /* a graph has at least two launches */
+    GRAPHS_PER_WORKER_MAX = PROGRAMS_PER_SESSION_MAX * GRAPHS_PER_PROGRAM_MAX,
+    BATCHES_QUEUED_MAX = 64,                /* asynchronous ones that wait in a session */
+    BATCHES_QUEUED_BYTES_MAX = 128 * 1024 * 1024, /* ... of host memory for what they are to do, a session */
+    BATCHES_KEPT_MAX = 64,                  /* finished asynchronous ones that a session still tells of; the oldest are forgotten first */
+    BATCH_RESULTS_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* ... of host memory for their results */
     BATCH_CALLS_IN_FLIGHT_MAX = 64,         /* given to the worker and not yet done; as many outputs as it keeps */
 
     /* processes */
@@ -190,11 +236,15 @@ enum {
     CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
     CPU_KERNEL_HEAP_PIECES_MAX = 64 * 1024, /* pieces in use and between them */
     CPU_QUEUED_OPERATIONS_MAX = 65536,
+    CPU_FREED_KEPT_MAX = 1024,        /* freed allocations that memcheck still names */
+    CPU_VARIABLE_GAP_BYTES = 32,      /* between a module's variables under memcheck */
+    CPU_RESIDENT_BLOCKS_PER_CORE = 16, /* of a cooperative launch: each block has a host thread of its own */
 
     /* cpu device: PTX */
     PTX_NAMES_MAX = 1024 * 1024,
     PTX_FUNCTIONS_MAX = 2 * KERNELS_PER_MODULE_MAX,
     PTX_SYMBOLS_MAX = 64 * 1024,
+    PTX_FILES_MAX = 4096, /* source files that `.loc` names */
     PTX_INSNS_MAX = 1024 * 1024, /* per function */
     PTX_REGISTERS_MAX = 256 * 1024, /* per function */
     PTX_LABELS_MAX = 1024 * 1024, /* per function */
@@ -208,6 +258,7 @@ enum {
 };
 
 static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
+static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
@@ -226,6 +277,8 @@ static_assert(COMPILE_JOB_BYTES_MAX >= 2 * SOURCE_BODY_BYTES_MAX, "a job and its
 static_assert(COMPILE_OUTPUT_BYTES_MAX >= 2 * COMPILE_IMAGE_BYTES_MAX + COMPILE_LOG_BYTES_MAX + COMPILE_LOWERED_BYTES_MAX,
               "the largest answer must fit");
 static_assert(KERNEL_TABLE_BYTES_MAX < STAGING_MIB_DEFAULT * 1024 * 1024, "a kernel table travels through staging");
+static_assert(BATCH_RESULTS_KEPT_BYTES_MAX >= BATCH_ANSWER_BYTES_MAX + REPLY_BODY_BYTES_MAX, "the largest result can be kept");
+static_assert(BATCHES_QUEUED_BYTES_MAX >= 4 * REQUEST_ARENA_BYTES, "any batch can wait");
 static_assert(BATCH_CALLS_IN_FLIGHT_MAX <= OUTPUTS_KEPT_MAX, "the worker forgets no output of a batch before it is fetched");
 static_assert(BATCH_CALLS_IN_FLIGHT_MAX < RING_SLOTS - CALLS_RESERVED, "a batch leaves room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 4 * BATCH_JSON_BYTES_MAX, "a batch's JSON in its decoded form must fit");

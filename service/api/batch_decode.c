@@ -469,3 +469,15 @@ enum status batch_decode(const struct json *root, bool within, bool lenient, str
     out->outputs_count = d.outputs_count;
     return st;
 }
+
+enum status batch_segments_decode(const struct json *array, bool within, bool lenient, struct arena *a, const struct batch_segment **out,
+                                  unsigned *count, struct problem *why)
+{
+    struct decoding   d = {.within = within, .lenient = lenient, .arena = a, .why = why};
+    struct batch_spec spec = {0};
+    enum status       st = decode_segments(&d, array, &spec);
+
+    *out = d.segments;
+    *count = d.segments_count;
+    return st;
+}

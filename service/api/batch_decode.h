@@ -24,4 +24,8 @@ struct batch_message {
 enum status batch_decode(const struct json *root, bool within, bool lenient, struct arena *a, struct batch_message *out,
                          struct problem *why);
 
+/* The member "segments" alone, NULL allowed. */
+enum status batch_segments_decode(const struct json *array, bool within, bool lenient, struct arena *a, const struct batch_segment **out,
+                                  unsigned *count, struct problem *why);
+
 #endif

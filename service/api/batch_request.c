@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/batch_frame.h"
 #include "api/deferred.h"
+#include "session/batch_async.h"
 
 /* COLLECTING until the JSON, or a whole small body, is here; MAKING on a helper thread; then READY or FAILED. */
 enum state { COLLECTING, MAKING, READY, FAILED };
@@ -14,14 +16,8 @@ enum state { COLLECTING, MAKING, READY, FAILED };
 struct batch_request_state {
     struct body_sink      sink;
     struct deferred_job   job;
-    struct app           *app;
-    struct tenant         tenant;
-    bool                  within, lenient, may_compile, hidden;
-    struct session       *session; /* borrowed; of a hidden one only once it is READY */
-    struct arena          arena;   /* what the batch is made from; a request's own may be gone while a helper works */
-    struct json_document *doc;
-    struct batch_message  message;
-    struct batch         *batch;
+    struct deferred      *helpers;
+    struct batch_work    *work; /* not in the request's arena, which may be gone while a helper works. NULL once it was taken */
     uint64_t              body_bytes;
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
@@ -36,11 +32,7 @@ struct batch_request_state {
 
 static void dispose(struct batch_request_state *w)
 {
-    batch_destroy(w->batch);
-    if (w->session)
-        session_return(w->session);
-    json_document_destroy(w->doc);
-    arena_finish(&w->arena);
+    batch_work_destroy(w->work);
     buf_finish(&w->text);
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -54,7 +46,7 @@ static enum status json_of(struct batch_request_state *w, struct span body, stru
     enum status st;
 
     *json = body;
-    if (w->within)
+    if (w->work->within)
         return STATUS_OK;
     st = batch_head_decode(body, &bytes, why);
     if (st)
@@ -65,23 +57,6 @@ static enum status json_of(struct batch_request_state *w, struct span body, stru
     return STATUS_OK;
 }
 
-static enum status decode(struct batch_request_state *w, struct span json, struct problem *why)
-{
-    const struct batch_spec *spec = &w->message.spec;
-    enum status              st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &w->doc, why);
-
-    if (!st)
-        st = batch_decode(json_root(w->doc), w->within, w->lenient, &w->arena, &w->message, why);
-    if (!st && !w->within)
-        st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, w->body_bytes, why);
-    if (!st && spec->source && !w->may_compile)
-        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
-    if (!st && w->hidden && spec->keep_count)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "without a session nothing can be kept");
-    w->message.spec.evict = w->hidden;
-    return st;
-}
-
 /* Waits for the worker, maybe for a new one. */
 static enum status make(struct batch_request_state *w, struct span body, struct problem *why)
 {
@@ -89,17 +64,13 @@ static enum status make(struct batch_request_state *w, struct span body, struct 
     enum status st = json_of(w, body, &json, why);
 
     if (!st)
-        st = decode(w, json, why);
-    if (!st && !w->session)
-        st = session_hidden(w->app->registry, &w->tenant, &w->session, why);
-    if (!st)
-        st = batch_create(w->session, &w->message.spec, &w->batch, why);
-    if (!st && !w->within)
+        st = batch_work_make(w->work, json, w->body_bytes, why);
+    if (!st && !w->work->within)
         w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
     return st;
 }
 
-static struct batch_request_state *work_of(struct deferred_job *job)
+static struct batch_request_state *state_of_job(struct deferred_job *job)
 {
     return (struct batch_request_state *)((char *)job - offsetof(struct batch_request_state, job));
 }
@@ -124,7 +95,7 @@ static bool settle(struct batch_request_state *w, enum status st, const struct p
 
 static void run_make(struct deferred_job *job)
 {
-    struct batch_request_state *w = work_of(job);
+    struct batch_request_state *w = state_of_job(job);
     struct problem              why = {0};
     enum status                 st = make(w, buf_span(&w->text), &why);
 
@@ -138,7 +109,7 @@ static void start_making(struct batch_request_state *w)
     w->state = MAKING;
     pthread_mutex_unlock(&w->lock);
     w->job.run = run_make;
-    deferred_push(w->app->deferred, &w->job);
+    deferred_push(w->helpers, &w->job);
 }
 
 /* ---- the segments ---- */
@@ -146,7 +117,7 @@ static void start_making(struct batch_request_state *w)
 /* Some of a stream of segments and padding. */
 static enum status feed(struct batch_request_state *w, struct request *r, struct span piece, size_t *consumed)
 {
-    const struct batch_spec *spec = &w->message.spec;
+    const struct batch_spec *spec = &w->work->message.spec;
     bool                     data;
     size_t                   n = batch_next(&w->position, spec->segments, spec->segments_count, piece.bytes, &data);
     enum status              st = STATUS_OK;
@@ -155,7 +126,7 @@ static enum status feed(struct batch_request_state *w, struct request *r, struct
     if (n == 0 && piece.bytes)
         return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "bytes follow the last segment");
     if (data)
-        st = batch_write(w->batch, w->position.segment, span_first(piece, n), consumed, &r->waker, &r->problem);
+        st = batch_write(w->work->batch, w->position.segment, span_first(piece, n), consumed, &r->waker, &r->problem);
     else
         st = batch_zeros_check(span_first(piece, n), &r->problem);
     batch_took(&w->position, data, *consumed);
@@ -164,14 +135,14 @@ static enum status feed(struct batch_request_state *w, struct request *r, struct
 
 static enum status feed_within(struct batch_request_state *w, struct request *r)
 {
-    const struct batch_message *m = &w->message;
+    const struct batch_message *m = &w->work->message;
     enum status                 st = STATUS_OK;
 
     while (!st && w->position.segment < m->spec.segments_count) {
         struct span data = span_from(m->segments[w->position.segment].data, w->given);
         size_t      consumed = 0;
         if (data.bytes)
-            st = batch_write(w->batch, w->position.segment, data, &consumed, &r->waker, &r->problem);
+            st = batch_write(w->work->batch, w->position.segment, data, &consumed, &r->waker, &r->problem);
         w->given += consumed;
         if (!st && consumed == data.bytes) {
             w->position.segment++;
@@ -183,7 +154,7 @@ static enum status feed_within(struct batch_request_state *w, struct request *r)
 
 static enum status feed_rest(struct batch_request_state *w, struct request *r)
 {
-    enum status st = w->within ? feed_within(w, r) : STATUS_OK;
+    enum status st = w->work->within ? feed_within(w, r) : STATUS_OK;
 
     while (!st && w->rest.bytes) {
         size_t consumed = 0;
@@ -239,6 +210,18 @@ static enum state state_of(struct batch_request_state *w)
     return state;
 }
 
+/* A body that is refused when some of it is in buffers of the session already. */
+static enum status refuse(struct batch_request_state *w, struct request *r, enum status st)
+{
+    struct problem *why = &r->problem;
+    size_t          used = strlen(why->detail);
+
+    if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
+        snprintf(why->detail + used, sizeof why->detail - used,
+                 "; segments before it have been passed on: what they overwrote in the session's buffers is indeterminate");
+    return st;
+}
+
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
     struct batch_request_state *w = (struct batch_request_state *)sink;
@@ -255,7 +238,7 @@ static enum status write_piece(struct body_sink *sink, struct request *r, struct
     case READY:
         break;
     }
-    return feed(w, r, piece, consumed);
+    return refuse(w, r, feed(w, r, piece, consumed));
 }
 
 /* On the loop. batch_destroy() does not wait. */
@@ -274,23 +257,24 @@ static void on_finish(struct request *r)
 
 /* ---- begin ---- */
 
-static struct batch_request_state *state_new(struct request *r, bool hidden)
+/* Takes over the session, which may be NULL. */
+static struct batch_request_state *state_new(struct request *r, bool hidden, bool within, struct session *s)
 {
     struct batch_request_state *w = calloc(1, sizeof *w);
+    struct batch_work          *work = w ? batch_work_create(r, hidden, within, s) : NULL;
 
-    if (!w) {
+    if (!work) {
         problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
+        if (s)
+            session_return(s);
+        free(w);
         return NULL;
     }
     pthread_mutex_init(&w->lock, NULL);
-    arena_init(&w->arena, REQUEST_ARENA_BYTES);
     buf_init(&w->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
     w->sink.write = write_piece;
-    w->app = app_of(r);
-    w->tenant = tenant_of(r);
-    w->lenient = request_prefer(r).lenient;
-    w->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
-    w->hidden = hidden;
+    w->helpers = work->app->deferred;
+    w->work = work;
     w->body_bytes = r->body_bytes;
     w->request = r;
     return w;
@@ -308,6 +292,17 @@ static enum status check_type(struct request *r, bool within)
     return STATUS_OK;
 }
 
+/* As early as can be: before the body. */
+static enum status check_session(struct request *r, struct session *s)
+{
+    struct prefer prefer = request_prefer(r);
+    enum status   st = session_usable(s, &r->problem);
+
+    if (!st && (prefer.respond_async || prefer.wait_s != UINT64_MAX))
+        st = batch_job_room(s, &r->problem);
+    return st;
+}
+
 enum status batch_request_begin(struct request *r, bool hidden)
 {
     bool                        within = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
@@ -319,18 +314,13 @@ enum status batch_request_begin(struct request *r, bool hidden)
         st = check_type(r, within);
     if (!st && !hidden)
         st = session_of(r, &s);
-    if (!st && s && (st = session_usable(s, &r->problem)) != STATUS_OK)
+    if (!st && s && (st = check_session(r, s)) != STATUS_OK)
         session_return(s);
     if (st)
         return st;
-    w = state_new(r, hidden);
-    if (!w) {
-        if (s)
-            session_return(s);
+    w = state_new(r, hidden, within, s);
+    if (!w)
         return STATUS_OUT_OF_MEMORY;
-    }
-    w->within = within;
-    w->session = s;
     r->sink = within ? NULL : &w->sink;
     r->progress = w;
     r->on_finish = on_finish;
@@ -342,7 +332,7 @@ enum status batch_request_begin(struct request *r, bool hidden)
 /* All that was collected comes at once: nothing is made yet. */
 static enum status make_now(struct batch_request_state *w, struct request *r)
 {
-    enum status st = make(w, w->within ? r->body : buf_span(&w->text), &r->problem);
+    enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
 
     w->state = st ? FAILED : READY;
     return st;
@@ -351,7 +341,7 @@ static enum status make_now(struct batch_request_state *w, struct request *r)
 enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
-    const struct batch_spec    *spec = &w->message.spec;
+    const struct batch_spec    *spec = &w->work->message.spec;
     enum status                 st = STATUS_OK;
 
     if (state_of(w) == COLLECTING)
@@ -362,14 +352,31 @@ enum status batch_request_complete(struct request *r)
     }
     if (!st)
         st = feed_rest(w, r);
-    if (!st && !w->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
+    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
         st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
+    st = refuse(w, r, st);
+    if (!st)
+        w->work->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
+    timing_begin(r);
     return st;
 }
 
-struct batch_request_parts batch_request_parts_of(const struct request *r)
+struct batch_work *batch_request_work(const struct request *r)
 {
     const struct batch_request_state *w = r->progress;
 
-    return (struct batch_request_parts){&w->message, w->batch, w->within};
+    return w->work;
+}
+
+struct batch_work *batch_request_take(struct request *r)
+{
+    struct batch_request_state *w = r->progress;
+    struct batch_work          *work = w->work;
+
+    w->work = NULL;
+    r->sink = NULL;
+    r->progress = NULL;
+    r->on_finish = NULL;
+    dispose(w);
+    return work;
 }

@@ -2,8 +2,7 @@
 #ifndef GPUREST_API_BATCH_REQUEST_H
 #define GPUREST_API_BATCH_REQUEST_H
 
-#include "api/batch_decode.h"
-#include "api/call.h"
+#include "api/batch_work.h"
 
 struct batch_request_state;
 
@@ -14,11 +13,8 @@ enum status batch_request_begin(struct request *r, bool hidden);
 enum status batch_request_complete(struct request *r);
 
 /* What came, once it is complete. Borrowed until the request is over. */
-struct batch_request_parts {
-    const struct batch_message *message;
-    struct batch               *batch;
-    bool                        within; /* as JSON, and to be answered so */
-};
-struct batch_request_parts batch_request_parts_of(const struct request *r);
+struct batch_work *batch_request_work(const struct request *r);
+/* The same for the caller to keep. Afterwards the request has neither progress nor on_finish. */
+struct batch_work *batch_request_take(struct request *r);
 
 #endif

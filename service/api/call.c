@@ -1,6 +1,7 @@
 /* The steps that handlers have in common. */
 #include "api/call.h"
 
+#include "base/deadline.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -20,6 +21,17 @@ enum status query_check(struct request *r, const char *const *names)
     return request_query_only(r, names ? names : none);
 }
 
+double ms_since(uint64_t start_ns)
+{
+    return (double)(now_ns() - start_ns) / (double)NS_PER_MS;
+}
+
+void timing_begin(struct request *r)
+{
+    r->timing.known = true;
+    r->timing.recv_ms = ms_since(r->received_ns);
+}
+
 enum status nothing_check(struct request *r)
 {
     struct json_document *doc;
@@ -31,6 +43,21 @@ enum status nothing_check(struct request *r)
     st = body_decode(r, NULL, 0, &unused, &doc);
     json_document_destroy(doc);
     return st;
+}
+
+enum status force_of(struct request *r, bool *force)
+{
+    static const char *const names[] = {"force", NULL};
+    struct span              text = SPAN_LITERAL("0");
+    enum status              st = query_check(r, names);
+
+    if (st)
+        return st;
+    request_query(r, "force", &text);
+    *force = span_is(text, "1");
+    if (!*force && !span_is(text, "0"))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "force", "value", "force must be 0 or 1");
+    return STATUS_OK;
 }
 
 enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out, struct json_document **doc)

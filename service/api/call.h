@@ -18,6 +18,14 @@ enum status query_check(struct request *r, const char *const *names);
 /* As query_check(r, NULL), and refuses a body unless it is empty or an empty JSON object. */
 enum status nothing_check(struct request *r);
 
+/* ?force=0 or 1, and nothing else. */
+enum status force_of(struct request *r, bool *force);
+
+/* The request is a compute request whose body is here: its answer tells where the time went. */
+void timing_begin(struct request *r);
+/* Milliseconds since that monotonic time. */
+double ms_since(uint64_t start_ns);
+
 /* Decodes the body, an empty one as {}. *doc is what the spans in *out borrow from: json_document_destroy() it in every case. */
 enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out, struct json_document **doc);
 

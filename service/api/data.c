@@ -72,12 +72,17 @@ static enum status start_download(struct request *r, struct session *s, struct b
 static enum status send_range(struct request *r, struct session *s, struct byte_range range, unsigned http_status,
                               enum digest_algorithm digest)
 {
+    uint64_t    start = now_ns();
     enum status st;
 
-    if (digest == DIGEST_NONE || range.bytes > VERIFIED_BODY_BYTES_MAX)
-        return start_download(r, s, range, http_status);
-    st = digest_answer(r, s, range, http_status, digest);
-    session_return(s);
+    timing_begin(r);
+    if (digest == DIGEST_NONE || range.bytes > VERIFIED_BODY_BYTES_MAX) {
+        st = start_download(r, s, range, http_status);
+    } else {
+        st = digest_answer(r, s, range, http_status, digest);
+        session_return(s);
+    }
+    r->timing.d2h_ms = ms_since(start);
     return st;
 }
 

@@ -9,6 +9,7 @@ struct launch_request {
     struct span        id, module, kernel, stream;
     const struct json *grid, *block, *args;
     uint32_t           shared_bytes;
+    bool               cooperative;
     uint64_t           timeout_ms;
 };
 static const struct json_field fields[] = {
@@ -18,6 +19,7 @@ static const struct json_field fields[] = {
     JSON_FIELD(FIELD_ANY, struct launch_request, grid, true, 0),
     JSON_FIELD(FIELD_ANY, struct launch_request, block, false, 0),
     JSON_FIELD(FIELD_U32, struct launch_request, shared_bytes, false, UINT32_MAX),
+    JSON_FIELD(FIELD_BOOL, struct launch_request, cooperative, false, 0),
     JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
     JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
@@ -79,7 +81,8 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     *out = (struct launch_spec){
-        .id = q.id, .module = q.module, .kernel = q.kernel, .stream = q.stream, .shared_bytes = q.shared_bytes, .timeout_ms = q.timeout_ms};
+        .id = q.id, .module = q.module, .kernel = q.kernel, .stream = q.stream, .shared_bytes = q.shared_bytes,
+        .cooperative = q.cooperative, .timeout_ms = q.timeout_ms};
     if (!st)
         st = launch_shape_decode(q.grid, q.block, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);

@@ -71,15 +71,17 @@ static enum status follow(struct request *r, struct following **out)
     return STATUS_OK;
 }
 
-/* The span where the requester's time went; recv is ours, from the header to the submission or the answer. */
-static void add_timing(struct request *r, const struct launch_info *i)
+/* recv is from the header to the submission or, when somebody else's launch is asked for, to the answer. */
+static void note_timing(struct request *r, const struct launch_info *i)
 {
-    uint64_t started = i->started_wall_ns > i->created_wall_ns ? i->started_wall_ns : i->created_wall_ns;
+    uint64_t started = i->started_wall_ns ? i->started_wall_ns : i->finished_wall_ns ? i->finished_wall_ns : wall_ns();
     uint64_t total = now_ns() - r->received_ns;
     uint64_t made_ago = wall_ns() - i->created_wall_ns;
 
-    reply_header(&r->reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, kernel;dur=%.3f",
-                 total > made_ago ? (double)(total - made_ago) / 1e6 : 0.0, (double)(started - i->created_wall_ns) / 1e6, i->gpu_us / 1e3);
+    r->timing = (struct timing){.known = true,
+                                .recv_ms = total > made_ago ? (double)(total - made_ago) / 1e6 : 0.0,
+                                .queue_ms = started > i->created_wall_ns ? (double)(started - i->created_wall_ns) / 1e6 : 0.0,
+                                .kernel_ms = i->gpu_us / 1e3};
 }
 
 static enum status answer_launch(struct request *r, const struct launch_info *i, unsigned http_status)
@@ -91,8 +93,7 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
     reply_header(&r->reply, "ETag", "%s", etag);
     if (http_status == 202)
         reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(r->params[0]), i->id);
-    if (i->finished_wall_ns)
-        add_timing(r, i);
+    note_timing(r, i);
     answer_begin(&a);
     launch_members(&a.w, r, i);
     return answer_end(&a, r, http_status);
@@ -137,6 +138,7 @@ static enum status answer_end_of(struct request *r, const struct launch_info *i)
     case LAUNCH_FAILED:
         break;
     }
+    note_timing(r, i);
     r->problem = i->problem;
     return i->problem.status;
 }
@@ -167,6 +169,7 @@ static enum status submit(struct request *r)
     bool                  created = false;
     enum status           st = query_check(r, NULL);
 
+    timing_begin(r);
     if (!st)
         st = follow(r, &f);
     if (st)
@@ -283,21 +286,6 @@ static enum status cancel(struct request *r, struct session *s, struct launch *l
         return st;
     launch_info_of(l, info);
     return answer_launch(r, info, reset ? 202 : 200);
-}
-
-static enum status force_of(struct request *r, bool *force)
-{
-    static const char *const names[] = {"force", NULL};
-    struct span              text = SPAN_LITERAL("0");
-    enum status              st = query_check(r, names);
-
-    if (st)
-        return st;
-    request_query(r, "force", &text);
-    *force = span_is(text, "1");
-    if (!*force && !span_is(text, "0"))
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "force", "value", "force must be 0 or 1");
-    return STATUS_OK;
 }
 
 enum status launches_delete(struct request *r)

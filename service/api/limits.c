@@ -42,9 +42,13 @@ static void add_counted(struct json_writer *w, const struct request *r)
     add(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
     add(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
     add(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
+    add(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
+    add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, atomic_load(&r->caller->idempotency_keys));
     add(w, "connections", app->config->connections, UNCOUNTED);
     add(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
     add(w, "workers", app->config->workers_max, UNCOUNTED);
+    add(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
+    add(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
 }
 
 enum status limits_get(struct request *r)

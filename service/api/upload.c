@@ -238,13 +238,16 @@ static enum status make_ready(struct upload *u, struct problem *why)
 enum status upload_finish(struct request *r)
 {
     struct upload *u = r->progress;
+    uint64_t       start = now_ns();
     enum status    st = make_ready(u, &r->problem);
 
+    timing_begin(r);
     if (!st && u->received != u->bytes)
         st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, it must have %" PRIu64, u->received,
                          u->bytes);
     if (!st)
         st = transfer_write_finish(u->transfer, &r->problem);
+    r->timing.h2d_ms = ms_since(start);
     u->kept = !st;
     return st;
 }

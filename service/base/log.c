@@ -1,59 +1,180 @@
-/* Builds a line on the stack and hands it to one write(2), which keeps lines of several processes apart. */
+/* Which lines are written, and their members. */
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LOG_LINE_BYTES = 2048 };
+#include "base/log_lines.h"
 
-static const char    *log_role = "gpurestd";
-static enum log_level log_most = LOG_LEVEL_INFO;
+#define LEVEL_VARIABLE "GPUREST_WORKER_LOG_LEVEL"
+#define FORMAT_VARIABLE "GPUREST_WORKER_LOG_FORMAT"
+
+static const char *const level_names[] = {
+#define LOG_LEVEL(id, name) name,
+#include "base/log.def"
+};
+
+static const char *const category_names[] = {
+#define LOG_CATEGORY(id, name) name,
+#include "base/log.def"
+};
+
+static const char                *log_role = "gpurestd";
+static enum log_format            log_format = LOG_FORMAT_TEXT;
+static _Atomic int                levels[LOG_CATEGORIES]; /* + 1, so that before log_init() it is LOG_LEVEL_INFO by 0 */
+static _Thread_local const char  *request, *trace;
+
+/* ---- levels ---- */
+
+static bool find(const char *const *names, size_t count, struct span name, unsigned *out)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (span_is(name, names[i])) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+bool log_level_parse(struct span name, enum log_level *out)
+{
+    unsigned i;
+
+    if (!find(level_names, COUNT(level_names), name, &i))
+        return false;
+    *out = i;
+    return true;
+}
+
+bool log_category_parse(struct span name, enum log_category *out)
+{
+    unsigned i;
+
+    if (!find(category_names, COUNT(category_names), name, &i))
+        return false;
+    *out = i;
+    return true;
+}
+
+const char *log_level_name(enum log_level level)
+{
+    return level_names[level];
+}
+
+const char *log_category_name(enum log_category c)
+{
+    return category_names[c];
+}
+
+void log_level_set(enum log_category c, enum log_level most)
+{
+    atomic_store_explicit(&levels[c], (int)most + 1, memory_order_relaxed);
+}
+
+enum log_level log_level_get(enum log_category c)
+{
+    int level = atomic_load_explicit(&levels[c], memory_order_relaxed);
+
+    return level ? (enum log_level)(level - 1) : LOG_LEVEL_INFO;
+}
+
+void log_format_set(enum log_format format)
+{
+    log_format = format;
+}
+
+static bool is_json(const char *name)
+{
+    return name && span_is(span_of(name), "json");
+}
 
 void log_init(const char *role, enum log_level most)
 {
+    const char *told = getenv(LEVEL_VARIABLE);
+
     log_role = role;
-    log_most = most;
+    if (told)
+        log_level_parse(span_of(told), &most);
+    for (unsigned c = 0; c < LOG_CATEGORIES; c++)
+        log_level_set(c, most);
+    if (is_json(getenv(FORMAT_VARIABLE)))
+        log_format = LOG_FORMAT_JSON;
 }
 
-static size_t clip(int n, size_t room)
+bool log_tell_workers(enum log_level most, enum log_format format)
 {
-    return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+    return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 && setenv(FORMAT_VARIABLE, format == LOG_FORMAT_JSON ? "json" : "text", 1) == 0;
 }
 
-static size_t head(char *line, size_t room, enum log_level level, const char *category)
+void log_request(const char *request_id, const char *trace_id)
 {
-    static const char *const names[] = {"error", "warn", "info", "debug"};
-    struct timespec          t;
-    struct tm                utc;
-    size_t                   n;
+    request = request_id;
+    trace = trace_id;
+}
+
+/* ---- lines ---- */
+
+static struct span now_text(char out[40])
+{
+    struct timespec t;
+    struct tm       utc;
+    size_t          n;
 
     clock_gettime(CLOCK_REALTIME, &t);
     gmtime_r(&t.tv_sec, &utc);
-    n = strftime(line, room, "%Y-%m-%dT%H:%M:%S", &utc);
-    return n + clip(snprintf(line + n, room - n, ".%03ldZ %s role=%s pid=%d cat=%s ", t.tv_nsec / 1000000, names[level], log_role,
-                             (int)getpid(), category),
-                    room - n);
+    n = strftime(out, 24, "%Y-%m-%dT%H:%M:%S", &utc);
+    n += (size_t)snprintf(out + n, 40 - n, ".%03ldZ", t.tv_nsec / 1000000);
+    return (struct span){out, n};
+}
+
+static void add_head(struct log_line *l, enum log_level level, enum log_category category)
+{
+    char time_text[40];
+
+    log_line_begin(l, log_format);
+    log_line_text(l, "time", now_text(time_text));
+    log_line_text(l, "level", span_of(level_names[level]));
+    log_line_text(l, "role", span_of(log_role));
+    log_line_number(l, "pid", getpid());
+    log_line_text(l, "category", span_of(category_names[category]));
+    if (request)
+        log_line_text(l, "request", span_of(request));
+    if (trace && *trace)
+        log_line_text(l, "trace", span_of(trace));
+}
+
+void log_event(enum log_level level, enum log_category category, const char *message, const struct log_field *fields, size_t count)
+{
+    struct log_line l;
+
+    if (level > log_level_get(category))
+        return;
+    add_head(&l, level, category);
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].text.data)
+            log_line_text(&l, fields[i].key, fields[i].text);
+        else
+            log_line_number(&l, fields[i].key, fields[i].number);
+    log_line_text(&l, "message", span_of(message));
+    log_line_end(&l);
+    log_sink_write(level, &l);
 }
 
 void log_write(enum log_level level, const char *category, const char *format, ...)
 {
-    char    line[LOG_LINE_BYTES];
-    size_t  n;
-    size_t  start;
-    va_list args;
+    enum log_category c = LOG_CATEGORY_FRONTEND;
+    char              message[LOG_MESSAGE_BYTES];
+    va_list           args;
 
-    if (level > log_most)
+    log_category_parse(span_of(category), &c);
+    if (level > log_level_get(c))
         return;
-    start = n = head(line, sizeof line - 1, level, category);
     va_start(args, format);
-    n += clip(vsnprintf(line + n, sizeof line - 1 - n, format, args), sizeof line - 1 - n);
+    vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    for (size_t i = start; i < n; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
-    line[n++] = '\n';
-    if (write(STDERR_FILENO, line, n) < 0)
-        return; /* nowhere left to say so */
+    log_event(level, c, message, NULL, 0);
 }

@@ -45,6 +45,7 @@ struct problem {
     uint64_t             range_size;
     bool                 has_op; /* of a batch: the failed operation, and how many before it had completed */
     uint32_t             op_index, completed_ops;
+    uint32_t             op_index_last; /* above op_index: one of the operations from there to here failed, which one is not known */
     /* Only for COMPILE_FAILED: borrowed from the arena that the failing call was given. NULL data = none. */
     struct span              compile_log;
     bool                     compile_log_truncated;

@@ -114,6 +114,8 @@ static void close_device(struct device *d)
 {
     if (!d)
         return;
+    while (d->graphs)
+        cuda_graph_destroy(d, d->graphs);
     while (d->modules)
         cuda_module_unload(d, d->modules);
     cuda_streams_stop(d);
@@ -191,5 +193,11 @@ const struct device_ops device_cuda = {
     .event_record = cuda_event_record,
     .event_query = cuda_event_query,
     .event_elapsed = cuda_event_elapsed,
+    .stream_wait = cuda_stream_wait,
+    .mark = cuda_mark,
+    .graph_create = cuda_graph_create,
+    .graph_set = cuda_graph_set,
+    .graph_run = cuda_graph_run,
+    .graph_destroy = cuda_graph_destroy,
     .take_output = cuda_take_output,
 };

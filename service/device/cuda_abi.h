@@ -16,12 +16,27 @@ typedef struct CUfunc_st          *cuda_function;
 typedef struct CUstream_st        *cuda_stream;
 typedef struct CUevent_st         *cuda_event;
 typedef struct CUmemPoolHandle_st *cuda_pool;
+typedef struct CUgraph_st         *cuda_graph;
+typedef struct CUgraphExec_st     *cuda_graph_exec;
+typedef struct CUgraphNode_st     *cuda_graph_node;
 
 /* Dynamic shared memory in bytes that a block of that many threads needs. */
 typedef size_t (*cuda_block_to_shared)(int threads);
 
 struct cuda_uuid {
     char bytes[16];
+};
+
+/* A launch in a graph. `kernel` is another way to name the function: NULL here, and `context` then without meaning. */
+struct cuda_kernel_node {
+    cuda_function function;
+    unsigned      grid[3];
+    unsigned      block[3];
+    unsigned      shared_bytes;
+    void        **params;
+    void        **extra;
+    void         *kernel;
+    cuda_context  context;
 };
 
 struct cuda_location {

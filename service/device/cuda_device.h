@@ -82,6 +82,9 @@ struct device {
     struct device_module     *modules;
     bool                      may_print;  /* a module that calls printf was loaded */
     void                     *registered; /* host memory; NULL: none */
+    size_t                    registered_bytes;
+    uint64_t                  registered_at; /* its address on the device; 0: it has none, or the driver writes no words */
+    struct device_graph      *graphs;
     struct problem            lost;       /* status OK while the context lives */
 };
 
@@ -104,6 +107,9 @@ void        cuda_streams_stop(struct device *d); /* and events */
 /* True when nothing that was queued on any stream is unfinished. Never blocks. */
 bool cuda_streams_idle(struct device *d);
 
+/* What the driver would refuse less clearly; opens the kernel up for its shared memory. */
+enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
+
 /* The members of device_cuda, by part. */
 enum status cuda_info(struct device *d, struct device_info *out);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
@@ -119,6 +125,8 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
 void        cuda_module_unload(struct device *d, struct device_module *m);
 const struct kernel_table *cuda_module_table(const struct device_module *m);
 enum status                cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
+/* Of a checked launch: the driver's answer, not yet translated for launches. */
+enum status cuda_launch_cooperative(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
 enum status cuda_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
 enum status cuda_stream_create(struct device *d, struct device_stream **out);
 void        cuda_stream_destroy(struct device *d, struct device_stream *s);
@@ -127,6 +135,13 @@ void        cuda_event_destroy(struct device *d, struct device_event *e);
 enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e);
 enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why);
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
+enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
+enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
+enum status cuda_graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                              struct problem *why);
+enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why);
+enum status cuda_graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why);
+void        cuda_graph_destroy(struct device *d, struct device_graph *g);
 enum status cuda_take_output(struct device *d, struct device_stream *s, struct buf *out);
 
 #endif

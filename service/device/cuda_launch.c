@@ -61,28 +61,52 @@ static enum status refused(enum status st, struct problem *why)
     return STATUS_LAUNCH_CONFIG_INVALID;
 }
 
-enum status cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why)
 {
-    const struct kernel_desc *k = &l->module->table.kernels[l->kernel];
-    struct cuda_kernel       *kernel = &l->module->kernels[l->kernel];
-    size_t                    bytes = l->params_bytes;
+    enum status st = check_launch(d, &l->module->table.kernels[l->kernel], l, why);
+
+    return st ? st : open_shared(d, &l->module->kernels[l->kernel], l->shared_bytes, why);
+}
+
+static enum status queue_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    struct cuda_kernel *kernel = &l->module->kernels[l->kernel];
+    size_t              bytes = l->params_bytes;
     /* The driver reads the block and copies it before it returns. */
     void       *extra[] = {CUDA_LAUNCH_BUFFER, (void *)(uintptr_t)l->params, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END};
-    enum status st = cuda_alive(d, why);
+    enum status st;
 
-    if (!st)
-        st = check_launch(d, k, l, why);
-    if (!st)
-        st = open_shared(d, kernel, l->shared_bytes, why);
-    if (st)
-        return st;
-    s = cuda_stream_of(d, s);
     s->busy = true;
+    if (l->cooperative)
+        return refused(cuda_launch_cooperative(d, s, l, why), why);
     st = cuda_check(d,
                     d->cu->cuLaunchKernel(kernel->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
                                           l->shared_bytes, s->handle, NULL, bytes ? extra : NULL),
                     why, "the launch");
     return refused(st, why);
+}
+
+static enum status record(struct device *d, struct device_stream *s, struct device_event *e, struct problem *why)
+{
+    enum status st = cuda_event_record(d, s, e);
+
+    return st && cuda_alive(d, why) == STATUS_OK ? problem_set(why, st, "the launch could not be timed") : st;
+}
+
+enum status cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    enum status st = cuda_alive(d, why);
+
+    if (!st)
+        st = cuda_launch_check(d, l, why);
+    if (!st && l->before)
+        st = record(d, s, l->before, why);
+    if (!st)
+        st = queue_launch(d, cuda_stream_of(d, s), l, why);
+    if (st || !l->after || (st = record(d, s, l->after, why)) == STATUS_OK)
+        return st;
+    /* It runs and nobody would see it end: that is the context's end too. */
+    return d->lost.status ? st : problem_set(why, STATUS_DEVICE_ERROR, "the launch could not be watched");
 }
 
 enum status cuda_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)

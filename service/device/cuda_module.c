@@ -293,7 +293,8 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
         module_free(m);
         return st;
     }
-    d->may_print |= may_print((struct span){image, bytes});
+    m->table.prints = may_print((struct span){image, bytes});
+    d->may_print |= m->table.prints;
     link_module(d, m);
     *out = m;
     return STATUS_OK;

@@ -153,3 +153,29 @@ enum status cuda_event_elapsed(struct device *d, struct device_event *from, stru
         *us = ms > 0 ? ms * 1000 : 0;
     return st;
 }
+
+enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    s = cuda_stream_of(d, s);
+    s->busy = true;
+    return cuda_check(d, d->cu->cuStreamWaitEvent(s->handle, e->handle, 0), NULL, "waiting for an event");
+}
+
+/* The write is ordered behind the stream's kernels, and what has been written stays readable when a later kernel faults. */
+enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value)
+{
+    uint64_t    offset = (uint64_t)((uintptr_t)word - (uintptr_t)d->registered);
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!d->registered_at || offset >= d->registered_bytes)
+        return STATUS_NOT_IMPLEMENTED;
+    s = cuda_stream_of(d, s);
+    s->busy = true;
+    return cuda_check(d, d->cu->cuStreamWriteValue32_v2(s->handle, d->registered_at + offset, value, 0), NULL, "marking progress");
+}

@@ -3,6 +3,16 @@
 
 enum { FILL_SEED_ELEMENTS = 4096 }; /* 8-byte elements that are set one by one before copying takes over */
 
+/* Where the device sees it, for cuda_mark(); a driver that cannot tell does without. */
+static uint64_t device_address(const struct device *d, void *base)
+{
+    cuda_address at = 0;
+
+    if (!d->cu->cuMemHostGetDevicePointer_v2 || !d->cu->cuStreamWriteValue32_v2)
+        return 0;
+    return d->cu->cuMemHostGetDevicePointer_v2(&at, base, 0) == CUDA_RESULT_SUCCESS ? at : 0;
+}
+
 enum status cuda_host_register(struct device *d, void *base, size_t bytes)
 {
     enum status st = cuda_alive(d, NULL);
@@ -12,9 +22,12 @@ enum status cuda_host_register(struct device *d, void *base, size_t bytes)
     if (d->registered)
         return STATUS_INTERNAL;
     st = cuda_check(d, d->cu->cuMemHostRegister_v2(base, bytes, CUDA_HOST_REGISTER_PORTABLE), NULL, "registering host memory");
-    if (!st)
-        d->registered = base;
-    return st;
+    if (st)
+        return st;
+    d->registered = base;
+    d->registered_bytes = bytes;
+    d->registered_at = device_address(d, base);
+    return STATUS_OK;
 }
 
 /* Every queueing call starts here: the stream has unfinished work from now on. */

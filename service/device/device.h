@@ -17,6 +17,7 @@ struct device;        /* one open device: a context */
 struct device_module; /* code loaded into it */
 struct device_stream;
 struct device_event;
+struct device_graph;  /* launches prepared to be run many times */
 
 struct device_launch {
     const struct device_module *module;
@@ -24,13 +25,18 @@ struct device_launch {
     uint32_t                    grid[3];
     uint32_t                    block[3];
     uint32_t                    shared_bytes; /* dynamic */
+    bool                        cooperative;  /* all blocks run at once and may wait for each other, or LAUNCH_CONFIG_INVALID; not in graphs */
     const void                 *params;       /* laid out as the kernel's table says; copied before launch() returns */
     uint32_t                    params_bytes;
     uint64_t                    deadline_ms;  /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
+    struct device_event        *before, *after; /* (optional, both or none) recorded right before and right behind it; not in graphs */
 };
 
 struct device_ops {
     const char *name;
+
+    /* Whether recording two events costs little beside a launch: then every launch is timed and watched by itself. */
+    bool events_are_cheap;
 
     /* How many devices of this kind are here. 0, with the reason in *why, is no error. May be called before open. */
     unsigned (*count)(struct problem *why);
@@ -56,6 +62,11 @@ struct device_ops {
     /* (optional) Memory kept for later allocations goes back to the device. Does not wait for running kernels, so that what they still
      * use may stay. Default: nothing is kept. */
     enum status (*mem_trim)(struct device *d);
+
+    /* (optional) Errors in memory are looked for, from now on and in modules that are loaded from now on: accesses beyond an allocation, to
+     * freed memory, and reads of bytes that nobody wrote, each a KERNEL_FAULT that names the thread and the line. Once, before the first
+     * mem_alloc of the user. OUT_OF_MEMORY changes nothing. Default: the device cannot do it. */
+    enum status (*memcheck)(struct device *d);
 
     /* Async. The host memory must stay untouched until an event recorded behind the copy is done.
      * Ranges were checked by the caller against its own allocations. */
@@ -88,6 +99,12 @@ struct device_ops {
     enum status (*event_record)(struct device *d, struct device_stream *s, struct device_event *e);
     /* PENDING, OK, or how the context was lost (KERNEL_FAULT with cuda_result in *why, EXECUTION_TIMEOUT, DEVICE_ERROR). Never blocks. */
     enum status (*event_query)(struct device *d, struct device_event *e, struct problem *why);
+    /* Async. What is queued on the stream from now on comes behind the event's last record, of whichever stream. */
+    enum status (*stream_wait)(struct device *d, struct device_stream *s, struct device_event *e);
+    /* (optional) Async. `value` stands in *word, in memory given to host_register(), once everything queued before is done: to be read
+     * even when the context was lost afterwards, where events tell nothing any more. NOT_IMPLEMENTED when this device cannot.
+     * Default: events are asked, whose answers stay true for what was done before a fault. */
+    enum status (*mark)(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
     /* Both done. In microseconds, may be 0. */
     enum status (*event_elapsed)(struct device *d, struct device_event *from, struct device_event *to, float *us);
     /* (optional) Waits up to `ns` for any queued work to make progress, instead of the caller's polling. Default: the caller spins and naps. */
@@ -95,6 +112,16 @@ struct device_ops {
 
     /* Appends what kernels that are done printed since the last call, on all streams. Bounded by out->max; what does not fit is dropped. */
     enum status (*take_output)(struct device *d, struct device_stream *s, struct buf *out);
+
+    /* A sequence of count >= 1 launches, which are checked and copied with their parameters. Refusals as of launch(). */
+    enum status (*graph_create)(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                                struct problem *why);
+    /* Puts another launch in the place `index`, for the runs queued from now on. Refusals as of launch(): nothing is changed then. */
+    enum status (*graph_set)(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why);
+    /* Async. All of them, in their order. */
+    enum status (*graph_run)(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why);
+    /* No run of it may be unfinished, and the modules are still loaded. NULL is a no-op. */
+    void (*graph_destroy)(struct device *d, struct device_graph *g);
 
     /* (optional) Asks running kernels to stop soon. Default: the worker is killed at its deadline. */
     void (*cancel)(struct device *d);

@@ -124,6 +124,8 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     write_limit(&w, why);
     if (why->has_op) {
         json_add_u64(&w, "op_index", why->op_index);
+        if (why->op_index_last > why->op_index)
+            json_add_u64(&w, "op_index_last", why->op_index_last);
         json_add_u64(&w, "completed_ops", why->completed_ops);
     }
     json_close_object(&w);

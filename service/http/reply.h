@@ -23,6 +23,9 @@ struct body_source {
     void (*release)(struct body_source *s, size_t bytes);
 };
 
+/* The length of a source that ends when its read() gives OK and no bytes. */
+#define REPLY_BYTES_UNKNOWN UINT64_MAX
+
 struct reply_header {
     char *name;
     char *value;
@@ -34,7 +37,7 @@ struct reply {
     unsigned             headers_count;
     struct buf           body;
     struct body_source  *source;       /* instead of body; owned: closed by reply_finish if the server did not */
-    uint64_t             source_bytes; /* its exact length */
+    uint64_t             source_bytes; /* its exact length, or REPLY_BYTES_UNKNOWN */
 };
 
 void reply_init(struct reply *r);

@@ -7,6 +7,7 @@
 #include "base/waker.h"
 #include "http/reply.h"
 #include "http/route.h"
+#include "http/trace.h"
 
 /* Who asks. Lives as long as the server; compared by pointer. */
 struct caller {
@@ -16,6 +17,19 @@ struct caller {
     uint64_t   memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
     uint64_t   expires_wall_s;   /* 0 = never */
     _Atomic unsigned in_flight;
+    _Atomic unsigned event_streams;
+    _Atomic unsigned idempotency_keys; /* remembered ones, see idempotency.h */
+};
+
+/* Where the time of a compute request went, in milliseconds; 0: there was nothing of the kind. Told as Server-Timing with every answer,
+ * a problem too, once it is `known`. */
+struct timing {
+    bool   known;
+    double recv_ms;   /* from the header to the last byte of the body */
+    double queue_ms;  /* waiting for its turn */
+    double h2d_ms;    /* waiting, behind the last byte of the body, until all of it was in the device's memory */
+    double kernel_ms; /* of kernels, by the device's clock */
+    double d2h_ms;    /* until the first bytes of the answer were back, or all of them if they are held */
 };
 
 /* Where a streamed body goes. All on the loop's thread, except for a long body that was handed off to an I/O thread: then all but
@@ -43,10 +57,13 @@ struct request {
     struct span            path;   /* raw, without the query */
     struct span            params[ROUTE_PARAMS_MAX];
     char                   id[64]; /* X-Request-Id */
+    char                   trace[TRACE_ID_BYTES]; /* of traceparent; "" = none */
+    struct timing          timing;
     struct caller         *caller; /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
     bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
+    bool                   wants_whole;  /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
     struct span            body;   /* collected body; empty for streamed ones */
     struct body_sink      *sink;   /* set by begin for a streamed body; owned by whoever set it */
     struct arena           arena;  /* freed with the request */

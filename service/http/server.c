@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "http/idempotency.h"
 #include "http/server_internal.h"
 
 static void free_texts(char **texts, unsigned count)
@@ -112,6 +113,11 @@ enum status server_create(struct server **out, const struct server_config *confi
         st = open_listeners(s, why);
     if (!st)
         st = executor_create(&s->executor, why);
+    if (!st && idempotency_create(&s->idempotency))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for idempotency keys");
+    s->metrics = server_metrics_create(config->endpoints_count);
+    if (!st && !s->metrics)
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for measurements");
     if (!st && config->io_threads)
         st = bulk_create(&s->bulk, config->io_threads, why);
     if (!st)
@@ -169,6 +175,8 @@ void server_destroy(struct server *s)
     executor_destroy(s->executor);
     bulk_destroy(s->bulk);
     tls_destroy(s->tls);
+    idempotency_destroy(s->idempotency);
+    server_metrics_destroy(s->metrics);
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);
     pthread_mutex_destroy(&s->peers_lock);

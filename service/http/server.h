@@ -37,6 +37,8 @@ const char *server_address(const struct server *s, unsigned i);
 void server_quiesce(struct server *s);
 /* Requests not yet answered. */
 unsigned server_in_flight(const struct server *s);
+/* The families http_server_… as Prometheus text. */
+void server_write_metrics(const struct server *s, struct buf *out);
 /* Cuts what is left and joins all threads. NULL is a no-op. */
 void server_destroy(struct server *s);
 /* Monotonic time at which the slowest event loop last turned: for /livez. */

@@ -189,6 +189,12 @@ enum status exchange_admit(struct exchange *x, struct span method)
     if (!st)
         st = enter_caller(x);
     if (!st)
+        st = keyed_begin(x);
+    if (!st && keyed_replays(x)) {
+        x->streams = false;
+        return STATUS_OK;
+    }
+    if (!st)
         st = begin(x);
     return st ? st : integrity_hold(x);
 }

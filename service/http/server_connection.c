@@ -265,6 +265,7 @@ void send_raw_problem(int fd, enum status st, struct span instance, const char *
 
     buf_init(&document, REPLY_WHOLE_BYTES_MAX);
     buf_init(&text, REPLY_WHOLE_BYTES_MAX);
+    count_problem(st);
     problem_document_write(&why, &place, 0, &document);
     buf_printf(&text, "HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\n", status_http(st),
                MHD_get_reason_phrase_for(status_http(st)), document.bytes);

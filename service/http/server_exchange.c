@@ -1,6 +1,7 @@
 /* The life of one request, from its request line to the last byte of its answer: MHD's callbacks. */
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "http/server_internal.h"
 
@@ -18,7 +19,9 @@ static struct span port_header(const struct request *r, const char *name)
 
 static bool port_gone(const struct request *r)
 {
-    return atomic_load(&exchange_of(r)->gone);
+    const struct exchange *x = exchange_of(r);
+
+    return atomic_load(&x->gone) && !keyed_goes_on(x);
 }
 
 static void wake(struct waker *w)
@@ -105,23 +108,46 @@ static void leave_counts(struct exchange *x)
     request_release(&x->r);
 }
 
+static void log_access(const struct exchange *x)
+{
+    const struct request *r = &x->r;
+    const struct log_field fields[] = {
+        {"method", span_of(r->method < METHOD_COUNT ? method_name(r->method) : "?"), 0},
+        {"path", r->path, 0},
+        {"status", {0}, r->reply.http_status},
+        {"ms", {0}, (double)((now_ns() - r->received_ns) / NS_PER_US) / 1e3},
+        {"body_bytes", {0}, r->has_body_bytes ? (double)r->body_bytes : -1},
+        {"caller", span_of(r->caller->name), 0},
+    };
+
+    if (log_level_get(LOG_CATEGORY_ACCESS) < LOG_LEVEL_INFO)
+        return;
+    log_request(r->id, r->trace);
+    log_event(LOG_LEVEL_INFO, LOG_CATEGORY_ACCESS, r->endpoint ? r->endpoint->operation : "none", fields, COUNT(fields));
+    log_request(NULL, NULL);
+}
+
 void exchange_completed(void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
 {
     struct exchange *x = *request;
 
     (void)context;
-    (void)mhd;
     *request = NULL;
     if (!x)
         return;
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         atomic_store(&x->gone, true);
+    else if (x->sends_long)
+        MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, loop_timeout_s(x->loop));
     if (!x->handler_ran)
         abort_sink(x);
     if (x->r.on_finish)
         x->r.on_finish(&x->r);
+    server_metrics_note(x);
+    log_access(x);
     reply_finish(&x->r.reply);
     bulk_forget(x);
+    keyed_end(x);
     leave_counts(x);
     x->connection->exchange = NULL;
     x->connection->since_ns = now_ns();
@@ -186,6 +212,30 @@ static bool executor_keeps(struct exchange *x)
     return !x->woken;
 }
 
+/* Once resumed, MHD may drop it before it asks for the answer; so one that goes on without its client is handled before that.
+ * True while it waits. */
+static bool waits_on(struct exchange *x)
+{
+    enum status st;
+
+    x->woken = false;
+    if (x->executed)
+        st = x->executor_result;
+    else if (x->r.endpoint->place == ON_LOOP)
+        st = exchange_run_handler(x);
+    else
+        st = executor_submit(x->loop->server->executor, x);
+    x->on_executor = !x->executed && !st && x->r.endpoint->place == ON_EXECUTOR;
+    x->executed = false;
+    if (x->on_executor)
+        return true;
+    if (st == STATUS_PENDING)
+        note_timer(x);
+    else
+        exchange_settle(x, st);
+    return st == STATUS_PENDING;
+}
+
 void exchange_advance(struct exchange *x)
 {
     if (x->handoff.given) {
@@ -194,6 +244,8 @@ void exchange_advance(struct exchange *x)
         return;
     }
     if (!x->suspended || executor_keeps(x) || (!x->woken && !x->executed))
+        return;
+    if (x->state == EXCHANGE_HANDLING && keyed_goes_on(x) && waits_on(x))
         return;
     exchange_resume(x);
 }
@@ -219,6 +271,15 @@ static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *by
     if (!buf_add(&x->body, piece, *bytes))
         return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
     integrity_add(x, (struct span){piece, *bytes});
+    keyed_add(x, (struct span){piece, *bytes});
+    *bytes = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result read_again(struct exchange *x, const char *piece, size_t *bytes)
+{
+    integrity_add(x, (struct span){piece, *bytes});
+    keyed_add(x, (struct span){piece, *bytes});
     *bytes = 0;
     return MHD_YES;
 }
@@ -248,6 +309,7 @@ static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *byt
     if (st && st != STATUS_PENDING)
         return drop_body(x, st, bytes);
     integrity_add(x, (struct span){piece, *bytes - rest.bytes});
+    keyed_add(x, (struct span){piece, *bytes - rest.bytes});
     *bytes = rest.bytes;
     if (st == STATUS_PENDING)
         exchange_suspend(x);
@@ -259,8 +321,10 @@ static enum MHD_Result hold_back(struct exchange *x, const char *piece, size_t *
     struct span all = {piece, *bytes};
     enum status st = integrity_keep(x, all);
 
-    if (!st)
+    if (!st) {
         integrity_add(x, all);
+        keyed_add(x, all);
+    }
     return drop_body(x, st, bytes);
 }
 
@@ -269,6 +333,8 @@ static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *
     x->progress_ns = now_ns();
     if (x->state == EXCHANGE_DROP)
         return drop_body(x, STATUS_OK, bytes);
+    if (keyed_replays(x))
+        return read_again(x, piece, bytes);
     if (!x->streams)
         return collect(x, piece, bytes);
     if (integrity_holds(x))
@@ -286,7 +352,9 @@ enum status exchange_run_handler(struct exchange *x)
     enum status st;
 
     x->handler_ran = true;
+    log_request(x->r.id, x->r.trace);
     st = x->r.endpoint->handle(&x->r);
+    log_request(NULL, NULL);
     x->r.calls++;
     return st;
 }
@@ -357,12 +425,16 @@ static enum MHD_Result handle(struct exchange *x)
 {
     enum status st;
 
+    if (x->state == EXCHANGE_ANSWERED)
+        return exchange_send(x);
     if (x->state == EXCHANGE_DROP || x->failure)
         return exchange_answer(x, x->failure);
     st = x->state == EXCHANGE_BODY ? end_of_body(x) : STATUS_OK;
     if (st)
         return st == STATUS_PENDING ? suspend(x) : refuse_body(x, st);
     x->state = EXCHANGE_HANDLING;
+    if (keyed_replays(x))
+        return exchange_answer(x, keyed_replay(x));
     return x->r.endpoint->place == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
 }
 
@@ -381,8 +453,10 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     x->progress_ns = now_ns();
     x->failure = exchange_guard(x, version);
     x->close_after = x->failure != STATUS_OK;
+    log_request(x->r.id, x->r.trace);
     if (!x->failure)
         x->failure = exchange_admit(x, span_of(method));
+    log_request(NULL, NULL);
     if (!x->failure) {
         x->state = EXCHANGE_BODY;
         buf_init(&x->body, x->body_max);

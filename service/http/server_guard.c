@@ -201,6 +201,7 @@ enum status exchange_guard_lines(struct exchange *x, const char *version)
 
     x->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
     adopt_request_id(x);
+    trace_id_parse(exchange_header(x, "traceparent"), x->r.trace);
     st = check_framing(x);
     if (!st)
         st = check_lines(x);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/deadline.h"
+#include "base/metrics.h"
 #include "http/integrity.h"
 #include "http/server.h"
 
@@ -172,6 +173,8 @@ enum exchange_state {
 
 enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1, EXCHANGE_MOVED = 1 << 2 };
 
+struct keyed;
+
 struct exchange {
     struct request         r;
     struct request_port    port;
@@ -185,6 +188,7 @@ struct exchange {
     const char            *accept;    /* for 415 */
     bool                   http_1_0;
     bool                   chunked;
+    bool                   sends_long;     /* MHD sends piece by piece, and gives up after body_stall_s without progress */
     bool                   close_after;    /* framing is in doubt: the connection must not be used again */
     bool                   counted_caller; /* in caller->in_flight */
     bool                   counted;        /* in server->in_flight */
@@ -193,6 +197,7 @@ struct exchange {
     const char            *body_max_name;
     struct buf             body;
     struct check          *check; /* arena; NULL: the request has no Content-Digest */
+    struct keyed          *keyed; /* arena; NULL: the request has no Idempotency-Key */
     enum status            failure;     /* decided before the handler ran; r.problem tells why */
     uint64_t               progress_ns; /* last byte in; watched while a body is read */
     atomic_bool            gone;
@@ -243,6 +248,8 @@ struct span exchange_header(const struct exchange *x, const char *name); /* seve
 void exchange_settle(struct exchange *x, enum status st);
 /* Every header of the settled answer except those of framing; false as soon as put() is. */
 bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* Hands the settled answer to MHD. */
+enum MHD_Result exchange_send(struct exchange *x);
 /* Settles the answer and hands it to MHD. */
 enum MHD_Result exchange_answer(struct exchange *x, enum status st);
 
@@ -261,6 +268,33 @@ enum status integrity_end(struct exchange *x);
 /* What the sink is still to get of a body that was held back, and that it has got some; the last of it frees the memory. */
 struct span integrity_held(const struct exchange *x);
 void        integrity_released(struct exchange *x, size_t bytes);
+
+/* ---- Idempotency-Key (server_idempotency.c) ---- */
+
+/* Before the endpoint's begin: reads the header of a POST and claims the key. */
+enum status keyed_begin(struct exchange *x);
+/* The request was done before: its body is only hashed, and neither begin nor handler runs. */
+bool        keyed_replays(const struct exchange *x);
+/* The request goes on when its client is gone. */
+bool        keyed_goes_on(const struct exchange *x);
+/* Body bytes that were collected, kept, taken by the sink, or read for a replay. */
+void        keyed_add(struct exchange *x, struct span piece);
+/* Instead of the handler: makes r.reply the stored answer. */
+enum status keyed_replay(struct exchange *x);
+/* The answer is settled, with this outcome: stores it, if the request was done. */
+void        keyed_settled(struct exchange *x, enum status st);
+/* The exchange ends; a key whose request was not done is free again. */
+void        keyed_end(struct exchange *x);
+
+/* ---- measurements (server_metrics.c) ---- */
+
+struct server_metrics;
+
+/* NULL without memory. */
+struct server_metrics *server_metrics_create(size_t endpoints);
+void                   server_metrics_destroy(struct server_metrics *m);
+/* The exchange is over; its reply is still there. */
+void                   server_metrics_note(const struct exchange *x);
 
 /* ---- executor (server_executor.c) ---- */
 
@@ -308,6 +342,8 @@ enum status loop_start(struct loop *loop, struct problem *why);
 void        loop_join(struct loop *loop);
 void        loop_finish(struct loop *loop);
 void        loop_wake(struct loop *loop);
+/* MHD's own bound for connections on which nothing moves; ours are shorter. */
+unsigned    loop_timeout_s(const struct loop *loop);
 /* A request or its answer is under way: more may come soon. */
 void loop_expect(struct loop *loop, uint64_t now);
 /* From any thread. Its caller does not touch x afterwards unless it knows better that x lives. */
@@ -328,6 +364,8 @@ struct server {
     unsigned             loops_count;
     struct executor     *executor;
     struct bulk         *bulk;   /* NULL: nothing is handed off */
+    struct idempotency  *idempotency;
+    struct server_metrics *metrics;
     struct tls          *tls;    /* NULL: nothing is encrypted */
     struct caller        nobody; /* of open rows without a valid token */
     atomic_uint          in_flight;

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/spin.h"
+#include "http/idempotency.h"
 #include "http/server_internal.h"
 
 enum { EVENT_WAKE = LISTENERS_MAX, EVENT_DAEMON, EVENT_DAEMON_TLS, EVENTS_COUNT };
@@ -130,6 +131,8 @@ static void handle_sweep(struct loop *loop, uint64_t now)
     loop->sweep_ns = now + SWEEP_INTERVAL_MS * NS_PER_MS;
     connections_sweep(loop, now);
     linger_sweep(loop, now);
+    if (loop->index == 0)
+        idempotency_sweep(loop->server->idempotency, now);
     set_listening(loop, !atomic_load(&loop->server->quiescing));
 }
 
@@ -297,18 +300,24 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
+unsigned loop_timeout_s(const struct loop *loop)
+{
+    const struct server_config *c = &loop->server->config;
+
+    return (c->idle_s > c->body_stall_s ? c->idle_s : c->body_stall_s) + 5;
+}
+
 /* `tls` NULL: for connections in the clear. */
 static struct MHD_Daemon *start_daemon(struct loop *loop, const struct tls *tls)
 {
     const struct server_config *c = &loop->server->config;
-    unsigned                    timeout_s = (c->idle_s > c->body_stall_s ? c->idle_s : c->body_stall_s) + 5;
     unsigned                    flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
     struct MHD_OptionItem       more[TLS_OPTIONS_MAX];
 
     tls_options(tls, more);
     return MHD_start_daemon(tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_call, loop,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-                            c->connections_max + 64u, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                            c->connections_max + 64u, MHD_OPTION_CONNECTION_TIMEOUT, loop_timeout_s(loop), MHD_OPTION_STRICT_FOR_CLIENT, 1,
                             MHD_OPTION_NOTIFY_CONNECTION, connection_notify, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, loop,
                             MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, loop, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, loop,
                             MHD_OPTION_ARRAY, more, MHD_OPTION_END);

@@ -1,6 +1,7 @@
 /* Turns a struct reply, or a problem, into MHD's response. */
 #include <strings.h>
 
+#include "base/log.h"
 #include "http/problem_document.h"
 #include "http/server_internal.h"
 
@@ -14,6 +15,8 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
     st = source->read(source, to, room, &bytes, &x->r.waker);
     if (bytes > 0 && bytes <= room && (st == STATUS_OK || st == STATUS_PENDING))
         return (ssize_t)bytes;
+    if (!st && !bytes && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN)
+        return MHD_CONTENT_READER_END_OF_STREAM;
     if (st != STATUS_PENDING || bytes)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     exchange_suspend(x);
@@ -46,7 +49,10 @@ static struct MHD_Response *make_response(struct exchange *x)
 
     if (r->source && bulk_reserve(x))
         x->close_after = true; /* MHD never sees the body go, so the connection ends behind it */
-    if (bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX))
+    if (r->source && bytes == REPLY_BYTES_UNKNOWN)
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CONNECTION_MEMORY_BYTES, read_reply, x, NULL);
+    x->sends_long = bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX);
+    if (x->sends_long)
         return MHD_create_response_from_callback(bytes, bytes < REPLY_WHOLE_BYTES_MAX ? (size_t)bytes : REPLY_WHOLE_BYTES_MAX, read_reply,
                                                  x, NULL);
     /* The reply outlives the response: both end in exchange_completed or after it. */
@@ -79,7 +85,7 @@ static bool put_header(void *response, const char *name, const char *value)
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
-static enum MHD_Result queue(struct exchange *x)
+enum MHD_Result exchange_send(struct exchange *x)
 {
     struct MHD_Response *response = make_response(x);
     enum MHD_Result      result = MHD_NO;
@@ -89,7 +95,23 @@ static enum MHD_Result queue(struct exchange *x)
     if (exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
+    if (x->sends_long)
+        MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, x->loop->server->config.body_stall_s);
     return result;
+}
+
+/* Ours at warn, the client's at debug. Details name no secret: the client sees them, too. */
+static void log_problem(const struct exchange *x, enum status st)
+{
+    bool        memory = st == STATUS_DEVICE_MEMORY_EXHAUSTED || st == STATUS_OUT_OF_MEMORY || st == STATUS_QUOTA_EXCEEDED;
+    const char *category = memory ? "memory" : st == STATUS_UNAUTHENTICATED || st == STATUS_INSUFFICIENT_SCOPE ? "auth" : "http";
+
+    log_request(x->r.id, x->r.trace);
+    if (status_http(st) >= 500)
+        log_warn(category, "%s: %s", status_code(st), x->r.problem.detail);
+    else
+        log_debug(category, "%s: %s", status_code(st), x->r.problem.detail);
+    log_request(NULL, NULL);
 }
 
 static void answer_problem(struct exchange *x, enum status st)
@@ -100,6 +122,8 @@ static void answer_problem(struct exchange *x, enum status st)
     if (x->r.problem.status != st)
         problem_set(&x->r.problem, st, "%s", status_title(st));
     problem_document_reply(&x->r.problem, &place, &x->r.reply);
+    count_problem(st);
+    log_problem(x, st);
     if (config->on_problem)
         config->on_problem(config->app, st);
 }
@@ -109,6 +133,15 @@ static void drop_forbidden_body(struct reply *r)
 {
     if (r->http_status == 204 || r->http_status == 304)
         reply_empty(r, r->http_status);
+}
+
+static void add_timing(struct exchange *x)
+{
+    const struct timing *t = &x->r.timing;
+
+    if (t->known && !has_header(&x->r.reply, "Server-Timing"))
+        reply_header(&x->r.reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, d2h;dur=%.3f", t->recv_ms,
+                     t->queue_ms, t->h2d_ms, t->kernel_ms, t->d2h_ms);
 }
 
 void exchange_settle(struct exchange *x, enum status st)
@@ -121,12 +154,14 @@ void exchange_settle(struct exchange *x, enum status st)
         st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "the answer does not fit into memory");
     if (st)
         answer_problem(x, st);
+    add_timing(x);
     drop_forbidden_body(r);
+    keyed_settled(x, st);
     x->state = EXCHANGE_ANSWERED;
 }
 
 enum MHD_Result exchange_answer(struct exchange *x, enum status st)
 {
     exchange_settle(x, st);
-    return queue(x);
+    return exchange_send(x);
 }

@@ -4,10 +4,13 @@
 
 #include "http/server_internal.h"
 
-/* A client that has closed its half while its body is still in the socket, or while it reads the answer, is not gone. */
+/* A client that has closed its half while its body is still in the socket, or while it reads the answer, is not gone; but nobody
+ * who reads an endless answer does that. */
 static short hang_up_events(const struct exchange *x)
 {
-    return x->state == EXCHANGE_HANDLING ? POLLRDHUP : 0;
+    bool endless = x->r.reply.source && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN;
+
+    return x->state == EXCHANGE_HANDLING || endless ? POLLRDHUP : 0;
 }
 
 static void look_for_hang_up(struct exchange *x)

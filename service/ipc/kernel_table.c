@@ -9,7 +9,7 @@ struct table_head {
     uint32_t magic;
     uint32_t kernels_count;
     uint32_t globals_count;
-    uint32_t unused;
+    uint32_t prints;
 };
 
 struct kernel_row {
@@ -119,7 +119,7 @@ static void kernel_add(const struct kernel_desc *k, struct buf *out)
 
 enum status kernel_table_encode(const struct kernel_table *t, struct buf *out)
 {
-    struct table_head head = {MAGIC, t->kernels_count, t->globals_count, 0};
+    struct table_head head = {MAGIC, t->kernels_count, t->globals_count, t->prints};
 
     buf_add(out, &head, sizeof head);
     for (uint32_t i = 0; i < t->kernels_count; i++)
@@ -214,6 +214,7 @@ static enum status decode(struct span in, struct kernel_table *t)
     if (!take(&in, &head, sizeof head) || head.magic != MAGIC || head.kernels_count > KERNELS_PER_MODULE_MAX ||
         head.globals_count > GLOBALS_PER_MODULE_MAX)
         return STATUS_INTERNAL;
+    t->prints = head.prints != 0;
     for (uint32_t i = 0; i < head.kernels_count && !st; i++)
         st = kernel_take(&in, t);
     for (uint32_t i = 0; i < head.globals_count && !st; i++)

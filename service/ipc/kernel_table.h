@@ -37,6 +37,7 @@ struct kernel_table {
     uint32_t              kernels_count;
     struct kernel_global *globals; /* [globals_count], owned */
     uint32_t              globals_count;
+    bool                  prints; /* kernels of it may print: one launch at a time, so that it is known who did */
 };
 
 void kernel_table_init(struct kernel_table *t);

@@ -23,3 +23,16 @@ size_t message_bytes(enum message m)
         return offsetof(struct msg_launch, params);
     return (unsigned)m < MESSAGE_COUNT ? rows[m].bytes : 0;
 }
+
+bool message_fits(uint32_t message, const void *body, size_t bytes)
+{
+    const struct msg_launch *launch = body;
+    size_t                   fixed;
+
+    if (message >= MESSAGE_COUNT)
+        return false;
+    fixed = message_bytes((enum message)message);
+    if (message != MESSAGE_LAUNCH)
+        return bytes == fixed;
+    return bytes >= fixed && launch->params_bytes <= KERNEL_PARAM_BYTES_MAX && bytes == fixed + launch->params_bytes;
+}

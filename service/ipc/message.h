@@ -75,6 +75,9 @@ struct msg_memory_info_reply { struct device_memory memory; };
 struct msg_mem_trim { uint32_t unused; };
 struct msg_mem_trim_reply { uint32_t unused; };
 
+struct msg_memcheck { uint32_t unused; };
+struct msg_memcheck_reply { uint32_t unused; };
+
 struct msg_mem_alloc { uint64_t bytes; };
 struct msg_mem_alloc_reply { uint64_t address; };
 
@@ -118,6 +121,7 @@ struct msg_launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
+    uint32_t cooperative; /* 1: all blocks are resident at once and may wait for each other */
     uint64_t timeout_ms; /* of execution, counted from its start */
     uint32_t params_bytes;
     unsigned char params[KERNEL_PARAM_BYTES_MAX]; /* last: only params_bytes of it travel */
@@ -135,6 +139,33 @@ struct msg_take_output_reply { uint64_t bytes; };
 
 struct msg_stream_sync { uint32_t stream; uint32_t all; };
 struct msg_stream_sync_reply { uint32_t unused; };
+
+/* An event is a place of EVENTS_PER_SESSION_MAX and the number of its record, never used twice: a place serves one record after the
+ * other. Who waits names a record that was submitted before. */
+struct event_name { uint32_t place; uint32_t number; };
+
+struct msg_event_record { uint32_t stream; struct event_name event; };
+struct msg_event_record_reply { uint32_t unused; };
+
+struct msg_event_wait { uint32_t stream; struct event_name event; };
+struct msg_event_wait_reply { uint32_t unused; };
+
+struct msg_event_elapsed { struct event_name from, to; };
+struct msg_event_elapsed_reply { float us; };
+
+/* The list's entries are of that stream too. state.bytes >= sizeof(struct run_state). */
+struct msg_run_list { uint32_t stream; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
+struct msg_run_list_reply { uint32_t unused; };
+
+struct msg_graph_create { uint32_t count; struct shm_ref list; };
+struct msg_graph_create_reply { uint32_t graph; }; /* never 0 */
+
+/* The list's launches take the places of earlier ones, from now on: each one's tag is the number of the place. count may be 0. */
+struct msg_graph_run { uint32_t stream; uint32_t graph; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
+struct msg_graph_run_reply { uint32_t unused; };
+
+struct msg_graph_destroy { uint32_t graph; };
+struct msg_graph_destroy_reply { uint32_t unused; };
 
 union message_body {
 #define MESSAGE(NAME, call) struct msg_##call call;
@@ -180,5 +211,7 @@ static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion f
 const char *message_name(enum message m);
 /* Bytes of the fixed part of that message's body; LAUNCH counts without params. 0 for no message. */
 size_t message_bytes(enum message m);
+/* Whether `bytes` is what such a body must have. */
+bool message_fits(uint32_t message, const void *body, size_t bytes);
 
 #endif

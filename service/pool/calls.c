@@ -40,6 +40,12 @@ static struct call_slot *slot_of(struct worker *w, uint64_t number)
 
 /* ---- submit ---- */
 
+/* What runs kernels: it leaves some calls free, and running too long is the kernels' fault. */
+static bool runs_kernels(uint32_t m)
+{
+    return m == MESSAGE_LAUNCH || m == MESSAGE_RUN_LIST || m == MESSAGE_GRAPH_RUN;
+}
+
 static uint64_t answer_max(enum message m, const void *body)
 {
     if (m == MESSAGE_MODULE_LOAD)
@@ -100,7 +106,7 @@ static enum status submit(struct worker *w, enum message m, const void *body, si
 
     if (worker_state_of(w) != WORKER_READY)
         return STATUS_WORKER_LOST;
-    if (w->free_count <= (m == MESSAGE_LAUNCH ? CALLS_RESERVED : 0))
+    if (w->free_count <= (runs_kernels(m) ? CALLS_RESERVED : 0))
         return STATUS_OVERLOADED;
     call_reset(c, m);
     slot = slot_take(w, c, answer_max(m, body));
@@ -303,7 +309,7 @@ static uint64_t earliest(struct worker *w, bool *launch)
         if (!slot->call || slot->deadline_ns >= first)
             continue;
         first = slot->deadline_ns;
-        *launch = slot->call->message == MESSAGE_LAUNCH;
+        *launch = runs_kernels(slot->call->message);
     }
     return first;
 }
@@ -414,7 +420,7 @@ static size_t body_bytes(enum message m, const void *body)
     return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
 }
 
-static enum status call_run(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
+static enum status call_run_list(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
 {
     enum status st = call_submit(w, m, body, body_bytes(m, body), c);
 
@@ -435,7 +441,7 @@ static enum status call_run(struct worker *w, enum message m, const void *body, 
                               struct problem *why)                                                                                         \
     {                                                                                                                                      \
         struct call c = {.deadline_ns = deadline_ns};                                                                                      \
-        enum status st = call_run(w, MESSAGE_##NAME, m, &c, why);                                                                          \
+        enum status st = call_run_list(w, MESSAGE_##NAME, m, &c, why);                                                                          \
                                                                                                                                            \
         if (!st && reply)                                                                                                                  \
             *reply = c.reply.name;                                                                                                         \

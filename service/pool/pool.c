@@ -159,6 +159,17 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
     return true;
 }
 
+enum device_state pool_device_state(struct pool *p, unsigned i)
+{
+    enum device_state state = DEVICE_QUARANTINED;
+
+    pthread_mutex_lock(&p->lock);
+    if (i < p->devices_count)
+        state = p->devices[i].public.state;
+    pthread_mutex_unlock(&p->lock);
+    return state;
+}
+
 int pool_device_find(struct pool *p, struct span id)
 {
     int found = -1;

@@ -38,6 +38,8 @@ void pool_destroy(struct pool *p);
 unsigned pool_device_count(const struct pool *p);
 /* False past the end. Copies. */
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
+/* QUARANTINED past the end. */
+enum device_state pool_device_state(struct pool *p, unsigned i);
 /* Index of that id; an empty id is the default device (the first healthy one in order of preference). -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
 /* As pool_device_at, with memory, clocks and sensors read now through the keeper; falls back to the last known ones. Blocks up to 1 s. */

@@ -5,6 +5,7 @@
  * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device. A start that fails for want of memory says
  * nothing about the device: it only makes a pause. */
 #include "base/log.h"
+#include "base/metrics.h"
 #include "pool/devices.h"
 
 /* ---- small things, under the pool's lock ---- */
@@ -92,6 +93,7 @@ static void discard_all(struct pool *p, struct device_slot *d)
 
 static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
 {
+    counter_add(COUNTER_RESTARTS_START_FAILED, 1);
     d->last_problem = *why;
     d->failed_starts++;
     pthread_cond_broadcast(&p->changed);
@@ -114,6 +116,7 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
 
 static void death_noted(struct device_slot *d)
 {
+    counter_add(COUNTER_RESTARTS_DIED, 1);
     d->public.restarts++;
     d->canary_ns = 0;
     d->next_try_ns = pause_ns(0);

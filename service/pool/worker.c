@@ -118,8 +118,10 @@ static void end_log(struct worker *w, int wait_status)
     worker_end_problem(w, &end);
     if (end.status && !end.detail[0])
         log_debug("pool", "worker %d of %s:%u was let go", (int)w->process.pid, w->options.backend, w->options.index);
+    else if (end.status == STATUS_WORKER_LOST) /* its owner's wish */
+        log_info("pool", "worker %d of %s:%u was ended: %s", (int)w->process.pid, w->options.backend, w->options.index, end.detail);
     else if (end.status)
-        log_info("pool", "worker %d of %s:%u ended: %s: %s", (int)w->process.pid, w->options.backend, w->options.index,
+        log_info("pool", "worker %d of %s:%u was killed: %s: %s", (int)w->process.pid, w->options.backend, w->options.index,
                  status_code(end.status), end.detail);
     else if (WIFSIGNALED(wait_status))
         log_warn("pool", "worker %d of %s:%u was killed by signal %d", (int)w->process.pid, w->options.backend, w->options.index,

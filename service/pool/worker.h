@@ -19,7 +19,7 @@ struct call {
     void (*on_event)(struct call *c, enum call_event event); /* NULL allowed. On whichever thread drains the ring, exactly one
                                                                  CALL_DONE each: must not block and must not submit or wait */
     void    *context;
-    uint64_t deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH) or WORKER_LOST; DEADLINE_NEVER allowed */
+    uint64_t deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, RUN_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
     /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
     enum status         status;
     bool                context_lost;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "session/batch_parts.h"
+#include "session/program_parts.h"
 
 enum status batch_blame(struct problem *why, enum status st, unsigned op, unsigned completed)
 {
@@ -18,6 +18,16 @@ enum status batch_blame(struct problem *why, enum status st, unsigned op, unsign
     why->completed_ops = completed;
     why->has_unsatisfied_range = false;
     return st;
+}
+
+void batch_blame_up_to(struct problem *why, unsigned last)
+{
+    size_t used = strnlen(why->detail, sizeof why->detail);
+
+    if (!why->has_op || last <= why->op_index || why->op_index_last)
+        return;
+    why->op_index_last = last;
+    snprintf(why->detail + used, sizeof why->detail - used, "; which of the operations %u to %u it was is not known", why->op_index, last);
 }
 
 /* ---- names ---- */
@@ -65,7 +75,7 @@ static enum status add_names(struct batch *b, struct problem *why)
 
 /* ---- making ---- */
 
-static enum status new_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why)
+enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why)
 {
     enum status st;
 
@@ -83,7 +93,11 @@ enum status batch_allocate(struct batch *b, const struct batch_op *op, struct pr
 {
     uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
 
-    return new_local(b, bytes, &batch_name_of(b, op->to)->local, why);
+    if (b->spec->program) {
+        batch_name_of(b, op->to)->local = program_local(b->spec->program, (unsigned)(op - b->spec->ops));
+        return STATUS_OK;
+    }
+    return batch_local(b, bytes, &batch_name_of(b, op->to)->local, why);
 }
 
 /* What fails here is found before anything was done. */
@@ -112,8 +126,12 @@ static enum status aim(struct batch *b, unsigned i, bool *early, int *last, stru
     *early = *early && (op->kind == BATCH_ALLOC || op->kind == BATCH_WRITE);
     if (op->segment == BATCH_NO_SEGMENT)
         return STATUS_OK;
+    if (b->preparing)
+        return STATUS_OK;
     t = &b->targets[op->segment];
     *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};
+    if (b->spec->program) /* another run may be using its buffers */
+        return t->left ? batch_local(b, t->left, &t->local, why) : STATUS_OK;
     if (op->kind == BATCH_ALLOC) {
         t->direct = true;
         t->local = batch_name_of(b, op->to)->local;
@@ -122,7 +140,7 @@ static enum status aim(struct batch *b, unsigned i, bool *early, int *last, stru
     t->direct = *early && op->segment > *last;
     *last = op->segment > *last ? op->segment : *last;
     if (!t->direct && t->left)
-        return new_local(b, t->left, &t->local, why);
+        return batch_local(b, t->left, &t->local, why);
     if (span_starts(op->to, "$") && batch_name_of(b, op->to))
         t->local = batch_name_of(b, op->to)->local;
     return STATUS_OK;
@@ -148,8 +166,12 @@ static bool make_parts(struct batch *b)
     b->results = calloc(spec->ops_count + 1u, sizeof *b->results);
     b->events = calloc(spec->ops_count + 1u, sizeof *b->events);
     b->kept = calloc(spec->keep_count + 1u, sizeof *b->kept);
+    b->later = calloc(spec->ops_count + 1u, sizeof *b->later);
     b->flights = calloc(BATCH_CALLS_IN_FLIGHT_MAX, sizeof *b->flights);
-    return b->name_items && b->targets && b->results && b->events && b->kept && b->flights;
+    b->list.items = calloc(RUN_ITEMS_MAX, sizeof *b->list.items);
+    b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
+    b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
+    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later && b->flights;
 }
 
 static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)
@@ -161,6 +183,7 @@ static struct batch *make(struct session *s, struct context *c, const struct bat
     b->session = s;
     b->context = c;
     b->spec = spec;
+    b->preparing = spec->prepare;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->landed, NULL);
     pthread_mutex_lock(&s->lock);
@@ -253,6 +276,14 @@ enum status batch_write(struct batch *b, unsigned segment, struct span piece, si
     return batch_blame(why, st, t->op, 0);
 }
 
+bool batch_overwrote(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->spec->segments_count; i++)
+        if (b->targets[i].direct && !b->targets[i].local && b->targets[i].transfer)
+            return true;
+    return false;
+}
+
 static enum status finish_upload(struct batch_target *t, struct problem *why)
 {
     enum status st = STATUS_OK;
@@ -283,6 +314,20 @@ const struct batch_result *batch_result_of(const struct batch *b, unsigned op)
     return &b->results[op];
 }
 
+char *batch_data_take(struct batch *b, unsigned op)
+{
+    char *data = b->results[op].data;
+
+    b->results[op].data = NULL;
+    return data;
+}
+
+const struct batch_group *batch_groups_of(const struct batch *b, unsigned *count)
+{
+    *count = b->groups_count;
+    return b->groups;
+}
+
 const char *batch_kept_id(const struct batch *b, unsigned keep)
 {
     return b->kept[keep] ? b->kept[keep]->buffer.entry.id : "";
@@ -309,7 +354,8 @@ void batch_release(struct batch *b)
 
     pthread_mutex_lock(&s->lock);
     for (struct local *l = b->locals; l; l = l->of_batch)
-        local_abandon(b->context, l);
+        if (!l->wanted || !b->succeeded)
+            local_abandon(b->context, l);
     pthread_mutex_unlock(&s->lock);
     locals_free_some(b->context);
     for (struct local *l = b->locals; l; l = l->of_batch)
@@ -345,7 +391,11 @@ static void free_parts(struct batch *b)
     free(b->results);
     free(b->events);
     free(b->kept);
+    free(b->later);
     free(b->flights);
+    free(b->list.items);
+    free(b->listed);
+    free(b->groups);
     pthread_cond_destroy(&b->landed);
     pthread_mutex_destroy(&b->lock);
 }

@@ -21,6 +21,8 @@ enum batch_kind {
     BATCH_SYNC,
 };
 
+struct program;
+
 enum { BATCH_NO_SEGMENT = -1 };
 
 /* Buffers are named by an id of the session, or by the batch's own "$name". */
@@ -50,20 +52,30 @@ struct batch_spec {
     const struct module_spec *source; /* a module to be made or found; NULL: none */
     struct span               module; /* or one of the session */
     bool                      evict;  /* when the session has no room for another module: unload all others first */
+    struct program           *program; /* a run of it: with its buffers, modules and graphs; NULL: a batch of its own. Borrowed */
+    bool                      prepare; /* with program: batch_prepare() follows, no segments and no run */
     uint64_t                  timeout_ms; /* of all operations together; 0 = the default */
-    uint64_t                  answer_bytes_max; /* of all READs together */
+    uint64_t                  answer_bytes_max; /* of all READs together, as they are held in host memory */
     const char               *answer_limit;     /* that bound's name */
+    bool                      answer_streams;   /* READs beyond it stay on the device until batch_read_begin(); else they are refused */
 };
 
 /* What became of one operation. */
 struct batch_result {
+    bool        timed;      /* LAUNCH: gpu_us is its own */
     double      gpu_us;     /* LAUNCH */
-    double      elapsed_us; /* ELAPSED */
+    double      elapsed_us; /* ELAPSED, by the device's clock */
     char       *output;     /* LAUNCH: printf text; owned by the batch */
     size_t      output_bytes;
     bool        output_truncated;
-    char       *data; /* READ: owned by the batch */
+    char       *data; /* READ: owned by the batch; NULL when it stayed on the device */
     size_t      data_bytes;
+};
+
+/* Operations whose launches were timed together: from the start of the first to the end of the last. */
+struct batch_group {
+    unsigned first_op, last_op;
+    double   gpu_us;
 };
 
 struct batch;
@@ -73,22 +85,39 @@ struct batch;
 enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why);
 /* Bytes of the segments, one segment after the other, each from its start. PENDING registers w. Never blocks. */
 enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
+/* Segments have gone straight into buffers of the session: if the batch ends now, what they overwrote is indeterminate. */
+bool        batch_overwrote(const struct batch *b);
 /* Makes the module, waits for the segments, does the operations, and waits until all is done. Then the buffers are freed, but for
  * those that are kept. The first failure ends it, with op_index and completed_ops unless it concerns no operation; operations behind
  * the failed one may have run, as they were under way already. Blocks. */
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why);
 
+/* The same but for segments and results: everything is checked, nothing runs, and the graphs of spec.program are made. */
+enum status batch_prepare(struct batch *b, struct problem *why);
+
 /* After a successful run. */
 const struct batch_result *batch_result_of(const struct batch *b, unsigned op);
+/* What a READ has in host memory, for the caller to free; NULL when it stayed on the device. */
+char                      *batch_data_take(struct batch *b, unsigned op);
+/* A READ's bytes that stayed on the device, as they were at its place among the operations. At most once for each; the transfer must be
+ * destroyed before the batch. Fails when the session has been reset since. Never blocks. */
+enum status                batch_read_begin(struct batch *b, unsigned op, struct transfer **out, struct problem *why);
+/* In the order of the operations; borrowed. */
+const struct batch_group  *batch_groups_of(const struct batch *b, unsigned *count);
 const char                *batch_kept_id(const struct batch *b, unsigned keep); /* the id of keep[i] */
 const char                *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
 double                     batch_compile_ms(const struct batch *b);             /* for making or finding the module */
 double                     batch_run_ms(const struct batch *b);                 /* for the operations */
+double                     batch_upload_ms(const struct batch *b); /* waiting for the segments to be in the device's memory */
+double                     batch_queue_ms(const struct batch *b);  /* ... and then for launches that were queued before */
+double                     batch_kernel_ms(const struct batch *b); /* of its kernels, by the device's clock */
 
 /* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
 void batch_destroy(struct batch *b);
 
 /* The tenant's hidden session, which nobody can name or list: made at first use, made anew when it faulted. Borrowed. Blocks. */
 enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+/* The same, only if it is there. */
+enum status session_hidden_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
 
 #endif

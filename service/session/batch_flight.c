@@ -1,4 +1,5 @@
 /* A batch's calls on their way: submitted in order, looked at in order, as many at once as there are places. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "session/batch_parts.h"
@@ -15,7 +16,6 @@ static void on_event(struct call *call, enum call_event event)
 
     if (event != CALL_DONE)
         return;
-    f->landed_ns = now_ns();
     if (call->status) {
         pthread_mutex_lock(&s->lock);
         context_note(b->context, call);
@@ -50,17 +50,27 @@ static void await(struct batch *b, struct flight_call *f)
 
 /* ---- looking at what landed ---- */
 
-/* Gives back the staging memory of reads that are still in the ring. */
-static void unload_reads(struct batch *b)
+/* What the staging memory of a call that has landed holds is taken, and the memory given back. */
+static void unload(struct batch *b, struct flight_call *f)
+{
+    if (!f->slice.data)
+        return;
+    if (f->count)
+        batch_list_landed(b, f);
+    else if (!f->call.status)
+        memcpy(f->to, f->slice.data, f->bytes);
+    staging_give(b->context->worker, &f->slice);
+}
+
+/* Gives back the staging memory of all calls that are still in the ring. */
+static void unload_all(struct batch *b)
 {
     for (unsigned i = 0; i < b->count; i++) {
         struct flight_call *f = &b->flights[(b->head + i) % BATCH_CALLS_IN_FLIGHT_MAX];
         if (!f->slice.data)
             continue;
         await(b, f);
-        if (!f->call.status)
-            memcpy(f->to, f->slice.data, f->bytes);
-        staging_give(b->context->worker, &f->slice);
+        unload(b, f);
     }
 }
 
@@ -71,7 +81,7 @@ static enum status output_slice(struct batch *b, uint64_t bytes, struct slice *o
 
     if (st != STATUS_PENDING)
         return st;
-    unload_reads(b);
+    unload_all(b);
     return context_staging(b->context, bytes, out, NULL);
 }
 
@@ -106,6 +116,7 @@ static void launched(struct batch *b, const struct flight_call *f)
     double                         us = r->gpu_us > 0 ? (double)r->gpu_us : 0;
 
     b->results[f->op].gpu_us = us;
+    b->results[f->op].timed = true;
     pthread_mutex_lock(&b->session->lock);
     b->session->device_time_us += us;
     pthread_mutex_unlock(&b->session->lock);
@@ -113,14 +124,29 @@ static void launched(struct batch *b, const struct flight_call *f)
         fetch_output(b, f, r->output_bytes);
 }
 
-static void fail(struct batch *b, const struct flight_call *f)
+static bool runs_kernels(const struct flight_call *f)
+{
+    return f->message == MESSAGE_LAUNCH || f->message == MESSAGE_RUN_LIST || f->message == MESSAGE_GRAPH_RUN;
+}
+
+/* Which operations of a failed call may be the one. With a living context the device refused the first that was not done. */
+static void suspects(const struct batch *b, const struct flight_call *f, unsigned *first, unsigned *last)
+{
+    unsigned at = f->completed < f->count ? f->completed : f->count - 1;
+    unsigned end = f->count - at < f->group ? f->count : at + f->group;
+
+    *first = f->count ? b->listed[f->first + at] : f->op;
+    *last = f->count && f->call.context_lost ? b->listed[f->first + end - 1] : *first;
+}
+
+static void fail_first(struct batch *b, const struct flight_call *f, unsigned first, unsigned last)
 {
     struct session *s = b->session;
 
-    if (b->failed)
-        return;
     b->failed = f->call.status;
-    b->failed_op = f->op;
+    b->failed_op = b->completed = first;
+    b->failed_last = last;
+    b->failed_kernels = runs_kernels(f);
     b->failure = f->call.problem;
     b->failure.status = b->failed;
     pthread_mutex_lock(&s->lock);
@@ -129,26 +155,49 @@ static void fail(struct batch *b, const struct flight_call *f)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Everything that was under way fails with the context. The fault is a kernel's, if any was under way; on every stream it can only be
+ * in the first call that did not end. */
+static void fail(struct batch *b, const struct flight_call *f)
+{
+    bool    *suspected = &b->suspected[(f->stream & 0xffff) % COUNT(b->suspected)];
+    bool     counts = runs_kernels(f) && f->call.context_lost && !*suspected;
+    unsigned first, last;
+
+    suspects(b, f, &first, &last);
+    *suspected = *suspected || runs_kernels(f);
+    if (!b->failed) {
+        fail_first(b, f, first, last);
+    } else if (counts && !b->failed_kernels) {
+        b->failed_kernels = true;
+        b->failed_op = first;
+        b->failed_last = last;
+    } else if (counts) {
+        b->failed_last = last > b->failed_last ? last : b->failed_last;
+    }
+}
+
+enum status batch_failure(struct batch *b, struct problem *why)
+{
+    *why = b->failure;
+    batch_blame(why, b->failed, b->failed_op, b->completed);
+    batch_blame_up_to(why, b->failed_last);
+    return b->failed;
+}
+
 static enum status failure_of(struct batch *b, struct problem *why)
 {
-    if (!b->failed)
-        return STATUS_OK;
-    *why = b->failure;
-    return batch_blame(why, b->failed, b->failed_op, b->failed_op);
+    return b->failed ? batch_failure(b, why) : STATUS_OK;
 }
 
 static void look_at(struct batch *b, struct flight_call *f)
 {
+    unload(b, f);
     if (f->call.status)
         fail(b, f);
     else if (f->tag)
         launched(b, f);
-    else if (f->slice.data)
-        memcpy(f->to, f->slice.data, f->bytes);
-    else if (f->event)
-        f->event->done_ns = f->landed_ns;
-    if (f->slice.data)
-        staging_give(b->context->worker, &f->slice);
+    else if (f->message == MESSAGE_EVENT_ELAPSED)
+        b->results[f->op].elapsed_us = isfinite(f->call.reply.event_elapsed.us) ? (double)f->call.reply.event_elapsed.us : 0;
 }
 
 enum status batch_reap(struct batch *b, struct problem *why)
@@ -186,6 +235,16 @@ static enum status submit_call(struct worker *w, const struct batch_order *o, st
 {
     if (o->message == MESSAGE_LAUNCH)
         return worker_submit_launch(w, &o->body.launch, c);
+    if (o->message == MESSAGE_RUN_LIST)
+        return worker_submit_run_list(w, &o->body.run_list, c);
+    if (o->message == MESSAGE_GRAPH_RUN)
+        return worker_submit_graph_run(w, &o->body.graph_run, c);
+    if (o->message == MESSAGE_EVENT_RECORD)
+        return worker_submit_event_record(w, &o->body.event_record, c);
+    if (o->message == MESSAGE_EVENT_WAIT)
+        return worker_submit_event_wait(w, &o->body.event_wait, c);
+    if (o->message == MESSAGE_EVENT_ELAPSED)
+        return worker_submit_event_elapsed(w, &o->body.event_elapsed, c);
     if (o->message == MESSAGE_MEM_COPY)
         return worker_submit_mem_copy(w, &o->body.mem_copy, c);
     if (o->message == MESSAGE_MEM_FILL)
@@ -198,26 +257,33 @@ static enum status submit_call(struct worker *w, const struct batch_order *o, st
 static enum status send(struct batch *b, const struct batch_order *o)
 {
     struct flight_call *f = &b->flights[(b->head + b->count) % BATCH_CALLS_IN_FLIGHT_MAX];
-    bool                launch = o->message == MESSAGE_LAUNCH;
     enum status         st;
 
-    f->call = (struct call){.on_event = on_event, .deadline_ns = DEADLINE_NEVER};
-    if (launch && b->deadline_ns < DEADLINE_NEVER - WORKER_GRACE_MS * NS_PER_MS)
+    *f = (struct flight_call){.call = {.on_event = on_event, .deadline_ns = DEADLINE_NEVER},
+                              .batch = b,
+                              .op = o->count ? b->listed[o->first] : o->op,
+                              .message = o->message,
+                              .stream = o->stream,
+                              .tag = o->message == MESSAGE_LAUNCH ? o->body.launch.tag : 0,
+                              .slice = o->slice,
+                              .to = o->to,
+                              .bytes = o->message == MESSAGE_MEM_READ ? o->body.mem_read.to.bytes : 0,
+                              .first = o->first,
+                              .count = o->count};
+    if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - WORKER_GRACE_MS * NS_PER_MS)
         f->call.deadline_ns = b->deadline_ns + WORKER_GRACE_MS * NS_PER_MS;
-    f->batch = b;
-    f->op = o->op;
-    f->landed = false;
-    f->tag = launch ? o->body.launch.tag : 0;
-    f->slice = o->slice;
-    f->to = o->to;
-    f->bytes = o->slice.data ? o->body.mem_read.to.bytes : 0;
-    f->event = o->event;
     st = submit_call(b->context->worker, o, &f->call);
     if (st)
         return st;
+    b->listed_count += o->count;
     b->count++;
     b->submitted++;
     return STATUS_OK;
+}
+
+static bool changes_memory(enum message m)
+{
+    return m == MESSAGE_LAUNCH || m == MESSAGE_RUN_LIST || m == MESSAGE_GRAPH_RUN || m == MESSAGE_MEM_COPY || m == MESSAGE_MEM_FILL;
 }
 
 /* The addresses hold until the call is submitted: who frees a buffer takes the submit lock between hiding it and asking for its end. */
@@ -232,9 +298,9 @@ static enum status address_and_send(struct batch *b, struct batch_order *o, batc
     st = context_still_usable(c, why);
     if (!st)
         st = address(b, o, why);
-    s->epoch += o->message != MESSAGE_MEM_READ && o->message != MESSAGE_STREAM_SYNC;
+    s->epoch += changes_memory(o->message);
     pthread_mutex_unlock(&s->lock);
-    if (!st && !o->nothing && (st = send(b, o)) != STATUS_OK)
+    if (!st && !o->nothing && !b->preparing && (st = send(b, o)) != STATUS_OK)
         problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls are waiting for the device" : "the session's worker has ended");
     pthread_mutex_unlock(&c->submit_lock);
     return st;

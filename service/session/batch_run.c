@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "session/batch_parts.h"
+#include "session/program_parts.h"
 
 static enum status no_buffer(const char *pointer, struct problem *why)
 {
@@ -16,7 +16,7 @@ static const struct batch_op *op_of(const struct batch *b, const struct batch_or
 }
 
 /* A call that was waited for: a fault in it is the session's. */
-static enum status noted(struct context *c, enum status st, const struct problem *why)
+enum status batch_noted(struct context *c, enum status st, const struct problem *why)
 {
     if (!st || !context_use(c))
         return st;
@@ -92,14 +92,17 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
     return st;
 }
 
+/* Of the default stream, which is the one of everything but launches and events. */
+static enum status list_transfer(struct batch *b, unsigned i, enum message m, struct problem *why)
+{
+    return batch_list_add(b, 0, &(struct batch_item){.op = i, .message = m}, why);
+}
+
 static enum status run_write(struct batch *b, unsigned i, struct problem *why)
 {
-    const struct batch_op *op = &b->spec->ops[i];
-    struct batch_order     o = {.op = i, .message = MESSAGE_MEM_COPY};
-
-    if (b->targets[op->segment].direct)
-        return STATUS_OK;
-    return batch_submit(b, &o, address_write, why);
+    if (b->spec->program)
+        return list_transfer(b, i, MESSAGE_MEM_COPY, why);
+    return b->targets[b->spec->ops[i].segment].direct ? STATUS_OK : list_transfer(b, i, MESSAGE_MEM_COPY, why);
 }
 
 /* ---- reads ---- */
@@ -129,7 +132,7 @@ static enum status read_bytes(struct batch *b, const struct batch_op *op, uint64
     from = batch_buffer(b, op->from);
     st = from ? extent(from, op->offset, op, bytes, why) : no_buffer("/from", why);
     pthread_mutex_unlock(&s->lock);
-    if (!st && *bytes > b->spec->answer_bytes_max - b->answer_bytes)
+    if (!st && *bytes > b->spec->answer_bytes_max - b->answer_bytes && !b->spec->answer_streams)
         st = problem_limit(why, STATUS_BODY_TOO_LARGE, b->spec->answer_limit, b->spec->answer_bytes_max, b->answer_bytes, *bytes);
     return st;
 }
@@ -154,10 +157,14 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
 {
     struct batch_result *r = &b->results[i];
     uint64_t             bytes;
-    enum status          st = read_bytes(b, &b->spec->ops[i], &bytes, why);
+    enum status          st = batch_list_send(b, why);
 
-    if (st)
+    if (!st)
+        st = read_bytes(b, &b->spec->ops[i], &bytes, why);
+    if (st || b->preparing)
         return st;
+    if (bytes > b->spec->answer_bytes_max - b->answer_bytes)
+        return batch_noted(b->context, batch_read_later(b, i, bytes, why), why);
     r->data = malloc(bytes ? (size_t)bytes : 1);
     if (!r->data)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for what is read");
@@ -183,14 +190,17 @@ static bool where(void *context, struct span name, uint64_t *address, uint64_t *
 }
 
 /* Referenced: the reference keeps it from being unloaded until the call is on its way. */
-static struct module *module_of(struct batch *b, const struct launch_spec *spec, enum status *st, struct problem *why)
+static struct module *module_of(struct batch *b, unsigned op, enum status *st, struct problem *why)
 {
+    const struct launch_spec *spec = b->spec->ops[op].launch;
     struct session *s = b->session;
     struct span     id = spec->module.bytes ? spec->module : b->spec->module;
     struct module  *m = spec->module.bytes ? NULL : b->module;
 
     pthread_mutex_lock(&s->lock);
-    if (m)
+    if (b->spec->program)
+        m = program_module(b->spec->program, op);
+    else if (m)
         m->refs++;
     else if (id.bytes)
         *st = module_find(b->context, id, &m, why);
@@ -220,7 +230,7 @@ static enum status address_launch(struct batch *b, struct batch_order *o, struct
     return pack(b, o, o->module, why);
 }
 
-static enum status time_left(const struct batch *b, uint64_t *ms, struct problem *why)
+enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why)
 {
     uint64_t left = deadline_left_ns(b->deadline_ns);
 
@@ -230,25 +240,47 @@ static enum status time_left(const struct batch *b, uint64_t *ms, struct problem
     return STATUS_OK;
 }
 
+/* A kernel that may print goes alone, so that it is known what it printed. */
+static enum status launch_alone(struct batch *b, unsigned i, struct module *m, const struct msg_launch *msg, struct problem *why)
+{
+    struct batch_order o = {.op = i, .message = MESSAGE_LAUNCH, .module = m, .stream = msg->stream};
+    enum status        st = batch_list_send(b, why);
+
+    memcpy(&o.body.launch, msg, offsetof(struct msg_launch, params));
+    return st ? st : batch_submit(b, &o, address_launch, why);
+}
+
+static enum status launch_listed(struct batch *b, unsigned i, struct module *m, const struct msg_launch *msg, struct problem *why)
+{
+    struct batch_item item = {.op = i, .message = MESSAGE_LAUNCH, .module = m};
+
+    memcpy(item.launch, msg, sizeof item.launch);
+    pthread_mutex_lock(&b->session->lock);
+    m->refs++;
+    pthread_mutex_unlock(&b->session->lock);
+    return batch_list_add(b, msg->stream, &item, why);
+}
+
 static enum status launch_with(struct batch *b, unsigned i, struct module *m, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
-    struct batch_order     o = {.op = i, .message = MESSAGE_LAUNCH, .module = m};
-    struct msg_launch     *msg = &o.body.launch;
-    enum status            st = time_left(b, &msg->timeout_ms, why);
+    struct msg_launch      msg = {0};
+    enum status            st = batch_time_left(b, &msg.timeout_ms, why);
 
     if (st)
         return st;
-    st = launch_configure(b->context, m, op->launch, msg, why);
+    st = launch_configure(b->context, m, op->launch, &msg, why);
     if (!st)
-        st = stream_number(b->context, op->stream, &msg->stream, why);
-    return st ? noted(b->context, st, why) : batch_submit(b, &o, address_launch, why);
+        st = stream_number(b->context, op->stream, &msg.stream, why);
+    if (st)
+        return batch_noted(b->context, st, why);
+    return m->table.prints ? launch_alone(b, i, m, &msg, why) : launch_listed(b, i, m, &msg, why);
 }
 
 static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
 {
     enum status    st = STATUS_OK;
-    struct module *m = module_of(b, b->spec->ops[i].launch, &st, why);
+    struct module *m = module_of(b, i, &st, why);
 
     if (st)
         return st;
@@ -264,13 +296,19 @@ static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
 static enum status run_alloc(struct batch *b, unsigned i, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
+    enum status            st;
 
+    if (b->spec->program && op->segment != BATCH_NO_SEGMENT)
+        return list_transfer(b, i, MESSAGE_MEM_COPY, why);
     if (batch_name_of(b, op->to)->local)
         return STATUS_OK;
+    st = batch_list_send(b, why);
+    if (st)
+        return st;
     /* What was freed before is to be there for it. */
     for (struct local *l = b->locals; l; l = l->of_batch)
         local_await(b->context, l);
-    return noted(b->context, batch_allocate(b, op, why), why);
+    return batch_noted(b->context, batch_allocate(b, op, why), why);
 }
 
 /* Behind everything that was submitted before, which the worker sees to. */
@@ -278,7 +316,10 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_name     *own = batch_name_of(b, op->to);
+    enum status            st = b->spec->program ? STATUS_OK : batch_list_send(b, why);
 
+    if (st || b->spec->program) /* whose buffers live as long as it does */
+        return st;
     if (!span_starts(op->to, "$"))
         return buffer_delete(b->session, op->to, why);
     if (!own || !own->local)
@@ -291,118 +332,51 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     return STATUS_OK;
 }
 
-/* ---- streams and events ---- */
-
-static enum status address_nothing(struct batch *b, struct batch_order *o, struct problem *why)
-{
-    (void)b;
-    (void)o;
-    (void)why;
-    return STATUS_OK;
-}
-
-static struct batch_event *event_find(struct batch *b, struct span name)
-{
-    for (unsigned i = 0; i < b->events_count; i++)
-        if (span_equal(b->events[i].name, name))
-            return &b->events[i];
-    return NULL;
-}
-
-static enum status no_event(const char *pointer, struct problem *why)
-{
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no event of this name was recorded before");
-}
-
-/* An event is a call that is done when all work before it on its stream is done. A later record of the same name replaces it. */
-static enum status run_record(struct batch *b, unsigned i, struct problem *why)
-{
-    const struct batch_op *op = &b->spec->ops[i];
-    struct batch_event    *e = event_find(b, op->to);
-    struct batch_order     o = {.op = i, .message = MESSAGE_STREAM_SYNC};
-    enum status            st = stream_number(b->context, op->stream, &o.body.stream_sync.stream, why);
-
-    if (!st && e)
-        st = batch_reap_until(b, e->serial, why);
-    if (st)
-        return noted(b->context, st, why);
-    e = e ? e : &b->events[b->events_count];
-    o.event = e;
-    st = batch_submit(b, &o, address_nothing, why);
-    if (st)
-        return st;
-    b->events_count += e == &b->events[b->events_count];
-    *e = (struct batch_event){.name = op->to, .stream = o.body.stream_sync.stream, .serial = b->submitted};
-    return STATUS_OK;
-}
-
-/* Devices have no call by which a stream waits for another one's event. So the host waits until the recording stream has come to the
- * event, and gives the waiting stream nothing before that: the same order, at the price of a round trip. */
-static enum status run_wait(struct batch *b, unsigned i, struct problem *why)
-{
-    const struct batch_op *op = &b->spec->ops[i];
-    struct batch_event    *e = event_find(b, op->to);
-    uint32_t               stream;
-    enum status            st;
-
-    if (!e)
-        return no_event("/event", why);
-    st = stream_number(b->context, op->stream, &stream, why);
-    if (st)
-        return noted(b->context, st, why);
-    return stream == e->stream ? STATUS_OK : batch_reap_until(b, e->serial, why);
-}
-
-/* By the host's clock, at the moments when it learnt of the two events. */
-static enum status run_elapsed(struct batch *b, unsigned i, struct problem *why)
-{
-    const struct batch_op *op = &b->spec->ops[i];
-    struct batch_event    *from = event_find(b, op->from);
-    struct batch_event    *to = event_find(b, op->to);
-    enum status            st;
-
-    if (!from || !to)
-        return no_event(from ? "/to" : "/from", why);
-    st = batch_reap_until(b, from->serial > to->serial ? from->serial : to->serial, why);
-    if (!st)
-        b->results[i].elapsed_us = ((double)to->done_ns - (double)from->done_ns) / (double)NS_PER_US;
-    return st;
-}
-
-static enum status run_sync(struct batch *b, unsigned i, struct problem *why)
-{
-    const struct batch_op *op = &b->spec->ops[i];
-    struct batch_order     o = {.op = i, .message = MESSAGE_STREAM_SYNC, .body.stream_sync.all = !op->has_stream};
-    enum status            st = stream_number(b->context, op->stream, &o.body.stream_sync.stream, why);
-
-    if (st)
-        return noted(b->context, st, why);
-    st = batch_submit(b, &o, address_nothing, why);
-    return st ? st : batch_reap_until(b, b->submitted, why);
-}
-
 /* ---- all ---- */
+
+enum status batch_item_address(struct batch *b, const struct batch_item *item, struct batch_order *o, struct problem *why)
+{
+    switch (b->spec->ops[item->op].kind) {
+    case BATCH_COPY:
+        return address_copy(b, o, why);
+    case BATCH_ALLOC: /* of a program: its contents come with every run */
+    case BATCH_WRITE:
+        return address_write(b, o, why);
+    case BATCH_FILL:
+        return address_fill(b, o, why);
+    case BATCH_LAUNCH:
+        return address_launch(b, o, why);
+    case BATCH_RECORD:
+        o->body.event_record = (struct msg_event_record){b->list.stream, item->event};
+        return STATUS_OK;
+    case BATCH_WAIT:
+        o->body.event_wait = (struct msg_event_wait){b->list.stream, item->event};
+        return STATUS_OK;
+    case BATCH_READ:
+    case BATCH_FREE:
+    case BATCH_ELAPSED:
+    case BATCH_SYNC:
+        break;
+    }
+    return problem_set(why, STATUS_INTERNAL, "an operation that cannot stand in a list");
+}
 
 static enum status run_copy(struct batch *b, unsigned i, struct problem *why)
 {
-    struct batch_order o = {.op = i, .message = MESSAGE_MEM_COPY};
-
-    return batch_submit(b, &o, address_copy, why);
+    return list_transfer(b, i, MESSAGE_MEM_COPY, why);
 }
 
 static enum status run_fill(struct batch *b, unsigned i, struct problem *why)
 {
-    struct batch_order o = {.op = i, .message = MESSAGE_MEM_FILL};
-
-    return batch_submit(b, &o, address_fill, why);
+    return list_transfer(b, i, MESSAGE_MEM_FILL, why);
 }
 
 typedef enum status run_one(struct batch *b, unsigned i, struct problem *why);
 
 static run_one *const runs[] = {
     [BATCH_ALLOC] = run_alloc,   [BATCH_WRITE] = run_write, [BATCH_COPY] = run_copy,       [BATCH_FILL] = run_fill,
-    [BATCH_LAUNCH] = run_launch, [BATCH_READ] = run_read,   [BATCH_FREE] = run_free,       [BATCH_RECORD] = run_record,
-    [BATCH_WAIT] = run_wait,     [BATCH_SYNC] = run_sync,   [BATCH_ELAPSED] = run_elapsed,
+    [BATCH_LAUNCH] = run_launch, [BATCH_READ] = run_read,   [BATCH_FREE] = run_free,       [BATCH_RECORD] = batch_run_record,
+    [BATCH_WAIT] = batch_run_wait,     [BATCH_SYNC] = batch_run_sync,   [BATCH_ELAPSED] = batch_run_elapsed,
 };
 
 /* Operations and everything that is still under way at their end. */
@@ -412,13 +386,15 @@ static enum status run_ops(struct batch *b, struct problem *why)
     unsigned    i = 0;
 
     for (; i < b->spec->ops_count && !st; i++)
-        st = runs[b->spec->ops[i].kind](b, i, why);
+        st = batch_blame(why, runs[b->spec->ops[i].kind](b, i, why), i, i);
+    if (!st)
+        st = batch_list_send(b, why);
+    batch_list_drop(b);
     batch_drain(b);
-    if (!b->failed)
-        return batch_blame(why, st, i - 1, i - 1);
-    /* It came first, even if a later one was refused before we heard of it. */
-    *why = b->failure;
-    return batch_blame(why, b->failed, b->failed_op, b->failed_op);
+    device_events_give(b->context, b->events, b->events_count);
+    b->events_count = 0;
+    /* The first that failed, even if a later one was refused before we heard of it. */
+    return b->failed ? batch_failure(b, why) : st;
 }
 
 static enum status keep(struct batch *b, struct problem *why)
@@ -438,19 +414,44 @@ static enum status keep(struct batch *b, struct problem *why)
     return st;
 }
 
+/* One run of a program at a time: they share its buffers. */
+static enum status run_program(struct batch *b, struct problem *why)
+{
+    struct program *p = b->spec->program;
+    enum status     st = program_enter(p, why);
+
+    if (st)
+        return st;
+    st = run_ops(b, why);
+    if (st)
+        program_graphs_doubt(p);
+    program_leave(p);
+    return st;
+}
+
+/* Milliseconds since then; *start is now. */
+static double lap_ms(uint64_t *start)
+{
+    uint64_t before = *start;
+
+    *start = now_ns();
+    return (double)(*start - before) / (double)NS_PER_MS;
+}
+
 static enum status run_all(struct batch *b, struct problem *why)
 {
-    uint64_t    start;
+    uint64_t    start = now_ns();
     uint64_t    ms = b->spec->timeout_ms ? b->spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     enum status st = batch_finish_uploads(b, why);
 
+    b->upload_ms = lap_ms(&start);
     if (!st)
         st = context_wait_order(b->context, why);
+    b->queue_ms = lap_ms(&start);
     if (st)
         return st;
-    start = now_ns();
     b->deadline_ns = deadline_after_ms(ms);
-    st = run_ops(b, why);
+    st = b->spec->program ? run_program(b, why) : run_ops(b, why);
     b->run_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
     return st ? st : keep(b, why);
 }
@@ -509,7 +510,22 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
         return st ? st : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st)
         st = run_all(b, why);
+    b->succeeded = !st;
+    batch_measure(b, st);
     batch_release(b);
+    context_leave(c);
+    return st;
+}
+
+enum status batch_prepare(struct batch *b, struct problem *why)
+{
+    struct context *c = b->context;
+    enum status     st;
+
+    if (!context_use(c))
+        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    b->deadline_ns = deadline_after_ms(EXECUTION_TIMEOUT_MS_MAX);
+    st = run_ops(b, why);
     context_leave(c);
     return st;
 }

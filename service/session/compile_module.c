@@ -6,6 +6,7 @@
 
 #include "base/deadline.h"
 #include "base/digest.h"
+#include "base/metrics.h"
 #include "base/version.h"
 #include "ipc/utf8.h"
 #include "pool/compile.h"
@@ -263,6 +264,7 @@ static enum status run(struct compile_service *service, const struct compile_job
     uint64_t    start = now_ns();
     enum status st = compile_service_run(service, job, &out->output);
 
+    times_add(TIMES_COMPILE_TIME, now_ns() - start);
     if (!st) {
         out->compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
         return STATUS_OK;
@@ -289,7 +291,8 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
     make_key(compile_service_version(service), tenant, &job, key);
     if (cache && code_cache_get(cache, key, &out->output) == STATUS_OK)
         out->cached = true;
-    else {
+    counter_add(out->cached ? COUNTER_COMPILE_CACHE_HITS : COUNTER_COMPILE_CACHE_MISSES, 1);
+    if (!out->cached) {
         st = run(service, &job, arena, out, why);
         if (st)
             return st;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 
 static void take_facts(struct device_facts *f, const struct device_info *info)
 {
@@ -36,6 +37,7 @@ static void context_free(struct context *c)
 {
     table_finish(&c->buffers);
     table_finish(&c->locals);
+    table_finish(&c->programs);
     table_finish(&c->modules);
     table_finish(&c->launches);
     pthread_mutex_destroy(&c->submit_lock);
@@ -121,6 +123,15 @@ static bool ends_context(enum status st)
     return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_DEVICE_ERROR;
 }
 
+static enum counter restarts_of(enum status st)
+{
+    if (st == STATUS_KERNEL_FAULT)
+        return COUNTER_RESTARTS_KERNEL_FAULT;
+    if (st == STATUS_EXECUTION_TIMEOUT)
+        return COUNTER_RESTARTS_EXECUTION_TIMEOUT;
+    return st == STATUS_DEVICE_ERROR ? COUNTER_RESTARTS_DEVICE_ERROR : COUNTER_RESTARTS_WORKER_LOST;
+}
+
 /* The first report counts, unless it only said that the worker is gone and now we hear why. */
 void context_lose(struct context *c, const struct problem *why)
 {
@@ -133,10 +144,12 @@ void context_lose(struct context *c, const struct problem *why)
             s->fault = *why;
         return;
     }
+    counter_add(restarts_of(why->status), 1);
     c->lost = true;
     c->lost_ns = now_ns();
     s->fault = *why;
     s->state = SESSION_FAULTED;
+    events_note_session(s);
     log_info("session", "a session faulted: %s", status_code(why->status));
     launch_flush(c);
     locals_drop_orphans(c);
@@ -247,6 +260,7 @@ static void drop_objects(struct context *c)
         quota_release(s, ((struct buffer *)e)->bytes);
         buffer_unref((struct buffer *)e);
     }
+    program_drop_all(c);
     locals_drop_all(c);
     while ((e = table_pop(&c->modules)) != NULL)
         module_unref((struct module *)e);

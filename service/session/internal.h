@@ -14,6 +14,7 @@
 #include "pool/pool.h"
 #include "session/check.h"
 #include "session/compile_module.h"
+#include "session/event_ring.h"
 #include "session/session.h"
 #include "session/table.h"
 
@@ -38,6 +39,9 @@ struct registry {
     struct account        *accounts;
     unsigned               count;
     struct context        *work, *work_last; /* contexts with something for the helper; each holds a reference */
+    unsigned               runners;          /* threads that do asynchronous batches */
+    pthread_cond_t         runner_left;
+    uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
 
 struct stream {
@@ -67,6 +71,8 @@ struct context {
     unsigned         in_ring;
     uint64_t         last_event_ns; /* a launch started or ended */
     uint64_t         launch_number; /* the last one given */
+    uint64_t         events_taken[EVENTS_PER_SESSION_MAX / 64]; /* places of events that batches use */
+    uint32_t         event_number;  /* the last one given; never 0 when given */
     struct launch   *backlog, *backlog_last; /* not yet in the ring, oldest first */
     struct launch   *outputs;                /* ended, their text is to be fetched; each holds a use */
     struct launch   *finished, *finished_last; /* oldest first */
@@ -74,12 +80,24 @@ struct context {
     uint64_t         output_bytes; /* kept in finished ones */
     struct module   *unloads; /* to be unloaded */
     struct transfer *transfers;
-    struct table     locals;  /* buffers of batches, by ids that nobody is told */
+    struct table     locals;  /* buffers of batches and programs, by ids that nobody is told */
+    struct table     programs;
     struct local    *orphans; /* of them, those to be freed */
 
     /* under registry.lock */
     bool            work_queued;
     struct context *work_next;
+};
+
+/* A session's asynchronous batches. Under session.lock. */
+struct batch_shelf {
+    struct table      jobs; /* all that can be found */
+    struct batch_job *queued, *queued_last;
+    struct batch_job *finished, *finished_last; /* oldest first */
+    unsigned          queued_count, finished_count;
+    uint64_t          queued_bytes; /* of those that wait or run */
+    uint64_t          kept_bytes;   /* of results, those included that are not found any more but still being read */
+    bool              running;      /* a runner thread is at work */
 };
 
 struct session {
@@ -99,6 +117,7 @@ struct session {
 
     /* under registry.lock */
     unsigned pins;
+    unsigned observers; /* of them, those that do not count as use */
     uint64_t used_ns; /* end of the last use */
     uint64_t idle_timeout_s;
     bool     listed;  /* in its account's table: nobody deletes it yet */
@@ -115,6 +134,9 @@ struct session {
     unsigned           labels_count;
     double             device_time_us;
     uint64_t           memory_bytes;
+    struct batch_shelf batches;
+    struct event_ring  events;
+    enum device_state  device_state; /* as last told in an event */
 };
 
 struct buffer {
@@ -204,6 +226,8 @@ bool registry_unlist(struct session *s);
 bool registry_unlist_idle(struct session *s, uint64_t now);
 /* All sessions, each pinned; an owned array, NULL when there are none. */
 struct session **registry_all(struct registry *r, unsigned *count);
+/* More or fewer pins that are no use. */
+void registry_observe(struct session *s, int change);
 /* The worker is back: the session counts no longer. */
 void registry_uncount(struct session *s);
 /* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
@@ -299,6 +323,17 @@ enum status module_load(struct module *m, struct span image, struct problem *why
 /* module_load.c: hands what waits to be unloaded to the worker. Needs a use. */
 void module_unload_some(struct context *c);
 
+/* ---- batch_shelf.c ---- forgets results whose time is over at `now`. */
+void batch_shelf_expire(struct session *s, uint64_t now);
+/* The session is about to be freed. */
+void batch_shelf_finish(struct session *s);
+
+/* ---- batch_async.c ---- until all runner threads have ended; their sessions are closed. */
+void batch_runners_await(struct registry *r);
+
+/* ---- program.c ---- with session.lock held: the context has been closed, and its programs with it. */
+void program_drop_all(struct context *c);
+
 /* ---- local.c ---- hands the orphans to the worker. Needs a use. */
 void locals_free_some(struct context *c);
 /* With session.lock held: the worker is gone, and their memory with it. */
@@ -313,10 +348,14 @@ enum status transfer_write_flush(struct transfer *t, struct waker *w, struct pro
 /* Kernel, grid, block and shared memory of the message, checked; asks the worker for an automatic block. Needs a use. */
 enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
                              struct problem *why);
+/* Of all but the id. */
+void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES]);
 /* With session.lock held. */
 void launch_unref(struct launch *l);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
+/* One has succeeded, in that time on the device. */
+void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */
 enum status launch_send(struct context *c, struct launch *l, struct problem *why);
 /* With session.lock held: ends one that could not be sent. */

@@ -64,6 +64,18 @@ static bool look_after(struct session *s, uint64_t now)
     return idle;
 }
 
+/* The pool tells nobody; so it is asked. */
+static void look_at_device(struct session *s)
+{
+    enum device_state state = pool_device_state(s->registry->config.pool, s->device);
+
+    pthread_mutex_lock(&s->lock);
+    if (state != s->device_state)
+        events_note_device(s, state);
+    s->device_state = state;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void touch(struct session *s, uint64_t now)
 {
     pthread_mutex_lock(&s->registry->lock);
@@ -75,6 +87,8 @@ static void sweep_one(struct session *s, uint64_t now)
 {
     if (!look_after(s, now))
         touch(s, now);
+    batch_shelf_expire(s, now);
+    look_at_device(s);
     if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S))
         session_end(s, "the session reached its maximum lifetime");
     else if (registry_unlist_idle(s, now))

@@ -22,7 +22,7 @@ static void digest_args(struct sha256 *h, const struct launch_arg *args, unsigne
     }
 }
 
-static void digest_spec(const struct launch_spec *spec, unsigned char out[SHA256_BYTES])
+void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES])
 {
     struct sha256 h;
 
@@ -34,6 +34,7 @@ static void digest_spec(const struct launch_spec *spec, unsigned char out[SHA256
     digest_add(&h, spec->block, sizeof spec->block);
     digest_u64(&h, spec->threads);
     digest_u64(&h, spec->shared_bytes);
+    digest_u64(&h, spec->cooperative);
     digest_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
     digest_end(&h, out);
@@ -96,6 +97,7 @@ enum status launch_configure(struct context *c, struct module *m, const struct l
         return st;
     msg->module = m->remote;
     msg->shared_bytes = spec->shared_bytes;
+    msg->cooperative = spec->cooperative;
     memcpy(msg->grid, spec->grid, sizeof msg->grid);
     memcpy(msg->block, spec->block, sizeof msg->block);
     if (!msg->block[0])
@@ -181,7 +183,7 @@ static struct launch *make(struct context *c, const struct launch_spec *spec)
     l->context = c;
     l->refs = 1; /* the maker's, then the caller's */
     if (spec->id.bytes) /* nobody asks again for a name that we choose */
-        digest_spec(spec, l->digest);
+        launch_digest(spec, l->digest);
     return l;
 }
 
@@ -221,6 +223,7 @@ static enum status place(struct context *c, struct launch *l, const struct launc
     link_unfinished(c, l);
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
+    events_note_launch(l, EVENT_LAUNCH_QUEUED);
     return STATUS_OK;
 }
 

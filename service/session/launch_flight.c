@@ -1,8 +1,15 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
+#include "base/metrics.h"
 #include "session/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+void launch_measure(double gpu_us)
+{
+    counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
+    times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(gpu_us * 1e3));
+}
 
 /* ---- ending; all with session.lock held ---- */
 
@@ -54,6 +61,17 @@ static void keep(struct context *c, struct launch *l)
     trim(c);
 }
 
+/* As far as it got. */
+static void measure(const struct launch *l)
+{
+    if (l->state == LAUNCH_SUCCEEDED)
+        launch_measure(l->gpu_us);
+    else
+        counter_add(l->state == LAUNCH_FAILED ? COUNTER_LAUNCHES_FAILED : COUNTER_LAUNCHES_CANCELLED, 1);
+    if (l->started_wall_ns)
+        times_add(TIMES_LAUNCH_QUEUE_TIME, l->started_wall_ns > l->created_wall_ns ? l->started_wall_ns - l->created_wall_ns : 0);
+}
+
 static void finish(struct launch *l, enum launch_state state, const struct problem *why)
 {
     struct context *c = l->context;
@@ -65,6 +83,10 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
         *l->problem = *why;
     if (state == LAUNCH_SUCCEEDED)
         c->session->device_time_us += l->gpu_us;
+    measure(l);
+    if (l->output_bytes || l->output_truncated)
+        events_note_launch(l, EVENT_KERNEL_PRINTF);
+    events_note_launch(l, EVENT_LAUNCH_FINISHED);
     unlink_unfinished(l);
     module_unref(l->module);
     l->module = NULL;
@@ -193,6 +215,7 @@ static void started(struct flight *f)
         l->state = LAUNCH_RUNNING;
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
     l->context->last_event_ns = now_ns();
+    events_note_launch(l, EVENT_LAUNCH_STARTED);
 }
 
 static void succeeded(struct flight *f)

@@ -25,6 +25,7 @@ enum status registry_create(struct registry **out, const struct registry_config 
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->janitor_kick, &monotonic);
     pthread_cond_init(&r->helper_kick, NULL);
+    pthread_cond_init(&r->runner_left, NULL);
     pthread_condattr_destroy(&monotonic);
     if (!helper_start(r))
         goto no_helper;
@@ -35,6 +36,7 @@ enum status registry_create(struct registry **out, const struct registry_config 
 no_janitor:
     helper_stop(r);
 no_helper:
+    pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
     pthread_mutex_destroy(&r->lock);
@@ -69,7 +71,9 @@ void registry_destroy(struct registry *r)
         session_end(s, "the server is shutting down");
         session_unpin(s, false);
     }
+    batch_runners_await(r);
     helper_stop(r);
+    pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
     pthread_mutex_destroy(&r->lock);
@@ -230,7 +234,7 @@ bool registry_unlist_idle(struct session *s, uint64_t now)
     bool mine;
 
     pthread_mutex_lock(&s->registry->lock);
-    mine = s->listed && s->pins == 1 && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
+    mine = s->listed && s->pins == 1 + s->observers && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
     if (mine) {
         table_remove(&s->account->sessions, &s->entry);
         s->listed = false;
@@ -282,6 +286,13 @@ void session_pin(struct session *s)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
+void registry_observe(struct session *s, int change)
+{
+    pthread_mutex_lock(&s->registry->lock);
+    s->observers += (unsigned)change;
+    pthread_mutex_unlock(&s->registry->lock);
+}
+
 void session_unpin(struct session *s, bool used)
 {
     bool last;
@@ -294,6 +305,8 @@ void session_unpin(struct session *s, bool used)
     pthread_mutex_unlock(&s->registry->lock);
     if (!last)
         return;
+    batch_shelf_finish(s);
+    event_ring_finish(&s->events);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);

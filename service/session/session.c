@@ -19,6 +19,21 @@ const char *session_state_name(enum session_state s)
     return "closing";
 }
 
+void session_states(struct registry *r, unsigned counts[SESSION_STATES])
+{
+    unsigned         count;
+    struct session **all = registry_all(r, &count);
+
+    memset(counts, 0, SESSION_STATES * sizeof counts[0]);
+    for (unsigned i = 0; i < count; i++) {
+        pthread_mutex_lock(&all[i]->lock);
+        counts[all[i]->state]++;
+        pthread_mutex_unlock(&all[i]->lock);
+        session_unpin(all[i], false);
+    }
+    free(all);
+}
+
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
@@ -82,6 +97,7 @@ static void fill(struct session *s, const struct tenant *t, const struct session
     s->generation = 1;
     s->created_wall_ns = wall_ns();
     s->created_ns = s->used_ns = now_ns();
+    s->device_state = DEVICE_HEALTHY;
     digest_spec(s, spec, s->spec_digest);
 }
 
@@ -122,6 +138,14 @@ static void discard(struct session *s)
     free(s);
 }
 
+static enum status start_memcheck(struct worker *w, struct problem *why)
+{
+    struct msg_memcheck_reply none;
+    enum status               st = worker_memcheck(w, &(struct msg_memcheck){0}, &none, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+
+    return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device has no memcheck") : st;
+}
+
 /* A worker for a session that is STARTING. */
 static enum status start(struct session *s, struct context **out, struct problem *why)
 {
@@ -137,8 +161,11 @@ static enum status start(struct session *s, struct context **out, struct problem
         goto out;
     if (!pool_device_at(pool, s->device, device))
         st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device is gone");
-    else if ((st = context_create(s, w, device, out)) != STATUS_OK)
-        problem_set(why, st, "no memory for a session");
+    else if (!s->memcheck || (st = start_memcheck(w, why)) == STATUS_OK) {
+        st = context_create(s, w, device, out);
+        if (st)
+            problem_set(why, st, "no memory for a session");
+    }
     if (st)
         pool_give_back(pool, w);
     else {
@@ -161,6 +188,7 @@ static enum status set_started(struct session *s, struct context *c, enum status
     if (st && why)
         s->fault = *why;
     s->fault.status = st;
+    events_note_session(s);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -257,7 +285,7 @@ void session_info_of(struct session *s, struct session_info *out)
         out->launches = s->context->launches.count;
     }
     pthread_mutex_lock(&s->registry->lock);
-    pins = s->pins;
+    pins = s->pins - s->observers;
     used_ns = s->used_ns;
     out->idle_timeout_s = s->idle_timeout_s;
     pthread_mutex_unlock(&s->registry->lock);
@@ -314,6 +342,7 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
     s->state = SESSION_STARTING;
     s->fault = (struct problem){0};
     s->generation++;
+    events_note_session(s);
     pthread_mutex_unlock(&s->lock);
     context_close(old, "the session was reset");
     st = start(s, &c, why);
@@ -346,11 +375,15 @@ void session_close(struct session *s, const char *reason)
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
     s->state = SESSION_CLOSING;
+    events_note_session(s);
     c = s->context;
     s->context = NULL;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     context_close(c, reason);
+    pthread_mutex_lock(&s->lock);
+    events_end(s);
+    pthread_mutex_unlock(&s->lock);
     registry_uncount(s);
 }
 

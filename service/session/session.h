@@ -35,6 +35,7 @@ struct registry_config {
     struct code_cache      *cache;
     const char             *node; /* "" or the node's name, which then is part of session ids */
     unsigned                sessions_max;
+    uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
@@ -47,7 +48,10 @@ uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* b
 
 /* ---- session.c ---- */
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING };
+enum { SESSION_STATES = SESSION_CLOSING + 1 };
 const char *session_state_name(enum session_state s);
+/* How many sessions there are in each state, of all callers. */
+void session_states(struct registry *r, unsigned counts[SESSION_STATES]);
 
 struct label {
     char key[LABEL_KEY_BYTES];
@@ -249,6 +253,7 @@ struct launch_spec {
     uint64_t                 threads;  /* only with automatic block */
     uint32_t                 block[3]; /* block[0] = 0: the occupancy calculator's choice */
     uint32_t                 shared_bytes;
+    bool                     cooperative; /* the kernel may wait for its whole grid; as many blocks as the device holds at once */
     const struct launch_arg *args;
     unsigned                 args_count;
     struct span              stream; /* "" = default */

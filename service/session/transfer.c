@@ -1,5 +1,6 @@
 /* Streamed writes to and reads from buffers: a few staging slices in flight, the device copies one while the next is filled or emptied.
  * Here: their beginning, their calls, their end. */
+#include "base/metrics.h"
 #include "session/transfer_parts.h"
 
 #include <inttypes.h>
@@ -86,6 +87,8 @@ static bool land(struct piece *p)
     struct transfer *t = p->transfer;
     struct context  *c = t->context;
 
+    if (!p->call.status)
+        counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
     if (p->call.status && !t->problem.status) {
         t->problem = p->call.problem;
         t->problem.status = p->call.status;

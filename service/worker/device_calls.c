@@ -94,6 +94,16 @@ static enum status call_mem_trim(struct device_worker *w, struct work *k, union 
     return st ? problem_set(why, st, "the device does not give unused memory back") : STATUS_OK;
 }
 
+static enum status call_memcheck(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    enum status st = w->ops->memcheck ? w->ops->memcheck(w->device) : STATUS_INVALID_FIELD;
+
+    (void)k, (void)reply;
+    if (st == STATUS_INVALID_FIELD)
+        return problem_set(why, st, "there is no memcheck on devices of the kind %s", w->ops->name);
+    return st ? problem_set(why, st, "memcheck could not be started") : STATUS_OK;
+}
+
 /* The detail has to fit a completion. */
 static enum status memory_exhausted(const struct device_memory *now, uint64_t bytes, struct problem *why)
 {
@@ -146,15 +156,22 @@ static enum status call_mem_read(struct device_worker *w, struct work *k, union 
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
+enum status fill_check(const struct msg_mem_fill *m, struct problem *why)
+{
+    uint32_t n = m->pattern_bytes;
+
+    if ((n != 1 && n != 2 && n != 4 && n != 8) || m->to % n != 0 || m->count > UINT64_MAX / n)
+        return problem_set(why, STATUS_INVALID_REQUEST, "a pattern has 1, 2, 4 or 8 bytes and its target is aligned to it");
+    return STATUS_OK;
+}
+
 static enum status call_mem_fill(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_fill *m = &k->command.body.mem_fill;
-    uint32_t                   n = m->pattern_bytes;
+    enum status                st = fill_check(m, why);
 
     (void)reply;
-    if ((n != 1 && n != 2 && n != 4 && n != 8) || m->to % n != 0 || m->count > UINT64_MAX / n)
-        return problem_set(why, STATUS_INVALID_REQUEST, "a pattern has 1, 2, 4 or 8 bytes and its target is aligned to it");
-    return put_on_stream(w, k, m->stream, why);
+    return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
 static enum status call_mem_copy(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
@@ -322,19 +339,101 @@ static enum status call_best_block(struct device_worker *w, struct work *k, unio
     return st ? problem_set(why, st, "the device proposes no block size") : STATUS_OK;
 }
 
-static enum status call_launch(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static uint64_t timeout_bounded(uint64_t ms)
 {
-    struct msg_launch        *m = &k->command.body.launch;
+    return ms == 0 || ms > EXECUTION_TIMEOUT_MS_MAX ? EXECUTION_TIMEOUT_MS_MAX : ms;
+}
+
+enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why)
+{
     const struct kernel_desc *kernel = kernel_find(w, m->module, m->kernel, why);
 
-    (void)reply;
     if (!kernel)
         return STATUS_INVALID_REQUEST;
     if (m->params_bytes < kernel->params_bytes)
         return problem_set(why, STATUS_INVALID_REQUEST, "the parameters are shorter than what the kernel reads");
-    if (m->timeout_ms == 0 || m->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
-        m->timeout_ms = EXECUTION_TIMEOUT_MS_MAX;
-    return put_on_stream(w, k, m->stream, why);
+    m->timeout_ms = timeout_bounded(m->timeout_ms);
+    return STATUS_OK;
+}
+
+static enum status call_launch(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    struct msg_launch *m = &k->command.body.launch;
+    enum status        st = launch_check(w, m, why);
+
+    (void)reply;
+    return st ? st : put_on_stream(w, k, m->stream, why);
+}
+
+/* ---- lists and graphs ---- */
+
+static enum status call_run_list(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    struct msg_run_list *m = &k->command.body.run_list;
+    enum status     st = run_accept(w, k, why);
+
+    (void)reply;
+    m->timeout_ms = timeout_bounded(m->timeout_ms);
+    return st ? st : put_on_stream(w, k, m->stream, why);
+}
+
+static enum status call_graph_create(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    return graph_make(w, &k->command.body.graph_create, &reply->graph_create.graph, why);
+}
+
+static enum status call_graph_run(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    struct msg_graph_run *m = &k->command.body.graph_run;
+    enum status           st = graph_run_accept(w, k, why);
+
+    (void)reply;
+    m->timeout_ms = timeout_bounded(m->timeout_ms);
+    return st ? st : put_on_stream(w, k, m->stream, why);
+}
+
+static enum status call_graph_destroy(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    (void)reply;
+    if (!graph_exists(w, k->command.body.graph_destroy.graph))
+        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such graph");
+    return wait_as_barrier(w, k);
+}
+
+/* ---- events ---- */
+
+static enum status event_check(struct event_name n, struct problem *why)
+{
+    return event_name_valid(n) ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "there is no such event");
+}
+
+static enum status call_event_record(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_event_record *m = &k->command.body.event_record;
+    enum status                    st = event_check(m->event, why);
+
+    (void)reply;
+    return st ? st : put_on_stream(w, k, m->stream, why);
+}
+
+static enum status call_event_wait(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_event_wait *m = &k->command.body.event_wait;
+    enum status                  st = event_check(m->event, why);
+
+    (void)reply;
+    return st ? st : put_on_stream(w, k, m->stream, why);
+}
+
+static enum status call_event_elapsed(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_event_elapsed *m = &k->command.body.event_elapsed;
+    enum status                     st = event_check(m->from, why);
+
+    (void)reply;
+    if (!st)
+        st = event_check(m->to, why);
+    return st ? st : wait_as_barrier(w, k);
 }
 
 static enum status call_launch_cancel(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
@@ -367,10 +466,32 @@ static enum status call_take_output(struct device_worker *w, struct work *k, uni
 
 /* ---- barriers ---- */
 
+static bool events_passed(struct device_worker *w, const struct msg_event_elapsed *m)
+{
+    struct problem unused = {0};
+
+    return named_event_query(w, m->from, &unused) != STATUS_PENDING && named_event_query(w, m->to, &unused) != STATUS_PENDING;
+}
+
+/* Of two events that are done. */
+static enum status elapsed(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
+                           struct problem *why)
+{
+    enum status st = named_event_query(w, m->from, why);
+
+    if (!st)
+        st = named_event_query(w, m->to, why);
+    if (!st && (st = named_event_elapsed(w, m->from, m->to, &reply->us)) != STATUS_OK)
+        problem_set(why, st, "the device does not tell the time between two events");
+    return st;
+}
+
 static bool barrier_passed(struct device_worker *w, const struct work *k)
 {
     const union message_body *b = &k->command.body;
 
+    if (k->command.message == MESSAGE_EVENT_ELAPSED)
+        return events_passed(w, &b->event_elapsed);
     if (k->command.message == MESSAGE_STREAM_DESTROY)
         return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* nothing at all may be left on it */
     if (k->command.message == MESSAGE_STREAM_SYNC && !b->stream_sync.all)
@@ -385,7 +506,7 @@ static void stream_close(struct device_worker *w, struct stream *s)
     s->used = false;
 }
 
-static enum status barrier_do(struct device_worker *w, const struct work *k, struct problem *why)
+static enum status barrier_do(struct device_worker *w, const struct work *k, union message_reply *reply, struct problem *why)
 {
     const union message_body *b = &k->command.body;
     enum status               st = STATUS_OK;
@@ -399,6 +520,10 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, str
         w->modules[(b->module_unload.module & 0xffff) - 1].module = NULL;
     } else if (k->command.message == MESSAGE_STREAM_DESTROY && stream_find(w, b->stream_destroy.stream)) {
         stream_close(w, stream_find(w, b->stream_destroy.stream));
+    } else if (k->command.message == MESSAGE_GRAPH_DESTROY) {
+        graph_end(w, b->graph_destroy.graph);
+    } else if (k->command.message == MESSAGE_EVENT_ELAPSED) {
+        st = elapsed(w, &b->event_elapsed, &reply->event_elapsed, why);
     }
     return st;
 }
@@ -421,7 +546,7 @@ bool barriers_advance(struct device_worker *w)
             queue_push(&w->barriers, k);
             continue;
         }
-        st = barrier_do(w, k, &why);
+        st = barrier_do(w, k, &done.reply, &why);
         moved = true;
         work_answer(w, k, st, &done, &why);
     }

@@ -76,6 +76,8 @@ static void answer(struct device_worker *w, uint64_t call, enum status st, struc
 
 static void work_free(struct device_worker *w, struct work *k)
 {
+    run_destroy(w, k->run);
+    k->run = NULL;
     k->next = w->works_free;
     w->works_free = k;
 }
@@ -125,13 +127,8 @@ void worker_lose(struct device_worker *w, const struct problem *why)
 static bool command_fits(const struct command *c, size_t bytes)
 {
     size_t fixed = offsetof(struct command, body);
-    size_t want = message_bytes(c->message);
 
-    if (bytes < fixed || c->message >= MESSAGE_COUNT || c->bytes != bytes - fixed)
-        return false;
-    if (c->message != MESSAGE_LAUNCH)
-        return c->bytes == want;
-    return c->bytes >= want && c->body.launch.params_bytes <= KERNEL_PARAM_BYTES_MAX && c->bytes == want + c->body.launch.params_bytes;
+    return bytes >= fixed && c->bytes == bytes - fixed && message_fits(c->message, &c->body, c->bytes);
 }
 
 static struct work *work_new(struct device_worker *w)
@@ -143,6 +140,7 @@ static struct work *work_new(struct device_worker *w)
     k->issued = false;
     k->refused = STATUS_OK;
     k->before = k->after = NULL;
+    k->run = NULL;
     k->why.status = STATUS_OK;
     k->sequence = ++w->sequence;
     return k;

@@ -5,6 +5,8 @@
 #include "device/device.h"
 #include "ipc/shm.h"
 
+struct run;
+
 /* One accepted command that is not answered yet. */
 struct work {
     struct work         *next;
@@ -13,8 +15,9 @@ struct work {
     enum status          refused;  /* by the device at issue: nothing of it runs */
     struct problem       why;      /* of refused */
     uint64_t             started_ns;
-    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = not issued */
+    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
     struct device_event *after;
+    struct run          *run; /* RUN and GRAPH_RUN only; owned */
     struct command       command;
 };
 
@@ -30,14 +33,28 @@ struct stream {
     uint16_t              generation; /* of the slot: ids of a destroyed stream are found out */
     struct device_stream *handle;
     struct queue          queue;   /* oldest first: issued ones, then waiting ones */
-    struct work          *waiting; /* the first one not issued; NULL = all are */
+    struct work          *waiting; /* the first one not issued, or a run not yet issued whole; NULL = all are */
     unsigned              issued;
     bool                  launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
+    unsigned              runs;      /* in flight: a launch is not issued behind them, so that its deadline counts it alone */
+    unsigned              items;     /* entries of runs in flight */
 };
 
 struct module_slot {
     struct device_module *module; /* NULL = free */
     uint16_t              generation;
+};
+
+struct graph {
+    struct device_graph *graph; /* NULL = free */
+    uint32_t             count; /* its launches */
+    uint16_t             generation;
+};
+
+/* An event that batches know by its place. `number` is that of the last record given to the device; 0 = none. */
+struct named_event {
+    struct device_event *event;
+    uint32_t             number;
 };
 
 /* A finished launch's printf text. */
@@ -64,8 +81,11 @@ struct device_worker {
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* of the slots that were ever used: the rest need no look */
     struct queue             barriers; /* calls that wait for work before them */
-    struct device_event     *events_free[2 * RING_SLOTS];
+    struct device_event     *events_free[2 * RING_SLOTS + 2 * STREAM_ITEMS_IN_FLIGHT_MAX];
     unsigned                 events_count;
+    struct named_event       named[EVENTS_PER_SESSION_MAX];
+    struct graph             graphs[GRAPHS_PER_WORKER_MAX];
+    bool                     marks_fail; /* the device said that it cannot */
     struct module_slot       modules[MODULES_PER_WORKER_MAX];
     struct buf               image; /* of a MODULE_LOAD that comes in pieces */
     struct output            outputs[OUTPUTS_KEPT_MAX];
@@ -85,7 +105,54 @@ bool status_is_fatal(enum status st);
 /* Answers everything with *why and context_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
 
+/* ---- events.c ---- */
+enum status event_take(struct device_worker *w, struct device_event **out);
+void        event_give(struct device_worker *w, struct device_event *e); /* NULL is a no-op */
+/* By name, which is valid but for event_name_valid(). */
+bool event_name_valid(struct event_name n);
+/* Its record was given to the device: it may be waited for. */
+bool        event_is_recorded(const struct device_worker *w, struct event_name n);
+enum status named_event_record(struct device_worker *w, struct device_stream *s, struct event_name n);
+enum status named_event_wait(struct device_worker *w, struct device_stream *s, struct event_name n);
+/* PENDING too while its record waits. */
+enum status named_event_query(struct device_worker *w, struct event_name n, struct problem *why);
+/* Both are done. */
+enum status named_event_elapsed(struct device_worker *w, struct event_name from, struct event_name to, float *us);
+
+/* ---- issue.c ---- */
+/* Recorded around a command; `before` for launches only, `after` NULL: nobody watches this one. */
+struct issue_events {
+    struct device_event *before, *after;
+};
+/* Gives it to the device. A failure that is not fatal left nothing behind on the stream. */
+enum status issue_command(struct device_worker *w, struct stream *s, uint32_t message, const void *body, const struct issue_events *events,
+                          struct problem *why);
+/* It waits for an event whose record is still to be issued. */
+bool issue_blocked(const struct device_worker *w, uint32_t message, const void *body);
+/* The device gave no more than a status: says what was tried, or how the context was lost. `own` is asked last, NULL allowed. */
+enum status issue_refused(struct device_worker *w, const struct device_event *own, enum status st, const char *what, struct problem *why);
+enum status launch_describe(struct device_worker *w, const struct msg_launch *m, struct device_launch *out, struct problem *why);
+
+/* ---- run.c ---- */
+/* Copies and checks the list of a RUN or GRAPH_RUN; k->run is set then, and to be destroyed in every case. */
+enum status run_accept(struct device_worker *w, struct work *k, struct problem *why);
+enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why);
+void        run_destroy(struct device_worker *w, struct run *r); /* NULL is a no-op */
+/* Gives the device as much of it as may be given now. True when anything moved. */
+bool run_issue(struct device_worker *w, struct stream *s, struct run *r);
+bool run_all_issued(const struct run *r);
+/* PENDING, OK, or how it failed; *moved is set when some of it was done. */
+enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, bool *moved, struct problem *why);
+/* Of what is in flight; NULL when nothing is. */
+struct device_event *run_first_event(const struct run *r);
+enum status          graph_make(struct device_worker *w, const struct msg_graph_create *m, uint32_t *id, struct problem *why);
+bool                 graph_exists(struct device_worker *w, uint32_t id);
+/* All runs of it are done. */
+void graph_end(struct device_worker *w, uint32_t id);
+
 /* ---- streams.c ---- */
+/* Of its oldest work in flight; NULL when there is none. */
+struct device_event *stream_first_event(const struct stream *s);
 /* NULL when there is no such stream. */
 struct stream *stream_find(struct device_worker *w, uint32_t id);
 /* Queues it, and gives it to the device at once if that may be. */
@@ -106,6 +173,9 @@ void worker_accept(struct device_worker *w, struct work *k);
 /* Answers the barriers whose time has come. True when there was one. */
 bool                  barriers_advance(struct device_worker *w);
 struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
+/* What must hold of a command before it is put on a stream. Bounds the timeout. */
+enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);
+enum status fill_check(const struct msg_mem_fill *m, struct problem *why);
 
 /* ---- output.c ---- */
 /* Keeps what was printed until now for that launch; how many bytes. */

@@ -1,27 +1,10 @@
 /* Work on streams: issues it to the device in order, and answers it in order as it gets done.
  *
- * Copies and fills go to the device up to a window; a launch goes alone, and nothing behind it until it is done: so everything that
- * waits can still be cancelled, and a deadline counts the one launch that runs. */
+ * Copies, fills and runs go to the device up to a window; a launch goes alone, and nothing behind it until it is done: so everything
+ * that waits can still be cancelled, and a deadline counts the one launch that runs. A run belongs to a batch, which is neither
+ * cancelled by halves nor has deadlines within. */
 #include "base/deadline.h"
 #include "worker/internal.h"
-
-static enum status event_take(struct device_worker *w, struct device_event **out)
-{
-    if (w->events_count == 0)
-        return w->ops->event_create(w->device, out);
-    *out = w->events_free[--w->events_count];
-    return STATUS_OK;
-}
-
-static void event_give(struct device_worker *w, struct device_event *e)
-{
-    if (!e)
-        return;
-    if (w->events_count < COUNT(w->events_free))
-        w->events_free[w->events_count++] = e;
-    else
-        w->ops->event_destroy(w->device, e);
-}
 
 struct stream *stream_find(struct device_worker *w, uint32_t id)
 {
@@ -34,29 +17,13 @@ struct stream *stream_find(struct device_worker *w, uint32_t id)
 
 /* ---- issue ---- */
 
-/* Any event may tell how the context was lost, one that is not done yet surely does. OK: none knows. */
-static enum status how_lost(struct device_worker *w, const struct work *k, struct problem *why)
+struct device_event *stream_first_event(const struct stream *s)
 {
-    struct device_event *any = k->after ? k->after : w->canary.done;
-    enum status          st = STATUS_OK;
+    const struct work *k = s->queue.first;
 
-    for (unsigned i = 0; i < w->streams_end && !status_is_fatal(st); i++) {
-        const struct work *first = w->streams[i].queue.first;
-
-        if (first && first != k && first->issued && !first->refused)
-            st = w->ops->event_query(w->device, first->after, why);
-    }
-    if (!status_is_fatal(st) && any)
-        st = w->ops->event_query(w->device, any, why);
-    return status_is_fatal(st) ? st : STATUS_OK;
-}
-
-/* Recording and copying give no more than a status. */
-static enum status refused(struct device_worker *w, struct work *k, enum status st, const char *what)
-{
-    enum status lost = status_is_fatal(st) ? how_lost(w, k, &k->why) : STATUS_OK;
-
-    return lost ? lost : problem_set(&k->why, st, "%s", what);
+    if (!k || !k->issued || k->refused)
+        return NULL;
+    return k->run ? run_first_event(k->run) : k->after;
 }
 
 /* Before anything is issued: what runs must be seen to end. */
@@ -66,89 +33,71 @@ static enum status take_events(struct device_worker *w, struct work *k)
 
     if (!st && k->command.message == MESSAGE_LAUNCH)
         st = event_take(w, &k->before);
-    return st ? refused(w, k, st, "the device made no event") : STATUS_OK;
-}
-
-static enum status issue_launch(struct device_worker *w, struct stream *s, struct work *k)
-{
-    const struct msg_launch *m = &k->command.body.launch;
-    struct device_launch     l = {.module = loaded_module_find(w, m->module),
-                                  .kernel = m->kernel,
-                                  .grid = {m->grid[0], m->grid[1], m->grid[2]},
-                                  .block = {m->block[0], m->block[1], m->block[2]},
-                                  .shared_bytes = m->shared_bytes,
-                                  .params = m->params,
-                                  .params_bytes = m->params_bytes,
-                                  .deadline_ms = m->timeout_ms};
-    enum status              st;
-
-    if (!l.module)
-        return problem_set(&k->why, STATUS_INVALID_REQUEST, "the launch names no loaded module");
-    st = w->ops->event_record(w->device, s->handle, k->before);
-    if (st)
-        return refused(w, k, st, "the launch could not be timed");
-    return w->ops->launch(w->device, s->handle, &l, &k->why);
-}
-
-/* Offsets were checked when the command came; staging does not move. */
-static enum status issue_copy(struct device_worker *w, struct stream *s, struct work *k)
-{
-    const union message_body *b = &k->command.body;
-    enum status               st = STATUS_INTERNAL;
-
-    if (k->command.message == MESSAGE_MEM_WRITE)
-        st = w->ops->mem_write(w->device, s->handle, b->mem_write.to, w->shm.staging + b->mem_write.from.offset, b->mem_write.from.bytes);
-    else if (k->command.message == MESSAGE_MEM_READ)
-        st = w->ops->mem_read(w->device, s->handle, w->shm.staging + b->mem_read.to.offset, b->mem_read.from, b->mem_read.to.bytes);
-    else if (k->command.message == MESSAGE_MEM_COPY)
-        st = w->ops->mem_copy(w->device, s->handle, b->mem_copy.to, b->mem_copy.from, b->mem_copy.bytes);
-    else if (k->command.message == MESSAGE_MEM_FILL)
-        st = w->ops->mem_fill(w->device, s->handle, b->mem_fill.to, b->mem_fill.pattern, b->mem_fill.pattern_bytes, b->mem_fill.count);
-    return st ? refused(w, k, st, "the device refused the copy") : STATUS_OK;
+    return st ? issue_refused(w, k->after, st, "the device made no event", &k->why) : STATUS_OK;
 }
 
 static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
 {
-    enum status st = take_events(w, k);
+    enum status         st = take_events(w, k);
+    struct issue_events events = {k->before, k->after};
 
-    if (!st)
-        st = k->command.message == MESSAGE_LAUNCH ? issue_launch(w, s, k) : issue_copy(w, s, k);
-    if (st)
-        return st;
-    st = w->ops->event_record(w->device, s->handle, k->after);
-    /* It runs and nobody would see it end: that is the context's end too. */
-    return st ? refused(w, k, status_is_fatal(st) ? st : STATUS_DEVICE_ERROR, "the device recorded no event") : STATUS_OK;
+    return st ? st : issue_command(w, s, k->command.message, &k->command.body, &events, &k->why);
 }
 
-static bool may_issue(const struct stream *s)
+static bool may_issue(const struct device_worker *w, const struct stream *s)
 {
-    if (!s->waiting || s->launching)
+    const struct work *k = s->waiting;
+
+    if (!k || s->launching || (k->command.message == MESSAGE_LAUNCH && s->runs))
         return false;
-    return s->issued < COPIES_IN_FLIGHT_MAX;
+    if (k->run)
+        return k->issued || s->issued < COPIES_IN_FLIGHT_MAX;
+    return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
 }
 
-static void issue_next(struct device_worker *w, struct stream *s)
+static void begin(struct stream *s, struct work *k)
 {
-    struct work *k = s->waiting;
-
-    s->waiting = k->next;
+    if (k->issued)
+        return;
     k->issued = true;
     k->started_ns = now_ns();
     s->issued++;
+    s->runs += k->run != NULL;
+}
+
+/* False when nothing could be done. */
+static bool issue_next(struct device_worker *w, struct stream *s)
+{
+    struct work *k = s->waiting;
+    bool         moved = true;
+
+    begin(s, k);
+    if (k->run)
+        moved = run_issue(w, s, k->run);
+    if (!k->run || run_all_issued(k->run))
+        s->waiting = k->next;
+    if (k->run)
+        return moved;
     k->refused = issue(w, s, k);
     if (k->refused)
-        return;
+        return true;
     s->launching = k->command.message == MESSAGE_LAUNCH;
     if (s->launching)
         work_started(w, k);
+    return true;
 }
 
+/* A long run gives way to other streams and commands now and then. */
 static bool issue_some(struct device_worker *w, struct stream *s)
 {
-    bool any = false;
+    bool any = false, more = true;
 
-    for (; !w->lost && may_issue(s); any = true)
-        issue_next(w, s);
+    while (more && !w->lost && may_issue(w, s)) {
+        struct work *k = s->waiting;
+        more = issue_next(w, s);
+        any = any || more;
+        more = more && s->waiting != k;
+    }
     return any;
 }
 
@@ -162,14 +111,22 @@ void stream_push(struct device_worker *w, struct stream *s, struct work *k)
 
 /* ---- reap ---- */
 
-static bool overdue(const struct work *k)
+/* All are bounded when they are accepted. 0: none. */
+static uint64_t timeout_ms(const struct work *k)
 {
-    uint64_t limit_ns = k->command.body.launch.timeout_ms * NS_PER_MS; /* bounded when it was accepted */
-
-    return k->command.message == MESSAGE_LAUNCH && now_ns() - k->started_ns > limit_ns;
+    if (k->command.message == MESSAGE_LAUNCH)
+        return k->command.body.launch.timeout_ms;
+    if (k->command.message == MESSAGE_RUN_LIST)
+        return k->command.body.run_list.timeout_ms;
+    return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
-static enum status query(struct device_worker *w, struct work *k, struct problem *why)
+static bool overdue(const struct work *k)
+{
+    return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
+}
+
+static enum status query(struct device_worker *w, struct stream *s, struct work *k, bool *moved, struct problem *why)
 {
     enum status st;
 
@@ -178,13 +135,14 @@ static enum status query(struct device_worker *w, struct work *k, struct problem
         why->status = k->refused;
         return k->refused;
     }
-    st = w->ops->event_query(w->device, k->after, why);
+    st = k->run ? run_poll(w, s, k->run, moved, why) : w->ops->event_query(w->device, k->after, why);
     if (st != STATUS_PENDING || !overdue(k))
         return st;
     if (w->ops->cancel)
         w->ops->cancel(w->device);
-    return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the kernel ran longer than its timeout of %llu ms",
-                       (unsigned long long)k->command.body.launch.timeout_ms);
+    return problem_set(why, STATUS_EXECUTION_TIMEOUT, k->run ? "the operations took longer than their timeout of %llu ms"
+                                                             : "the kernel ran longer than its timeout of %llu ms",
+                       (unsigned long long)timeout_ms(k));
 }
 
 static void launch_reply(struct device_worker *w, const struct stream *s, const struct work *k, struct msg_launch_reply *r)
@@ -200,19 +158,25 @@ static bool reap_first(struct device_worker *w, struct stream *s)
     struct completion done = {0};
     struct problem    why = {0};
     struct work      *k = s->queue.first;
+    bool              moved = false;
     enum status       st;
 
-    if (!k || !k->issued || (st = query(w, k, &why)) == STATUS_PENDING)
+    if (!k || !k->issued)
         return false;
+    if ((st = query(w, s, k, &moved, &why)) == STATUS_PENDING)
+        return moved;
     if (status_is_fatal(st)) {
         why.status = st;
         worker_lose(w, &why);
         return true;
     }
+    if (s->waiting == k)
+        s->waiting = k->next; /* a run that was given up */
     queue_pop(&s->queue);
     s->issued--;
     if (k->command.message == MESSAGE_LAUNCH && !k->refused)
         s->launching = false; /* a refused one ran nothing: another may run behind it */
+    s->runs -= k->run != NULL;
     if (k->command.message == MESSAGE_LAUNCH && !st)
         launch_reply(w, s, k, &done.reply.launch);
     event_give(w, k->before);
@@ -292,7 +256,7 @@ struct work *streams_pop_any(struct device_worker *w)
         struct stream *s = &w->streams[i];
 
         s->waiting = NULL;
-        s->issued = 0;
+        s->issued = s->runs = s->items = 0;
         if (s->queue.first)
             return queue_pop(&s->queue);
     }

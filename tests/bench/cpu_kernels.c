@@ -1,6 +1,7 @@
 /* What kernels cost on the `cpu` device, on 1 and 2 threads, beside plain C loops compiled into this program.
- * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] */
+ * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] [--format json] */
 #include "base/deadline.h"
+#include "bench/plain_loops.h"
 #include "device/cpu/interp_variants.h"
 #include "device/cpu/ir.h"
 #include "device/cpu/launch.h"
@@ -10,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MILLION = 1 << 20, MATRIX = 512, IMAGE = 1024, ESCAPE_ROUNDS = 256, RUNS_DEFAULT = 9, PTX_BYTES_MAX = 1 << 20 };
+enum { RUNS_DEFAULT = 9, PTX_BYTES_MAX = 1 << 20 };
 
 struct bench {
     struct cpu_memory *memory;
     struct cpu_engine *engine[2]; /* of 1 and 2 threads */
     const struct interpreter *by;
     unsigned           runs;
+    bool               json; /* a line of it for each kernel */
     float             *x, *y, *z; /* MILLION each: device memory, which is host memory here */
 };
 
@@ -24,7 +26,7 @@ struct subject {
     const char *file, *kernel;
     unsigned    grid[2], block[2], shared_bytes;
     void (*params)(const struct bench *b, uint64_t values[8]);
-    void (*plain)(const struct bench *b);
+    void (*plain)(const float *x, const float *y, float *z);
 };
 
 static void check(enum status st, const char *what, const struct problem *why)
@@ -79,80 +81,9 @@ static void image(const struct bench *b, uint64_t v[8])
     v[5] = v[6] = bits(3.0f / IMAGE), v[7] = ESCAPE_ROUNDS;
 }
 
-static void plain_vadd(const struct bench *b)
+static void heat(const struct bench *b, uint64_t v[8])
 {
-    for (int i = 0; i < MILLION; i++)
-        b->z[i] = b->x[i] + b->y[i];
-}
-
-static void plain_saxpy(const struct bench *b)
-{
-    for (int i = 0; i < MILLION; i++)
-        b->z[i] = 2.5f * b->x[i] + b->z[i];
-}
-
-static void plain_matmul(const struct bench *b)
-{
-    for (int i = 0; i < MATRIX; i++)
-        for (int j = 0; j < MATRIX; j++) {
-            float sum = 0;
-            for (int k = 0; k < MATRIX; k++)
-                sum += b->x[i * MATRIX + k] * b->y[k * MATRIX + j];
-            b->z[i * MATRIX + j] = sum;
-        }
-}
-
-static void plain_sum(const struct bench *b)
-{
-    float sum = 0;
-
-    for (int i = 0; i < MILLION; i++)
-        sum += b->x[i];
-    b->z[0] = sum;
-}
-
-static void plain_histogram(const struct bench *b)
-{
-    const unsigned char *in = (const unsigned char *)b->x;
-    uint32_t            *counts = (uint32_t *)(void *)b->z;
-
-    for (int i = 0; i < MILLION; i++)
-        counts[in[i]]++;
-}
-
-static void plain_softmax(const struct bench *b)
-{
-    for (int r = 0; r < IMAGE; r++) {
-        const float *in = b->x + r * IMAGE;
-        float       *out = b->z + r * IMAGE, most = in[0], sum = 0;
-        for (int i = 1; i < IMAGE; i++)
-            most = in[i] > most ? in[i] : most;
-        for (int i = 0; i < IMAGE; i++)
-            sum += out[i] = expf(in[i] - most);
-        for (int i = 0; i < IMAGE; i++)
-            out[i] /= sum;
-    }
-}
-
-static int escape(float cx, float cy)
-{
-    float x = 0, y = 0;
-    int   n = 0;
-
-    while (x * x + y * y < 4.0f && n < ESCAPE_ROUNDS) {
-        float t = x * x - y * y + cx;
-        y = 2 * x * y + cy;
-        x = t;
-        n++;
-    }
-    return n;
-}
-
-static void plain_mandelbrot(const struct bench *b)
-{
-    for (int y = 0; y < IMAGE; y++)
-        for (int x = 0; x < IMAGE; x++)
-            ((int *)(void *)b->z)[y * IMAGE + x] = escape(-2.0f + (float)x * 3.0f / IMAGE, -1.5f + (float)y * 3.0f / IMAGE);
+    v[0] = at(b->x), v[1] = at(b->z), v[2] = v[3] = IMAGE, v[4] = bits(0.2f);
 }
 
 static const struct subject subjects[] = {
@@ -167,6 +98,7 @@ static const struct subject subjects[] = {
     {"histogram.ptx", "hist_shared", {64, 1}, {256, 1}, 0, two_arrays, plain_histogram},
     {"histogram.ptx", "hist_global", {64, 1}, {256, 1}, 0, two_arrays, plain_histogram},
     {"mandelbrot.ptx", "mandel", {IMAGE / 16, IMAGE / 16}, {16, 16}, 0, image, plain_mandelbrot},
+    {"stencil.ptx", "heat2d", {IMAGE / 16, IMAGE / 16}, {16, 16}, 0, heat, plain_heat},
     {"vadd.ptx", "vadd", {1, 1}, {256, 1}, 0, three_arrays, NULL}, /* what a launch costs */
 };
 
@@ -244,11 +176,19 @@ static double plain_ms(const struct bench *b, const struct subject *s)
 
     for (unsigned i = 0; s->plain && i < (b->runs > 5 ? 5 : b->runs); i++) {
         uint64_t from = clock_of(0), took;
-        s->plain(b);
+        s->plain(b->x, b->y, b->z);
         took = clock_of(0) - from;
         best = took < best ? took : best;
     }
     return s->plain ? (double)best / 1e6 : 0;
+}
+
+static void say(const struct subject *s, double one, double two, double plain)
+{
+    printf("%-20s %6u blocks  %9.4f ms  %9.4f ms on 2 threads", s->kernel, s->grid[0] * s->grid[1], one, two);
+    if (s->plain)
+        printf("  plain C %9.4f ms  ratio %6.2f %6.2f", plain, one / plain, two / plain);
+    printf("\n");
 }
 
 static void measure(const struct bench *b, const struct subject *s)
@@ -256,10 +196,11 @@ static void measure(const struct bench *b, const struct subject *s)
     struct ptx_module *m = load(b, s->file);
     double             one = kernel_ms(b, s, m, 0), two = kernel_ms(b, s, m, 1), plain = plain_ms(b, s);
 
-    printf("%-20s %6u blocks  %9.4f ms  %9.4f ms on 2 threads", s->kernel, s->grid[0] * s->grid[1], one, two);
-    if (s->plain)
-        printf("  plain C %9.4f ms  ratio %6.2f %6.2f", plain, one / plain, two / plain);
-    printf("\n");
+    if (b->json)
+        printf("{\"kernel\":\"%s\",\"blocks\":%u,\"one_ms\":%.5f,\"two_ms\":%.5f,\"plain_ms\":%.5f}\n", s->kernel, s->grid[0] * s->grid[1],
+               one, two, plain);
+    else
+        say(s, one, two, plain);
     cpu_code_unload(m);
     ptx_module_destroy(m);
 }
@@ -274,6 +215,8 @@ int main(int argc, char **argv)
             b.runs = (unsigned)strtoul(argv[i + 1], NULL, 10);
         else if (strcmp(argv[i], "--variant") == 0)
             b.by = interpreter_named(argv[i + 1]);
+        else if (strcmp(argv[i], "--format") == 0)
+            b.json = strcmp(argv[i + 1], "json") == 0;
         else
             only = argv[i + 1];
     }
@@ -282,7 +225,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     start(&b);
-    printf("variant %s\n", b.by->name);
+    if (!b.json)
+        printf("variant %s\n", b.by->name);
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
         if (!only || strcmp(only, subjects[i].kernel) == 0)
             measure(&b, &subjects[i]);

@@ -26,13 +26,13 @@ MAY_INCLUDE = {
 # Foreign header -> the files that may name it.
 OWNERS = {
     "microhttpd.h": r"service/http/server\w*\.[ch]",
-    "cjson/cJSON.h": r"service/http/json\.c",
+    "cjson/cJSON.h": r"(service/http/json\.c|sdk/c/src/json\.c|sdk/cli/src/cli\.h)",
     "cJSON.h": r"service/http/json\.c",
     "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc)\.c",
     "gnutls/": r"service/http/server_tls\.c",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"service/worker/\w+\.c",
-    "curl/curl.h": r"sdk/c/src/transport\.c",
+    "curl/curl.h": r"sdk/c/src/transport_curl\.c",
     "cuda.h": r"tests/.*_abi_test\.c",
     "nvrtc.h": r"tests/.*_abi_test\.c",
 }
@@ -85,6 +85,17 @@ def test_includes_of_our_own_are_written_from_the_root_of_service():
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_c_sdk_is_a_client_of_the_protocol_and_of_nothing_else():
+    own = ROOT / "sdk" / "c"
+    wrong = [
+        f"{path.relative_to(ROOT)} includes {name}"
+        for path in tracked("sdk/c/src/*.c", "sdk/c/src/*.h", "sdk/c/include/*.h", "sdk/c/examples/*.c")
+        for quote, name in INCLUDE.findall(path.read_text())
+        if quote == '"' and not ((own / "src" / name).is_file() and path.parent == own / "src") and not (own / "include" / name).is_file()
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("header,owner", OWNERS.items())
 def test_foreign_headers_have_one_owner(header, owner):
     wrong = []
@@ -101,14 +112,14 @@ def test_foreign_headers_have_one_owner(header, owner):
 def test_no_file_outgrows_its_purpose():
     too_long = [
         f"{path.relative_to(ROOT)}: {count} lines"
-        for path in tracked("service/*.c", "service/*.h", "service/*.def", "tests/*.c", "tests/*.h", "tests/*.py")
+        for path in tracked("service/*.c", "service/*.h", "service/*.def", "sdk/*.c", "sdk/*.h", "tests/*.c", "tests/*.h", "tests/*.py")
         if (count := len(path.read_text().splitlines())) > LINES_MAX
     ]
     assert not too_long, "\n".join(too_long)
 
 
 def test_every_c_file_says_what_it_is_for():
-    silent = [str(path.relative_to(ROOT)) for path in tracked("service/*.c", "service/*.h") if not path.read_text().lstrip().startswith("/*")]
+    silent = [str(path.relative_to(ROOT)) for path in tracked("service/*.c", "service/*.h", "sdk/*.c", "sdk/*.h") if not path.read_text().lstrip().startswith("/*")]
     assert not silent, silent
 
 
@@ -127,12 +138,12 @@ def test_nothing_unfinished_is_left_in_the_sources():
 def test_no_variable_length_arrays_no_alloca_no_unbounded_copies():
     banned = re.compile(r"\b(alloca|strcpy|strcat|sprintf|vsprintf|gets|strtok)\s*\(")
     found = [
-        f"{path.relative_to(ROOT)}: {match.group(0)}" for path in sources() for match in banned.finditer(path.read_text())
+        f"{path.relative_to(ROOT)}: {match.group(0)}" for path in sources() + tracked("sdk/*.c", "sdk/*.h") for match in banned.finditer(path.read_text())
     ]
     assert not found, "\n".join(found)
 
 
 def test_every_def_file_is_expanded_somewhere():
-    text = "".join(path.read_text() for path in tracked("service/*.c", "service/*.h", "tests/*.c"))
-    unused = [path.name for path in tracked("service/*.def") if path.name not in text]
+    text = "".join(path.read_text() for path in tracked("service/*.c", "service/*.h", "sdk/*.c", "sdk/*.h", "tests/*.c"))
+    unused = [path.name for path in tracked("service/*.def", "sdk/*.def") if path.name not in text]
     assert not unused, unused

@@ -1,5 +1,6 @@
 """Batches and /v1/run: upload, launch and download in one request, in both forms."""
 import socket
+import struct
 import threading
 
 import time
@@ -95,6 +96,78 @@ def test_many_launches(client, session):
     answer = send(client, session + "/batches", {"module": "m", "ops": ops}, SEGMENTS)
     assert answer.status == 200, answer
     assert len(answer.message["ops"]) == 300 and answer.segments["out"] == SUM
+
+
+STEP = """
+extern "C" __global__ void step(unsigned *p, unsigned k) { if (threadIdx.x == 0) *p = *p * 3 + k; }
+extern "C" __global__ void far(unsigned *p, unsigned k) { p[k * 1000000000ull] = 1; }
+extern "C" __global__ void slow(unsigned *p, unsigned k) { for (unsigned i = 0; i < k * 1000; i++) atomicAdd(p, 0); *p = *p * 3 + k; }
+"""
+
+
+def step(k, **more):
+    return {"op": "launch", "kernel": "step", "grid": [1], "block": [32], "args": [{"buf": "n"}, {"u32": k}], **more}
+
+
+def stepped(value, ks):
+    for k in ks:
+        value = (value * 3 + k) % 2**32
+    return value
+
+
+@pytest.fixture
+def counter(client, session):
+    """A session with module s and a buffer n of one number, 1."""
+    assert client.put_cuda(session + "/modules/s", STEP).status == 201
+    assert client.put_octets(session + "/buffers/n", struct.pack("<I", 1)).status == 201
+    return session
+
+
+def test_the_order_holds_over_many_messages(client, counter):
+    ops = []
+    for k in range(900):
+        ops.append(step(k))
+        if k % 100 == 50:
+            ops.append({"op": "read", "from": "n", "segment": f"r{k}"})
+    answer = send(client, counter + "/batches", {"module": "s", "ops": ops})
+    assert answer.status == 200, answer
+    for k in range(50, 900, 100):
+        assert answer.segments[f"r{k}"] == struct.pack("<I", stepped(1, range(k + 1)))
+    launches = [op for op in answer.message["ops"] if op["gpu_us"] is not None]
+    grouped = sum(group["last"] - group["first"] + 1 for group in answer.message["gpu_groups"])
+    assert len(launches) + grouped >= 900 - 9 and all(op["gpu_us"] >= 0 for op in launches)
+
+
+def test_streams_wait_on_the_device(client, counter):
+    ops = []
+    for k in range(60):
+        here, there = f"s{k % 3}", f"s{(k + 1) % 3}"
+        ops += [step(k, kernel="slow", block=[1], stream=here), {"op": "record", "event": "e", "stream": here}, {"op": "wait", "event": "e", "stream": there}]
+    ops += [{"op": "record", "event": "end", "stream": "s0"}, {"op": "wait", "event": "end"}, {"op": "read", "from": "n", "segment": "out"}]
+    answer = send(client, counter + "/batches", {"module": "s", "ops": ops})
+    assert answer.status == 200, answer
+    assert answer.segments["out"] == struct.pack("<I", stepped(1, range(60)))
+
+
+def test_time_between_events_is_the_devices(client, counter):
+    ops = [{"op": "record", "event": "a"}, step(40, kernel="slow", block=[1]), step(1), {"op": "record", "event": "b"}, {"op": "record", "event": "b"},
+           {"op": "elapsed", "from": "a", "to": "b"}, {"op": "elapsed", "from": "b", "to": "a"}, {"op": "elapsed", "from": "a", "to": "a"}]
+    answer = send(client, counter + "/batches", {"module": "s", "ops": ops})
+    assert answer.status == 200, answer
+    told = {op["index"]: op for op in answer.message["ops"]}
+    assert told[5]["elapsed_us"] >= told[1]["gpu_us"] > 0
+    assert told[7]["elapsed_us"] == 0
+
+
+@pytest.mark.parametrize("bad", [0, 23, 39])
+def test_a_fault_in_the_middle_of_many_is_named(client, counter, bad):
+    ops = [step(k) for k in range(40)]
+    ops[bad] = step(4000000000, kernel="far", block=[1])
+    problem = error_of(send(client, counter + "/batches", {"module": "s", "ops": ops}), 422, "kernel_fault")
+    assert problem["op_index"] <= bad <= problem.get("op_index_last", problem["op_index"])
+    assert problem["completed_ops"] <= bad
+    if client.get(counter).json()["device"].startswith("cpu"):
+        assert problem["op_index"] == problem["completed_ops"] == bad and "op_index_last" not in problem
 
 
 def test_large_segments_stream(client, session):
@@ -258,7 +331,7 @@ def test_two_callers_runs_are_apart(start, tmp_path):
 
 def test_clients_that_leave(service, client, session):
     data = frame(with_sizes({"ops": [{"op": "alloc", "as": "$a", "segment": "a"}]}, {"a": bytes(4 << 20)}), [bytes(4 << 20)])
-    head = f"POST {session}/batches HTTP/1.1\r\nHost: x\r\nContent-Type: {TYPE}\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+    head = f"POST {session}/batches HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nContent-Length: {len(data)}\r\n\r\n".encode()
     for cut in (0, 10, 16, 200, 1 << 20, 3 << 20):
         with socket.create_connection((service.host, service.port)) as s:
             s.sendall(head + data[:cut])

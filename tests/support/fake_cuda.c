@@ -356,3 +356,15 @@ cuda_result cuEventElapsedTime(float *ms, cuda_event from, cuda_event to)
     *ms = (float)(to->recorded_ns - from->recorded_ns) / 1e6f;
     return CUDA_RESULT_SUCCESS;
 }
+
+/* Nothing behind an endless kernel happens, and nothing behind a fault. */
+cuda_result cuStreamWriteValue32_v2(cuda_stream stream, cuda_address address, uint32_t value, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    if (r || flags)
+        return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
+    if (!fake_stuck(stream->stuck))
+        memcpy((void *)(uintptr_t)address, &value, sizeof value);
+    return CUDA_RESULT_SUCCESS;
+}

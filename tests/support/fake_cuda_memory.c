@@ -154,6 +154,15 @@ cuda_result cuMemHostRegister_v2(void *base, size_t bytes, unsigned flags)
     return r;
 }
 
+/* Host memory is device memory here. */
+cuda_result cuMemHostGetDevicePointer_v2(cuda_address *address, void *host, unsigned flags)
+{
+    cuda_result r = fake_step(__func__);
+
+    *address = (cuda_address)(uintptr_t)host;
+    return r ? r : flags ? CUDA_RESULT_ERROR_INVALID_VALUE : CUDA_RESULT_SUCCESS;
+}
+
 cuda_result cuMemHostUnregister(void *base)
 {
     (void)base;

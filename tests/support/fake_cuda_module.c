@@ -312,6 +312,31 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     return fake_stuck(stream->stuck) ? CUDA_RESULT_SUCCESS : fake_run(function, &l);
 }
 
+/* As much as the largest kernel here takes; a grid of more than FAKE_RESIDENT_BLOCKS blocks is not resident at once. */
+enum { FAKE_PARAM_BLOCK_BYTES = 512, FAKE_RESIDENT_BLOCKS = 264 };
+
+cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                      unsigned block_y, unsigned block_z, unsigned shared_bytes, cuda_stream stream, void **params)
+{
+    cuda_result        r = fake_step(__func__);
+    unsigned char      block[FAKE_PARAM_BLOCK_BYTES] = {0};
+    struct fake_launch l = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes,
+                            .stream = stream, .params = block};
+
+    if (r)
+        return r;
+    if ((unsigned long long)grid_x * grid_y * grid_z > FAKE_RESIDENT_BLOCKS)
+        return CUDA_RESULT_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    for (int i = 0; i < function->params_count; i++) {
+        const struct fake_param *p = &function->params[i];
+        if (p->offset + p->bytes > sizeof block)
+            return CUDA_RESULT_ERROR_INVALID_VALUE;
+        memcpy(block + p->offset, params[i], p->bytes);
+        l.params_bytes = p->offset + p->bytes;
+    }
+    return fake_stuck(stream->stuck) ? CUDA_RESULT_SUCCESS : fake_run(function, &l);
+}
+
 cuda_result cuOccupancyMaxPotentialBlockSize(int *grid, int *block, cuda_function function, cuda_block_to_shared shared_of,
                                              size_t shared_bytes, int block_limit)
 {

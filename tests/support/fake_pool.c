@@ -12,6 +12,18 @@ struct pool {
 
 static struct pool      the_pool;
 static _Atomic unsigned slices_used;
+static _Atomic enum device_state device_state; /* healthy */
+
+void fake_device_state(enum device_state state)
+{
+    atomic_store(&device_state, state);
+}
+
+enum device_state pool_device_state(struct pool *p, unsigned i)
+{
+    (void)p, (void)i;
+    return atomic_load(&device_state);
+}
 
 struct pool *fake_pool(void)
 {
@@ -157,6 +169,11 @@ unsigned fake_modules_loaded(void)
     return peek(&fake.modules_loaded);
 }
 
+unsigned fake_graphs(void)
+{
+    return peek(&fake.graphs);
+}
+
 unsigned fake_slices_used(void)
 {
     return atomic_load(&slices_used);
@@ -214,7 +231,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
         return problem_set(why, st, "fake: no worker");
     w = calloc(1, sizeof *w);
     w->slices = fake.slices;
-    w->staging = malloc((size_t)w->slices * STAGING_SLICE_BYTES);
+    w->staging = malloc(((size_t)w->slices + 1) * STAGING_SLICE_BYTES);
     pthread_mutex_init(&w->drain, NULL);
     pthread_mutex_init(&w->staging_lock, NULL);
     pthread_create(&w->thread, NULL, fake_worker_main, w);
@@ -261,6 +278,13 @@ void pool_give_back(struct pool *p, struct worker *w)
         free(a->data);
         free(a);
         fake.allocations--;
+    }
+    while (w->graphs) {
+        struct graph *g = w->graphs;
+        w->graphs = g->next;
+        free(g->bytes);
+        free(g);
+        fake.graphs--;
     }
     fake.workers--;
     pthread_mutex_unlock(&fake.lock);

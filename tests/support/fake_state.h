@@ -19,6 +19,13 @@ struct allocation {
     struct allocation *next;
 };
 
+struct graph {
+    unsigned char *bytes; /* the list */
+    size_t         size;
+    uint32_t       id;
+    struct graph  *next;
+};
+
 enum { FAKE_SLICES_MAX = 64 };
 
 struct worker {
@@ -30,7 +37,9 @@ struct worker {
     bool               dead;
     struct problem     end;
     struct allocation *allocations;
-    bool               image_bad; /* of the one loader */
+    bool               image_bad, image_prints; /* of the one loader */
+    struct graph      *graphs;
+    uint32_t           graph_number;
     uint32_t           modules, streams;
     pthread_mutex_t    staging_lock; /* of the next three */
     bool               used[FAKE_SLICES_MAX];
@@ -45,7 +54,7 @@ struct fake_state {
     int             fail_at, die_at;
     enum status     fail_status, fail_take;
     bool            released, held;
-    unsigned        running, queued, allocations, workers, modules_loaded, slices;
+    unsigned        running, queued, allocations, workers, modules_loaded, slices, graphs;
     unsigned        slices_used; /* atomic */
     uint64_t        compiles;
     struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */

@@ -8,6 +8,7 @@
 
 #include "base/waker.h"
 #include "ipc/kernel_table.h"
+#include "ipc/run_list.h"
 #include "support/fake_state.h"
 
 struct fake_state fake = {
@@ -55,11 +56,12 @@ static void started(struct worker *w, struct call *c)
 
 /* ---- execution ---- */
 
-static void make_table(struct buf *out)
+static void make_table(struct buf *out, bool prints)
 {
     struct kernel_table t;
 
     kernel_table_init(&t);
+    t.prints = prints;
     for (unsigned i = 0; i < COUNT(kernel_names); i++) {
         unsigned            params = i == 1 || i == 6 ? 2 : 0;
         struct kernel_desc *k = kernel_table_add(&t, span_of(kernel_names[i]), params);
@@ -86,12 +88,14 @@ static enum status load(struct worker *w, const struct msg_module_load *m, struc
     struct buf table;
 
     if (m->offset == 0)
+        w->image_prints = memcmp(shared(w, m->piece.offset), "quiet", 5) != 0;
+    if (m->offset == 0)
         w->image_bad = memcmp(shared(w, m->piece.offset), "bad", 3) == 0;
     if (m->more)
         return STATUS_OK;
     if (w->image_bad)
         return STATUS_MODULE_INVALID;
-    make_table(&table);
+    make_table(&table, w->image_prints);
     if (table.bytes > m->table_to.bytes)
         abort();
     memcpy(shared(w, m->table_to.offset), table.data, table.bytes);
@@ -154,7 +158,6 @@ static enum status launch(struct worker *w, const struct msg_launch *m, struct c
     uint64_t address;
     uint32_t n;
 
-    started(w, c);
     c->reply.launch.gpu_us = 2.5f;
     switch (m->kernel) {
     case 1:
@@ -183,9 +186,122 @@ static void fill(const struct msg_mem_fill *m)
         memcpy((char *)(uintptr_t)(m->to + i * m->pattern_bytes), &m->pattern, m->pattern_bytes);
 }
 
+static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c);
+
+/* One after the other, each a group of its own; what fails ends it. */
+static enum status run_entries(struct worker *w, struct shm_ref list, struct run_state *state)
+{
+    struct run_cursor       at = {shared(w, list.offset), list.bytes};
+    bool                    malformed = false;
+    enum status             st = STATUS_OK;
+    const struct run_entry *e;
+
+    state->group = 1;
+    for (uint32_t i = 0; !st && (e = run_list_next(&at, &malformed)) != NULL; i++) {
+        union message_body *body = calloc(1, sizeof *body);
+        struct call         inner = {0};
+
+        memcpy(body, run_entry_body(e), e->bytes);
+        st = execute(w, (enum message)e->message, body, &inner);
+        free(body);
+        state->gpu_us[i] = e->message == MESSAGE_LAUNCH ? 2.5f : -1;
+        atomic_store(&state->completed, st ? i : i + 1);
+    }
+    return malformed ? STATUS_INVALID_REQUEST : st;
+}
+
+static enum status make_graph(struct worker *w, const struct msg_graph_create *m, uint32_t *id)
+{
+    struct graph *g = calloc(1, sizeof *g);
+
+    g->bytes = malloc(m->list.bytes);
+    memcpy(g->bytes, shared(w, m->list.offset), m->list.bytes);
+    g->size = m->list.bytes;
+    pthread_mutex_lock(&fake.lock);
+    g->next = w->graphs;
+    w->graphs = g;
+    *id = g->id = ++w->graph_number;
+    fake.graphs++;
+    pthread_mutex_unlock(&fake.lock);
+    return STATUS_OK;
+}
+
+static struct graph **find_graph(struct worker *w, uint32_t id)
+{
+    struct graph **at = &w->graphs;
+
+    while (*at && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+static void end_graph(struct worker *w, uint32_t id)
+{
+    struct graph **at, *gone;
+
+    pthread_mutex_lock(&fake.lock);
+    at = find_graph(w, id);
+    gone = *at;
+    if (gone) {
+        *at = gone->next;
+        free(gone->bytes);
+        free(gone);
+        fake.graphs--;
+    }
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* The new launch has as many bytes as the old one. */
+static void change_graph(struct graph *g, const struct run_entry *fresh)
+{
+    struct run_cursor       at = {g->bytes, g->size};
+    bool                    malformed = false;
+    const struct run_entry *e = NULL;
+
+    for (uint64_t i = 0; i <= ((const struct msg_launch *)run_entry_body(fresh))->tag; i++)
+        e = run_list_next(&at, &malformed);
+    if (!e || e->bytes != fresh->bytes)
+        abort();
+    memcpy((void *)(uintptr_t)run_entry_body(e), run_entry_body(fresh), fresh->bytes);
+}
+
+/* Told as one group. */
+static enum status run_graph(struct worker *w, const struct msg_graph_run *m)
+{
+    struct run_state       *state = (struct run_state *)(void *)shared(w, m->state.offset);
+    struct run_cursor       at = {shared(w, m->list.offset), m->list.bytes};
+    bool                    malformed = false;
+    struct graph           *g = *find_graph(w, m->graph);
+    const struct run_entry *e;
+    unsigned char          *copy;
+    enum status             st;
+
+    if (!g)
+        return STATUS_INVALID_REQUEST;
+    while ((e = run_list_next(&at, &malformed)) != NULL)
+        change_graph(g, e);
+    copy = w->staging + (size_t)w->slices * STAGING_SLICE_BYTES; /* a spare one behind the others */
+    memcpy(copy, g->bytes, g->size);
+    st = run_entries(w, (struct shm_ref){(uint64_t)(copy - w->staging), g->size}, state);
+    state->group = st ? UINT32_MAX : state->group;
+    return st;
+}
+
 static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
 {
     switch ((int)kind) {
+    case MESSAGE_RUN_LIST:
+        return run_entries(w, b->run_list.list, (struct run_state *)(void *)shared(w, b->run_list.state.offset));
+    case MESSAGE_GRAPH_CREATE:
+        return make_graph(w, &b->graph_create, &c->reply.graph_create.graph);
+    case MESSAGE_GRAPH_RUN:
+        return run_graph(w, &b->graph_run);
+    case MESSAGE_GRAPH_DESTROY:
+        end_graph(w, b->graph_destroy.graph);
+        return STATUS_OK;
+    case MESSAGE_EVENT_ELAPSED:
+        c->reply.event_elapsed.us = 1.5f;
+        return STATUS_OK;
     case MESSAGE_MEMORY_INFO:
     case MESSAGE_MEM_TRIM:
         pthread_mutex_lock(&fake.lock);
@@ -259,8 +375,13 @@ static void fail_all(struct worker *w)
 
 static void run_job(struct worker *w, struct job *j)
 {
-    enum status st = execute(w, j->kind, &j->body, j->call);
-    bool        lost = st == STATUS_KERNEL_FAULT || st == STATUS_WORKER_LOST;
+    enum status st;
+    bool        lost;
+
+    if (j->kind == MESSAGE_LAUNCH)
+        started(w, j->call);
+    st = execute(w, j->kind, &j->body, j->call);
+    lost = st == STATUS_KERNEL_FAULT || st == STATUS_WORKER_LOST;
 
     pthread_mutex_lock(&fake.lock);
     if (st == STATUS_KERNEL_FAULT && !w->dead) {
@@ -282,7 +403,7 @@ void *fake_worker_main(void *argument)
     for (;;) {
         struct job *j;
         pthread_mutex_lock(&fake.lock);
-        while (!w->dead && (!w->first || (fake.held && w->first->kind != MESSAGE_LAUNCH)))
+        while (!w->dead && (!w->first || (fake.held && w->first->kind != MESSAGE_LAUNCH && w->first->kind != MESSAGE_RUN_LIST)))
             pthread_cond_wait(&fake.changed, &fake.lock);
         j = w->dead ? NULL : w->first;
         if (j) {
@@ -303,7 +424,8 @@ void *fake_worker_main(void *argument)
 static bool waits_for_kernels(enum message kind)
 {
     return kind == MESSAGE_LAUNCH || kind == MESSAGE_MEM_WRITE || kind == MESSAGE_MEM_READ || kind == MESSAGE_MEM_FILL ||
-           kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
+           kind == MESSAGE_RUN_LIST || kind == MESSAGE_GRAPH_RUN || kind == MESSAGE_GRAPH_DESTROY || kind == MESSAGE_EVENT_RECORD ||
+           kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
 }
 
 /* Under fake.lock: what was scripted for this call. */

@@ -1,7 +1,7 @@
 /* pool/pool.h, pool/worker.h and pool/compile.h without processes: workers are threads, device memory is malloc'ed, and calls fail when
  * told to. Commands of all streams run in one order; what does not wait for kernels in a real worker is done at once, on the caller's thread.
  *
- * Every module image that loads ("bad…" does not) has these kernels:
+ * Every module image that loads ("bad…" does not) has these kernels, which may print unless the image is "quiet…":
  *   noop()                       ends at once
  *   increment(u64 p, u32 n)      adds 1 to n bytes at p
  *   wait()                       runs until fake_release() or the worker's death
@@ -41,6 +41,8 @@ void fake_await_compiling(void);
 /* Blocks until n calls stand in workers' queues. */
 void fake_await_queued(unsigned n);
 
+/* What pool_device_state() tells from now on. */
+void fake_device_state(enum device_state state);
 /* What MEMORY_INFO tells from now on. */
 void fake_memory(const struct device_memory *memory);
 
@@ -48,6 +50,7 @@ unsigned fake_live_allocations(void);
 unsigned fake_live_workers(void);
 unsigned fake_slices_used(void);
 unsigned fake_modules_loaded(void);
+unsigned fake_graphs(void);
 uint64_t fake_compiles(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "device/cpu/cpu_info.h"
+#include "device/cpu/graph.h"
 #include "device/cpu/launch.h"
 #include "device/cpu/module.h"
 #include "device/cpu/printf_format.h"
@@ -16,7 +17,13 @@ struct owned {
     struct owned **link; /* what points here */
 };
 
+struct device_graph {
+    struct owned      owned;
+    struct cpu_graph *graph;
+};
+
 struct device {
+    struct owned      *graphs;
     struct owned      *modules;
     struct owned      *streams;
     struct owned      *events;
@@ -93,10 +100,22 @@ static void event_destroy(struct device *d, struct device_event *e)
     free(e);
 }
 
+static void graph_destroy(struct device *d, struct device_graph *g)
+{
+    (void)d;
+    if (!g)
+        return;
+    disown(&g->owned);
+    cpu_graph_destroy(g->graph);
+    free(g);
+}
+
 static void device_close(struct device *d)
 {
     if (!d)
         return;
+    while (d->graphs)
+        graph_destroy(d, (struct device_graph *)(void *)d->graphs);
     while (d->events)
         event_destroy(d, (struct device_event *)(void *)d->events);
     while (d->streams)
@@ -170,6 +189,14 @@ static enum status mem_free(struct device *d, uint64_t address)
     return cpu_queue_free(d->queue, address);
 }
 
+/* Code that is loaded already was decoded without checks and stays so. */
+static enum status memcheck(struct device *d)
+{
+    enum status st = cpu_queue_drain(d->queue, NULL);
+
+    return st ? st : cpu_memory_watch(d->memory);
+}
+
 static enum status mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
 {
     (void)s;
@@ -220,29 +247,37 @@ static const struct kernel_table *module_table(const struct device_module *m)
     return &m->loaded->table;
 }
 
-static enum status launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+/* What the queue takes; borrows the parameters. */
+static enum status prepare_launch(const struct device_launch *l, struct cpu_launch *run, struct problem *why)
 {
     const struct ptx_function *kernel = cpu_module_kernel(l->module->loaded, l->kernel);
-    struct cpu_launch          run = {.module = l->module->loaded->program,
-                                      .kernel = kernel,
-                                      .shared_bytes = l->shared_bytes,
-                                      .params = l->params,
-                                      .params_bytes = l->params_bytes,
-                                      .deadline_ms = l->deadline_ms};
-    enum status                st;
 
-    (void)s;
+    *run = (struct cpu_launch){.module = l->module->loaded->program,
+                               .kernel = kernel,
+                               .shared_bytes = l->shared_bytes,
+                                      .cooperative = l->cooperative,
+                               .params = l->params,
+                               .params_bytes = l->params_bytes,
+                               .deadline_ms = l->deadline_ms};
     if (!kernel)
         return problem_set(why, STATUS_INTERNAL, "there is no kernel %u", l->kernel);
     if (l->params_bytes != kernel->params_bytes)
         return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %u bytes of parameters, not %u", kernel->params_bytes,
                            l->params_bytes);
-    memcpy(run.grid, l->grid, sizeof run.grid);
-    memcpy(run.block, l->block, sizeof run.block);
-    st = cpu_launch_check(&run, why);
+    memcpy(run->grid, l->grid, sizeof run->grid);
+    memcpy(run->block, l->block, sizeof run->block);
+    return cpu_launch_check(run, why);
+}
+
+static enum status launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    struct cpu_launch run;
+    enum status       st = prepare_launch(l, &run, why);
+
+    (void)s;
     if (st)
         return st;
-    st = cpu_queue_launch(d->queue, &run);
+    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->before ? l->after->event : NULL);
     return st ? problem_set(why, st, "the launch cannot be queued") : STATUS_OK;
 }
 
@@ -304,6 +339,53 @@ static enum status event_elapsed(struct device *d, struct device_event *from, st
     return cpu_event_elapsed(from->event, to->event, us);
 }
 
+/* One queue for all streams: it is so already. */
+static enum status stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    (void)s, (void)e;
+    return cpu_queue_lost(d->queue, NULL);
+}
+
+static enum status graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
+{
+    struct cpu_launch run;
+    enum status       st = prepare_launch(l, &run, why);
+
+    (void)d;
+    if (st)
+        return st;
+    st = cpu_graph_set(g->graph, index, &run);
+    return st ? problem_set(why, st, "the launch cannot be kept") : STATUS_OK;
+}
+
+static enum status graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                                struct problem *why)
+{
+    struct device_graph *g = calloc(1, sizeof *g);
+    enum status          st = g ? cpu_graph_create(count, &g->graph) : STATUS_OUT_OF_MEMORY;
+
+    if (st) {
+        free(g);
+        return problem_set(why, st, "host memory is used up");
+    }
+    own(&d->graphs, &g->owned);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = graph_set(d, g, i, &launches[i], why);
+    if (st)
+        graph_destroy(d, g);
+    else
+        *out = g;
+    return st;
+}
+
+static enum status graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why)
+{
+    enum status st = cpu_graph_run(g->graph, d->queue);
+
+    (void)s;
+    return st ? problem_set(why, st, "the launches cannot be queued") : STATUS_OK;
+}
+
 static void wait_progress(struct device *d, uint64_t ns)
 {
     cpu_queue_wait_progress(d->queue, ns);
@@ -324,6 +406,7 @@ static void cancel(struct device *d)
 extern const struct device_ops device_cpu;
 const struct device_ops        device_cpu = {
            .name = "cpu",
+           .events_are_cheap = true,
            .count = device_count,
            .open = device_open,
            .close = device_close,
@@ -331,6 +414,7 @@ const struct device_ops        device_cpu = {
            .memory = device_memory,
            .mem_alloc = mem_alloc,
            .mem_free = mem_free,
+           .memcheck = memcheck,
            .mem_write = mem_write,
            .mem_read = mem_read,
            .mem_copy = mem_copy,
@@ -347,6 +431,11 @@ const struct device_ops        device_cpu = {
            .event_record = event_record,
            .event_query = event_query,
            .event_elapsed = event_elapsed,
+           .stream_wait = stream_wait,
+           .graph_create = graph_create,
+           .graph_set = graph_set,
+           .graph_run = graph_run,
+           .graph_destroy = graph_destroy,
            .wait_progress = wait_progress,
            .take_output = take_output,
            .cancel = cancel,

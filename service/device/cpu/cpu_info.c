@@ -1,11 +1,11 @@
 /* Describes the host as a device: processor, cores, clock, cache, and CUDA's attributes as far as they mean something here. */
 #include "device/cpu/cpu_info.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "device/cpu/cooperative.h"
 
 enum {
     LINE_BYTES = 256,
@@ -69,14 +69,6 @@ static uint32_t l2_bytes(void)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-static uint32_t cores(void)
-{
-    cpu_set_t set;
-    int       n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return n < 1 ? 1 : n > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : (uint32_t)n;
-}
-
 /* Stable for a host, and not its machine id itself, which is meant to stay on the host. */
 static void host_uuid(char *out, size_t room)
 {
@@ -106,13 +98,13 @@ static void fill_attributes(struct device_info *out)
         {"max_grid_dim_z", GRID_YZ_MAX},
         {"max_shared_memory_per_block", CPU_SHARED_BYTES_MAX},
         {"max_shared_memory_per_block_optin", CPU_SHARED_BYTES_MAX},
-        {"max_shared_memory_per_multiprocessor", CPU_SHARED_BYTES_MAX},
+        {"max_shared_memory_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_SHARED_BYTES_MAX},
         {"total_constant_memory", PTX_CONST_BYTES_MAX},
         {"warp_size", WARP_THREADS},
         {"clock_rate", out->clock_khz},
         {"multiprocessor_count", out->multiprocessors},
-        {"max_threads_per_multiprocessor", CPU_BLOCK_THREADS_MAX},
-        {"max_blocks_per_multiprocessor", 1},
+        {"max_threads_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE * CPU_BLOCK_THREADS_MAX},
+        {"max_blocks_per_multiprocessor", CPU_RESIDENT_BLOCKS_PER_CORE},
         {"l2_cache_size", out->l2_cache_bytes},
         {"compute_capability_major", COMPUTE_MAJOR},
         {"compute_capability_minor", COMPUTE_MINOR},
@@ -121,7 +113,7 @@ static void fill_attributes(struct device_info *out)
         {"concurrent_kernels", 0},
         {"async_engine_count", 0},
         {"ecc_enabled", 0},
-        {"cooperative_launch", 0},
+        {"cooperative_launch", 1},
         {"kernel_exec_timeout", 0},
     };
 
@@ -149,7 +141,7 @@ void cpu_info_read(struct device_info *out)
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_%d%d", COMPUTE_MAJOR, COMPUTE_MINOR);
     snprintf(out->unsupported, sizeof out->unsupported, "%s", unsupported + 1);
     out->wants_ptx = 1;
-    out->multiprocessors = cores();
+    out->multiprocessors = cpu_host_cores();
     out->clock_khz = clock_khz();
     out->l2_cache_bytes = l2_bytes();
     out->warp_size = WARP_THREADS;

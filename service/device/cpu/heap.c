@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "device/cpu/memcheck.h"
 #include "limits.h"
 
 enum { HEAP_ALIGN = 16 };
@@ -32,6 +33,7 @@ static bool take_memory(struct cpu_heap *h)
         h->base = 0;
         return false;
     }
+    cpu_shadow_set(cpu_memory_shadow(h->memory), h->base, CPU_KERNEL_HEAP_BYTES_MAX, SHADOW_FOREIGN);
     h->pieces[0] = (struct heap_piece){.bytes = CPU_KERNEL_HEAP_BYTES_MAX};
     h->count = 1;
     return true;
@@ -65,6 +67,7 @@ uint64_t cpu_heap_alloc(struct cpu_heap *h, uint64_t bytes)
         split_piece(h, i, need);
         h->pieces[i].used = true;
         address = h->base + h->pieces[i].offset;
+        cpu_shadow_set(cpu_memory_shadow(h->memory), address, bytes ? bytes : 1, SHADOW_FRESH);
     }
     pthread_mutex_unlock(&h->lock);
     return address;
@@ -105,6 +108,7 @@ bool cpu_heap_free(struct cpu_heap *h, uint64_t address)
     i = h->base && address >= h->base ? piece_at(h, address - h->base) : UINT32_MAX;
     if (i != UINT32_MAX) {
         h->pieces[i].used = false;
+        cpu_shadow_set(cpu_memory_shadow(h->memory), address, h->pieces[i].bytes, SHADOW_FOREIGN);
         merge_with_next(h, i);
         if (i > 0)
             merge_with_next(h, i - 1);

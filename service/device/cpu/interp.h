@@ -58,6 +58,8 @@ struct code {
     const struct interpreter *by; /* runs it */
     struct op            *ops;
     uint32_t              ops_count;
+    struct op            *prologue; /* for all lanes, once per launch and host thread: results that no block changes */
+    uint32_t              prologue_count;
     struct code_block    *blocks;
     uint32_t              blocks_count;
     struct code_constant *constants;
@@ -70,6 +72,7 @@ struct code {
     bool                  calls;       /* needs a stack */
     uint32_t              grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
     bool                  plain;       /* see cpu_code_load_as */
+    bool                  checked;     /* accesses to device memory go through memcheck */
     struct span           name;        /* borrowed from the module */
     struct arena          arena;       /* owns what `extra` and `table` point to */
 };
@@ -102,7 +105,7 @@ struct barrier {
 };
 
 enum fault_code { FAULT_NONE, FAULT_ILLEGAL_ADDRESS, FAULT_MISALIGNED, FAULT_TRAP, FAULT_ASSERT, FAULT_TIMEOUT, FAULT_CANCELLED,
-                  FAULT_MEMORY };
+                  FAULT_MEMORY, FAULT_UNINITIALISED };
 
 enum stop { STOP_NONE, STOP_FAILED, STOP_CANCEL };
 
@@ -111,6 +114,8 @@ struct grid_run {
     const struct cpu_launch *launch;
     const struct code *code;
     struct cpu_engine *engine;
+    struct cpu_memory *memory;
+    struct cpu_shadow *shadow;   /* NULL unless memcheck is on */
     uint64_t           memory_base;
     uint64_t           memory_span;
     struct cpu_output *output;
@@ -119,6 +124,7 @@ struct grid_run {
     atomic_int        *stop;      /* enum stop */
     uint32_t           local_bytes; /* per lane, stack included */
     uint32_t           static_shared;
+    uint64_t           workspace; /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
 };
 
 /* One host thread's block at work; reused from block to block and launch to launch. */
@@ -154,7 +160,8 @@ struct block_run {
 };
 
 /* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */
-enum status code_create(const struct ptx_module *m, const struct ptx_function *f, bool plain, struct code **out, struct problem *why);
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out,
+                        struct problem *why);
 void        code_destroy(struct code *c);
 
 /* Prepares for blocks of `threads` threads. OUT_OF_MEMORY. Once per launch and host thread. */

@@ -139,6 +139,27 @@ op_fn atom_handler(enum atom_op op, enum atom_type type)
     return NULL;
 }
 
+void check_alignment(struct lanes *l, const struct op *o)
+{
+    const uint64_t *address = LANE(uint64_t, o->a);
+
+    LANES_EACH(lane_pointer(l, (enum op_space)o->mode, address[i] + (uint64_t)o->immediate, o->width, i));
+}
+
+void fence_acquire(struct lanes *l, const struct op *o)
+{
+    (void)l;
+    (void)o;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+void fence_release(struct lanes *l, const struct op *o)
+{
+    (void)l;
+    (void)o;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 void fence_all(struct lanes *l, const struct op *o)
 {
     (void)l;

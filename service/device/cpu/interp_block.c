@@ -117,6 +117,8 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     case PTX_SPECIAL_SMID:     return r->host_thread;
     case PTX_SPECIAL_NSMID:    return CPU_POOL_THREADS_MAX;
     case PTX_SPECIAL_GRIDID:   return 1;
+    case PTX_SPECIAL_ENVREG1:  return r->grid->workspace >> 32;
+    case PTX_SPECIAL_ENVREG2:  return r->grid->workspace & UINT32_MAX;
     case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return k->shared_bytes;
     case PTX_SPECIAL_TOTAL_SMEM_SIZE:   return r->shared_bytes;
     case PTX_SPECIAL_LANEMASK_EQ: case PTX_SPECIAL_LANEMASK_LT: case PTX_SPECIAL_LANEMASK_LE:
@@ -168,6 +170,19 @@ static void fill(struct block_run *r, struct activation *a, const struct code *c
     a->filled_block = r->block_number + 1;
 }
 
+/* Only entries have one: all lanes live. */
+static void run_prologue(struct block_run *r, const struct code *code)
+{
+    struct lanes     *l = &r->lanes;
+    const struct mask all = {.m = r->live, .high = l->count, .count = l->count};
+
+    lanes_use(l, &all);
+    for (uint32_t i = 0; i < code->prologue_count; i++) {
+        l->current = &code->prologue[i];
+        code->prologue[i].run(l, &code->prologue[i]);
+    }
+}
+
 static size_t activation_bytes(const struct block_run *r, const struct code *code)
 {
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
@@ -214,6 +229,7 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
     struct activation *a = &r->activations[r->depth], *caller = r->depth ? a - 1 : NULL;
     size_t             bytes = activation_bytes(r, code);
     struct lanes      *l = &r->lanes;
+    bool               fresh;
 
     if (r->depth >= CPU_CALL_DEPTH_MAX)
         block_fault(l, FAULT_TRAP, -1, "more than %d nested calls", CPU_CALL_DEPTH_MAX);
@@ -234,8 +250,11 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
         block_fault(l, FAULT_TRAP, -1, "the stack of local memory overflowed");
     l->frame = a->frame;
     l->plain = code->plain;
+    fresh = a->filled_code != code;
     fill(r, a, code);
     r->depth++;
+    if (fresh)
+        run_prologue(r, code);
     return a;
 }
 

@@ -1,5 +1,6 @@
 /* Makes code out of a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
 #include "device/cpu/interp_decode.h"
+#include "device/cpu/interp_variants.h"
 
 #include <stdlib.h>
 
@@ -41,11 +42,13 @@ struct op *decode_op(struct decoder *d, op_fn run)
     struct code                   *c = d->code;
     struct op                     *o = &scratch;
 
-    if (room_for((void **)&c->ops, &d->ops_room, c->ops_count, sizeof *c->ops))
-        o = &c->ops[c->ops_count++];
+    if (d->hoisting ? room_for((void **)&c->prologue, &d->prologue_room, c->prologue_count, sizeof *c->prologue)
+                    : room_for((void **)&c->ops, &d->ops_room, c->ops_count, sizeof *c->ops))
+        o = d->hoisting ? &c->prologue[c->prologue_count++] : &c->ops[c->ops_count++];
     else
         d->no_memory = true;
     *o = (struct op){.run = run, .guard = OP_NONE, .insn = d->insn};
+    d->latest = o;
     if (d->insn->guard != PTX_NO_REG) {
         o->guard = (int32_t)d->places[d->insn->guard];
         o->guard_not = d->insn->guard_not;
@@ -260,7 +263,8 @@ static bool needs_warp(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_SHFL: case PTX_OP_VOTE: return in->sync;
-    case PTX_OP_MATCH: case PTX_OP_REDUX: case PTX_OP_ELECT: case PTX_OP_MMA: case PTX_OP_LDMATRIX: return true;
+    case PTX_OP_MATCH: case PTX_OP_REDUX: case PTX_OP_ELECT: case PTX_OP_MMA: case PTX_OP_WMMA: case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX: case PTX_OP_MOVMATRIX: return true;
     case PTX_OP_BAR: case PTX_OP_BARRIER: return in->warp;
     default: return false;
     }
@@ -354,6 +358,19 @@ static enum status refuse(const struct decoder *d, struct problem *why)
                        d->insn->line);
 }
 
+/* In its block, or once for all blocks. */
+static bool translate_somewhere(struct decoder *d)
+{
+    bool ok;
+
+    d->hoisting = hoist_wanted(d);
+    ok = translate(d);
+    if (ok && d->hoisting)
+        hoist_done(d);
+    d->hoisting = false;
+    return ok;
+}
+
 static enum status decode_blocks(struct decoder *d, struct problem *why)
 {
     const struct ptx_function *f = d->function;
@@ -369,7 +386,7 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
             b->end = END_RETURN;
         for (bool first = true; i < f->insns_count && (first || !d->leader[i]); i++, first = false) {
             d->insn = &f->insns[i];
-            if (ends_block(d->insn) ? !decode_end(d, b) : !translate(d))
+            if (ends_block(d->insn) ? !decode_end(d, b) : !translate_somewhere(d))
                 return refuse(d, why);
             if (first)
                 b->members = d->members;
@@ -412,8 +429,10 @@ static bool decoder_start(struct decoder *d)
     d->places = calloc((size_t)f->registers_count + 1, sizeof *d->places);
     d->block_of = calloc((size_t)f->insns_count + 1, sizeof *d->block_of);
     d->leader = calloc((size_t)f->insns_count + 1, 1);
-    if (!d->places || !d->block_of || !d->leader)
+    d->facts = calloc((size_t)f->registers_count + 1, 1);
+    if (!d->places || !d->block_of || !d->leader || !d->facts)
         return false;
+    hoist_prepare(d);
     for (uint32_t i = 0; i < f->registers_count; i++)
         d->places[i] = decode_temporary(d, f->registers[i].bytes);
     find_leaders(d);
@@ -428,20 +447,23 @@ void code_destroy(struct code *c)
         return;
     arena_finish(&c->arena);
     free(c->ops);
+    free(c->prologue);
     free(c->blocks);
     free(c->constants);
     free(c->specials);
     free(c);
 }
 
-enum status code_create(const struct ptx_module *m, const struct ptx_function *f, bool plain, struct code **out, struct problem *why)
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out,
+                        struct problem *why)
 {
     struct decoder d = {.module = m, .function = f, .code = calloc(1, sizeof *d.code)};
     enum status    st = STATUS_OUT_OF_MEMORY;
 
     if (!d.code)
         return st;
-    d.code->plain = plain;
+    d.code->plain = options & CODE_PLAIN;
+    d.code->checked = options & CODE_CHECKED;
     if (decoder_start(&d)) {
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)
@@ -452,6 +474,7 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
     free(d.places);
     free(d.block_of);
     free(d.leader);
+    free(d.facts);
     if (st)
         code_destroy(d.code);
     else

@@ -9,7 +9,10 @@ struct decoder {
     const struct ptx_function *function;
     const struct ptx_insn     *insn; /* being translated */
     struct code               *code;
-    uint32_t                   ops_room, constants_room, specials_room;
+    struct op                 *latest;   /* appended last; valid until the next one */
+    bool                       hoisting; /* operations go to the prologue */
+    uint8_t                   *facts;    /* of each register, for interp_hoist.c */
+    uint32_t                   ops_room, prologue_room, constants_room, specials_room;
     uint32_t                  *places;   /* of each register */
     uint32_t                  *block_of; /* [insns_count + 1] */
     uint8_t                   *leader;   /* [insns_count + 1] */
@@ -32,6 +35,17 @@ struct vector_places *decode_vector(struct decoder *d, const struct ptx_operand 
 /* Fills a, immediate, mode and `addresses` of a memory operation; the address array comes first, so call it before decode_op. */
 struct decoded_address { uint32_t place; int64_t immediate; enum op_space space; };
 struct decoded_address decode_address(struct decoder *d, const struct ptx_operand *p, enum ptx_space space);
+
+/* interp_check.c: under memcheck, appends the check of the access that follows; else nothing. */
+enum check_access { CHECK_READ, CHECK_WRITE, CHECK_UPDATE };
+void decode_check(struct decoder *d, const struct decoded_address *at, unsigned bytes, enum check_access how);
+/* For handlers of several accesses, lane by lane: the same check of a generic or global address, now. Nothing unless memcheck is on. */
+void check_now(struct lanes *l, enum op_space s, uint64_t address, uint32_t bytes, enum check_access how, uint32_t lane);
+
+/* interp_hoist.c: looks through the function, once; may this instruction be done in the prologue; then, that it is. */
+void hoist_prepare(struct decoder *d);
+bool hoist_wanted(const struct decoder *d);
+void hoist_done(struct decoder *d);
 
 /* Of the instruction being translated: */
 static inline unsigned type_bytes(const struct decoder *d)
@@ -70,10 +84,14 @@ bool translate_match(struct decoder *d);
 bool translate_redux(struct decoder *d);
 bool translate_elect(struct decoder *d);
 bool translate_warp_sync(struct decoder *d);
-/* interp_mma.c */
-bool translate_mma(struct decoder *d);
+bool translate_mma(struct decoder *d); /* interp_matrix.c */
+/* interp_ldmatrix.c */
 bool translate_ldmatrix(struct decoder *d);
-bool translate_cp(struct decoder *d);
+bool translate_stmatrix(struct decoder *d);
+bool translate_movmatrix(struct decoder *d);
+bool translate_wmma(struct decoder *d); /* interp_wmma.c */
+bool translate_absolute_differences(struct decoder *d); /* interp_video.c */
+bool translate_cp(struct decoder *d); /* interp_copy.c */
 /* interp_call.c */
 bool translate_call(struct decoder *d);
 

@@ -4,6 +4,8 @@
 
 #include "device/cpu/interp_ops.h"
 
+enum { KERNEL_NAME_SHOWN = 48 }; /* the line, block and thread behind it must get through to the client too */
+
 struct fault_row {
     enum status st;
     int         result;
@@ -18,6 +20,7 @@ static const struct fault_row rows[] = {
     [FAULT_TIMEOUT] = {STATUS_EXECUTION_TIMEOUT, 702, "CUDA_ERROR_LAUNCH_TIMEOUT"},
     [FAULT_CANCELLED] = {STATUS_CANCELLED, 0, ""},
     [FAULT_MEMORY] = {STATUS_OUT_OF_MEMORY, 0, ""},
+    [FAULT_UNINITIALISED] = {STATUS_KERNEL_FAULT, 719, "CUDA_ERROR_LAUNCH_FAILED"},
 };
 
 uint32_t op_line(const struct op *o)
@@ -35,15 +38,30 @@ static void describe_thread(const struct block_run *r, int64_t lane, char *text,
         snprintf(text, room, " thread (%u,%u,%u)", i % b[0], i / b[0] % b[1], i / b[0] / b[1]);
 }
 
+/* ", line 12 (source.cu:3)": of the PTX text and, where the compiler wrote it down, of the source. */
+static void describe_line(const struct block_run *r, char *text, size_t room)
+{
+    const struct op *o = r->lanes.current;
+    struct span      file;
+
+    text[0] = 0;
+    if (!op_line(o))
+        return;
+    file = span_first(ptx_file_name(r->grid->launch->module, o->insn->source_file), 40);
+    if (o->insn->source_line && file.bytes)
+        snprintf(text, room, ", line %u (%.*s:%u)", op_line(o), SPAN_ARG(file), o->insn->source_line);
+    else
+        snprintf(text, room, ", line %u", op_line(o));
+}
+
 void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text)
 {
     const struct fault_row *row = &rows[code];
-    struct span             name = span_first(r->grid->code->name, 160);
-    char                    thread[64], line[32] = "";
+    struct span             name = span_first(r->grid->code->name, KERNEL_NAME_SHOWN);
+    char                    thread[64], line[96];
 
     describe_thread(r, lane, thread, sizeof thread);
-    if (op_line(r->lanes.current))
-        snprintf(line, sizeof line, ", line %u", op_line(r->lanes.current));
+    describe_line(r, line, sizeof line);
     r->fault = code;
     problem_cuda(&r->problem, row->st, row->result, row->name, "%s in %.*s%s, block (%u,%u,%u)%s", text, SPAN_ARG(name), line,
                  r->block[0], r->block[1], r->block[2], thread);

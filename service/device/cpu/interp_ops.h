@@ -81,6 +81,11 @@ enum atom_op { ATOM_ADD, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_
 enum atom_type { ATOM_B16, ATOM_B32, ATOM_S32, ATOM_B64, ATOM_S64, ATOM_F16, ATOM_F16X2, ATOM_BF16, ATOM_BF16X2, ATOM_F32, ATOM_F64 };
 /* mode: the space; a: address, b and c: operands, d: the old value. */
 op_fn atom_handler(enum atom_op op, enum atom_type type);
+/* Faults unless each lane's address is aligned to `width` bytes and they are inside its space. */
+void  check_alignment(struct lanes *l, const struct op *o);
+/* Behind a load that acquires; before a store that releases. */
+void  fence_acquire(struct lanes *l, const struct op *o);
+void  fence_release(struct lanes *l, const struct op *o);
 void  fence_all(struct lanes *l, const struct op *o);
 
 /* Warp operations. e: member mask, mode: below. A second destination's place is in `immediate`. */

@@ -152,17 +152,19 @@ static void aim(struct op *o, const struct decoded_address *at)
 
 static bool load_uniform(struct decoder *d, const struct decoded_address *at)
 {
-    unsigned bytes = type_bytes(d);
+    unsigned   bytes = type_bytes(d);
+    struct op *o;
 
     if (at->space != OP_PARAM_KERNEL || moved_bytes(d, operand(d, 0)) != bytes || (bytes != 4 && bytes != 8)
         || operand(d, 0)->kind != PTX_REG)
         return false;
-    decode_op(d, bytes == 4 ? load_kernel_param_32 : load_kernel_param_64)->immediate = at->immediate;
-    d->code->ops[d->code->ops_count - 1].d = d->places[operand(d, 0)->reg];
+    o = decode_op(d, bytes == 4 ? load_kernel_param_32 : load_kernel_param_64);
+    o->immediate = at->immediate;
+    o->d = d->places[operand(d, 0)->reg];
     return true;
 }
 
-static bool load(struct decoder *d)
+static bool load_value(struct decoder *d)
 {
     const struct ptx_operand *to = operand(d, 0);
     bool                      is_signed = lane_type_is_signed(type_of(d)) && !is_float((enum ptx_type)d->insn->type);
@@ -176,6 +178,7 @@ static bool load(struct decoder *d)
     at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
     if (to->kind == PTX_VECTOR) {
         struct vector_places *v = decode_vector(d, to, type_bytes(d), is_signed);
+        decode_check(d, &at, type_bytes(d) * v->count, CHECK_READ);
         o = decode_op(d, load_vector);
         o->extra = v;
         aim(o, &at);
@@ -185,10 +188,20 @@ static bool load(struct decoder *d)
         return true;
     if (!run)
         return false;
+    decode_check(d, &at, type_bytes(d), CHECK_READ);
     o = decode_op(d, run);
     o->d = to->kind == PTX_REG ? d->places[to->reg] : decode_temporary(d, bytes);
     aim(o, &at);
     return true;
+}
+
+static bool load(struct decoder *d)
+{
+    bool ok = load_value(d);
+
+    if (ok && d->insn->order == PTX_ACQUIRE)
+        decode_op(d, fence_acquire);
+    return ok;
 }
 
 static bool store(struct decoder *d)
@@ -205,8 +218,11 @@ static bool store(struct decoder *d)
     at = decode_address(d, operand(d, 0), (enum ptx_space)d->insn->space);
     if (at.space == OP_PARAM_KERNEL)
         return false;
+    if (d->insn->order == PTX_RELEASE)
+        decode_op(d, fence_release);
     if (from->kind == PTX_VECTOR) {
         struct vector_places *v = decode_vector(d, from, type_bytes(d), false);
+        decode_check(d, &at, type_bytes(d) * v->count, CHECK_WRITE);
         o = decode_op(d, store_vector);
         o->extra = v;
         aim(o, &at);
@@ -215,6 +231,7 @@ static bool store(struct decoder *d)
     if (!run)
         return false;
     place = decode_source(d, from, bytes);
+    decode_check(d, &at, type_bytes(d), CHECK_WRITE);
     o = decode_op(d, run);
     o->d = place;
     aim(o, &at);
@@ -256,6 +273,46 @@ static bool atom_type(enum ptx_type t, enum atom_type *out)
     }
 }
 
+/* Each element by itself, as PTX has it. The results wait in temporaries until all sources were read. */
+static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type type)
+{
+    unsigned                  first = d->insn->opcode == PTX_OP_ATOM, bytes = type_bytes(d);
+    const struct ptx_operand *from = operand(d, first + 1);
+    struct vector_places     *to = first ? decode_vector(d, operand(d, 0), bytes, false) : NULL, *in;
+    struct decoded_address    at = decode_address(d, operand(d, first), (enum ptx_space)d->insn->space);
+    op_fn                     run = atom_handler(op, type);
+    uint32_t                  result[VECTOR_ELEMENTS_MAX];
+    struct op                *o;
+
+    if (!run || from->kind != PTX_VECTOR || (to && to->count != from->count) || bytes * from->count > 32 || op != ATOM_ADD)
+        return false;
+    in = decode_vector(d, from, bytes, false);
+    for (unsigned k = 0; k < in->count; k++) {
+        if (in->reg_bytes[k] != bytes || (to && to->reg_bytes[k] && to->reg_bytes[k] != bytes))
+            return false;
+        result[k] = decode_temporary(d, bytes);
+    }
+    o = decode_op(d, check_alignment);
+    aim(o, &at);
+    o->width = (uint8_t)(bytes * in->count);
+    decode_check(d, &at, bytes * in->count, CHECK_UPDATE);
+    for (unsigned k = 0; k < in->count; k++) {
+        o = decode_op(d, run);
+        aim(o, &at);
+        o->immediate += k * bytes;
+        o->b = in->place[k];
+        o->d = result[k];
+    }
+    for (unsigned k = 0; to && k < to->count; k++) {
+        if (!to->reg_bytes[k])
+            continue;
+        o = decode_op(d, move_handler(bytes));
+        o->a = result[k];
+        o->d = to->place[k];
+    }
+    return true;
+}
+
 static bool atomic(struct decoder *d)
 {
     unsigned               first = d->insn->opcode == PTX_OP_ATOM, bytes = type_bytes(d);
@@ -266,9 +323,10 @@ static bool atomic(struct decoder *d)
     op_fn                  run;
     struct op             *o;
 
-    if (!atom_operation(d->insn, &op) || !atom_type((enum ptx_type)d->insn->type, &type) || operand(d, first)->kind != PTX_ADDRESS
-        || operand(d, first + 1)->kind == PTX_VECTOR)
+    if (!atom_operation(d->insn, &op) || !atom_type((enum ptx_type)d->insn->type, &type) || operand(d, first)->kind != PTX_ADDRESS)
         return false;
+    if (d->insn->vector > 1)
+        return atomic_vector(d, op, type);
     run = atom_handler(op, type);
     if (!run)
         return false;
@@ -276,6 +334,7 @@ static bool atomic(struct decoder *d)
     b = decode_source(d, operand(d, first + 1), bytes);
     c = decode_source(d, operand(d, first + 2), bytes);
     to = first ? decode_destination(d, operand(d, 0), bytes) : decode_temporary(d, bytes);
+    decode_check(d, &at, bytes, op == ATOM_EXCH ? CHECK_WRITE : CHECK_UPDATE);
     o = decode_op(d, run);
     aim(o, &at);
     o->b = b;
@@ -351,6 +410,16 @@ static bool simple(struct decoder *d, op_fn run, bool has_result)
     return true;
 }
 
+static bool move_constant(struct decoder *d, uint64_t value, unsigned bytes)
+{
+    uint32_t   from = decode_constant(d, value, bytes), to = decode_destination(d, operand(d, 0), bytes);
+    struct op *o = decode_op(d, move_handler(bytes));
+
+    o->a = from;
+    o->d = to;
+    return true;
+}
+
 bool translate(struct decoder *d)
 {
     switch ((int)d->insn->opcode) {
@@ -380,10 +449,17 @@ bool translate(struct decoder *d)
     case PTX_OP_TRAP:
     case PTX_OP_BRKPT:     return simple(d, trap, false);
     case PTX_OP_MMA:       return translate_mma(d);
+    case PTX_OP_WMMA:      return translate_wmma(d);
+    case PTX_OP_STMATRIX:  return translate_stmatrix(d);
+    case PTX_OP_MOVMATRIX: return translate_movmatrix(d);
+    case PTX_OP_VABSDIFF2:
+    case PTX_OP_VABSDIFF4: return translate_absolute_differences(d);
+    case PTX_OP_CREATEPOLICY: return move_constant(d, 0, 8);
     case PTX_OP_LDMATRIX:  return translate_ldmatrix(d);
     case PTX_OP_CP:        return translate_cp(d);
     case PTX_OP_CALL:      return translate_call(d);
-    case PTX_OP_PREFETCH: case PTX_OP_PREFETCHU: case PTX_OP_PMEVENT: case PTX_OP_GRIDDEPCONTROL: return true;
+    case PTX_OP_PREFETCH: case PTX_OP_PREFETCHU: case PTX_OP_PMEVENT: case PTX_OP_GRIDDEPCONTROL:
+    case PTX_OP_DISCARD: case PTX_OP_APPLYPRIORITY: return true;
     default:               return arithmetic(d);
     }
 }

@@ -123,8 +123,8 @@ bool translate_setp(struct decoder *d)
         return set_predicates(d, pair);
     if (compared(d, (enum ptx_type)in->type, false) == UINT32_MAX)
         return false;
-    if (operand(d, 0)->kind == PTX_REG && !d->no_memory)
-        d->code->ops[d->code->ops_count - 1].d = d->places[operand(d, 0)->reg];
+    if (operand(d, 0)->kind == PTX_REG)
+        d->latest->d = d->places[operand(d, 0)->reg];
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 struct interpreter {
     const char *name;
-    enum status (*code_create)(const struct ptx_module *m, const struct ptx_function *f, bool plain, struct code **out,
+    enum status (*code_create)(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out,
                                struct problem *why);
     enum status (*block_run_prepare)(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
     bool        (*block_run)(struct block_run *r, uint64_t number);
@@ -19,8 +19,12 @@ const struct interpreter *interpreter_best(void);
 /* NULL: no such name, or the host cannot run it. */
 const struct interpreter *interpreter_named(const char *name);
 
-/* cpu_code_load by a given interpreter (NULL: the best). plain: without the decoder's improvements and the handlers' short ways,
- * as the reference for them. */
-enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, bool plain, struct problem *why);
+enum code_option {
+    CODE_PLAIN = 1,   /* without the decoder's improvements and the handlers' short ways, as the reference for them */
+    CODE_CHECKED = 2, /* every access to device memory is checked against the memory's shadow, which must be on when it runs */
+};
+
+/* cpu_code_load by a given interpreter (NULL: the best) and with enum code_option's. */
+enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why);
 
 #endif

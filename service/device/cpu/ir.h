@@ -52,13 +52,16 @@ enum ptx_action {
     PTX_DO_SYNC, PTX_DO_ARRIVE,                             /* bar, barrier; with an operation of the first row: bar.red */
     PTX_DO_LEFT, PTX_DO_RIGHT,                              /* shf */
     PTX_DO_COMMIT, PTX_DO_WAIT, PTX_DO_WAIT_ALL,            /* cp.async */
+    PTX_DO_LOAD, PTX_DO_STORE, PTX_DO_MULTIPLY,             /* wmma */
     PTX_DO_F4E, PTX_DO_B4E, PTX_DO_RC8, PTX_DO_ECL, PTX_DO_ECR, PTX_DO_RC16, /* prmt */
 };
 
 enum { PTX_NO_REG = UINT32_MAX, PTX_NO_INDEX = UINT32_MAX, PTX_VECTOR_MAX = 8, PTX_OPERANDS_MAX = 6 };
 
-/* Of the matrices of mma and ldmatrix. */
-enum ptx_shape { PTX_NO_SHAPE, PTX_M8N8, PTX_M8N8K16, PTX_M16N8K4, PTX_M16N8K8, PTX_M16N8K16, PTX_M16N8K32 };
+/* Of the matrices of mma, wmma and ldmatrix. */
+enum ptx_shape { PTX_NO_SHAPE, PTX_M8N8, PTX_M8N8K16, PTX_M16N8K4, PTX_M16N8K8, PTX_M16N8K16, PTX_M16N8K32,
+                 PTX_M16N16K16, PTX_M32N8K16, PTX_M8N32K16, PTX_M16N16K8, PTX_M8N8K4, PTX_M8N8K32, PTX_M8N8K128, PTX_M16N8K64, PTX_M16N8K128,
+                 PTX_M16N8K256 };
 
 enum ptx_operand_kind {
     PTX_NOTHING,
@@ -105,8 +108,12 @@ struct ptx_insn {
     uint8_t  space;    /* enum ptx_space of ld st atom red cvta isspacep prefetch */
     uint8_t  vector;   /* elements of ld/st: 1, 2, 4 or 8 */
     uint8_t  shape;    /* enum ptx_shape of mma and ldmatrix */
-    uint8_t  types[4]; /* mma: of d, a, b and c */
+    uint8_t  types[4]; /* mma: of d, a, b and c; wmma, vabsdiff: as written */
     uint8_t  types_count;
+    char     matrix;     /* wmma.load, wmma.store: 'a', 'b', 'c' or 'd' */
+    uint8_t  bit_action; /* wmma.mma of bits: PTX_DO_XOR or PTX_DO_AND, then counted */
+    bool     layouts[2]; /* wmma: by columns; of the matrix, or of a and b */
+    uint8_t  layouts_count;
     bool     transposed; /* ldmatrix.trans */
     bool     async;    /* cp.async */
     bool     sync;     /* ".sync" was written */
@@ -123,6 +130,8 @@ struct ptx_insn {
     uint32_t targets_count;
     const struct ptx_call *call;
     uint32_t line;     /* of the PTX text, from 1 */
+    uint32_t source_file; /* as `.file` numbers it; valid with source_line */
+    uint32_t source_line; /* by `.loc`; 0: not known */
     struct span text;  /* the opcode with its modifiers, for messages: "setp.lt.s32" */
 };
 
@@ -191,6 +200,12 @@ struct ptx_relocation {
     bool     generic;
 };
 
+/* `.file`: a source file's number and name. */
+struct ptx_file {
+    uint32_t    number;
+    struct span name;
+};
+
 struct ptx_module {
     struct arena         arena;
     struct ptx_function *functions;
@@ -200,6 +215,8 @@ struct ptx_module {
     uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the
                                                    largest kernel's static variables, aligned for the most demanding variable */
     char                 target[32];   /* "sm_75" */
+    const struct ptx_file *files;      /* that `.loc` may name */
+    uint32_t             files_count;
 };
 
 /* Parses text (a NUL stands behind it). MODULE_INVALID with the line and what was expected. *out is destroyed by ptx_module_destroy. */
@@ -208,6 +225,8 @@ void        ptx_module_destroy(struct ptx_module *m); /* NULL is a no-op */
 /* Index of that function or symbol; PTX_NO_INDEX if there is none. */
 uint32_t ptx_find_function(const struct ptx_module *m, struct span name);
 uint32_t ptx_find_symbol(const struct ptx_module *m, struct span name);
+/* The last part of that source file's path; empty when it is not known. */
+struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
 /* Same number, offsets and sizes of results and parameters: calls through the one may go to the other. */
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);

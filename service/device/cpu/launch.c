@@ -1,18 +1,21 @@
 /* Launches: checks a configuration, deals the blocks of a grid to a few host threads, collects the first fault. */
 #include "device/cpu/launch.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "device/cpu/cooperative.h"
 #include "device/cpu/interp_variants.h"
 #include "device/cpu/ir.h"
 #include "device/cpu/heap.h"
+#include "device/cpu/memcheck.h"
 
 /* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
  * they turn out to take longer than that. */
 enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
+/* What CUDA's headers expect of the memory where blocks meet: its size in the first 4 bytes, the barrier in the next. */
+enum { WORKSPACE_BYTES = 256 };
 
 struct helper {
     struct cpu_engine *engine;
@@ -42,6 +45,7 @@ struct cpu_engine {
     uint64_t           call_at; /* the caller's own: when it calls helpers after all, or DEADLINE_NEVER */
     atomic_int         stop;
     atomic_bool        cancelled;
+    uint64_t           workspace; /* device memory for cooperative launches; 0 until the first */
 };
 
 static void record(struct cpu_engine *e, const struct problem *p)
@@ -118,12 +122,7 @@ static void *help(void *context)
 
 static unsigned host_threads(unsigned asked)
 {
-    cpu_set_t set;
-    unsigned  n = asked;
-
-    if (!n)
-        n = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-    return n < 1 ? 1 : n > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : n;
+    return !asked ? cpu_host_cores() : asked > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : asked;
 }
 
 static void start_helpers(struct cpu_engine *e)
@@ -174,6 +173,8 @@ void cpu_engine_destroy(struct cpu_engine *e)
         block_run_finish(&e->helpers[i].run);
     }
     cpu_heap_finish(&e->heap);
+    if (e->workspace)
+        cpu_memory_free(e->memory, e->workspace);
     buf_finish(&e->output.text);
     pthread_mutex_destroy(&e->output.lock);
     pthread_cond_destroy(&e->done);
@@ -186,6 +187,20 @@ void cpu_engine_destroy(struct cpu_engine *e)
 static uint64_t shared_total(const struct cpu_launch *l)
 {
     return l->shared_bytes ? (uint64_t)l->module->dynamic_shared_offset + l->shared_bytes : l->kernel->shared_bytes;
+}
+
+static enum status check_cooperation(const struct cpu_launch *l, struct problem *why)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint32_t line = l->kernel->code ? ((const struct code *)l->kernel->code)->grid_line : 0;
+
+    if (l->cooperative && blocks > cpu_resident_blocks())
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu blocks in a cooperative launch; at most %u run at once on this device",
+                           (unsigned long long)blocks, cpu_resident_blocks());
+    if (!l->cooperative && line)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                           "the kernel waits for its whole grid (PTX line %u): the launch must be cooperative", line);
+    return STATUS_OK;
 }
 
 enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
@@ -206,14 +221,10 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     if (shared_total(l) > CPU_SHARED_BYTES_MAX)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
                            (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
-    if (l->kernel->code && ((const struct code *)l->kernel->code)->grid_line)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
-                           "the kernel waits for its whole grid (PTX line %u): cooperative launches are not supported on device cpu",
-                           ((const struct code *)l->kernel->code)->grid_line);
     if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
         return problem_set(why, STATUS_ARGUMENT_MISMATCH, "%u bytes of parameters; the kernel needs %u", l->params_bytes,
                            l->kernel->params_bytes);
-    return STATUS_OK;
+    return check_cooperation(l, why);
 }
 
 static bool small(const struct cpu_launch *l, uint64_t blocks)
@@ -247,6 +258,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
 
     *grid = (struct grid_run){
         .launch = l, .code = code, .engine = e, .output = &e->output, .heap = &e->heap, .stop = &e->stop,
+        .memory = e->memory, .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
         .local_bytes = code->local_bytes + (code->calls ? CPU_STACK_BYTES : 0),
@@ -258,19 +270,54 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
 }
 
+static enum status take_workspace(struct cpu_engine *e, struct grid_run *grid, struct problem *why)
+{
+    uint32_t size = WORKSPACE_BYTES;
+
+    if (!e->workspace && cpu_memory_alloc(e->memory, WORKSPACE_BYTES, &e->workspace))
+        return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "no device memory for a cooperative launch");
+    grid->workspace = e->workspace;
+    cpu_shadow_set(grid->shadow, e->workspace, WORKSPACE_BYTES, SHADOW_WRITTEN);
+    memset((void *)(uintptr_t)e->workspace, 0, WORKSPACE_BYTES);
+    memcpy((void *)(uintptr_t)e->workspace, &size, sizeof size);
+    return STATUS_OK;
+}
+
+static void block_failed(void *context, const struct problem *p)
+{
+    record(context, p);
+}
+
+/* On the caller's thread, or, if cooperative, on a thread per block. */
+static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct problem *why)
+{
+    struct helper *own = &e->helpers[0];
+    enum status    st = grid->launch->cooperative ? take_workspace(e, grid, why) : STATUS_OK;
+
+    if (st)
+        return st;
+    if (grid->launch->cooperative) {
+        cooperative_run(grid, (uint32_t)e->blocks, e->shared_bytes, block_failed, e);
+        return STATUS_OK;
+    }
+    if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no signal stack");
+    deal(e, grid);
+    fault_thread_end(&own->run.guard);
+    return STATUS_OK;
+}
+
 enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
 {
-    struct helper  *own = &e->helpers[0];
     struct grid_run grid;
     enum status     st = cpu_launch_check(l, why);
 
     if (st)
         return st;
     start_launch(e, l, &grid);
-    if (!fault_thread_start(&own->run.guard, grid.memory_base, grid.memory_span))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no signal stack");
-    deal(e, &grid);
-    fault_thread_end(&own->run.guard);
+    st = run_grid(e, &grid, why);
+    if (st)
+        return st;
     if (e->failed) {
         if (why)
             *why = e->problem;
@@ -306,15 +353,15 @@ void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
 
 enum status cpu_code_load(struct ptx_module *m, struct problem *why)
 {
-    return cpu_code_load_as(m, NULL, false, why);
+    return cpu_code_load_as(m, NULL, 0, why);
 }
 
-enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, bool plain, struct problem *why)
+enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)
 {
     by = by ? by : interpreter_best();
     for (uint32_t i = 0; i < m->functions_count; i++) {
         struct code *code = NULL;
-        enum status  st = m->functions[i].defined ? by->code_create(m, &m->functions[i], plain, &code, why) : STATUS_OK;
+        enum status  st = m->functions[i].defined ? by->code_create(m, &m->functions[i], options, &code, why) : STATUS_OK;
 
         if (st) {
             cpu_code_unload(m);

@@ -17,6 +17,7 @@ struct cpu_launch {
     uint32_t                   grid[3];
     uint32_t                   block[3];
     uint32_t                   shared_bytes; /* dynamic */
+    bool                       cooperative;
     const void                *params;       /* aligned to 8 */
     uint32_t                   params_bytes;
     uint64_t                   deadline_ms; /* 0: none; counts from the start of execution */

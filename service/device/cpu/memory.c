@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/cpu/memcheck.h"
 #include "limits.h"
 
 enum { ALIGNMENT_BYTES = 256 };
@@ -19,6 +20,12 @@ struct slot {
     uint64_t address;
     uint64_t bytes;
     uint64_t guard; /* bytes kept free on each side */
+};
+
+/* An allocation that is no more. */
+struct freed {
+    uint64_t address;
+    uint64_t bytes;
 };
 
 struct cpu_memory {
@@ -34,6 +41,9 @@ struct cpu_memory {
     uint64_t        allocated;
     uint64_t        reserved;
     uint64_t        peak;
+    struct cpu_shadow *shadow; /* NULL: memcheck is off */
+    struct freed      *freed;  /* the last CPU_FREED_KEPT_MAX, while memcheck is on */
+    uint64_t           freed_count; /* ever */
 };
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -118,6 +128,8 @@ void cpu_memory_destroy(struct cpu_memory *m)
         return;
     munmap((void *)(uintptr_t)m->base, m->span);
     pthread_mutex_destroy(&m->lock);
+    cpu_shadow_destroy(m->shadow);
+    free(m->freed);
     free(m->slots);
     free(m);
 }
@@ -216,6 +228,7 @@ static enum status place(struct cpu_memory *m, uint64_t bytes, uint64_t *address
     if (mprotect((void *)(uintptr_t)s.base, s.span, PROT_READ | PROT_WRITE) != 0)
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     insert(m, index, &s);
+    cpu_shadow_set(m->shadow, s.address, s.bytes, SHADOW_FRESH);
     *address = s.address;
     return STATUS_OK;
 }
@@ -231,6 +244,13 @@ enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *add
         st = place(m, bytes, address);
     pthread_mutex_unlock(&m->lock);
     return st;
+}
+
+static void remember_freed(struct cpu_memory *m, const struct slot *s)
+{
+    cpu_shadow_set(m->shadow, s->address, s->bytes, SHADOW_FOREIGN);
+    if (m->freed)
+        m->freed[m->freed_count++ % CPU_FREED_KEPT_MAX] = (struct freed){s->address, s->bytes};
 }
 
 enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
@@ -250,6 +270,7 @@ enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
             m->count--;
             m->allocated -= s.bytes;
             m->reserved -= s.span;
+            remember_freed(m, &s);
             st = STATUS_OK;
         }
     }
@@ -298,4 +319,77 @@ uint64_t cpu_memory_base(const struct cpu_memory *m)
 uint64_t cpu_memory_span(const struct cpu_memory *m)
 {
     return m->span;
+}
+
+enum status cpu_memory_watch(struct cpu_memory *m)
+{
+    struct freed *freed = calloc(CPU_FREED_KEPT_MAX, sizeof *freed);
+    enum status   st = freed ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+
+    pthread_mutex_lock(&m->lock);
+    if (!st && !m->shadow)
+        st = cpu_shadow_create(m->base, m->span, &m->shadow);
+    if (!st && !m->freed) {
+        for (size_t i = 0; i < m->count; i++)
+            cpu_shadow_set(m->shadow, m->slots[i].address, m->slots[i].bytes, SHADOW_WRITTEN);
+        m->freed = freed;
+        m->limit /= 2;
+        freed = NULL;
+    }
+    pthread_mutex_unlock(&m->lock);
+    free(freed);
+    return st;
+}
+
+struct cpu_shadow *cpu_memory_shadow(const struct cpu_memory *m)
+{
+    return m->shadow;
+}
+
+/* The youngest one that held the address; NULL if none is known. */
+static const struct freed *freed_at(const struct cpu_memory *m, uint64_t address)
+{
+    uint64_t kept = m->freed_count < CPU_FREED_KEPT_MAX ? m->freed_count : CPU_FREED_KEPT_MAX;
+
+    for (uint64_t i = 1; i <= kept; i++) {
+        const struct freed *f = &m->freed[(m->freed_count - i) % CPU_FREED_KEPT_MAX];
+        if (address - f->address < f->bytes)
+            return f;
+    }
+    return NULL;
+}
+
+static void describe_beside(const struct cpu_memory *m, uint64_t address, char *text, size_t room)
+{
+    size_t             n = slots_up_to(m, address);
+    const struct slot *before = n ? &m->slots[n - 1] : NULL, *behind = n < m->count ? &m->slots[n] : NULL;
+    uint64_t           past = before ? address - (before->address + before->bytes) : UINT64_MAX;
+
+    if (before && address < before->address) { /* the unused start of its first page */
+        behind = before;
+        past = UINT64_MAX;
+    }
+    if (past != UINT64_MAX && (!behind || past < behind->address - address))
+        snprintf(text, room, "%" PRIu64 " bytes behind the end of an allocation of %" PRIu64, past, before->bytes);
+    else if (behind)
+        snprintf(text, room, "%" PRIu64 " bytes before an allocation of %" PRIu64, behind->address - address, behind->bytes);
+    else
+        snprintf(text, room, "in no allocation");
+}
+
+void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room)
+{
+    const struct slot  *s;
+    const struct freed *f;
+
+    pthread_mutex_lock(&m->lock);
+    s = slot_of(m, address);
+    f = s ? NULL : freed_at(m, address);
+    if (s)
+        snprintf(text, room, "at offset %" PRIu64 " of an allocation of %" PRIu64, address - s->address, s->bytes);
+    else if (f)
+        snprintf(text, room, "at offset %" PRIu64 " of a freed allocation of %" PRIu64, address - f->address, f->bytes);
+    else
+        describe_beside(m, address, text, room);
+    pthread_mutex_unlock(&m->lock);
 }

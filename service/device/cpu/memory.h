@@ -7,6 +7,7 @@
 #include "ipc/message.h"
 
 struct cpu_memory;
+struct cpu_shadow;
 
 /* limit_bytes 0: what the host can spare now. OUT_OF_MEMORY when not even the smallest reservation is granted. */
 enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out);
@@ -23,6 +24,14 @@ bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes);
 /* How many bytes of its allocation lie at and behind the address; 0 when it is in none. */
 uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
 void     cpu_memory_stats(struct cpu_memory *m, struct device_memory *out);
+
+/* memcheck, from now on and for good: every byte's state is kept (memcheck.h). What is allocated already counts as written. Takes as much
+ * host memory again, so the limit is halved. OUT_OF_MEMORY when the host does not grant it; then nothing has changed. */
+enum status cpu_memory_watch(struct cpu_memory *m);
+/* NULL while memcheck is off. Borrowed. */
+struct cpu_shadow *cpu_memory_shadow(const struct cpu_memory *m);
+/* Says in a few words where that address lies: in or beside which allocation, or in one that was freed. */
+void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room);
 
 /* The reserved range: a power of two of bytes, aligned to its size. Every device address lies in it. */
 uint64_t cpu_memory_base(const struct cpu_memory *m);

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "device/cpu/interp_variants.h"
 #include "device/cpu/launch.h"
+#include "device/cpu/memcheck.h"
 #include "device/cpu/ptx_parser.h"
 
 enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
@@ -55,8 +57,8 @@ static enum status check_calls(const struct ptx_module *m, struct problem *why)
     return STATUS_OK;
 }
 
-/* Gives every variable its offset; *bytes is their sum, *align the strictest demand. */
-static enum status lay_out(struct ptx_module *m, uint64_t *bytes, uint32_t *align, struct problem *why)
+/* Gives every variable its offset; *bytes is their sum, *align the strictest demand. `gap` bytes stay free behind each. */
+static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, uint32_t *align, struct problem *why)
 {
     uint64_t constant = 0;
 
@@ -65,10 +67,10 @@ static enum status lay_out(struct ptx_module *m, uint64_t *bytes, uint32_t *alig
     for (uint32_t i = 0; i < m->symbols_count; i++) {
         struct ptx_symbol *s = &m->symbols[i];
 
-        if (!ptx_align_up(bytes, s->align, CPU_ARENA_BYTES_MAX) || s->bytes > CPU_ARENA_BYTES_MAX - *bytes)
+        if (!ptx_align_up(bytes, s->align, CPU_ARENA_BYTES_MAX) || s->bytes > CPU_ARENA_BYTES_MAX - gap - *bytes)
             return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "the module's variables exceed the device's memory");
         s->address = *bytes;
-        *bytes += s->bytes;
+        *bytes += s->bytes + gap;
         *align = s->align > *align ? s->align : *align;
         if (s->space == PTX_CONST)
             constant += s->bytes;
@@ -93,15 +95,17 @@ static void relocate(const struct ptx_module *m, const struct ptx_symbol *s)
 static enum status place_variables(struct cpu_module *m, struct problem *why)
 {
     struct ptx_module *p = m->program;
+    struct cpu_shadow *shadow = cpu_memory_shadow(m->memory);
     uint64_t           bytes, base;
     uint32_t           align;
-    enum status        st = lay_out(p, &bytes, &align, why);
+    enum status        st = lay_out(p, shadow ? CPU_VARIABLE_GAP_BYTES : 0, &bytes, &align, why);
 
     if (st || !bytes)
         return st;
     st = cpu_memory_alloc(m->memory, bytes + align - MEMORY_ALIGN, &m->variables);
     if (st)
         return problem_set(why, st, "no device memory for the module's variables, %llu bytes", (unsigned long long)bytes);
+    cpu_shadow_set(shadow, m->variables, bytes + align - MEMORY_ALIGN, SHADOW_FOREIGN);
     base = (m->variables + align - 1) & ~(uint64_t)(align - 1);
     for (uint32_t i = 0; i < p->symbols_count; i++)
         p->symbols[i].address += base;
@@ -109,6 +113,7 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
         const struct ptx_symbol *s = &p->symbols[i];
         if (s->init_bytes)
             memcpy((void *)(uintptr_t)s->address, s->init, s->init_bytes);
+        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* what has no initialiser is zero */
         relocate(p, s);
     }
     return STATUS_OK;
@@ -151,6 +156,8 @@ static enum status describe(struct cpu_module *m, struct problem *why)
     const struct ptx_module *p = m->program;
     bool                     ok;
 
+    m->table.prints = ptx_find_function(p, SPAN_LITERAL("vprintf")) != PTX_NO_INDEX ||
+                      ptx_find_function(p, SPAN_LITERAL("__assertfail")) != PTX_NO_INDEX;
     m->kernels = calloc((size_t)p->functions_count + 1, sizeof *m->kernels);
     ok = m->kernels != NULL;
     for (uint32_t i = 0; ok && i < p->functions_count; i++) {
@@ -179,7 +186,7 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
     if (!st)
         st = place_variables(m, why);
     if (!st)
-        st = cpu_code_load(m->program, why);
+        st = cpu_code_load_as(m->program, NULL, cpu_memory_shadow(memory) ? CODE_CHECKED : 0, why);
     if (!st)
         st = describe(m, why);
     if (st)

@@ -17,7 +17,11 @@ static const char *form_of(const struct ptx_insn *in)
     if (in->opcode == PTX_OP_ATOM && in->action == PTX_DO_CAS)
         return "Datt";
     if (in->opcode == PTX_OP_ATOM)
-        return "Dat";
+        return in->vector > 1 ? "Faf" : "Dat";
+    if (in->opcode == PTX_OP_RED && in->vector > 1)
+        return "af";
+    if (in->opcode == PTX_OP_WMMA && in->action != PTX_DO_MULTIPLY)
+        return in->action == PTX_DO_STORE ? "ar?u" : "Ra?u";
     if (in->opcode == PTX_OP_CP && in->action)
         return in->action == PTX_DO_WAIT ? "u" : "";
     return forms[in->opcode];
@@ -116,14 +120,17 @@ static bool check_address(struct ptx_parser *p, const struct ptx_insn *in, unsig
     return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse(p, in, i, "has a base of another width");
 }
 
+/* Fragments are 32-bit registers, of matrices of f64 64-bit ones. */
 static bool check_fragment(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o)
 {
+    enum ptx_type type = in->types_count && in->types[0] == PTX_F64 ? PTX_B64 : PTX_B32;
+
     if (o->kind != PTX_VECTOR)
         return refuse(p, in, i, "must be a vector of registers");
     for (unsigned e = 0; e < o->count; e++) {
         if (o->elements[e].kind != PTX_REG)
             return refuse(p, in, i, "must be a vector of registers");
-        if (!check_register(p, in, i, o->elements[e].reg, PTX_B32, false))
+        if (!check_register(p, in, i, o->elements[e].reg, type, false))
             return false;
     }
     return true;

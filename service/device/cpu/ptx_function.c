@@ -391,6 +391,7 @@ static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
 
     ptx_next(p);
     p->body.function = f;
+    p->source_line = 0;
     p->body.params_used = f->param_frame_bytes;
     ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space)
          && name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);

@@ -67,7 +67,7 @@ static bool take_rest(struct ptx_parser *p, struct ptx_insn *in, bool policy)
 bool ptx_parse_insn(struct ptx_parser *p)
 {
     struct ptx_body *b = &p->body;
-    struct ptx_insn  in = {.line = p->now.line};
+    struct ptx_insn  in = {.line = p->now.line, .source_file = p->source_file, .source_line = p->source_line};
     bool             policy;
 
     if (!take_guard(p, &in))

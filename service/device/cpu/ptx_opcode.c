@@ -62,11 +62,12 @@ static const bool has_second_type[PTX_OP_COUNT] = {
 
 static bool take_type(struct ptx_insn *in, struct span word)
 {
-    enum ptx_type t = ptx_type_find(word);
+    bool          matrix = listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
+    enum ptx_type t = matrix ? ptx_matrix_type_find(word) : ptx_type_find(word);
 
     if (t == PTX_NO_TYPE)
         return false;
-    if (in->opcode == PTX_OP_MMA) {
+    if (matrix) {
         if (in->types_count == COUNT(in->types))
             return false;
         in->types[in->types_count++] = (uint8_t)t;
@@ -115,7 +116,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
         {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
 
-    if (in->space || !listed(" ld ldmatrix ldu st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
+    if (in->space || !listed(" ld ldmatrix stmatrix ldu wmma st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
         return false;
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
@@ -126,21 +127,54 @@ static bool take_space(struct ptx_insn *in, struct span word)
     return false;
 }
 
-/* The matrices of mma and ldmatrix: their shape, and how many. */
+/* Of matrices of bits: how two are combined before they are counted. */
+static bool take_bit_action(struct ptx_insn *in, struct span word)
+{
+    if (!listed(" mma wmma ", (enum ptx_opcode)in->opcode))
+        return false;
+    if (!in->bit_action && (span_is(word, "xor") || span_is(word, "and"))) {
+        in->bit_action = span_is(word, "xor") ? PTX_DO_XOR : PTX_DO_AND;
+        return true;
+    }
+    return in->bit_action && span_is(word, "popc");
+}
+
+/* What only wmma has: which matrix, and how it lies in memory. */
+static bool take_wmma(struct ptx_insn *in, struct span word)
+{
+    bool column = span_is(word, "col");
+
+    if (in->opcode != PTX_OP_WMMA)
+        return false;
+    if (!in->matrix && word.bytes == 1 && strchr("abcd", word.data[0])) {
+        in->matrix = word.data[0];
+        return true;
+    }
+    if ((column || span_is(word, "row")) && in->layouts_count < COUNT(in->layouts)) {
+        in->layouts[in->layouts_count++] = column;
+        return true;
+    }
+    return false;
+}
+
+/* The matrices of mma, wmma and ldmatrix: their shape, and how many. */
 static bool take_matrix(struct ptx_insn *in, struct span word)
 {
     static const struct { const char *word; enum ptx_shape shape; } rows[] = {
         {"m8n8", PTX_M8N8}, {"m8n8k16", PTX_M8N8K16}, {"m16n8k4", PTX_M16N8K4}, {"m16n8k8", PTX_M16N8K8}, {"m16n8k16", PTX_M16N8K16},
-        {"m16n8k32", PTX_M16N8K32},
+        {"m16n8k32", PTX_M16N8K32}, {"m16n16k16", PTX_M16N16K16}, {"m32n8k16", PTX_M32N8K16}, {"m8n32k16", PTX_M8N32K16},
+        {"m16n16k8", PTX_M16N16K8}, {"m8n8k4", PTX_M8N8K4}, {"m8n8k32", PTX_M8N8K32}, {"m8n8k128", PTX_M8N8K128},
+        {"m16n8k64", PTX_M16N8K64}, {"m16n8k128", PTX_M16N8K128}, {"m16n8k256", PTX_M16N8K256},
     };
 
-    if (in->opcode == PTX_OP_LDMATRIX && word.bytes == 2 && word.data[0] == 'x' && strchr("124", word.data[1])) {
+    if (listed(" ldmatrix stmatrix ", (enum ptx_opcode)in->opcode) && word.bytes == 2
+        && word.data[0] == 'x' && strchr("124", word.data[1])) {
         in->vector = (uint8_t)(word.data[1] - '0');
         return true;
     }
-    if (in->opcode == PTX_OP_LDMATRIX && span_is(word, "trans"))
+    if (listed(" ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode) && span_is(word, "trans"))
         return in->transposed = true;
-    for (unsigned i = 0; i < COUNT(rows) && listed(" mma ldmatrix ", (enum ptx_opcode)in->opcode); i++) {
+    for (unsigned i = 0; i < COUNT(rows) && listed(" mma wmma ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode); i++) {
         if (!in->shape && span_is(word, rows[i].word)) {
             in->shape = (uint8_t)rows[i].shape;
             return true;
@@ -151,7 +185,7 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
 
 static bool take_vector(struct ptx_insn *in, struct span word)
 {
-    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !listed(" ld ldu st ", (enum ptx_opcode)in->opcode))
+    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !listed(" ld ldu st atom red ", (enum ptx_opcode)in->opcode))
         return false;
     in->vector = word.data[1] == '2' ? 2 : word.data[1] == '4' ? 4 : word.data[1] == '8' ? 8 : 0;
     return in->vector != 0;
@@ -162,7 +196,7 @@ static bool take_flag(struct ptx_insn *in, struct span word)
     enum ptx_opcode op = (enum ptx_opcode)in->opcode;
     bool            bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
 
-    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect mma ldmatrix ", op))) {
+    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect mma wmma ldmatrix stmatrix movmatrix ", op))) {
         in->sync = true;
         in->action = bar && !in->action ? PTX_DO_SYNC : in->action;
     } else if (span_is(word, "abs") && in->xorsign) { /* ".xorsign.abs" is one thing */
@@ -190,9 +224,12 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
         {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
         {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},
         {" mma ", "row"}, {" mma ", "col"},
+        {" discard applypriority ", "global"}, {" discard createpolicy ", "L2"}, {" createpolicy ", "fractional"},
+        {" createpolicy ", "range"}, {" createpolicy ", "cvt"}, {" createpolicy ", "global"},
     };
 
-    if (listed(" ld st atom red prefetch cp ", (enum ptx_opcode)in->opcode) && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
+    if (listed(" ld st atom red prefetch cp createpolicy applypriority ", (enum ptx_opcode)in->opcode)
+        && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
         *policy = *policy || span_is(word, "L2::cache_hint");
         return true;
     }
@@ -205,8 +242,9 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 
 static bool take_word(struct ptx_insn *in, struct span word, bool *policy)
 {
-    return take_type(in, word) || take_action(in, word) || take_flag(in, word) || take_matrix(in, word) || take_vector(in, word) || take_space(in, word)
-           || take_modifier(in, word) || take_hint(in, word, policy);
+    return take_type(in, word) || take_action(in, word) || take_flag(in, word) || take_wmma(in, word) || take_bit_action(in, word)
+           || take_matrix(in, word) || take_vector(in, word) || take_space(in, word) || take_modifier(in, word)
+           || take_hint(in, word, policy);
 }
 
 bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *in, bool *policy)

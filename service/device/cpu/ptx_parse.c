@@ -128,8 +128,10 @@ static void skip_braces(struct ptx_parser *p)
 
 bool ptx_skip_directive(struct ptx_parser *p)
 {
-    if (ptx_is_word(p, ".file") || ptx_is_word(p, ".loc")) {
-        skip_line(p);
+    if (ptx_is_word(p, ".file")) {
+        ptx_parse_file(p);
+    } else if (ptx_is_word(p, ".loc")) {
+        ptx_parse_loc(p);
     } else if (ptx_is_word(p, ".section")) {
         skip_braces(p);
     } else if (ptx_is_word(p, ".pragma")) {
@@ -283,7 +285,9 @@ static bool complete_module(struct ptx_parser *p)
     m->symbols = ptx_copy_array(p, p->symbols, p->symbols_count, sizeof *p->symbols);
     m->functions_count = p->functions_count;
     m->symbols_count = p->symbols_count;
-    return m->functions && m->symbols;
+    m->files = ptx_copy_array(p, p->files, p->files_count, sizeof *p->files);
+    m->files_count = p->files_count;
+    return m->functions && m->symbols && m->files;
 }
 
 static void parser_finish(struct ptx_parser *p)
@@ -293,6 +297,7 @@ static void parser_finish(struct ptx_parser *p)
     free(p->functions);
     free(p->symbols);
     free(p->externs);
+    free(p->files);
     free(p->pending);
 }
 

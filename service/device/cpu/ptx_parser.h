@@ -78,12 +78,16 @@ struct ptx_parser {
     uint32_t            externs_room;
     struct ptx_pending *pending; /* owned */
     uint32_t            pending_count, pending_room;
+    struct ptx_file    *files; /* owned */
+    uint32_t            files_count, files_room;
+    uint32_t            source_file, source_line; /* of the instructions that follow, by `.loc`; line 0: not known */
     uint32_t            shared_module; /* bytes */
     uint32_t            shared_align;
 };
 
 /* ptx_tables.c */
-enum ptx_type    ptx_type_find(struct span word);
+enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
+enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
 enum ptx_opcode  ptx_opcode_find(struct span word);  /* PTX_OP_COUNT if none */
 enum ptx_special ptx_special_find(struct span word); /* PTX_SPECIAL_COUNT if none */
 /* A number token as bits of type t; false when it has no meaning there. */
@@ -102,8 +106,11 @@ bool ptx_take_name(struct ptx_parser *p, struct span *out, const char *what);
 bool ptx_take_integer(struct ptx_parser *p, uint64_t max, uint64_t *out, const char *what);
 /* A type directive such as ".b32". */
 bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out);
-/* .file, .loc, .section, .pragma: nothing of it matters. False when the current token is none of them. */
+/* Takes .file and .loc, passes over .section and .pragma, of which nothing matters. False when the current token is none of them. */
 bool ptx_skip_directive(struct ptx_parser *p);
+/* ptx_source.c: `.file number "name"` and `.loc file line column`. What does not read so is passed over: it says nothing about the code. */
+void ptx_parse_file(struct ptx_parser *p);
+void ptx_parse_loc(struct ptx_parser *p);
 void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes);
 
 /* ptx_variable.c */

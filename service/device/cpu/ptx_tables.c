@@ -40,13 +40,20 @@ const char *ptx_special_word(enum ptx_special s)
     return s < PTX_SPECIAL_COUNT ? specials[s] : "";
 }
 
-enum ptx_type ptx_type_find(struct span word)
+enum ptx_type ptx_matrix_type_find(struct span word)
 {
     for (unsigned i = 1; i < PTX_TYPE_COUNT; i++) {
         if (span_is(word, types[i].word))
             return (enum ptx_type)i;
     }
     return PTX_NO_TYPE;
+}
+
+enum ptx_type ptx_type_find(struct span word)
+{
+    enum ptx_type t = ptx_matrix_type_find(word);
+
+    return types[t].bytes ? t : PTX_NO_TYPE;
 }
 
 /* The list is sorted by word. */

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "device/cpu/memcheck.h"
 
-enum operation_kind { OPERATION_COPY, OPERATION_FILL, OPERATION_FREE, OPERATION_LAUNCH, OPERATION_RECORD, OPERATION_FORGET };
+enum operation_kind { OPERATION_WRITE, OPERATION_READ, OPERATION_COPY, OPERATION_FILL, OPERATION_FREE, OPERATION_LAUNCH, OPERATION_RECORD, OPERATION_FORGET };
 
 struct operation {
     struct operation   *next;
@@ -17,7 +18,8 @@ struct operation {
     uint64_t            from;  /* or the fill pattern */
     uint64_t            bytes; /* or the fill count */
     uint32_t            pattern_bytes;
-    struct cpu_event   *event;
+    struct cpu_event   *event; /* of a LAUNCH the one before it, NULL allowed */
+    struct cpu_event   *after; /* LAUNCH: NULL when event is */
     struct cpu_launch   launch; /* params point behind the struct */
 };
 
@@ -56,13 +58,44 @@ static void fill(unsigned char *to, uint64_t pattern, uint32_t bytes, uint64_t c
         memcpy(to + i * bytes, &pattern, bytes);
 }
 
+/* For memcheck. Reading by the host is not checked: it may well fetch a buffer of which kernels wrote a part. */
+static void note_copy(struct cpu_queue *q, const struct operation *o)
+{
+    struct cpu_shadow *shadow = cpu_memory_shadow(q->memory);
+
+    if (o->kind == OPERATION_WRITE)
+        cpu_shadow_set(shadow, o->to, o->bytes, SHADOW_WRITTEN);
+    else if (o->kind == OPERATION_COPY)
+        cpu_shadow_copy(shadow, o->to, o->from, o->bytes);
+}
+
+static void stamp(struct cpu_event *e)
+{
+    if (e)
+        atomic_store_explicit(&e->time_ns, now_ns(), memory_order_relaxed);
+}
+
+static enum status launch(struct cpu_queue *q, struct operation *o, struct problem *why)
+{
+    enum status st;
+
+    stamp(o->event);
+    st = cpu_engine_run(q->engine, &o->launch, why);
+    stamp(o->after);
+    return st;
+}
+
 static enum status execute(struct cpu_queue *q, struct operation *o, struct problem *why)
 {
     switch (o->kind) {
+    case OPERATION_WRITE:
+    case OPERATION_READ:
     case OPERATION_COPY:
+        note_copy(q, o);
         memmove((void *)(uintptr_t)o->to, (const void *)(uintptr_t)o->from, o->bytes);
         return STATUS_OK;
     case OPERATION_FILL:
+        cpu_shadow_set(cpu_memory_shadow(q->memory), o->to, o->bytes * o->pattern_bytes, SHADOW_WRITTEN);
         fill((unsigned char *)(uintptr_t)o->to, o->from, o->pattern_bytes, o->bytes);
         return STATUS_OK;
     case OPERATION_FREE:
@@ -70,9 +103,9 @@ static enum status execute(struct cpu_queue *q, struct operation *o, struct prob
             return problem_set(why, STATUS_DEVICE_ERROR, "device memory could not be given back");
         return STATUS_OK;
     case OPERATION_LAUNCH:
-        return cpu_engine_run(q->engine, &o->launch, why);
+        return launch(q, o, why);
     case OPERATION_RECORD:
-        atomic_store_explicit(&o->event->time_ns, now_ns(), memory_order_relaxed);
+        stamp(o->event);
         return STATUS_OK;
     case OPERATION_FORGET:
         free(o->event);
@@ -258,12 +291,12 @@ static enum status push_plain(struct cpu_queue *q, const struct operation *like)
 
 enum status cpu_queue_write(struct cpu_queue *q, uint64_t to, const void *from, size_t bytes)
 {
-    return push_plain(q, &(struct operation){.kind = OPERATION_COPY, .to = to, .from = (uintptr_t)from, .bytes = bytes});
+    return push_plain(q, &(struct operation){.kind = OPERATION_WRITE, .to = to, .from = (uintptr_t)from, .bytes = bytes});
 }
 
 enum status cpu_queue_read(struct cpu_queue *q, void *to, uint64_t from, size_t bytes)
 {
-    return push_plain(q, &(struct operation){.kind = OPERATION_COPY, .to = (uintptr_t)to, .from = from, .bytes = bytes});
+    return push_plain(q, &(struct operation){.kind = OPERATION_READ, .to = (uintptr_t)to, .from = from, .bytes = bytes});
 }
 
 enum status cpu_queue_copy(struct cpu_queue *q, uint64_t to, uint64_t from, uint64_t bytes)
@@ -287,9 +320,10 @@ enum status cpu_queue_free(struct cpu_queue *q, uint64_t address)
     return push_plain(q, &(struct operation){.kind = OPERATION_FREE, .to = address});
 }
 
-enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l)
+enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l, struct cpu_event *before, struct cpu_event *after)
 {
     struct operation *o;
+    enum status       st;
 
     if (atomic_load(&q->lost))
         return lost_as(q, NULL);
@@ -298,11 +332,14 @@ enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l)
     o = malloc(sizeof *o + l->params_bytes);
     if (!o)
         return STATUS_OUT_OF_MEMORY;
-    *o = (struct operation){.kind = OPERATION_LAUNCH, .launch = *l};
+    *o = (struct operation){.kind = OPERATION_LAUNCH, .event = before, .after = after, .launch = *l};
     if (l->params_bytes)
         memcpy(o + 1, l->params, l->params_bytes);
     o->launch.params = o + 1;
-    return push(q, o);
+    st = push(q, o);
+    if (!st && before)
+        before->sequence = after->sequence = atomic_load(&q->issued);
+    return st;
 }
 
 enum status cpu_event_create(struct cpu_event **out)

@@ -21,8 +21,8 @@ enum status cpu_queue_read(struct cpu_queue *q, void *to, uint64_t from, size_t 
 enum status cpu_queue_copy(struct cpu_queue *q, uint64_t to, uint64_t from, uint64_t bytes);
 enum status cpu_queue_fill(struct cpu_queue *q, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
 enum status cpu_queue_free(struct cpu_queue *q, uint64_t address);
-/* Copies the launch with its parameters. Check it with cpu_launch_check first. */
-enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l);
+/* Copies the launch with its parameters. Check it with cpu_launch_check first. The events, both or none, are recorded around it. */
+enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l, struct cpu_event *before, struct cpu_event *after);
 
 enum status cpu_event_create(struct cpu_event **out);
 /* A recorded event lives on until its record has been executed. NULL is a no-op. */

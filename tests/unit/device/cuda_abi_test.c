@@ -26,6 +26,16 @@ SAME(offsetof(struct cuda_pool_props, max_bytes), offsetof(CUmemPoolProps, maxSi
 SAME(offsetof(struct cuda_pool_props, usage), offsetof(CUmemPoolProps, usage));
 SAME(offsetof(struct cuda_pool_props, reserved), offsetof(CUmemPoolProps, reserved));
 
+SAME(sizeof(struct cuda_kernel_node), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+SAME(offsetof(struct cuda_kernel_node, function), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, func));
+SAME(offsetof(struct cuda_kernel_node, grid), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX));
+SAME(offsetof(struct cuda_kernel_node, block), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX));
+SAME(offsetof(struct cuda_kernel_node, shared_bytes), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes));
+SAME(offsetof(struct cuda_kernel_node, params), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+SAME(offsetof(struct cuda_kernel_node, extra), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, extra));
+SAME(offsetof(struct cuda_kernel_node, kernel), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
+SAME(offsetof(struct cuda_kernel_node, context), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(CUDA_EVENT_DEFAULT, CU_EVENT_DEFAULT);
 SAME(CUDA_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
@@ -56,9 +66,10 @@ SAME((uintptr_t)CUDA_LAUNCH_BYTES, (uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
 #include "device/attributes.def"
 #undef ATTRIBUTE
 
-/* The two structures were compared above; from here on their tags mean the vendor's, so that the prototypes can be compared. */
+/* These structures were compared above; from here on their tags mean the vendor's, so that the prototypes can be compared. */
 #define cuda_uuid CUuuid_st
 #define cuda_pool_props CUmemPoolProps_st
+#define cuda_kernel_node CUDA_KERNEL_NODE_PARAMS_v2_st
 
 /* Does not compile unless our prototype is compatible with the vendor's. */
 typedef void               any_function(void);

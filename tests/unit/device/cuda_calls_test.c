@@ -332,6 +332,34 @@ Test(cuda, launches_in_the_order_of_a_stream)
     ops->close(d);
 }
 
+Test(cuda, a_cooperative_launch_hands_over_each_parameter)
+{
+    struct device        *d = fixture_open();
+    struct device_module *m = fixture_module(d);
+    uint32_t              out[64];
+    struct {
+        uint64_t p;
+        uint32_t n, k;
+    } params = {0, 64, 5};
+    struct device_launch l = fixture_launch(m, "add", &params, sizeof params, 64);
+    struct problem       why = {0};
+
+    cr_assert_eq(ops->mem_alloc(d, sizeof out, &params.p), STATUS_OK);
+    cr_assert_eq(ops->mem_fill(d, NULL, params.p, 1, 4, 64), STATUS_OK);
+    l.cooperative = true;
+    cr_assert_eq(ops->launch(d, NULL, &l, NULL), STATUS_OK);
+    cr_assert_eq(fixture_calls("cuLaunchCooperativeKernel"), 1);
+    cr_assert_eq(fixture_calls("cuLaunchKernel"), 0);
+    cr_assert_eq(ops->mem_read(d, NULL, out, params.p, sizeof out), STATUS_OK);
+    cr_assert_eq(synchronise(d, NULL), STATUS_OK);
+    for (int i = 0; i < 64; i++)
+        cr_assert_eq(out[i], 1 * 2 + 5);
+    l.grid[0] = 1000;
+    cr_assert_eq(ops->launch(d, NULL, &l, &why), STATUS_LAUNCH_CONFIG_INVALID, "%s", why.detail);
+    cr_assert_eq(why.cuda_result, 720);
+    ops->close(d);
+}
+
 static void refuse_launch(struct device *d, struct device_launch l, enum status expected)
 {
     struct problem why = {0};

@@ -96,6 +96,8 @@ static bool tolerated(const char *function, cuda_result r, enum status st)
         return st == STATUS_OK || st == STATUS_LAUNCH_CONFIG_INVALID;
     if (strcmp(function, "cuDeviceGetAttribute") == 0 && st == STATUS_LAUNCH_CONFIG_INVALID)
         return true;                            /* without the opt-in limit less shared memory is allowed */
+    if (strcmp(function, "cuMemHostGetDevicePointer_v2") == 0) /* without that address progress is not marked by the device */
+        return st == STATUS_OK;
     if (strcmp(function, "cuStreamQuery") == 0) /* a stream that cannot be asked counts as busy */
         return st == STATUS_OK && !means_lost(own);
     /* Answers that only describe; and OUT_OF_MEMORY, which allocating tries to heal. */

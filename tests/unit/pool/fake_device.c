@@ -235,6 +235,8 @@ static void run_descriptors(struct device *d)
         buf_printf(&d->printed, "%s ", *v);
 }
 
+static enum status fake_event_record(struct device *d, struct device_stream *s, struct device_event *e);
+
 static enum status fake_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
 {
     const char           *name = l->module->table.kernels[l->kernel].name;
@@ -242,6 +244,8 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
 
     if (strcmp(name, "refuse") == 0)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the fake refuses");
+    if (l->before && fake_event_record(d, s, l->before))
+        return STATUS_KERNEL_FAULT;
     if (strcmp(name, "gpurest_canary") == 0)
         run_canary(l->params);
     if (strcmp(name, "add_one") == 0)
@@ -262,7 +266,7 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         buf_printf(&d->printed, "printed %u\n", number(l->params));
     if (strcmp(name, "descriptors") == 0)
         run_descriptors(d);
-    return STATUS_OK;
+    return l->after ? fake_event_record(d, s, l->after) : STATUS_OK;
 }
 
 static enum status fake_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared, uint32_t *threads)
@@ -329,6 +333,64 @@ static enum status fake_event_elapsed(struct device *d, struct device_event *fro
     return STATUS_OK;
 }
 
+static enum status fake_stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    (void)d;
+    if (e->done_ns > stream_of(s)->busy_until_ns)
+        stream_of(s)->busy_until_ns = e->done_ns;
+    return STATUS_OK;
+}
+
+struct device_graph {
+    uint32_t count;
+    struct place {
+        struct device_launch launch;
+        unsigned char        params[KERNEL_PARAM_BYTES_MAX];
+    } places[];
+};
+
+static enum status fake_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
+{
+    (void)d;
+    if (strcmp(l->module->table.kernels[l->kernel].name, "refuse") == 0)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the fake refuses");
+    g->places[index].launch = *l;
+    memcpy(g->places[index].params, l->params, l->params_bytes);
+    g->places[index].launch.params = g->places[index].params;
+    return STATUS_OK;
+}
+
+static enum status fake_graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                                     struct problem *why)
+{
+    struct device_graph *g = calloc(1, sizeof *g + count * sizeof g->places[0]);
+    enum status          st = STATUS_OK;
+
+    g->count = count;
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = fake_graph_set(d, g, i, &launches[i], why);
+    if (st)
+        free(g);
+    else
+        *out = g;
+    return st;
+}
+
+static enum status fake_graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (uint32_t i = 0; i < g->count && !st; i++)
+        st = fake_launch(d, s, &g->places[i].launch, why);
+    return st;
+}
+
+static void fake_graph_destroy(struct device *d, struct device_graph *g)
+{
+    (void)d;
+    free(g);
+}
+
 static enum status fake_take_output(struct device *d, struct device_stream *s, struct buf *out)
 {
     (void)s;
@@ -362,6 +424,11 @@ static const struct device_ops fake = {
     .event_record = fake_event_record,
     .event_query = fake_event_query,
     .event_elapsed = fake_event_elapsed,
+    .stream_wait = fake_stream_wait,
+    .graph_create = fake_graph_create,
+    .graph_set = fake_graph_set,
+    .graph_run = fake_graph_run,
+    .graph_destroy = fake_graph_destroy,
     .take_output = fake_take_output,
 };
 

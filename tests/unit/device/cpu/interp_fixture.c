@@ -1,6 +1,8 @@
 /* A rig for interpreter tests: memory, engine, module, launch. */
 #include "interp_fixture.h"
 
+#include "device/cpu/interp_variants.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,7 +67,7 @@ enum status rig_try_load(struct rig *r, const char *text)
     if (st)
         return st;
     place_symbols(r);
-    return cpu_code_load(r->module, &r->why);
+    return cpu_code_load_as(r->module, NULL, cpu_memory_shadow(r->memory) ? CODE_CHECKED : 0, &r->why);
 }
 
 void rig_load(struct rig *r, const char *text)
@@ -106,7 +108,7 @@ enum status rig_run(struct rig *r, const char *kernel, struct rig_shape shape, c
     for (unsigned i = 0; i < count; i++)
         memcpy(block + f->signature.params[i].offset, &params[i], f->signature.params[i].bytes > 8 ? 8 : f->signature.params[i].bytes);
     l = (struct cpu_launch){.module = r->module, .kernel = f, .grid = {shape.grid_x, shape.grid_y ? shape.grid_y : 1, 1},
-                            .block = {shape.block_x, shape.block_y ? shape.block_y : 1, 1}, .shared_bytes = shape.shared_bytes,
+                            .block = {shape.block_x, shape.block_y ? shape.block_y : 1, 1}, .shared_bytes = shape.shared_bytes, .cooperative = shape.cooperative,
                             .params = block, .params_bytes = f->params_bytes, .deadline_ms = shape.deadline_ms};
     r->why = (struct problem){0};
     return cpu_engine_run(r->engine, &l, &r->why);

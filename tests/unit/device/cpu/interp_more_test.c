@@ -108,13 +108,13 @@ Test(interp_more, a_warp_meets_at_different_instructions)
         cr_assert_eq(out[i], 100 + (i ^ 1), "thread %u: %u", i, out[i]);
 }
 
-Test(interp_more, a_kernel_that_waits_for_its_grid_is_refused_at_launch)
+Test(interp_more, a_kernel_that_waits_for_its_grid_is_refused_unless_the_launch_is_cooperative)
 {
     float *a = rig_memory(&r, 400), *b = rig_memory(&r, 400);
 
     rig_load_file(&r, "coopgroups.ptx");
     cr_assert_eq(RUN(&r, "cg_grid", SHAPE(2, 32), ADDRESS(a), ADDRESS(b), 100), STATUS_LAUNCH_CONFIG_INVALID);
-    SAYS("cooperative launches are not supported");
+    SAYS("the launch must be cooperative");
     for (unsigned i = 0; i < 100; i++)
         a[i] = 1;
     OK("cg_reduce", SHAPE(1, 64), ADDRESS(a), ADDRESS(b), 100);
@@ -152,7 +152,7 @@ Test(interp_more, freeing_twice_is_a_failure)
 Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
 {
     static const char *const bodies[][2] = {
-        {"atom.global.v2.f32.add {%f1, %f2}, [%rd1], {%f3, %f4};", "atom.global.v2.f32.add"},
+        {"red.global.max.v2.f32 [%rd1], {%f3, %f4};", "red.global.max.v2.f32"},
         {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];", "tex.2d.v4.f32.s32"},
         {"wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2}, [%rd1];", "wmma.load.a.sync.aligned.row.m16n16k16.f16"},
         {"cp.async.bulk.commit_group;", "cp.async.bulk.commit_group"},
@@ -171,6 +171,52 @@ Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
         cr_expect_eq(rig_try_load(&r, text), STATUS_MODULE_INVALID, "%s", bodies[i][0]);
         cr_expect(strstr(r.why.detail, bodies[i][1]), "%s: %s", bodies[i][0], r.why.detail);
     }
+}
+
+/* Most of this is the same for all blocks of a launch, and computed once; not for the next launch with other numbers, nor where a
+ * register is written twice or the block is named. */
+Test(interp_more, every_launch_has_its_own_numbers)
+{
+    uint32_t *out = rig_memory(&r, 512 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out, .param .u32 a, .param .u16 b")
+             "ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [a]; ld.param.u16 %r2, [b]; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+             "mov.u32 %r5, %ctaid.x; mad.lo.u32 %r6, %r5, %r3, %r4; mul.lo.u32 %r7, %r1, %r2; add.u32 %r8, %r7, %r4;\n"
+             "setp.lt.u32 %p1, %r4, 3; selp.u32 %r9, 1000, 0, %p1; add.u32 %r10, %r8, %r9; add.u32 %r10, %r10, %r5;\n"
+             "mul.wide.u32 %rd2, %r6, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r10; ret; }");
+    for (unsigned launch = 1; launch < 4; launch++) {
+        OK("k", SHAPE(4, 30 * launch), ADDRESS(out), launch, 7);
+        for (unsigned i = 0; i < 120 * launch; i++) {
+            unsigned tid = i % (30 * launch), block = i / (30 * launch), want = 7 * launch + tid + (tid < 3 ? 1000 : 0) + block;
+            cr_assert_eq(out[i], want, "launch %u, thread %u: %u, not %u", launch, i, out[i], want);
+        }
+    }
+}
+
+/* The second element's source is the first one's result; each element is added for itself. */
+Test(interp_more, vector_atomics_add_element_by_element)
+{
+    float    *sums = rig_memory(&r, 64);
+    uint32_t *halves = rig_memory(&r, 64);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out, .param .u64 h") ".reg .b16 %h<9>;\n"
+             "ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [h]; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f40000000; mov.f32 %f3, 0f40400000;\n"
+             "atom.global.add.v2.f32 {%f2, %f1}, [%rd1], {%f1, %f2}; red.global.add.v4.f32 [%rd1+16], {%f3, %f3, %f3, %f3};\n"
+             "mov.b16 %h1, 0x3c00; mov.b16 %h2, 0x4000; red.global.add.noftz.v2.f16 [%rd2], {%h1, %h2};\n"
+             "mov.b32 %r1, 0x3c003c00; atom.add.noftz.v2.f16x2 {%r2, _}, [%rd2+8], {%r1, %r1};\n"
+             "st.global.u32 [%rd2+16], %r2; ret; }");
+    OK("k", SHAPE(1, 1), ADDRESS(sums), ADDRESS(halves));
+    cr_assert_float_eq(sums[0], 1, 0);
+    cr_assert_float_eq(sums[1], 2, 0);
+    OK("k", SHAPE(2, 32), ADDRESS(sums), ADDRESS(halves));
+    cr_assert_float_eq(sums[0], 65, 0);
+    cr_assert_float_eq(sums[1], 130, 0);
+    cr_assert_float_eq(sums[7], 195, 0);
+    cr_assert_eq(halves[0], 0x58105410, "65 and 130 in binary16: %08x", halves[0]);
+    cr_assert_eq(halves[2], 0x54105410);
+    cr_assert_eq(halves[3], 0x54105410);
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(sums) + 4, ADDRESS(halves)), STATUS_KERNEL_FAULT);
+    SAYS("misaligned global address");
 }
 
 static void *cancel_when_it_runs(void *flag)

@@ -14,6 +14,7 @@ struct maker {
     size_t   bytes, used;
     uint32_t state;
     unsigned labels;
+    bool     alone; /* no thread may notice the others */
 };
 
 uint32_t maker_random(uint32_t *state)
@@ -111,12 +112,35 @@ static void add_index(struct maker *m)
     add(m, "%s\n", patterns[pick(m, sizeof patterns / sizeof *patterns)]);
 }
 
+/* As add_address(), but of this thread's own places: 32 bytes of shared memory, 64 of global. What nobody writes may be read anywhere. */
+static const char *add_own_address(struct maker *m, unsigned bytes, bool store)
+{
+    static const char *const spaces[] = {".shared", ".local", ".global", "shared", "global"};
+    unsigned                 space = pick(m, 5);
+
+    add_index(m);
+    add(m, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
+    if (space == 1)
+        add(m, "and.b64 %%rd20, %%rd20, 48; mov.u64 %%rd21, own; add.s64 %%rd20, %%rd20, %%rd21;\n");
+    else if (space == 0 || space == 3)
+        add(m, "and.b64 %%rd20, %%rd20, 16; add.s64 %%rd20, %%rd20, %%rd16; mov.u64 %%rd21, mem;%s add.s64 %%rd20, %%rd20, %%rd21;\n",
+            space == 3 ? " cvta.shared.u64 %rd21, %rd21;" : "");
+    else if (store)
+        add(m, "and.b64 %%rd20, %%rd20, 48; add.s64 %%rd20, %%rd20, %%rd12;\n");
+    else
+        add(m, "add.s64 %%rd20, %%rd20, %%rd10;\n");
+    return space < 3 ? spaces[space] : "";
+}
+
 /* The address is in %rd20: of shared, local, generic or global memory, for `bytes` bytes below 512 places. */
 static const char *add_address(struct maker *m, unsigned bytes, bool store)
 {
     static const char *const spaces[] = {"shared", "shared", "local", "global", "shared_generic", "global_generic"};
-    const char              *space = spaces[pick(m, 6)];
+    const char              *space;
 
+    if (m->alone)
+        return add_own_address(m, bytes, store);
+    space = spaces[pick(m, 6)];
     add_index(m);
     add(m, "mul.wide.u32 %%rd20, %%r20, %u;\n", bytes);
     if (strcmp(space, "local") == 0) {
@@ -207,6 +231,10 @@ static void add_start(struct maker *m)
     add(m, "mov.u32 %%r21, %%r19; mov.u64 %%rd22, 0;\nZero:\nmul.wide.u32 %%rd20, %%r21, 8; mov.u64 %%rd21, mem;"
            " add.s64 %%rd20, %%rd20, %%rd21; st.shared.u64 [%%rd20], %%rd22; add.u32 %%r21, %%r21, %%r17; setp.lt.u32 %%p4, %%r21, 1024;"
            " @%%p4 bra Zero;\nbar.sync 0;\n");
+    if (m->alone)
+        add(m, "mul.wide.u32 %%rd16, %%r19, 32; add.s64 %%rd12, %%rd12, %%rd14; and.b32 %%r19, %%r16, 511; mov.u32 %%r6, 0;"
+               " add.cc.u32 %%r6, %%r6, 0; st.local.v2.u64 [own], {%%rd22, %%rd22}; st.local.v2.u64 [own+16], {%%rd22, %%rd22};"
+               " st.local.v2.u64 [own+32], {%%rd22, %%rd22}; st.local.v2.u64 [own+48], {%%rd22, %%rd22};\n");
     for (unsigned i = 0; i < 6; i++)
         add(m, "ld.global.u32 %%r%u, [%%rd15+%u]; ld.global.f32 %%f%u, [%%rd15+%u];\n", i, 4 * i, i, 4 * (i + 8));
     for (unsigned i = 0; i < 4; i++)
@@ -214,9 +242,9 @@ static void add_start(struct maker *m)
             (i + 3) % 6);
 }
 
-void maker_write(char *text, size_t bytes, uint32_t seed)
+static void write_program(char *text, size_t bytes, uint32_t seed, bool alone)
 {
-    struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345};
+    struct maker m = {.text = text, .bytes = bytes, .state = seed * 2654435761u + 12345, .alone = alone};
 
     add_start(&m);
     for (unsigned i = 0; i < STEPS; i++) {
@@ -230,4 +258,14 @@ void maker_write(char *text, size_t bytes, uint32_t seed)
     add(&m, "cvt.u32.u64 %%r6, %%rd0; st.global.u32 [%%rd11+24], %%r6; shr.u64 %%rd1, %%rd1, 20; cvt.u32.u64 %%r6, %%rd1;"
             " st.global.u32 [%%rd11+28], %%r6;\ncvt.u32.u16 %%r6, %%rs1; st.global.u32 [%%rd11+32], %%r6; selp.u32 %%r6, 1, 0, %%p1;"
             " st.global.u32 [%%rd11+36], %%r6;\nret;\n}\n");
+}
+
+void maker_write(char *text, size_t bytes, uint32_t seed)
+{
+    write_program(text, bytes, seed, false);
+}
+
+void maker_write_alone(char *text, size_t bytes, uint32_t seed)
+{
+    write_program(text, bytes, seed, true);
 }

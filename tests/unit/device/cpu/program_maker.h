@@ -14,5 +14,8 @@ uint32_t maker_random(uint32_t *state);
 uint32_t maker_value(uint32_t *state);
 /* A kernel `made(in, results, stores)` for blocks of at most 256 threads; stores has room for 512 places of 16 bytes. */
 void maker_write(char *text, size_t bytes, uint32_t seed);
+/* The same kernel, but each thread stores to places of its own only (64 bytes of `stores` each, by its number in the grid) and sees
+ * nothing that depends on how the grid is cut into blocks: any shape with as many threads gives the same results. At most 512 threads. */
+void maker_write_alone(char *text, size_t bytes, uint32_t seed);
 
 #endif

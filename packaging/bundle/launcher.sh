@@ -1,0 +1,8 @@
+#!/bin/sh
+# Starts libexec/PROGRAM with the libraries of this bundle. They come after what LD_LIBRARY_PATH names already, so the operator's choice wins.
+set -e
+self=$(readlink -f -- "$0")
+root=${self%/bin/*}
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$root/lib
+export LD_LIBRARY_PATH
+exec "$root/libexec/${self##*/}" "$@"

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Makes gpurest-bundle.tar.gz: the programs with the libraries that a bare machine lacks, to be unpacked anywhere. The target `bundle` runs it.
+# make.sh OUTPUT.tar.gz VERSION PROGRAM...
+set -euo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$HERE/../.." && pwd)
+[ $# -ge 3 ] || { echo "usage: make.sh OUTPUT.tar.gz VERSION PROGRAM..." >&2; exit 2; }
+output=$1 version=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+name=gpurest-$version
+top=$work/$name
+mkdir -p "$top"/{bin,libexec,lib,share/licences,share/man/man8}
+
+# The C library's own parts belong to the machine's kernel and loader; a copy beside another loader does not work.
+of_libc='^(ld-linux.*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libanl|libnss_[a-z]+|libnsl)\.so\.'
+
+needed() { # PROGRAM: a library's name and its place a line
+    local missing
+    missing=$(ldd "$1" | awk '/not found/ {print $1}')
+    [ -z "$missing" ] || { echo "bundle: $1 needs $missing, which is not here" >&2; return 1; }
+    ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}'
+}
+
+licence_of() { # FILE: Debian's statement of the library's terms, where dpkg knows it
+    local package
+    package=$(dpkg -S "$(readlink -f "$1")" 2>/dev/null | head -n 1 | cut -d: -f1) || return 0
+    if [ -n "$package" ] && [ -e "/usr/share/doc/$package/copyright" ]; then
+        cp -L "/usr/share/doc/$package/copyright" "$top/share/licences/$package"
+    fi
+}
+
+for program; do
+    base=$(basename "$program")
+    install -m 755 "$program" "$top/libexec/$base"
+    strip --strip-debug "$top/libexec/$base"
+    install -m 755 "$HERE/launcher.sh" "$top/bin/$base"
+    libraries=$(needed "$program")
+    while read -r library place; do
+        if [ -z "$library" ] || [[ $library =~ $of_libc ]] || [ -e "$top/lib/$library" ]; then continue; fi
+        install -m 644 "$(readlink -f "$place")" "$top/lib/$library"
+        licence_of "$place"
+    done <<<"$libraries"
+done
+
+"$top/bin/gpurestd" --man >"$top/share/man/man8/gpurestd.8"
+install -m 644 "$ROOT/LICENSE" "$top/LICENSE"
+mkdir -p "$top/share/systemd"
+install -m 644 "$ROOT"/packaging/systemd/* "$top/share/systemd/"
+glibc=$(objdump -T "$top"/libexec/* "$top"/lib/* | grep -oE 'GLIBC_[0-9]+\.[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
+sed -e "s/@VERSION@/$version/" -e "s/@GLIBC@/$glibc/" -e "s/@MACHINE@/$(uname -m)/" "$HERE/README.in" >"$top/README"
+
+mkdir -p "$(dirname "$output")"
+tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -czf "$output.part" "$name"
+mv "$output.part" "$output"
+echo "$output: $(du -h "$output" | cut -f1), $(find "$top/lib" -type f | wc -l) libraries, needs glibc $glibc"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# `make bench`: builds, then takes the figures that this machine can give and prints them beside their limits and peers, as tables and,
+# under build/bench/, as JSON. Needs nothing that `make test` does not; peers that are not installed (nginx, NumPy, PoCL, CuPy, aiohttp)
+# are named and left out. BACKENDS (cuda where there is a GPU, else cpu), MIB (1024) and ONLY (rows of tests/bench/run.py) choose.
+. "$(dirname "$0")/lib.sh"
+
+scripts/setup.sh
+scripts/build.sh release
+export_nvrtc
+if [ -z "${BACKENDS:-}" ]; then BACKENDS=$([ -e /dev/nvidia0 ] && echo cuda || echo cpu); fi
+mkdir -p build/bench
+
+say "the service"
+python3 tests/bench/run.py --build build/release --backends "$BACKENDS" --mib "${MIB:-1024}" --json build/bench/service.json \
+    ${ONLY:+--only "$ONLY"}
+if [ -z "${ONLY:-}" ]; then
+    say "the cpu device"
+    python3 tests/bench/cpu_device.py --kernels build/release/tests/bench/cpu_kernels --json build/bench/cpu_device.json
+fi

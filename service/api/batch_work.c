@@ -1,0 +1,80 @@
+/* Makes batches from JSON and keeps together what they live on. */
+#include "api/batch_work.h"
+
+#include <stdlib.h>
+
+#include "api/batch_frame.h"
+#include "api/program_decode.h"
+
+enum { JSON_VALUE_BYTES = 96 }; /* of host memory, for one value of a parsed text */
+
+struct batch_work *batch_work_create(struct request *r, bool hidden, bool within, struct session *s)
+{
+    struct batch_work *w = calloc(1, sizeof *w);
+    struct prefer      prefer = request_prefer(r);
+
+    if (!w)
+        return NULL;
+    arena_init(&w->arena, REQUEST_ARENA_BYTES);
+    w->app = app_of(r);
+    w->tenant = tenant_of(r);
+    w->lenient = prefer.lenient;
+    w->background = prefer.respond_async || prefer.wait_s != UINT64_MAX;
+    w->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
+    w->hidden = hidden;
+    w->within = within;
+    w->session = s;
+    return w;
+}
+
+static enum status decode(struct batch_work *w, struct span json, uint64_t body_bytes, struct problem *why)
+{
+    struct batch_spec *spec = &w->message.spec;
+    enum status        st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &w->doc, why);
+
+    if (!st && w->program)
+        st = program_run_decode(json_root(w->doc), w->program, w->within, w->lenient, &w->arena, &w->message, why);
+    else if (!st)
+        st = batch_decode(json_root(w->doc), w->within, w->lenient, &w->arena, &w->message, why);
+    if (!st && !w->within)
+        st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, body_bytes, why);
+    if (!st && spec->source && !w->may_compile && !w->program)
+        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
+    if (!st && w->hidden && spec->keep_count)
+        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "without a session nothing can be kept");
+    spec->evict = w->hidden;
+    spec->answer_streams = !w->within && !w->background;
+    w->json_bytes = json.bytes;
+    return st;
+}
+
+enum status batch_work_make(struct batch_work *w, struct span json, uint64_t body_bytes, struct problem *why)
+{
+    enum status st = decode(w, json, body_bytes, why);
+
+    if (!st && !w->session)
+        st = session_hidden(w->app->registry, &w->tenant, &w->session, why);
+    return st ? st : batch_create(w->session, &w->message.spec, &w->batch, why);
+}
+
+uint64_t batch_work_bytes(const struct batch_work *w)
+{
+    uint64_t values = w->json_bytes / 2 + 1; /* "1," is the shortest */
+
+    values = values < BATCH_JSON_VALUES_MAX ? values : BATCH_JSON_VALUES_MAX;
+    return sizeof *w + w->arena.used + w->json_bytes + values * JSON_VALUE_BYTES;
+}
+
+void batch_work_destroy(struct batch_work *w)
+{
+    if (!w)
+        return;
+    batch_destroy(w->batch);
+    if (w->program)
+        program_return(w->program);
+    if (w->session)
+        session_return(w->session);
+    json_document_destroy(w->doc);
+    arena_finish(&w->arena);
+    free(w);
+}

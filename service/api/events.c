@@ -1,0 +1,302 @@
+/* A session's events as server-sent events. A stream holds no thread: it is a source that the server asks for bytes, and that is
+ * woken by events, by its heartbeat and by its end. */
+#include "session/events.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+
+#define EVENT_STREAM_TYPE "text/event-stream"
+
+struct event_stream {
+    struct body_source  source;
+    struct request     *request;
+    struct session     *session; /* observed */
+    struct event_cursor cursor;
+    struct event        event; /* the one that is being told */
+    struct buf          lines, text;
+    size_t              sent; /* of lines */
+    uint64_t            heartbeat_ns, beat_ns, end_ns;
+    char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
+};
+
+static const char *const type_names[EVENT_TYPES] = {"session.state",   "launch.queued", "launch.started", "launch.finished",
+                                                    "kernel.printf", "device.health", "resync"};
+
+/* ---- one event ---- */
+
+static const char *device_state_name(enum device_state s)
+{
+    static const char *const names[] = {"healthy", "suspect", "quarantined"};
+
+    return names[s];
+}
+
+static void add_launch(struct json_writer *w, const struct event *e)
+{
+    json_add_text(w, "launch", e->launch);
+    json_add_text(w, "state", launch_state_name(e->state.launch));
+    if (e->type != EVENT_LAUNCH_FINISHED)
+        return;
+    if (e->state.launch == LAUNCH_SUCCEEDED)
+        json_add_double(w, "gpu_us", e->gpu_us);
+    if (e->status)
+        json_add_text(w, "code", status_code(e->status));
+}
+
+static void add_members(struct json_writer *w, const struct event_stream *s)
+{
+    const struct event *e = &s->event;
+
+    switch (e->type) {
+    case EVENT_SESSION_STATE:
+        json_add_text(w, "session", s->session_id);
+        json_add_text(w, "state", session_state_name(e->state.session));
+        json_add_u64(w, "generation", e->generation);
+        if (e->status)
+            json_add_text(w, "code", status_code(e->status));
+        return;
+    case EVENT_LAUNCH_QUEUED:
+    case EVENT_LAUNCH_STARTED:
+    case EVENT_LAUNCH_FINISHED:
+        add_launch(w, e);
+        return;
+    case EVENT_KERNEL_PRINTF:
+        json_add_text(w, "launch", e->launch);
+        json_add_string(w, "text", buf_span(&s->text));
+        json_add_bool(w, "truncated", e->truncated);
+        return;
+    case EVENT_DEVICE_HEALTH:
+        json_add_text(w, "device", s->device);
+        json_add_text(w, "state", device_state_name(e->state.device));
+        return;
+    case EVENT_RESYNC:
+    case EVENT_TYPES:
+        return;
+    }
+}
+
+/* JSON has no line breaks of its own, so one data line is enough. */
+static void add_event(struct event_stream *s)
+{
+    struct json_writer w;
+
+    buf_printf(&s->lines, "id: %" PRIu64 "\nevent: %s\ndata: ", s->event.id, type_names[s->event.type]);
+    json_writer_init(&w, &s->lines);
+    json_open_object(&w, NULL);
+    json_add_time(&w, "at", s->event.wall_ns);
+    add_members(&w, s);
+    json_close_object(&w);
+    buf_add_text(&s->lines, "\n\n");
+}
+
+/* ---- the stream ---- */
+
+/* The next lines, if there are any. OK without lines: the stream is over. */
+static enum status take_event(struct event_stream *s)
+{
+    buf_clear(&s->text);
+    switch (events_next(s->session, &s->cursor, &s->event, &s->text)) {
+    case EVENTS_ONE:
+        add_event(s);
+        return STATUS_OK;
+    case EVENTS_GAP:
+        s->event = (struct event){.id = s->cursor.last, .type = EVENT_RESYNC, .wall_ns = wall_ns()};
+        add_event(s);
+        return STATUS_OK;
+    case EVENTS_NONE:
+        return STATUS_PENDING;
+    case EVENTS_OVER:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status next_lines(struct event_stream *s)
+{
+    uint64_t    now = now_ns();
+    enum status st;
+
+    buf_clear(&s->lines);
+    s->sent = 0;
+    if (now >= s->end_ns)
+        return STATUS_OK;
+    st = take_event(s);
+    if (s->lines.failed)
+        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "no memory for an event");
+    if (st == STATUS_PENDING && now >= s->beat_ns) {
+        buf_add_text(&s->lines, ":\n\n");
+        st = STATUS_OK;
+    }
+    if (!st)
+        s->beat_ns = now + s->heartbeat_ns;
+    s->request->wake_at_ns = s->beat_ns < s->end_ns ? s->beat_ns : s->end_ns;
+    return st;
+}
+
+static enum status read_lines(struct body_source *source, char *to, size_t room, size_t *bytes, struct waker *w)
+{
+    struct event_stream *s = (struct event_stream *)source;
+    struct span          rest = span_from(buf_span(&s->lines), s->sent);
+    enum status          st = STATUS_OK;
+
+    (void)w; /* the cursor's waker passes it on */
+    if (!rest.bytes) {
+        st = next_lines(s);
+        rest = buf_span(&s->lines);
+    }
+    rest = span_first(rest, st ? 0 : room);
+    if (rest.bytes)
+        memcpy(to, rest.data, rest.bytes);
+    s->sent += rest.bytes;
+    *bytes = rest.bytes;
+    return st;
+}
+
+/* A cursor's registration outlives one wait, so it has a waker of its own. */
+static void pass_on(struct waker *w)
+{
+    struct event_stream *s = (struct event_stream *)((char *)w - offsetof(struct event_stream, cursor.waker));
+
+    s->request->waker.wake(&s->request->waker);
+}
+
+static void close_stream(struct body_source *source)
+{
+    struct event_stream *s = (struct event_stream *)source;
+
+    events_unwatch(s->session, &s->cursor);
+    session_unobserve(s->session);
+    atomic_fetch_sub(&s->request->caller->event_streams, 1);
+    buf_finish(&s->lines);
+    buf_finish(&s->text);
+    free(s);
+}
+
+/* ---- the request ---- */
+
+struct wanted {
+    unsigned types;
+    uint64_t seconds;
+    bool     resumes;
+    uint64_t last;
+};
+
+static unsigned type_of(struct span name)
+{
+    for (unsigned i = 0; i < EVENT_TYPES; i++)
+        if (span_is(name, type_names[i]))
+            return 1u << i;
+    return 0;
+}
+
+static enum status parse_types(struct request *r, struct span list, unsigned *types)
+{
+    *types = 0;
+    do {
+        unsigned type = type_of(span_cut(&list, ','));
+        if (!type)
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, "types", "value", "types must be names of events, separated by commas");
+        *types |= type;
+    } while (list.bytes);
+    return STATUS_OK;
+}
+
+static enum status parse(struct request *r, struct wanted *w)
+{
+    static const char *const names[] = {"types", "timeout_seconds", NULL};
+    struct span              text, last = request_header(r, "Last-Event-ID");
+    enum status              st = query_check(r, names);
+
+    *w = (struct wanted){.types = ~0u, .seconds = EVENT_STREAM_S_MAX, .resumes = last.data != NULL};
+    if (!st && !request_accepts(r, EVENT_STREAM_TYPE))
+        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "events are " EVENT_STREAM_TYPE);
+    if (!st && request_query(r, "types", &text))
+        st = parse_types(r, text, &w->types);
+    if (!st && request_query(r, "timeout_seconds", &text) && (!span_u64(text, &w->seconds) || w->seconds < 1 || w->seconds > EVENT_STREAM_S_MAX))
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "timeout_seconds", "range", "timeout_seconds must be a number from 1 to %d",
+                           EVENT_STREAM_S_MAX);
+    if (!st && last.data && !span_u64(span_trim(last), &w->last))
+        st = problem_set(&r->problem, STATUS_INVALID_HEADER, "Last-Event-ID must be the id of an event");
+    return st;
+}
+
+static enum status count_stream(struct request *r)
+{
+    unsigned before = atomic_fetch_add(&r->caller->event_streams, 1);
+
+    if (before < EVENT_STREAMS_PER_CALLER_MAX)
+        return STATUS_OK;
+    atomic_fetch_sub(&r->caller->event_streams, 1);
+    return problem_limit(&r->problem, STATUS_TOO_MANY_IN_FLIGHT, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, before, 1);
+}
+
+static void fill(struct event_stream *s, struct request *r, const struct wanted *w)
+{
+    struct session_info info;
+    uint64_t            now = now_ns();
+
+    s->source = (struct body_source){.read = read_lines, .close = close_stream};
+    s->request = r;
+    s->cursor = (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = pass_on}};
+    s->heartbeat_ns = app_of(r)->config->event_heartbeat_s * NS_PER_S;
+    s->beat_ns = now + s->heartbeat_ns;
+    s->end_ns = now + w->seconds * NS_PER_S;
+    buf_init(&s->lines, EVENT_LINES_BYTES_MAX);
+    buf_init(&s->text, EVENT_TEXT_BYTES_MAX);
+    buf_add_text(&s->lines, "retry: 1000\n\n"); /* the answer's first bytes, so that clients see that it has begun */
+    session_info_of(s->session, &info);
+    memcpy(s->session_id, info.id, sizeof s->session_id);
+    memcpy(s->device, info.device, sizeof s->device);
+}
+
+/* Takes the borrowed session, and the place that count_stream() gave, on success. */
+static enum status start(struct request *r, struct session *session, const struct wanted *w)
+{
+    struct event_stream *s = calloc(1, sizeof *s);
+    enum status          st = s ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the events");
+
+    if (!st)
+        st = session_observe(session, &r->problem);
+    if (st) {
+        free(s);
+        return st;
+    }
+    s->session = session;
+    fill(s, r, w);
+    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
+    reply_header(&r->reply, "X-Accel-Buffering", "no");
+    return reply_source_take(&r->reply, 200, &s->source, REPLY_BYTES_UNKNOWN);
+}
+
+static enum status answer_head(struct request *r, struct session *session)
+{
+    session_return(session);
+    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
+    return reply_empty(&r->reply, 200);
+}
+
+enum status events_get(struct request *r)
+{
+    struct session *session;
+    struct wanted   w;
+    enum status     st = parse(r, &w);
+
+    if (!st)
+        st = session_of(r, &session);
+    if (st)
+        return st;
+    if (r->method == METHOD_HEAD)
+        return answer_head(r, session);
+    st = count_stream(r);
+    if (!st) {
+        st = start(r, session, &w);
+        if (st)
+            atomic_fetch_sub(&r->caller->event_streams, 1);
+    }
+    if (st)
+        session_return(session);
+    return st;
+}

@@ -1,0 +1,123 @@
+/* /metrics: everything that is measured, as Prometheus text. */
+#include "base/metrics.h"
+
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "base/version.h"
+
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+static const char *label(struct buf *labels, const char *name, const char *value)
+{
+    metrics_label(labels, name, value);
+    return labels->data ? labels->data : "";
+}
+
+static const char *device_label(struct buf *labels, const struct pool_device *d)
+{
+    buf_clear(labels);
+    return label(labels, "device", d->id);
+}
+
+static void add_sessions(struct buf *out, struct buf *labels, struct registry *registry)
+{
+    unsigned counts[SESSION_STATES];
+
+    session_states(registry, counts);
+    metrics_head(out, METRIC_SESSIONS);
+    for (unsigned i = 0; i < SESSION_STATES; i++) {
+        buf_clear(labels);
+        metrics_sample(out, METRIC_SESSIONS, label(labels, "state", session_state_name(i)), counts[i]);
+    }
+}
+
+static void add_workers(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
+{
+    metrics_head(out, METRIC_WORKERS);
+    for (unsigned i = 0; i < count; i++) {
+        device_label(labels, &devices[i]);
+        metrics_sample(out, METRIC_WORKERS, label(labels, "state", "warm"), devices[i].workers_warm);
+        device_label(labels, &devices[i]);
+        metrics_sample(out, METRIC_WORKERS, label(labels, "state", "used"), devices[i].workers_used);
+    }
+}
+
+static void add_memory(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
+{
+    metrics_head(out, METRIC_DEVICE_MEMORY);
+    for (unsigned i = 0; i < count; i++) {
+        device_label(labels, &devices[i]);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
+        device_label(labels, &devices[i]);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, label(labels, "kind", "free"), (double)devices[i].info.free_bytes);
+    }
+}
+
+static void add_sensors(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
+{
+    metrics_head(out, METRIC_DEVICE_TEMPERATURE);
+    for (unsigned i = 0; i < count; i++)
+        if (devices[i].info.temperature_c != DEVICE_SENSOR_UNKNOWN)
+            metrics_sample(out, METRIC_DEVICE_TEMPERATURE, device_label(labels, &devices[i]), devices[i].info.temperature_c);
+    metrics_head(out, METRIC_DEVICE_POWER);
+    for (unsigned i = 0; i < count; i++)
+        if (devices[i].info.power_w != DEVICE_SENSOR_UNKNOWN)
+            metrics_sample(out, METRIC_DEVICE_POWER, device_label(labels, &devices[i]), devices[i].info.power_w);
+}
+
+static void add_devices(struct request *r, struct buf *out, struct buf *labels)
+{
+    struct pool        *pool = app_of(r)->pool;
+    unsigned            count = pool_device_count(pool), known = 0;
+    struct pool_device *devices = arena_array(&r->arena, count, sizeof *devices);
+
+    while (devices && known < count && pool_device_refresh(pool, known, &devices[known]))
+        known++;
+    out->failed = out->failed || (count && !devices);
+    add_workers(out, labels, devices, known);
+    add_memory(out, labels, devices, known);
+    add_sensors(out, labels, devices, known);
+}
+
+static void add_service(struct request *r, struct buf *out, struct buf *labels)
+{
+    struct app *app = app_of(r);
+    bool        ready = !atomic_load(&app->draining) && pool_ready(app->pool, READY_FRESH_MS, NULL) == STATUS_OK;
+
+    metrics_head(out, METRIC_READY);
+    metrics_sample(out, METRIC_READY, "", ready);
+    metrics_head(out, METRIC_BUILD_INFO);
+    buf_clear(labels);
+    label(labels, "version", GPUREST_VERSION);
+    metrics_sample(out, METRIC_BUILD_INFO, label(labels, "compiler", compile_service_version(app->compiler)), 1);
+}
+
+static enum status answer(struct request *r, struct buf *out)
+{
+    if (out->failed)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the metrics do not fit in memory");
+    return reply_text(&r->reply, 200, METRICS_TYPE, buf_span(out));
+}
+
+enum status metrics_get(struct request *r)
+{
+    const struct server *server = atomic_load(&app_of(r)->server);
+    struct buf           out, labels;
+    enum status          st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    buf_init(&out, METRICS_BYTES_MAX);
+    buf_init(&labels, METRIC_LABELS_BYTES_MAX);
+    if (server)
+        server_write_metrics(server, &out);
+    metrics_write(&out);
+    add_sessions(&out, &labels, app_of(r)->registry);
+    add_devices(r, &out, &labels);
+    add_service(r, &out, &labels);
+    out.failed = out.failed || labels.failed;
+    st = answer(r, &out);
+    buf_finish(&labels);
+    buf_finish(&out);
+    return st;
+}

@@ -1,0 +1,161 @@
+/* Programs: prepared batches, put once and run many times. */
+#include "api/batch_request.h"
+#include "api/batches.h"
+#include "api/endpoints.h"
+#include "api/program_decode.h"
+
+/* ---- how a program reads ---- */
+
+static void program_members(struct json_writer *w, const struct program_info *i)
+{
+    json_add_text(w, "name", i->name);
+    json_add_u64(w, "ops", i->ops);
+    json_add_u64(w, "segments", i->segments);
+    json_add_u64(w, "launches", i->launches);
+    json_add_u64(w, "prepared_launches", i->prepared_launches);
+    json_add_u64(w, "graphs", i->graphs);
+    json_add_u64(w, "memory_bytes", i->memory_bytes);
+    json_add_u64(w, "runs", i->runs);
+    json_add_time(w, "created_at", i->created_wall_ns);
+}
+
+static enum status answer_program(struct request *r, struct program *p, unsigned http_status)
+{
+    struct program_info i;
+    struct answer       a;
+
+    program_info_of(p, &i);
+    if (http_status == 201)
+        reply_header(&r->reply, "Location", "/v1/sessions/%.*s/programs/%s", SPAN_ARG(r->params[0]), i.name);
+    answer_begin(&a);
+    program_members(&a.w, &i);
+    return answer_end(&a, r, http_status);
+}
+
+/* ---- put ---- */
+
+enum status programs_put_begin(struct request *r)
+{
+    enum status st = query_check(r, NULL);
+
+    if (!st && span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE)))
+        st = problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "a program is application/json: the bytes come with its runs");
+    return st;
+}
+
+static enum status put_in(struct request *r, struct session *s)
+{
+    struct program_message *m;
+    struct program         *p;
+    bool                    created;
+    enum status             st = program_decode(r->body, request_prefer(r).lenient, &m, &r->problem);
+
+    if (st)
+        return st;
+    if (m->text.spec.source && !(r->caller->scopes & SCOPE_COMPILE)) {
+        m->text.destroy(&m->text);
+        return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
+    }
+    st = program_put(s, r->params[1], &m->text, &r->arena, &p, &created, &r->problem);
+    if (st)
+        return st;
+    st = answer_program(r, p, created ? 201 : 200);
+    program_return(p);
+    return st;
+}
+
+enum status programs_put(struct request *r)
+{
+    struct session *s;
+    enum status     st = session_of(r, &s);
+
+    if (st)
+        return st;
+    st = put_in(r, s);
+    session_return(s);
+    return st;
+}
+
+/* ---- look and delete ---- */
+
+enum status programs_list(struct request *r)
+{
+    struct program_info items[PROGRAMS_PER_SESSION_MAX];
+    struct session     *s;
+    struct answer       a;
+    struct page         page;
+    unsigned            n;
+    enum status         st = page_of(r, PROGRAMS_PER_SESSION_MAX, &page);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    n = program_list(s, &page, items);
+    session_return(s);
+    answer_list_begin(&a);
+    for (unsigned i = 0; i < n; i++) {
+        json_open_object(&a.w, NULL);
+        program_members(&a.w, &items[i]);
+        json_close_object(&a.w);
+    }
+    return answer_list_end(&a, r, &page);
+}
+
+static enum status get_in(struct request *r, struct session *s)
+{
+    struct program *p;
+    enum status     st = program_borrow(s, r->params[1], &p, &r->problem);
+
+    if (st)
+        return st;
+    st = answer_program(r, p, 200);
+    program_return(p);
+    return st;
+}
+
+enum status programs_get(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = get_in(r, s);
+    session_return(s);
+    return st;
+}
+
+enum status programs_delete(struct request *r)
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = program_delete(s, r->params[1], &r->problem);
+    session_return(s);
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+/* ---- run ---- */
+
+enum status programs_run_begin(struct request *r)
+{
+    struct batch_work *w;
+    enum status        st = batch_request_begin(r, false);
+
+    if (st)
+        return st;
+    w = batch_request_work(r);
+    return program_borrow(w->session, r->params[1], &w->program, &r->problem);
+}
+
+enum status programs_run(struct request *r)
+{
+    return batch_handle(r);
+}

@@ -1,0 +1,43 @@
+/* What memcheck knows about device memory: one byte of state for each byte of the reserved range, in a second range of addresses.
+ * Bytes of state are plain: threads that race for a byte of device memory race for its state, and for nothing else. */
+#ifndef GPUREST_DEVICE_CPU_MEMCHECK_H
+#define GPUREST_DEVICE_CPU_MEMCHECK_H
+
+#include "base/problem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum shadow_state {
+    SHADOW_FOREIGN, /* of no allocation */
+    SHADOW_FRESH,   /* allocated, never written */
+    SHADOW_WRITTEN,
+};
+
+struct cpu_shadow {
+    uint64_t base; /* the range of device addresses */
+    uint64_t span;
+    uint8_t *state; /* [span] enum shadow_state; the host's pages come as they are touched */
+};
+
+/* Everything is foreign. OUT_OF_MEMORY when the host does not grant the addresses. */
+enum status cpu_shadow_create(uint64_t base, uint64_t span, struct cpu_shadow **out);
+void        cpu_shadow_destroy(struct cpu_shadow *s); /* NULL is a no-op */
+
+/* s may be NULL: nothing happens. The range lies within [base, base + span). */
+void cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum shadow_state state);
+/* The state travels with the bytes: a copy of what was never written is not written either. */
+void cpu_shadow_copy(struct cpu_shadow *s, uint64_t to, uint64_t from, uint64_t bytes);
+
+/* The lowest state of those bytes; bytes > 0. */
+static inline enum shadow_state cpu_shadow_lowest(const struct cpu_shadow *s, uint64_t address, uint32_t bytes)
+{
+    const uint8_t *state = s->state + (address - s->base);
+    uint8_t        lowest = state[0];
+
+    for (uint32_t i = 1; i < bytes; i++)
+        lowest = state[i] < lowest ? state[i] : lowest;
+    return (enum shadow_state)lowest;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* Many commands of one stream in one message: the list that a RUN_LIST or a GRAPH_CREATE finds in staging memory, and what a run tells there.
+ *
+ * A list is a sequence of entries, each a head, a body as the command of that message has it, and padding to 8 bytes. The worker copies
+ * it before it looks at it. The state is written by the worker, and by the device itself, while the run goes on: it outlives both. */
+#ifndef GPUREST_IPC_RUN_LIST_H
+#define GPUREST_IPC_RUN_LIST_H
+
+#include <stdatomic.h>
+
+#include "ipc/message.h"
+
+struct run_entry {
+    uint32_t message; /* LAUNCH, MEM_COPY, MEM_FILL, EVENT_RECORD or EVENT_WAIT */
+    uint32_t bytes;   /* of the body behind it */
+};
+
+/* Entries are watched in groups: all of a group, or none, are known to be done, and time is taken for a group as a whole. */
+struct run_state {
+    _Atomic uint32_t completed;             /* entries known to be done; only grows, up to the group that failed */
+    uint32_t         group;                 /* entries of each group but the last; 0 = nothing was issued yet */
+    float            gpu_us[RUN_ITEMS_MAX]; /* by group; below 0 = not measured */
+};
+
+/* The front-end's side: fills `room` bytes at `at`, which is aligned to 8. */
+struct run_list {
+    unsigned char *at;
+    size_t         room, bytes;
+    uint32_t       count;
+};
+/* Appends an entry whose body is head and tail, one behind the other. False when it has no place; nothing is changed then. */
+bool run_list_add(struct run_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes);
+
+/* The worker's side: a walk over its own copy. */
+struct run_cursor {
+    const unsigned char *at;
+    size_t               left;
+};
+/* The next entry, which lies whole in the list and has the length that its message must have; NULL at the end, or when it is malformed
+ * (*malformed is set then, and never cleared). */
+const struct run_entry *run_list_next(struct run_cursor *c, bool *malformed);
+static inline const void *run_entry_body(const struct run_entry *e)
+{
+    return e + 1;
+}
+
+#endif

@@ -1,0 +1,72 @@
+"""The systemd unit and the example of a configuration file agree with the executable and with each other. GPURESTD names the executable."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "packaging" / "systemd"
+
+
+@pytest.fixture(scope="module")
+def executable():
+    path = os.environ.get("GPURESTD")
+    if not path:
+        pytest.skip("GPURESTD does not name a gpurestd to test")
+    return str(pathlib.Path(path).resolve())
+
+
+@pytest.fixture(scope="module")
+def unit():
+    """Option -> its last value."""
+    return dict(re.findall(r"^(\w+)=(.*)$", (FOLDER / "gpurestd.service").read_text(), re.M))
+
+
+def settings_of(executable, path):
+    got = subprocess.run([executable, "--check-config", "--config", str(path)], env={}, capture_output=True, text=True, timeout=60)
+    assert (got.returncode, got.stderr) == (0, "")
+    return dict(re.findall(r"^(\w+) = (.*)$", got.stdout, re.M))
+
+
+def test_the_example_is_a_good_configuration_file(executable):
+    assert settings_of(executable, FOLDER / "gpurestd.conf")["cache"] == "/var/cache/gpurest"
+
+
+def test_the_examples_comments_are_settings_too(executable, tmp_path):
+    text = re.sub(r"^# (\w+ = )", r"\1", (FOLDER / "gpurestd.conf").read_text(), flags=re.M)
+    full = tmp_path / "full.conf"
+    full.write_text(text)
+    assert settings_of(executable, full)["tokens"] == "/etc/gpurest/tokens"
+
+
+def test_systemd_waits_longer_than_the_drain(executable, unit):
+    assert int(unit["TimeoutStopSec"]) > int(settings_of(executable, FOLDER / "gpurestd.conf")["drain_timeout"])
+
+
+def test_only_the_front_end_is_told_to_stop(unit):
+    assert unit["KillMode"] == "mixed"
+
+
+def test_the_folders_of_the_example_are_the_units(executable, unit):
+    assert settings_of(executable, FOLDER / "gpurestd.conf")["cache"] == f"/var/cache/{unit['CacheDirectory']}"
+    assert f"/run/{unit['RuntimeDirectory']}/" in (FOLDER / "gpurestd.conf").read_text()
+
+
+def test_systemd_finds_nothing_wrong(executable, tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    copy = tmp_path / "gpurestd.service"
+    copy.write_text((FOLDER / "gpurestd.service").read_text().replace("/usr/bin/gpurestd", executable))
+    got = subprocess.run(["systemd-analyze", "verify", "--man=no", str(copy)], capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0, got.stderr
+    complaints = [line for line in got.stderr.splitlines() if "gpurestd" in line]
+    assert not complaints
+
+
+def test_the_account_can_be_made():
+    if not shutil.which("systemd-sysusers"):
+        pytest.skip("systemd-sysusers is not installed")
+    got = subprocess.run(["systemd-sysusers", "--dry-run", str(FOLDER / "gpurest.sysusers.conf")], capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0, got.stderr

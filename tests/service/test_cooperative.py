@@ -1,0 +1,77 @@
+"""Cooperative launches: kernels that wait for their whole grid, on every device."""
+import struct
+
+import pytest
+
+SOURCE = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+// Each block adds up what all blocks wrote before the barrier, and writes over it behind the second one.
+extern "C" __global__ void total(unsigned *values, unsigned *sums, unsigned rounds)
+{
+    cg::grid_group grid = cg::this_grid();
+    for (unsigned k = 0; k < rounds; k++) {
+        if (threadIdx.x == 0)
+            values[blockIdx.x] = blockIdx.x + k;
+        grid.sync();
+        unsigned sum = 0;
+        for (unsigned i = 0; i < gridDim.x; i++)
+            sum += values[i];
+        grid.sync();
+        if (threadIdx.x == 0)
+            sums[k * gridDim.x + blockIdx.x] = sum;
+    }
+}
+"""
+
+BLOCKS, ROUNDS = 6, 5
+
+
+@pytest.fixture
+def module(client, session):
+    compiled = client.put(session + "/modules/m", {"source": SOURCE})
+    assert compiled.status == 201, compiled
+    assert client.put(session + "/buffers/values", {"size": 1 << 20}).status == 201
+    assert client.put(session + "/buffers/sums", {"size": 4 * BLOCKS * ROUNDS}).status == 201
+    return session
+
+
+def launch(client, path, **changes):
+    request = {"module": "m", "kernel": "total", "grid": [BLOCKS], "block": [64], "cooperative": True,
+               "args": [{"buf": "values"}, {"buf": "sums"}, {"u32": ROUNDS}]}
+    request.update(changes)
+    return client.post(path + "/launches", request)
+
+
+def test_blocks_wait_for_each_other(client, module):
+    for _ in range(3):
+        done = launch(client, module)
+        assert done.status == 200, done
+        sums = struct.unpack(f"<{BLOCKS * ROUNDS}I", client.get(module + "/buffers/sums/data").body)
+        assert list(sums) == [sum(i + k for i in range(BLOCKS)) for k in range(ROUNDS) for _ in range(BLOCKS)]
+
+
+def test_more_blocks_than_fit_are_refused_and_nothing_is_lost(client, module):
+    attributes = client.get("/v1/devices").json()["items"][0]["attributes"]
+    assert attributes["cooperative_launch"] == 1
+    resident = attributes["multiprocessor_count"] * attributes["max_blocks_per_multiprocessor"]
+    refused = launch(client, module, grid=[resident + 1], args=[{"buf": "values"}, {"buf": "sums"}, {"u32": 0}])
+    assert refused.status == 422 and refused.code == "launch_config_invalid"
+    assert launch(client, module).status == 200
+
+
+def test_the_member_is_a_boolean(client, module):
+    assert launch(client, module, cooperative=1).code == "invalid_field"
+
+
+def test_the_same_id_with_and_without_is_another_launch(client, module):
+    assert launch(client, module, id="one").status == 200
+    assert launch(client, module, id="one", cooperative=False).code == "spec_conflict"
+
+
+def test_without_it_the_cpu_device_refuses_such_a_kernel(client, module):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("a GPU lets the kernel fault")
+    refused = launch(client, module, cooperative=False)
+    assert refused.code == "launch_config_invalid" and "cooperative" in refused.json()["detail"]

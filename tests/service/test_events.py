@@ -1,0 +1,228 @@
+"""GET …/events: server-sent events, replay after a lost line, heartbeats, filters, bounds, and that a stream holds no thread."""
+import contextlib
+import http.client
+import json
+import pathlib
+import threading
+import time
+
+import pytest
+
+from kernels import FAULTS, launch_vadd
+
+
+class Stream:
+    """One line to …/events, read event by event."""
+
+    def __init__(self, service, session, query="", **headers):
+        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=30)
+        self.connection.request("GET", f"{session}/events{query}", headers={name.replace("_", "-"): value for name, value in headers.items()})
+        self.response = self.connection.getresponse()
+        self.comments = 0
+        self.beats = 0
+        if self.response.status == 200:
+            assert self.block() == {"retry": "1000"}
+
+    def block(self):
+        """The fields up to the next empty line; None at the end, which must be that of a whole answer."""
+        fields = {}
+        while line := self.response.readline().decode():
+            if line == "\n":
+                return fields
+            name, _, value = line.rstrip("\n").partition(":")
+            if name:
+                fields[name] = value.removeprefix(" ")
+            else:
+                self.comments += 1
+        assert not fields and self.response.read() == b""
+        return None
+
+    def next(self):
+        """(id, name, data), or None at the end."""
+        while (fields := self.block()) is not None:
+            if fields:
+                return int(fields["id"]), fields["event"], json.loads(fields["data"])
+            self.beats += 1
+        return None
+
+    def until(self, name):
+        seen = [self.next()]
+        while seen[-1][1] != name:
+            seen.append(self.next())
+        return seen
+
+    def close(self):
+        self.response.close()
+        self.connection.close()
+
+
+@pytest.fixture
+def events(service):
+    with contextlib.ExitStack() as stack:
+        def follow(session, query="", **headers):
+            return stack.enter_context(contextlib.closing(Stream(service, session, query, **headers)))
+        yield follow
+
+
+def test_a_launch_is_followed_live(client, vadd, events):
+    stream = events(vadd)
+    assert stream.response.headers["Content-Type"] == "text/event-stream"
+    assert stream.response.headers["Cache-Control"] == "no-store" and stream.response.headers["X-Accel-Buffering"] == "no"
+    launch = client.post(vadd + "/launches", launch_vadd(id="mine")).json()
+    told = [stream.next() for _ in range(3)]
+    assert [name for _, name, _ in told] == ["launch.queued", "launch.started", "launch.finished"]
+    assert [event_id for event_id, _, _ in told] == list(range(told[0][0], told[0][0] + 3))
+    assert {data["launch"] for _, _, data in told} == {"mine"}
+    assert told[2][2]["state"] == "succeeded" and told[2][2]["gpu_us"] == launch["gpu_us"]
+    assert all(data["at"].endswith("Z") for _, _, data in told)
+
+
+def test_printed_text_and_faults(client, session, events):
+    assert client.put_cuda(session + "/modules/m", FAULTS).status == 201
+    stream = events(session)
+    assert client.post(session + "/launches", {"module": "m", "kernel": "hello", "grid": [1], "block": [1], "args": [{"u32": 5}]}).status == 200
+    seen = stream.until("launch.finished")
+    printed = [data for _, name, data in seen if name == "kernel.printf"]
+    assert len(printed) == 1 and printed[0]["text"] == "hello 5\n" and printed[0]["truncated"] is False
+    trap = {"module": "m", "kernel": "trap", "grid": [1], "block": [1], "args": [], "id": "bad"}
+    assert client.post(session + "/launches", trap).code == "kernel_fault"
+    seen = {name: data for _, name, data in (stream.next() for _ in range(4))}
+    assert seen["launch.finished"]["state"] == "failed" and seen["launch.finished"]["code"] == "kernel_fault"
+    assert seen["session.state"]["state"] == "faulted" and seen["session.state"]["code"] == "kernel_fault"
+    assert client.post(session + "/reset").status == 200
+    states = [stream.next()[2] for _ in range(2)]
+    assert [(s["state"], s["generation"]) for s in states] == [("starting", 2), ("ready", 2)]
+
+
+def test_types_are_a_filter(client, vadd, events):
+    stream = events(vadd, "?types=launch.finished,session.state")
+    assert client.post(vadd + "/launches", launch_vadd()).status == 200
+    assert stream.next()[1] == "launch.finished"
+    assert client.post(vadd + "/reset").status == 200
+    assert stream.next()[1] == "session.state"
+
+
+def test_who_comes_back_gets_what_he_missed(client, vadd, events):
+    first = events(vadd, "?timeout_seconds=30")
+    assert client.post(vadd + "/launches", launch_vadd()).status == 200
+    seen = [first.next() for _ in range(2)]
+    first.close()
+    assert client.post(vadd + "/launches", launch_vadd()).status == 200
+    again = events(vadd, Last_Event_ID=str(seen[-1][0]))
+    missed = [again.next() for _ in range(4)]
+    assert [i for i, _, _ in missed] == list(range(seen[-1][0] + 1, seen[-1][0] + 5))
+    assert [name for _, name, _ in missed] == ["launch.finished", "launch.queued", "launch.started", "launch.finished"]
+
+
+def test_a_gap_is_one_resync(client, vadd, events):
+    for _ in range(345):
+        assert client.post(vadd + "/launches", launch_vadd()).status == 200
+    stream = events(vadd, "?types=launch.finished", Last_Event_ID="1")
+    gap = stream.next()
+    assert gap[1] == "resync" and gap[0] > 1
+    after = stream.next()
+    assert after[1] == "launch.finished" and after[0] > gap[0]
+    stream = events(vadd, Last_Event_ID="999999999")
+    assert stream.next()[1] == "resync"
+
+
+def test_every_stream_ends_in_time(service, session, events):
+    begin = time.monotonic()
+    stream = events(session, "?timeout_seconds=1")
+    assert stream.next() is None
+    assert time.monotonic() - begin >= 0.9
+    assert service.process.poll() is None
+
+
+def test_heartbeats(start):
+    service = start("--event-heartbeat-s", "1")
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    stream = Stream(service, "/v1/sessions/s", "?timeout_seconds=3")
+    assert stream.next() is None and 1 <= stream.beats <= 3 and stream.comments == stream.beats
+    stream.close()
+    client.close()
+
+
+def test_a_deleted_session_says_so_and_its_streams_end(client, vadd, events):
+    stream = events(vadd)
+    assert client.delete(vadd).status == 204
+    seen = [stream.next(), stream.next()]
+    assert seen[0][1] == "session.state" and seen[0][2]["state"] == "closing" and seen[1] is None
+
+
+@pytest.mark.parametrize("query,headers,code", [
+    ("", {"Accept": "application/json"}, "not_acceptable"), ("?types=nothing", {}, "invalid_field"), ("?types=", {}, "invalid_field"),
+    ("?timeout_seconds=0", {}, "invalid_field"), ("?timeout_seconds=3601", {}, "invalid_field"), ("?timeout_seconds=x", {}, "invalid_field"),
+    ("?unknown=1", {}, "unknown_field"), ("", {"Last-Event-ID": "x"}, "invalid_header"), ("", {"Last-Event-ID": "-1"}, "invalid_header")])
+def test_refusals(client, session, query, headers, code):
+    assert client.request("GET", session + "/events" + query, headers=headers).code == code
+
+
+def test_unknown_sessions_and_head(client, session):
+    assert client.get("/v1/sessions/none/events").code == "session_not_found"
+    answer = client.head(session + "/events")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream" and answer.body == b""
+
+
+def threads_of(process):
+    return len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir()))
+
+
+def test_streams_are_bounded_and_hold_no_threads(service, client, session, events):
+    before = threads_of(service.process)
+    streams = [events(session) for _ in range(16)]
+    assert threads_of(service.process) <= before + 2
+    refused = client.get(session + "/events")
+    assert refused.code == "too_many_in_flight" and refused.json()["limit"]["name"] == "event_streams_per_session"
+    assert client.get("/v1/limits").json()["limits"]["event_streams"] == {"max": 32, "used": 16}
+    streams[0].connection.sock.close() if streams[0].connection.sock else None
+    streams[0].close()
+    deadline = time.monotonic() + 20
+    while client.get("/v1/limits").json()["limits"]["event_streams"]["used"] == 16:
+        assert time.monotonic() < deadline, "the line that was cut is not noticed"
+        time.sleep(0.05)
+    assert len([events(session) for _ in range(1)]) == 1
+
+
+def test_a_stream_is_no_use_of_its_session(start):
+    service = start()
+    client = service.client()
+    assert client.put("/v1/sessions/s", {"idle_timeout_s": 1}).status == 201
+    stream = Stream(service, "/v1/sessions/s")
+    name, data = stream.next()[1:]
+    assert name == "session.state" and data["state"] == "closing"
+    assert stream.next() is None
+    assert client.get("/v1/sessions/s").code == "session_not_found"
+    client.close()
+
+
+def test_many_events_reach_every_follower_in_order(client, vadd, events):
+    streams = [events(vadd, "?types=launch.finished") for _ in range(4)]
+    got = [[] for _ in streams]
+
+    def read(stream, to):
+        while len(to) < 100:
+            to.append(stream.next()[2]["launch"])
+
+    readers = [threading.Thread(target=read, args=pair) for pair in zip(streams, got)]
+    for reader in readers:
+        reader.start()
+    sent = [client.post(vadd + "/launches", launch_vadd()).json()["id"] for _ in range(100)]
+    for reader in readers:
+        reader.join(30)
+    assert all(one == sent for one in got)
+
+
+def test_streams_end_when_the_server_stops(start):
+    service = start()
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    stream = Stream(service, "/v1/sessions/s")
+    client.close()
+    service.terminate()
+    begin = time.monotonic()
+    while (event := stream.next()) is not None:
+        assert event[1] == "session.state"
+    assert service.wait() == 0
+    assert time.monotonic() - begin < 30
