@@ -229,18 +229,16 @@ enum status buffers_get(struct request *r)
     return st ? st : answer_buffer(r, &info, 200);
 }
 
+static enum status delete_in(struct request *r, struct session *s)
+{
+    enum status st = buffer_delete(s, r->params[1], &r->problem);
+
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
 enum status buffers_delete(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = buffer_delete(s, r->params[1], &r->problem);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, delete_in);
 }
 
 /* ---- fill and copy ---- */

@@ -80,6 +80,20 @@ enum status session_of(struct request *r, struct session **out)
     return session_borrow(app_of(r)->registry, &t, r->params[0], out, &r->problem);
 }
 
+enum status on_session(struct request *r, enum status (*call)(struct request *r, struct session *s))
+{
+    struct session *s;
+    enum status     st = query_check(r, NULL);
+
+    if (!st)
+        st = session_of(r, &s);
+    if (st)
+        return st;
+    st = call(r, s);
+    session_return(s);
+    return st;
+}
+
 /* What ids are made of; a device's has a colon. */
 static bool cursor_valid(struct span cursor)
 {

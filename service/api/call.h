@@ -31,6 +31,8 @@ enum status body_decode(struct request *r, const struct json_field *fields, size
 
 /* Borrows the session named by the first path parameter; session_return() it. */
 enum status session_of(struct request *r, struct session **out);
+/* Refuses query parameters; then `call` with the path's session, borrowed for as long as it runs. */
+enum status on_session(struct request *r, enum status (*call)(struct request *r, struct session *s));
 
 /* ?limit= and ?cursor=. `most` bounds limit further; 0 = LIST_ITEMS_MAX. */
 enum status page_of(struct request *r, unsigned most, struct page *out);

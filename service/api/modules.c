@@ -186,18 +186,16 @@ enum status modules_code(struct request *r)
     return st ? st : with_module(r, answer_code);
 }
 
+static enum status delete_in(struct request *r, struct session *s)
+{
+    enum status st = module_delete(s, r->params[1], &r->problem);
+
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
 enum status modules_delete(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = module_delete(s, r->params[1], &r->problem);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, delete_in);
 }
 
 /* One that was deleted since its id was listed is left out. */

@@ -116,30 +116,19 @@ static enum status get_in(struct request *r, struct session *s)
 
 enum status programs_get(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
+    return on_session(r, get_in);
+}
 
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = get_in(r, s);
-    session_return(s);
-    return st;
+static enum status delete_in(struct request *r, struct session *s)
+{
+    enum status st = program_delete(s, r->params[1], &r->problem);
+
+    return st ? st : reply_empty(&r->reply, 204);
 }
 
 enum status programs_delete(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = program_delete(s, r->params[1], &r->problem);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, delete_in);
 }
 
 /* ---- run ---- */

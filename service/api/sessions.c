@@ -195,18 +195,14 @@ enum status sessions_list(struct request *r)
     return answer_list_end(&a, r, &page);
 }
 
+static enum status answer_it(struct request *r, struct session *s)
+{
+    return answer_session(r, s, 200);
+}
+
 enum status sessions_get(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = answer_session(r, s, 200);
-    session_return(s);
-    return st;
+    return on_session(r, answer_it);
 }
 
 static enum status patch_in(struct request *r, struct session *s, const struct session_request *q)
@@ -241,18 +237,16 @@ enum status sessions_patch(struct request *r)
     return st;
 }
 
+static enum status delete_it(struct request *r, struct session *s)
+{
+    enum status st = session_delete(s, &r->problem);
+
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
 enum status sessions_delete(struct request *r)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
-
-    if (!st)
-        st = session_of(r, &s);
-    if (st)
-        return st;
-    st = session_delete(s, &r->problem);
-    session_return(s);
-    return st ? st : reply_empty(&r->reply, 204);
+    return on_session(r, delete_it);
 }
 
 enum status sessions_reset(struct request *r)
