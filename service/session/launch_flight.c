@@ -188,6 +188,7 @@ void launch_flush(struct context *c)
     while (c->outputs) {
         l = c->outputs;
         c->outputs = l->next;
+        l->output_bytes = 0; /* it was only announced */
         l->output_truncated = true;
         finish(l, LAUNCH_SUCCEEDED, NULL);
         context_unuse(c);

@@ -132,6 +132,36 @@ Test(launch, output_waits_for_staging)
     fixture_end(&f);
 }
 
+Test(launch, output_that_never_came_is_truncated_to_nothing)
+{
+    struct transfer   *t, *other;
+    struct launch     *l;
+    struct launch_info info;
+    size_t             n;
+    static char        slice[STAGING_SLICE_BYTES];
+
+    fixture_start(&f, 2);
+    make_module(&f, "m", "code");
+    make_buffer(&f, "a", 2 * STAGING_SLICE_BYTES);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, sizeof slice, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(t, (struct span){slice, 1}, &n, NULL, &f.why), STATUS_OK);
+    make_buffer(&f, "b", 8);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("b"), 0, 8, &other, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
+    l = launch_of(&f, "p", "print");
+    cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
+    cr_assert(!launch_finished(l), "its text cannot be fetched yet");
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    info = info_of(l);
+    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
+    cr_assert_eq(info.output.bytes, 0);
+    cr_assert(info.output_truncated);
+    launch_return(l);
+    transfer_destroy(t);
+    transfer_destroy(other);
+    fixture_end(&f);
+}
+
 static void *launch_many(void *unused)
 {
     (void)unused;
