@@ -262,6 +262,36 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
     return STATUS_OK;
 }
 
+/* Under lock. */
+static void hand_out(struct pool *p, struct device_slot *d, struct worker *w)
+{
+    list_remove(&d->warm, w);
+    w->next = p->used;
+    p->used = w;
+    d->public.workers_used++;
+    d->shortages = 0;
+}
+
+bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
+{
+    struct device_slot *d = &p->devices[device];
+    struct worker      *w = NULL;
+
+    if (device >= p->devices_count)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    if (!p->stopping && d->public.state != DEVICE_QUARANTINED)
+        w = warm_ready(d);
+    if (w) {
+        hand_out(p, d, w);
+        p->changes++;
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->lock);
+    *out = w;
+    return w != NULL;
+}
+
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why)
 {
     struct device_slot *d = &p->devices[device];
@@ -276,11 +306,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     st = warm_wait(p, d, &w, why);
     d->demand--;
     if (!st) {
-        list_remove(&d->warm, w);
-        w->next = p->used;
-        p->used = w;
-        d->public.workers_used++;
-        d->shortages = 0;
+        hand_out(p, d, w);
         *out = w;
     }
     p->changes++;

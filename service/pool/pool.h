@@ -48,6 +48,8 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 /* A warm worker of that device at once, else a new one when workers_max allows (blocks for its start), else NO_WORKER.
  * DEVICE_ERROR when the device is quarantined. The caller owns it until pool_give_back. */
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why);
+/* A warm worker that is ready now, as pool_take; false when there is none, or the device is quarantined. Does not block. */
+bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
 /* Ends the worker; its slot is refilled in the background. No call of the worker may be unfinished except those that
  * then fail with WORKER_LOST before this returns. NULL is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);

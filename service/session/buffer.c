@@ -94,12 +94,12 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
         return existing(known, b->bytes, out, why);
     if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
-    st = quota_reserve(c->session, b->bytes, why);
+    st = quota_reserve(c, b->bytes, why);
     if (st)
         return st;
     st = table_put(&c->buffers, &b->entry);
     if (st) {
-        quota_release(c->session, b->bytes);
+        quota_release(c, b->bytes);
         return problem_set(why, st, "no memory for a buffer");
     }
     return STATUS_OK;
@@ -108,21 +108,20 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
 static void unplace(struct context *c, struct buffer *b)
 {
     table_remove(&c->buffers, &b->entry);
-    quota_release(c->session, b->bytes);
+    quota_release(c, b->bytes);
     buffer_unref(b);
 }
 
 static enum status allocate(struct context *c, struct buffer *b, struct buffer_info *out, struct problem *why)
 {
-    struct msg_mem_alloc       m = {b->bytes};
-    struct msg_mem_alloc_reply got;
-    enum status                st = worker_mem_alloc(c->worker, &m, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    uint64_t    address = 0;
+    enum status st = context_allocate(c, b->bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         unplace(c, b);
     } else {
-        b->address = got.address;
+        b->address = address;
         b->ready = true;
         describe(b, out);
     }

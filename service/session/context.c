@@ -214,6 +214,22 @@ enum status context_wait_order(struct context *c, struct problem *why)
     return st;
 }
 
+enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why)
+{
+    struct msg_mem_alloc       m = {bytes};
+    struct msg_mem_alloc_reply got = {0};
+    uint64_t                   deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    uint64_t                   buried;
+    enum status                st;
+
+    do {
+        buried = closer_count(c->session->registry);
+        st = worker_mem_alloc(c->worker, &m, &got, deadline, why);
+    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && closer_await(c->session->registry, buried, deadline));
+    *address = got.address;
+    return st;
+}
+
 struct staging_wait {
     struct waker    waker;
     struct session *session;
@@ -253,13 +269,10 @@ enum status context_staging(struct context *c, uint64_t bytes, struct slice *out
 
 static void drop_objects(struct context *c)
 {
-    struct session *s = c->session;
-    struct entry   *e;
+    struct entry *e;
 
-    while ((e = table_pop(&c->buffers)) != NULL) {
-        quota_release(s, ((struct buffer *)e)->bytes);
+    while ((e = table_pop(&c->buffers)) != NULL)
         buffer_unref((struct buffer *)e);
-    }
     program_drop_all(c);
     locals_drop_all(c);
     while ((e = table_pop(&c->modules)) != NULL)
@@ -272,29 +285,31 @@ static void drop_objects(struct context *c)
     launch_forget_all(c);
 }
 
-void context_close(struct context *c, const char *reason)
+void context_retire(struct context *c, const char *reason)
 {
-    struct session *s;
+    struct session *s = c->session;
     struct problem  why;
 
-    if (!c)
-        return;
-    s = c->session;
     pthread_mutex_lock(&s->lock);
     c->closed = true;
+    quota_release_all(c);
     launch_flush(c);
     locals_drop_orphans(c);
     transfers_wake(c);
-    c->uses++;
+    s->closing++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 
     problem_set(&why, STATUS_WORKER_LOST, "%s", reason);
     worker_kill(c->worker, STATUS_WORKER_LOST, &why);
     transfers_unwatch(c);
+}
+
+void context_bury(struct context *c)
+{
+    struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    context_unuse(c);
     while (c->uses)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
@@ -304,5 +319,15 @@ void context_close(struct context *c, const char *reason)
     c->worker = NULL;
     drop_objects(c);
     context_unref(c);
+    s->closing--;
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+}
+
+void context_close(struct context *c, const char *reason)
+{
+    if (!c)
+        return;
+    context_retire(c, reason);
+    context_bury(c);
 }

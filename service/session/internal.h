@@ -39,6 +39,12 @@ struct registry {
     struct account        *accounts;
     unsigned               count;
     struct context        *work, *work_last; /* contexts with something for the helper; each holds a reference */
+    struct context        *closing, *closing_last; /* for the closer; their sessions are pinned */
+    unsigned               closing_count;          /* with the one that it is at */
+    uint64_t               closed_count;           /* ever */
+    pthread_t              closer;
+    pthread_cond_t         closing_changed; /* of the monotonic clock */
+    bool                   closer_stop;
     unsigned               runners;          /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
@@ -83,10 +89,12 @@ struct context {
     struct table     locals;  /* buffers of batches and programs, by ids that nobody is told */
     struct table     programs;
     struct local    *orphans; /* of them, those to be freed */
+    uint64_t         quota_bytes; /* what its buffers count in session.memory_bytes; all is given back when it is closed */
 
     /* under registry.lock */
     bool            work_queued;
     struct context *work_next;
+    struct context *closing_next;
 };
 
 /* A session's asynchronous batches. Under session.lock. */
@@ -129,6 +137,7 @@ struct session {
     uint64_t           generation;
     uint64_t           epoch;
     struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
+    unsigned           closing; /* former contexts whose workers are not yet back */
     struct problem     fault;
     struct label       labels[LABELS_MAX];
     unsigned           labels_count;
@@ -235,14 +244,21 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
                             struct problem *why);
 
 /* ---- quota.c ---- under session.lock */
-/* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. */
-enum status quota_reserve(struct session *s, uint64_t bytes, struct problem *why);
-void        quota_release(struct session *s, uint64_t bytes);
+/* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. SESSION_BUSY when the context was closed meanwhile. */
+enum status quota_reserve(struct context *c, uint64_t bytes, struct problem *why);
+/* Of a closed context: nothing, that was done at once. */
+void quota_release(struct context *c, uint64_t bytes);
+/* For who closes the context, in the same critical section. */
+void quota_release_all(struct context *c);
 
 /* ---- context.c ---- */
 /* A context on a worker that it takes over. */
 enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out);
-/* Ends everything in it. Blocks until nobody uses the worker. Drops the session's reference. NULL is a no-op. */
+/* Ends everything in it, without waiting for the ends: what waits is woken, the worker is killed, the quota is free again. */
+void context_retire(struct context *c, const char *reason);
+/* Of a retired one: blocks until nobody uses the worker and it is back with the pool. Drops the session's reference. */
+void context_bury(struct context *c);
+/* Both. NULL is a no-op. */
 void context_close(struct context *c, const char *reason);
 /* The session's context in use until context_leave; or why it cannot be used. */
 enum status context_enter(struct session *s, struct context **out, struct problem *why);
@@ -253,6 +269,8 @@ void context_leave(struct context *c);
 enum status context_leave_with(struct context *c, enum status st, const struct problem *why);
 /* A launch called this waits until those submitted before it reached the worker. Fails when the context ended. Needs a use. */
 enum status context_wait_order(struct context *c, struct problem *why);
+/* Memory of the device, as soon as what retired contexts still hold is back. Needs a use. */
+enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why);
 /* Waits for staging memory. Needs a use. */
 enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why);
 
@@ -273,6 +291,18 @@ bool helper_start(struct registry *r);
 void helper_stop(struct registry *r);
 /* There may be something to do in c. With session.lock held. */
 void helper_kick(struct context *c);
+
+/* ---- closer.c ---- buries retired contexts of sessions that go on with another worker. One thread per registry. */
+bool closer_start(struct registry *r);
+/* Buries what is left first. */
+void closer_stop(struct registry *r);
+/* Takes c over. */
+void closer_take(struct context *c);
+/* How many it has buried so far. No lock held. */
+uint64_t closer_count(struct registry *r);
+/* After a call that found no device memory, begun when so many were `buried`: waits, bounded, for one more, which gives memory back.
+ * False when there is none, or none in time: trying again is of no use. No lock held. */
+bool closer_await(struct registry *r, uint64_t buried, uint64_t deadline_ns);
 
 /* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
 bool janitor_start(struct registry *r);

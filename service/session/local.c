@@ -7,7 +7,7 @@
 static void drop(struct context *c, struct local *l)
 {
     if (table_remove(&c->locals, &l->buffer.entry))
-        quota_release(c->session, l->buffer.bytes);
+        quota_release(c, l->buffer.bytes);
     l->gone = true;
     pthread_cond_broadcast(&c->session->changed);
     buffer_unref(&l->buffer);
@@ -38,9 +38,9 @@ static enum status enlist(struct context *c, struct local *l, struct problem *wh
     pthread_mutex_lock(&s->lock);
     st = context_still_usable(c, why);
     if (!st)
-        st = quota_reserve(s, l->buffer.bytes, why);
+        st = quota_reserve(c, l->buffer.bytes, why);
     if (!st && (st = table_put(&c->locals, &l->buffer.entry)) != STATUS_OK) {
-        quota_release(s, l->buffer.bytes);
+        quota_release(c, l->buffer.bytes);
         problem_set(why, st, "no memory for a buffer");
     }
     pthread_mutex_unlock(&s->lock);
@@ -49,15 +49,14 @@ static enum status enlist(struct context *c, struct local *l, struct problem *wh
 
 static enum status allocate(struct context *c, struct local *l, struct problem *why)
 {
-    struct msg_mem_alloc       m = {l->buffer.bytes};
-    struct msg_mem_alloc_reply got;
-    enum status                st = worker_mem_alloc(c->worker, &m, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    uint64_t    address = 0;
+    enum status st = context_allocate(c, l->buffer.bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         drop(c, l);
     } else {
-        l->buffer.address = got.address;
+        l->buffer.address = address;
         l->buffer.ready = true;
     }
     pthread_mutex_unlock(&c->session->lock);

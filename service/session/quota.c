@@ -17,22 +17,41 @@ static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct p
     return st;
 }
 
-enum status quota_reserve(struct session *s, uint64_t bytes, struct problem *why)
+enum status quota_reserve(struct context *c, uint64_t bytes, struct problem *why)
 {
-    enum status st;
+    struct session *s = c->session;
+    enum status     st;
 
+    if (c->closed)
+        return context_still_usable(c, why);
     if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", s->memory_limit, s->memory_bytes, bytes);
     st = reserve_of_tenant(s, bytes, why);
-    if (!st)
+    if (!st) {
         s->memory_bytes += bytes;
+        c->quota_bytes += bytes;
+    }
     return st;
 }
 
-void quota_release(struct session *s, uint64_t bytes)
+static void give_back(struct context *c, uint64_t bytes)
 {
+    struct session *s = c->session;
+
+    c->quota_bytes -= bytes;
     s->memory_bytes -= bytes;
     pthread_mutex_lock(&s->registry->lock);
     s->account->memory_bytes -= bytes;
     pthread_mutex_unlock(&s->registry->lock);
+}
+
+void quota_release(struct context *c, uint64_t bytes)
+{
+    if (!c->closed)
+        give_back(c, bytes);
+}
+
+void quota_release_all(struct context *c)
+{
+    give_back(c, c->quota_bytes);
 }

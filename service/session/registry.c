@@ -26,16 +26,22 @@ enum status registry_create(struct registry **out, const struct registry_config 
     pthread_cond_init(&r->janitor_kick, &monotonic);
     pthread_cond_init(&r->helper_kick, NULL);
     pthread_cond_init(&r->runner_left, NULL);
+    pthread_cond_init(&r->closing_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     if (!helper_start(r))
         goto no_helper;
+    if (!closer_start(r))
+        goto no_closer;
     if (!janitor_start(r))
         goto no_janitor;
     *out = r;
     return STATUS_OK;
 no_janitor:
+    closer_stop(r);
+no_closer:
     helper_stop(r);
 no_helper:
+    pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
@@ -72,7 +78,9 @@ void registry_destroy(struct registry *r)
         session_unpin(s, false);
     }
     batch_runners_await(r);
+    closer_stop(r);
     helper_stop(r);
+    pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);

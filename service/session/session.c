@@ -146,17 +146,18 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
     return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device has no memcheck") : st;
 }
 
-/* A worker for a session that is STARTING. */
-static enum status start(struct session *s, struct context **out, struct problem *why)
+/* A context for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
+static enum status start(struct session *s, struct worker *w, struct context **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
     struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
-    struct worker      *w = NULL;
     enum status         st;
 
-    if (!device)
+    if (!device) {
+        pool_give_back(pool, w);
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
-    st = pool_take(pool, s->device, &w, why);
+    }
+    st = w ? STATUS_OK : pool_take(pool, s->device, &w, why);
     if (st)
         goto out;
     if (!pool_device_at(pool, s->device, device))
@@ -234,7 +235,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
         return st;
     }
     if (*created) {
-        st = start(s, &c, why);
+        st = start(s, NULL, &c, why);
         set_started(s, c, st, why);
         if (st)
             session_end(s, "the session could not start");
@@ -325,6 +326,27 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
+/* Away with the former context. When a worker stands ready, the session goes on with it at once, and the end of the old one, which a
+ * driver may take long for, is waited for elsewhere; one per session, so that resets in a row do not pile up dying workers.
+ * NULL: there is none, and the old one is gone. */
+static struct worker *replace(struct session *s, struct context *old, const char *reason)
+{
+    struct worker *w = NULL;
+    bool           first;
+
+    if (!old)
+        return NULL;
+    context_retire(old, reason);
+    pthread_mutex_lock(&s->lock);
+    first = s->closing == 1;
+    pthread_mutex_unlock(&s->lock);
+    if (first && pool_take_ready(s->registry->config.pool, s->device, &w))
+        closer_take(old);
+    else
+        context_bury(old);
+    return w;
+}
+
 /* `faulted_only`: one that is at work stays. */
 static enum status renew(struct session *s, bool faulted_only, struct problem *why)
 {
@@ -344,8 +366,7 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
     s->generation++;
     events_note_session(s);
     pthread_mutex_unlock(&s->lock);
-    context_close(old, "the session was reset");
-    st = start(s, &c, why);
+    st = start(s, replace(s, old, "the session was reset"), &c, why);
     return set_started(s, c, st, why);
 }
 
@@ -382,6 +403,8 @@ void session_close(struct session *s, const char *reason)
     pthread_mutex_unlock(&s->lock);
     context_close(c, reason);
     pthread_mutex_lock(&s->lock);
+    while (s->closing)
+        pthread_cond_wait(&s->changed, &s->lock);
     events_end(s);
     pthread_mutex_unlock(&s->lock);
     registry_uncount(s);

@@ -75,7 +75,8 @@ void fake_reset(unsigned slices)
     pthread_mutex_lock(&fake.lock);
     fake.fail_at = fake.die_at = -1;
     fake.fail_take = STATUS_OK;
-    fake.released = fake.held = false;
+    fake.released = fake.held = fake.no_spare = fake.returns_held = false;
+    fake.allocations_max = fake.refused = 0;
     fake.slices = slices;
     fake.compiles = 0;
     pthread_mutex_unlock(&fake.lock);
@@ -117,6 +118,36 @@ void fake_fail_take(enum status st)
 {
     pthread_mutex_lock(&fake.lock);
     fake.fail_take = st;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_no_spare(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.no_spare = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_allocations_max(unsigned n)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.allocations_max = n;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_await_refusal(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (!fake.refused)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_hold_returns(bool held)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.returns_held = held;
+    pthread_cond_broadcast(&fake.changed);
     pthread_mutex_unlock(&fake.lock);
 }
 
@@ -239,6 +270,16 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     return STATUS_OK;
 }
 
+bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
+{
+    bool none;
+
+    pthread_mutex_lock(&fake.lock);
+    none = fake.fail_take != STATUS_OK || fake.no_spare;
+    pthread_mutex_unlock(&fake.lock);
+    return !none && pool_take(p, device, out, NULL) == STATUS_OK;
+}
+
 static void wake_staging(struct worker *w)
 {
     while (w->waiters) {
@@ -269,6 +310,10 @@ void pool_give_back(struct pool *p, struct worker *w)
     problem_set(&why, STATUS_WORKER_LOST, "fake: given back");
     worker_kill(w, STATUS_WORKER_LOST, &why);
     pthread_join(w->thread, NULL);
+    pthread_mutex_lock(&fake.lock);
+    while (fake.returns_held)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
     if (w->unfinished || w->waiters)
         abort(); /* the session must have ended both before */
     pthread_mutex_lock(&fake.lock);

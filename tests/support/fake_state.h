@@ -57,6 +57,9 @@ struct fake_state {
     unsigned        running, queued, allocations, workers, modules_loaded, slices, graphs;
     unsigned        slices_used; /* atomic */
     uint64_t        compiles;
+    bool            no_spare, returns_held;
+    unsigned        allocations_max; /* 0: no bound */
+    unsigned        refused;         /* allocations for that bound */
     struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
 };
 

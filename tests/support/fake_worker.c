@@ -125,11 +125,18 @@ static void forget_allocation(struct worker *w, uint64_t address)
 
 static enum status allocate(struct worker *w, uint64_t bytes, uint64_t *address)
 {
-    struct allocation *a = calloc(1, sizeof *a);
+    struct allocation *a;
 
+    pthread_mutex_lock(&fake.lock);
+    if (fake.allocations_max && fake.allocations >= fake.allocations_max) {
+        fake.refused++;
+        pthread_cond_broadcast(&fake.changed);
+        pthread_mutex_unlock(&fake.lock);
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    }
+    a = calloc(1, sizeof *a);
     a->data = malloc(bytes);
     *address = (uint64_t)(uintptr_t)a->data;
-    pthread_mutex_lock(&fake.lock);
     a->next = w->allocations;
     w->allocations = a;
     fake.allocations++;

@@ -29,6 +29,14 @@ void fake_die_at(int n);
 bool fake_fault_unused(void);
 /* pool_take fails so, once. */
 void fake_fail_take(enum status st);
+/* No worker stands ready from now on: pool_take still gives one. */
+void fake_no_spare(void);
+/* So many allocations fit the device, of all workers that are not yet back; 0: any number. */
+void fake_allocations_max(unsigned n);
+/* Blocks until an allocation was refused for that. */
+void fake_await_refusal(void);
+/* While held, pool_give_back does not end. */
+void fake_hold_returns(bool held);
 /* Lets every "wait" kernel end, now and later. */
 void fake_release(void);
 /* MEM_WRITE, MEM_READ and the like, and compiles, stand still until fake_go(). */

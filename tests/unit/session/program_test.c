@@ -225,6 +225,7 @@ Test(programs, a_reset_voids_them_while_they_are_held)
     make_ops(20, -1, NULL);
     cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    settle(&f);
     cr_assert_eq(fake_graphs(), 0);
     cr_assert_neq(run_of(p), STATUS_OK);
     program_return(p);

@@ -36,6 +36,14 @@ void fixture_end(struct fixture *f)
     cr_assert_eq(fake_live_allocations(), 0);
 }
 
+void settle(struct fixture *f)
+{
+    pthread_mutex_lock(&f->session->lock);
+    while (f->session->closing)
+        pthread_cond_wait(&f->session->changed, &f->session->lock);
+    pthread_mutex_unlock(&f->session->lock);
+}
+
 void make_buffer(struct fixture *f, const char *id, uint64_t bytes)
 {
     struct buffer_info info;
