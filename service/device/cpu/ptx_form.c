@@ -16,6 +16,8 @@ static const char *form_of(const struct ptx_insn *in)
 
     if (in->red)
         return in->operands_count > 3 ? (popc ? "Uuup" : "Puup") : popc ? "Uup" : "Pup";
+    if (in->pack)
+        return "Uuu?u";
     if (in->opcode == PTX_OP_ATOM && in->action == PTX_DO_CAS)
         return "Datt";
     if (in->opcode == PTX_OP_ATOM)

@@ -219,6 +219,24 @@ Test(interp_more, vector_atomics_add_element_by_element)
     SAYS("misaligned global address");
 }
 
+/* As NVRTC writes __managed__ variables. */
+Test(interp_more, managed_variables_are_device_memory)
+{
+    uint32_t *out = rig_memory(&r, 64), counter;
+
+    rig_load(&r, HEAD ".global .attribute(.managed) .align 4 .u32 counter = 5;\n.global .attribute(.managed) .align 4 .b8 list[16];\n"
+             ENTRY(".param .u64 out") "ld.param.u64 %rd1, [out]; mov.u64 %rd3, counter; atom.global.add.u32 %r1, [%rd3], 1;\n"
+             "st.global.u32 [list+4], %r1; ld.global.u32 %r2, [list+4]; st.global.u32 [%rd1], %r2; ret; }");
+    OK("k", SHAPE(1, 1), ADDRESS(out));
+    cr_assert_eq(out[0], 5);
+    OK("k", SHAPE(1, 1), ADDRESS(out));
+    cr_assert_eq(out[0], 6);
+    memcpy(&counter, (const void *)(uintptr_t)r.module->symbols[ptx_find_symbol(r.module, span_of("counter"))].address, sizeof counter);
+    cr_assert_eq(counter, 7);
+    cr_assert_neq(rig_try_load(&r, HEAD ".global .attribute(.unified(1, 2)) .u32 x;\n" ENTRY("") "ret; }"), STATUS_OK);
+    SAYS("the attribute `.unified` is not supported");
+}
+
 static void *cancel_when_it_runs(void *flag)
 {
     while (!*(volatile uint32_t *)flag)

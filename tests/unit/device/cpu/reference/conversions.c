@@ -88,6 +88,19 @@ uint64_t ref_convert_pair(const struct ref_call *c)
     return high << 16 | ref_convert(&one);
 }
 
+/* As the manual's program for it goes, bit by bit. */
+uint64_t ref_convert_packed(const struct ref_call *c)
+{
+    const struct ref_type *t = c->form->type, *s32 = c->form->stype;
+    uint64_t               ta = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[0]))), d = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[1])));
+
+    for (unsigned i = t->bits; i < 2 * t->bits; i++)
+        d |= (ta >> (i - t->bits) & 1) << i;
+    for (unsigned i = 2 * t->bits; i < 32; i++)
+        d |= (c->in[2] >> (i - 2 * t->bits) & 1) << i;
+    return d;
+}
+
 /* 10 bits behind the point; halves away from zero (.rna) or to even. */
 uint64_t ref_convert_tf32(const struct ref_call *c)
 {

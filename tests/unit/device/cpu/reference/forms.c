@@ -27,7 +27,7 @@ static const struct ref_type types[] = {
     {"s16", 16, 's', NULL}, {"s32", 32, 's', NULL}, {"s64", 64, 's', NULL}, {"b8", 8, 'b', NULL},   {"b16", 16, 'b', NULL},
     {"b32", 32, 'b', NULL}, {"b64", 64, 'b', NULL}, {"f16", 16, 'f', NULL}, {"f32", 32, 'f', NULL}, {"f64", 64, 'f', NULL},
     {"bf16", 16, 'g', NULL}, {"pred", 1, 'p', NULL}, {"tf32", 32, 'b', NULL}, {"f16x2", 32, 'b', "f16"}, {"bf16x2", 32, 'b', "bf16"},
-    {"u16x2", 32, 'b', "u16"}, {"s16x2", 32, 'b', "s16"},
+    {"u16x2", 32, 'b', "u16"}, {"s16x2", 32, 'b', "s16"}, {"u2", 2, 'u', NULL}, {"s2", 2, 's', NULL}, {"u4", 4, 'u', NULL}, {"s4", 4, 's', NULL},
 };
 
 const struct ref_type *ref_type_find(const char *word, size_t bytes)
@@ -194,7 +194,7 @@ const struct ref_type *form_result(const struct reference_row *row, const struct
     const char *form = operand_forms[row->opcode];
 
     if (is_whole(f))
-        return f->type;
+        return ref_is_float(f->type) || (f->type && f->type->element) ? f->type : NULL;
     return *form >= 'A' && *form <= 'Z' ? type_of_letter(f, *form) : NULL;
 }
 
