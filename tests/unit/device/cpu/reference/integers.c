@@ -172,7 +172,7 @@ uint64_t ref_shift(const struct ref_call *c)
 {
     unsigned by = amount(c, 1, TYPE->bits);
 
-    return OUT(strcmp(c->form->opcode, "shl") == 0 ? IN(0) << by : IN(0) >> by);
+    return OUT(strcmp(c->form->opcode, "shl") == 0 ? (wide_t)((uwide_t)IN(0) << by) : IN(0) >> by);
 }
 
 uint64_t ref_funnel(const struct ref_call *c)
