@@ -124,6 +124,7 @@ struct grid_run {
     atomic_int        *stop;      /* enum stop */
     uint32_t           local_bytes; /* per lane, stack included */
     uint32_t           static_shared;
+    bool               contended; /* other host threads may run blocks of it at the same time */
     uint64_t           workspace; /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
 };
 

@@ -15,19 +15,36 @@
     enum op_space   space = (enum op_space)o->mode;
 #define POINTER(T) \
     (aimed ? AIMED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
-/* Only this host thread sees the block's shared memory: no need to lock the bus. */
-#define OURS (aimed && at.origin == l->run->shared)
+/* Only this host thread is at work there: no need to lock the bus. */
+#define OURS (aimed && (at.origin == l->run->shared || !l->run->grid->contended))
+/* All of [low, high) go for one address: they do so at one instant, in their order. */
+#define TOGETHER (pattern == SAME)
 
-/* One host instruction does it. */
+/* One host instruction does it. NEW is associative, so that operands can be put together before they meet the memory. */
 #define DIRECT(name, suffix, T, CALL, NEW)                                \
+    static void all_##name##_##suffix(T *p, const T *b, T *d, uint32_t count) \
+    {                                                                     \
+        T x = b[0], y;                                                    \
+        for (uint32_t i = 1; i < count; i++) {                            \
+            y = b[i];                                                     \
+            x = (T)(NEW);                                                 \
+        }                                                                 \
+        x = CALL(p, x, ORDER);                                            \
+        for (uint32_t i = 0; i < count; i++) {                            \
+            y = b[i];                                                     \
+            d[i] = x;                                                     \
+            x = (T)(NEW);                                                 \
+        }                                                                 \
+    }                                                                     \
     static void atom_##name##_##suffix(struct lanes *l, const struct op *o) \
     {                                                                     \
         BEGIN(T)                                                          \
-        if (OURS) {                                                       \
+        if (OURS)                                                         \
             LANES_EACH(T *p = AIMED(T, i); const T x = *p; const T y = b_[i]; *p = (T)(NEW); d_[i] = x); \
-            return;                                                       \
-        }                                                                 \
-        LANES_EACH(T *p = POINTER(T); d_[i] = CALL(p, b_[i], ORDER));     \
+        else if (TOGETHER)                                                \
+            all_##name##_##suffix((T *)(void *)at.first, b_ + l->low, d_ + l->low, l->high - l->low); \
+        else                                                              \
+            LANES_EACH(T *p = POINTER(T); d_[i] = CALL(p, b_[i], ORDER)); \
     }
 #define DIRECT_SET(suffix, T)                                             \
     DIRECT(add, suffix, T, __atomic_fetch_add, x + y)                     \
@@ -41,19 +58,35 @@ DIRECT(exch, 16, uint16_t, __atomic_exchange_n, y)
 
 /* By compare and swap of the bits: x is the old value, y the operand. V is the value's type, T its bits. */
 #define LOOPED(name, suffix, T, V, OF_BITS, TO_BITS, EXPRESSION)          \
-    static T once_##name##_##suffix(T *p, T operand)                      \
+    static inline T next_##name##_##suffix(T old, T operand)              \
+    {                                                                     \
+        V x = OF_BITS(old), y = OF_BITS(operand);                         \
+        return TO_BITS(EXPRESSION);                                       \
+    }                                                                     \
+    /* Of several operands, one after the other. */                       \
+    static void all_##name##_##suffix(T *p, const T *b, T *d, uint32_t count) \
     {                                                                     \
         T old = __atomic_load_n(p, __ATOMIC_RELAXED), next;               \
         do {                                                              \
-            V x = OF_BITS(old), y = OF_BITS(operand);                     \
-            next = TO_BITS(EXPRESSION);                                   \
+            next = old;                                                   \
+            for (uint32_t i = 0; i < count; i++)                          \
+                next = next_##name##_##suffix(next, b[i]);                \
         } while (!__atomic_compare_exchange_n(p, &old, next, false, ORDER, __ATOMIC_RELAXED)); \
-        return old;                                                       \
+        for (uint32_t i = 0; i < count; i++) {                            \
+            next = next_##name##_##suffix(old, b[i]);                     \
+            d[i] = old;                                                   \
+            old = next;                                                   \
+        }                                                                 \
     }                                                                     \
     static void atom_##name##_##suffix(struct lanes *l, const struct op *o) \
     {                                                                     \
         BEGIN(T)                                                          \
-        LANES_EACH(T *p = POINTER(T); d_[i] = once_##name##_##suffix(p, b_[i])); \
+        if (OURS)                                                         \
+            LANES_EACH(T *p = AIMED(T, i); const T old = *p; *p = next_##name##_##suffix(old, b_[i]); d_[i] = old); \
+        else if (TOGETHER)                                                \
+            all_##name##_##suffix((T *)(void *)at.first, b_ + l->low, d_ + l->low, l->high - l->low); \
+        else                                                              \
+            LANES_EACH(T *p = POINTER(T); all_##name##_##suffix(p, b_ + i, d_ + i, 1)); \
     }
 #define TO_U32(v) ((uint32_t)(v))
 #define TO_S32(v) ((int32_t)(v))

@@ -196,6 +196,20 @@ static void convert_any(struct lanes *l, const struct op *o)
     }
 }
 
+/* width: bits of a result; mode 1: signed. a above b, and c above both. */
+void pack_clamped(struct lanes *l, const struct op *o)
+{
+    const int32_t *a_ = LANE(int32_t, o->a), *b_ = LANE(int32_t, o->b);
+    const uint32_t *c_ = LANE(uint32_t, o->c);
+    const unsigned width = o->width, above = 2 * width;
+    const int32_t  top = (int32_t)((1u << (width - o->mode)) - 1), bottom = o->mode ? -top - 1 : 0;
+    const uint32_t mask = (1u << width) - 1;
+
+    LANES_SET(uint32_t, o->d, const int32_t x = a_[i] > top ? top : a_[i] < bottom ? bottom : a_[i];
+              const int32_t y = b_[i] > top ? top : b_[i] < bottom ? bottom : b_[i],
+              (uint32_t)((uint64_t)c_[i] << above) | ((uint32_t)x & mask) << width | ((uint32_t)y & mask));
+}
+
 struct fast_row {
     enum lane_type to, from;
     uint8_t        mode;

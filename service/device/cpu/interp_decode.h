@@ -76,6 +76,7 @@ bool translate(struct decoder *d);
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
 bool translate_setp(struct decoder *d);    /* interp_translate_compare.c */
 bool translate_set(struct decoder *d);
+bool translate_logic_predicate(struct decoder *d, uint32_t value);
 bool translate_convert(struct decoder *d); /* interp_translate_convert.c */
 /* interp_translate_warp.c; these also set d->members. */
 bool translate_shuffle(struct decoder *d);

@@ -109,10 +109,12 @@ ALL_FLOATS(SLOW1, sin, sinf(x), sin(x))
 ALL_FLOATS(SLOW1, cos, cosf(x), cos(x))
 ALL_FLOATS(SLOW1, tanh, tanhf(x), tanh(x))
 
-/* rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 keep the upper 32 bits of operand and result: a seed for Newton steps. */
+/* rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 keep the upper 32 bits of operand and result, and no subnormals: a seed for Newton steps. */
 static double upper_half(double d)
 {
-    return f64_of_bits(bits_of_f64(d) & 0xffffffff00000000ull);
+    uint64_t u = bits_of_f64(d);
+
+    return f64_of_bits(u & (u & 0x7ff0000000000000ull ? 0xffffffff00000000ull : 0x8000000000000000ull));
 }
 UNARY(rcp, f64_seed, double, upper_half, upper_half, 1.0 / x)
 UNARY(rsqrt, f64_seed, double, upper_half, upper_half, 1.0 / sqrt(x))

@@ -33,6 +33,7 @@ void  low_half(struct lanes *l, const struct op *o);
 void  high_half(struct lanes *l, const struct op *o);
 void  join_halves(struct lanes *l, const struct op *o);
 void  finish_half(struct lanes *l, const struct op *o);
+void  pack_clamped(struct lanes *l, const struct op *o);
 void  round_tf32(struct lanes *l, const struct op *o);
 op_fn bits_handler(const struct ptx_insn *in, uint8_t *mode);
 op_fn saturate_handler(enum ptx_type t);

@@ -90,7 +90,7 @@ static bool arithmetic(struct decoder *d)
         o->a = o->d = to;
     }
     decode_widen(d, operand(d, 0), to, bytes, false);
-    return true;
+    return in->opcode != PTX_OP_LOP3 || translate_logic_predicate(d, to);
 }
 
 static bool move_vector(struct decoder *d, bool pack)

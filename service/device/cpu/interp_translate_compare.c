@@ -1,4 +1,4 @@
-/* Translates setp and set: comparisons, combined with a third predicate, of numbers and of pairs of halves. */
+/* Translates setp and set, and the predicate of lop3: comparisons, combined with a third predicate, of numbers and of pairs of halves. */
 #include "device/cpu/interp_decode.h"
 
 static bool comparison(const struct ptx_insn *in, enum compare *how)
@@ -128,6 +128,27 @@ bool translate_setp(struct decoder *d)
     return true;
 }
 
+/* Behind lop3: the second result is whether its own is not zero, combined with the last operand. */
+bool translate_logic_predicate(struct decoder *d, uint32_t value)
+{
+    const struct ptx_insn *in = d->insn;
+    uint32_t               zero, test;
+    struct op             *o;
+
+    if (in->predicate.kind == PTX_NOTHING && !in->action)
+        return in->operands_count == 5;
+    if (!in->action || in->operands_count != 6)
+        return false;
+    zero = decode_constant(d, 0, 4);
+    test = decode_temporary(d, 1);
+    o = decode_op(d, compare_handler(LANE_U32, CMP_NE, false));
+    o->a = value;
+    o->b = zero;
+    o->d = test;
+    assign_predicate(d, &in->predicate, combined(d, test, false, decode_predicate(d, operand(d, 5))));
+    return true;
+}
+
 static uint64_t true_value(enum ptx_type t)
 {
     return t == PTX_F32 ? 0x3f800000u : t == PTX_F16 || t == PTX_F16X2 ? 0x3c00 : t == PTX_BF16 || t == PTX_BF16X2 ? 0x3f80 : UINT64_MAX;
@@ -168,15 +189,29 @@ static bool set_pair(struct decoder *d)
     return true;
 }
 
+/* Comparisons of halves have results of their own size or of 32 bits, all others of 32 bits. */
+static bool set_types_fit(enum ptx_type to, enum ptx_type from)
+{
+    bool half = from == PTX_F16 || from == PTX_BF16;
+
+    if (to == PTX_U32 || to == PTX_S32)
+        return true;
+    if (to == PTX_U16 || to == PTX_S16)
+        return half;
+    return half || is_pair(from) ? to == from : to == PTX_F32;
+}
+
 bool translate_set(struct decoder *d)
 {
     unsigned   bytes = type_bytes(d);
     uint32_t   from, to;
     struct op *o;
 
+    if (!set_types_fit((enum ptx_type)d->insn->type, (enum ptx_type)d->insn->stype))
+        return false;
     if (is_pair((enum ptx_type)d->insn->stype))
         return set_pair(d);
-    from = is_pair((enum ptx_type)d->insn->type) ? UINT32_MAX : compared_value(d, false, bytes);
+    from = compared_value(d, false, bytes);
     if (from == UINT32_MAX)
         return false;
     to = decode_destination(d, operand(d, 0), bytes);

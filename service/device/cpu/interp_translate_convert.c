@@ -1,4 +1,4 @@
-/* Translates cvt: between numbers, into pairs of halves, and to tf32. */
+/* Translates cvt: between numbers, into pairs of halves, to tf32, and packed. */
 #include "device/cpu/interp_decode.h"
 
 /* `.relu` and `.satfinite` of a half that was just converted. */
@@ -101,9 +101,47 @@ static bool convert_single(struct decoder *d)
     return true;
 }
 
+static unsigned packed_bits(enum ptx_type t)
+{
+    switch ((int)t) {
+    case PTX_U2: case PTX_S2:   return 2;
+    case PTX_U4: case PTX_S4:   return 4;
+    case PTX_U8: case PTX_S8:   return 8;
+    case PTX_U16: case PTX_S16: return 16;
+    default:                    return 0;
+    }
+}
+
+/* Two numbers, clamped, side by side; but for those of 16 bits in front of a third operand. */
+static bool convert_packed(struct decoder *d)
+{
+    const struct ptx_insn *in = d->insn;
+    enum ptx_type          t = (enum ptx_type)in->types[0];
+    unsigned               bits = packed_bits(t), operands = bits == 16 ? 3 : 4;
+    uint32_t               a, b, c, to;
+    struct op             *o;
+
+    if (!bits || in->types_count != operands - 1 || in->operands_count != operands || in->types[1] != PTX_S32 || in->sat != PTX_SAT
+        || (operands == 4 && in->types[2] != PTX_B32) || in->relu || in->ftz || in->rounding)
+        return false;
+    a = decode_source(d, operand(d, 1), 4);
+    b = decode_source(d, operand(d, 2), 4);
+    c = operands == 4 ? decode_source(d, operand(d, 3), 4) : decode_constant(d, 0, 4);
+    to = decode_destination(d, operand(d, 0), 4);
+    o = decode_op(d, pack_clamped);
+    o->width = (uint8_t)bits;
+    o->mode = t == PTX_S2 || t == PTX_S4 || t == PTX_S8 || t == PTX_S16;
+    o->a = a;
+    o->b = b;
+    o->c = c;
+    o->d = to;
+    return true;
+}
 
 bool translate_convert(struct decoder *d)
 {
+    if (d->insn->pack)
+        return convert_packed(d);
     switch ((int)d->insn->type) {
     case PTX_F16X2: case PTX_BF16X2: return convert_pair(d);
     case PTX_TF32:                   return convert_tf32(d);

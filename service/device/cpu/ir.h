@@ -108,7 +108,7 @@ struct ptx_insn {
     uint8_t  space;    /* enum ptx_space of ld st atom red cvta isspacep prefetch */
     uint8_t  vector;   /* elements of ld/st: 1, 2, 4 or 8 */
     uint8_t  shape;    /* enum ptx_shape of mma and ldmatrix */
-    uint8_t  types[4]; /* mma: of d, a, b and c; wmma, vabsdiff: as written */
+    uint8_t  types[4]; /* mma: of d, a, b and c; wmma, vabsdiff, cvt.pack: as written */
     uint8_t  types_count;
     char     matrix;     /* wmma.load, wmma.store: 'a', 'b', 'c' or 'd' */
     uint8_t  bit_action; /* wmma.mma of bits: PTX_DO_XOR or PTX_DO_AND, then counted */
@@ -116,6 +116,7 @@ struct ptx_insn {
     uint8_t  layouts_count;
     bool     transposed; /* ldmatrix.trans */
     bool     async;    /* cp.async */
+    bool     pack;     /* cvt.pack; its types are in `types` */
     bool     sync;     /* ".sync" was written */
     bool     nc;       /* ".nc" */
     bool     red;      /* bar.red, barrier.red */

@@ -265,6 +265,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     };
     e->shared_bytes = shared_total(l);
     e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    grid->contended = e->blocks > 1 && (e->threads > 1 || l->cooperative);
     e->failed = false;
     atomic_store(&e->next, 0);
     atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);

@@ -1,6 +1,8 @@
 /* Which operands an opcode takes, and that registers are as wide as the operation reads and writes: what the interpreter relies on. */
 #include "device/cpu/ptx_parser.h"
 
+#include <stdio.h>
+
 static const char *const forms[PTX_OP_COUNT] = {
 #define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
 #include "device/cpu/forms.def"
@@ -14,6 +16,8 @@ static const char *form_of(const struct ptx_insn *in)
 
     if (in->red)
         return in->operands_count > 3 ? (popc ? "Uuup" : "Puup") : popc ? "Uup" : "Pup";
+    if (in->pack)
+        return "Uuu?u";
     if (in->opcode == PTX_OP_ATOM && in->action == PTX_DO_CAS)
         return "Datt";
     if (in->opcode == PTX_OP_ATOM)
@@ -171,9 +175,26 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
     return refuse(p, in, i, "is missing");
 }
 
+static const struct { const char *first, *second; } type_words[PTX_OP_COUNT] = {
+#define PTX_TYPES(NAME, types, second) [PTX_OP_##NAME] = {types, second},
+#include "device/cpu/type_use.def"
+#undef PTX_TYPES
+};
+
+static bool takes_type(const char *words, uint8_t type)
+{
+    char word[16];
+
+    snprintf(word, sizeof word, " %s ", ptx_type_word((enum ptx_type)type));
+    return type == PTX_NO_TYPE || (words && strstr(words, word));
+}
+
 static bool check_types(struct ptx_parser *p, const struct ptx_insn *in)
 {
     const char *form = form_of(in);
+
+    if (!takes_type(type_words[in->opcode].first, in->type) || !takes_type(type_words[in->opcode].second, in->stype))
+        return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, 64)));
 
     if (strpbrk(form, "DtWwFfMm") && !in->type)
         return ptx_fail(p, in->line, "`%.*s` needs a type", SPAN_ARG(span_first(in->text, 64)));

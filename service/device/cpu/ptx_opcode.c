@@ -62,7 +62,7 @@ static const bool has_second_type[PTX_OP_COUNT] = {
 
 static bool take_type(struct ptx_insn *in, struct span word)
 {
-    bool          matrix = listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
+    bool          matrix = in->pack || listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
     enum ptx_type t = matrix ? ptx_matrix_type_find(word) : ptx_type_find(word);
 
     if (t == PTX_NO_TYPE)
@@ -101,7 +101,7 @@ static bool take_modifier(struct ptx_insn *in, struct span word)
         if (!span_is(word, modifiers[i].word) || !listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
             continue;
         member = member_of(in, modifiers[i].member);
-        if (*member)
+        if (*member || (in->opcode == PTX_OP_BARRIER && modifiers[i].value == PTX_SCOPE_CLUSTER))
             return false;
         *member = modifiers[i].value;
         return true;
@@ -203,6 +203,8 @@ static bool take_flag(struct ptx_insn *in, struct span word)
         return true;
     } else if (span_is(word, "async") && op == PTX_OP_CP) {
         in->async = true;
+    } else if (span_is(word, "pack") && op == PTX_OP_CVT && !in->type) {
+        in->pack = true;
     } else if (span_is(word, "nc") && op == PTX_OP_LD) {
         in->nc = true;
     } else if (span_is(word, "red") && bar) {

@@ -52,6 +52,22 @@ static bool skip_pointer(struct ptx_parser *p)
     return take_align(p, &ignored);
 }
 
+/* ".attribute(.managed)": memory that the host may reach too is ordinary device memory here. */
+static bool skip_attribute(struct ptx_parser *p)
+{
+    while (ptx_is_word(p, ".attribute")) {
+        ptx_next(p);
+        if (!ptx_expect(p, '('))
+            return false;
+        if (!ptx_is_word(p, ".managed"))
+            return ptx_fail(p, p->now.line, "the attribute `%.*s` is not supported on device cpu", SPAN_ARG(span_first(p->now.text, 64)));
+        ptx_next(p);
+        if (!ptx_expect(p, ')'))
+            return false;
+    }
+    return true;
+}
+
 static bool take_vector(struct ptx_parser *p, unsigned *count)
 {
     *count = ptx_is_word(p, ".v2") ? 2 : ptx_is_word(p, ".v4") ? 4 : 1;
@@ -95,7 +111,7 @@ static bool take_name_and_size(struct ptx_parser *p, struct ptx_declaration *d)
 bool ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d)
 {
     *d = (struct ptx_declaration){0};
-    if (!take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p)
+    if (!skip_attribute(p) || !take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p)
         || !take_align(p, &d->align))
         return false;
     if (d->type == PTX_PRED)

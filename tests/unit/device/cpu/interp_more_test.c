@@ -1,6 +1,7 @@
 /* Named barriers, branch tables, waiting inside a warp, the heap of kernels, refusals by name, cancelling. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "interp_fixture.h"
 
@@ -217,6 +218,51 @@ Test(interp_more, vector_atomics_add_element_by_element)
     cr_assert_eq(halves[3], 0x54105410);
     cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(sums) + 4, ADDRESS(halves)), STATUS_KERNEL_FAULT);
     SAYS("misaligned global address");
+}
+
+/* Lanes that go for one address do so at one instant, as if one after the other: each sees what those before it left. */
+Test(interp_more, atomics_of_all_threads_on_one_address)
+{
+    enum { BLOCKS = 32, THREADS = 192, ALL = BLOCKS * THREADS };
+    uint32_t *cells = rig_memory(&r, 256), *olds = rig_memory(&r, ALL * 8), seen[2] = {0};
+    uint8_t  *taken = calloc(ALL, 2);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 cells, .param .u64 out")
+             "ld.param.u64 %rd4, [cells]; mov.u32 %r9, %ctaid.x; mov.u32 %r8, %tid.x; mad.lo.u32 %r1, %r9, 192, %r8;\n"
+             "ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2; add.u32 %r5, %r1, 1;\n"
+             "atom.global.add.u32 %r2, [%rd4], 1; atom.global.exch.b32 %r3, [%rd4+64], %r5; atom.global.max.u32 %r4, [%rd4+128], %r1;\n"
+             "red.global.add.f32 [%rd4+192], 0f3F800000; st.global.v2.u32 [%rd3], {%r2, %r3}; ret; }");
+    OK("k", SHAPE(BLOCKS, THREADS), ADDRESS(cells), ADDRESS(olds));
+    for (unsigned i = 0; i < ALL; i++) {
+        cr_assert_lt(olds[2 * i], ALL);
+        cr_assert_leq(olds[2 * i + 1], ALL);
+        seen[0] += taken[2 * olds[2 * i]]++ == 0;
+        seen[1] += olds[2 * i + 1] == 0 || taken[2 * (olds[2 * i + 1] - 1) + 1]++ == 0;
+    }
+    free(taken);
+    cr_assert_eq(seen[0], ALL, "every count was somebody's");
+    cr_assert_eq(seen[1], ALL, "nobody's value was taken twice");
+    cr_assert_eq(cells[0], ALL);
+    cr_assert_eq(cells[32], ALL - 1);
+    cr_assert_eq(cells[48], 0x45c00000, "6144 in binary32: %08x", cells[48]);
+}
+
+/* As NVRTC writes __managed__ variables. */
+Test(interp_more, managed_variables_are_device_memory)
+{
+    uint32_t *out = rig_memory(&r, 64), counter;
+
+    rig_load(&r, HEAD ".global .attribute(.managed) .align 4 .u32 counter = 5;\n.global .attribute(.managed) .align 4 .b8 list[16];\n"
+             ENTRY(".param .u64 out") "ld.param.u64 %rd1, [out]; mov.u64 %rd3, counter; atom.global.add.u32 %r1, [%rd3], 1;\n"
+             "st.global.u32 [list+4], %r1; ld.global.u32 %r2, [list+4]; st.global.u32 [%rd1], %r2; ret; }");
+    OK("k", SHAPE(1, 1), ADDRESS(out));
+    cr_assert_eq(out[0], 5);
+    OK("k", SHAPE(1, 1), ADDRESS(out));
+    cr_assert_eq(out[0], 6);
+    memcpy(&counter, (const void *)(uintptr_t)r.module->symbols[ptx_find_symbol(r.module, span_of("counter"))].address, sizeof counter);
+    cr_assert_eq(counter, 7);
+    cr_assert_neq(rig_try_load(&r, HEAD ".global .attribute(.unified(1, 2)) .u32 x;\n" ENTRY("") "ret; }"), STATUS_OK);
+    SAYS("the attribute `.unified` is not supported");
 }
 
 static void *cancel_when_it_runs(void *flag)

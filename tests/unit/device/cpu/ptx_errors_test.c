@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/cpu/launch.h"
 #include "unit/device/cpu/ptx_fixture.h"
 
 static void refused(const char *text, struct ptx_module *m, const struct problem *why, const char *expected)
@@ -50,6 +51,81 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         struct ptx_module *m = parse_body(rows[i].body, &why);
 
         refused(rows[i].body, m, &why, rows[i].why);
+    }
+}
+
+/* What `GET /v1/devices` says that kernels may not use, with an instruction of each kind. */
+static const struct { const char *kind, *body, *named; } absent[] = {
+    {"textures", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32`"},
+    {"textures", "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tld4.r.2d.v4.f32.f32`"},
+    {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", "`suld.b.1d.b32.trap`"},
+    {"surfaces", "sust.b.1d.b32.trap [s, {%r2}], %r1;", "`sust.b.1d.b32.trap`"},
+    {"clusters", "mapa.shared::cluster.u32 %r1, %r2, 1;", "`mapa.shared::cluster.u32`"},
+    {"clusters", "barrier.cluster.arrive;", "`barrier.cluster.arrive`"},
+    {"clusters", "mov.u32 %r1, %cluster_ctarank;", "`%cluster_ctarank`"},
+    {"clusters", "ld.shared::cluster.u32 %r1, [%rd1];", "`ld.shared::cluster.u32`"},
+    {"wgmma", "wgmma.fence.sync.aligned;", "`wgmma.fence.sync.aligned`"},
+    {"bulk_copies", "cp.async.bulk.commit_group;", "`cp.async.bulk.commit_group`"},
+    {"bulk_copies", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%rd2], 16;", "`cp.reduce.async.bulk"},
+    {"mbarrier", "mbarrier.init.shared.b64 [%rd1], 1;", "`mbarrier.init.shared.b64`"},
+    {"mbarrier", "cp.async.mbarrier.arrive.shared.b64 [%rd1];", "`cp.async.mbarrier.arrive.shared.b64`"},
+    {"alloca", "alloca.u64 %rd1, 16, 8;", "`alloca.u64`"},
+    {"alloca", "stacksave.u64 %rd1;", "`stacksave.u64`"},
+    {"fp8", "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "`cvt.rn.satfinite.e4m3x2.f32`"},
+    {"fp8", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "`mma.sync"},
+    {"fp6_and_fp4", "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;", "`cvt.rn.satfinite.e2m1x2.f32`"},
+    {"sparse_matrices", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1,%r2}, {%r3,%r4}, {%r5,%r6}, {%r1,%r2}, %r7, 0;", "`mma.sp"},
+    {"tensor_memory", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "`tcgen05."},
+    {"multimem", "multimem.ld_reduce.global.add.u32 %r1, [%rd1];", "`multimem.ld_reduce.global.add.u32`"},
+    {"register_reallocation", "setmaxnreg.inc.sync.aligned.u32 64;", "`setmaxnreg.inc.sync.aligned.u32`"},
+    {"packed_f32", "add.rn.f32x2 %rd1, %rd2, %rd3;", "`add.rn.f32x2`"},
+    {"mixed_precision_add", "add.f32.f16 %f1, %rs1, %f2;", "`add.f32.f16`"},
+    {"redux_f32", "redux.sync.min.f32 %f1, %f2, -1;", "`redux.sync.min.f32`"},
+    {"128_bit_registers", "ld.global.b128 %rd1, [%rd2];", "`ld.global.b128`"},
+    {"128_bit_registers", "atom.global.exch.b128 %rd1, [%rd2], %rd3;", "`atom.global.exch.b128`"},
+    {"video_instructions", "vadd.u32.u32.u32 %r1, %r2, %r3;", "`vadd.u32.u32.u32`"},
+    {"video_instructions", "vmax4.s32.s32.s32 %r1, %r2, %r3, %r4;", "`vmax4.s32.s32.s32`"},
+};
+
+Test(ptx_errors, what_the_device_lacks_is_refused_by_name)
+{
+    for (size_t i = 0; i < COUNT(absent); i++) {
+        struct problem     why;
+        struct ptx_module *m = parse_body(absent[i].body, &why);
+
+        if (m) { /* then the interpreter refuses it */
+            cr_expect_neq(cpu_code_load(m, &why), STATUS_OK, "%s", absent[i].body);
+            ptx_module_destroy(m);
+            m = NULL;
+        }
+        refused(absent[i].body, m, &why, absent[i].named);
+        cr_expect_not_null(strstr(why.detail, "line 6"), "%s: %s", absent[i].body, why.detail);
+    }
+}
+
+/* Dynamic parallelism is calls of functions that no module defines. */
+Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
+{
+    static const char *const kinds[] = {
+#define UNSUPPORTED(word) word,
+#include "device/cpu/unsupported.def"
+#undef UNSUPPORTED
+    };
+    struct problem     why;
+    struct ptx_module *m = parse_text(".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, .param .b64 s);\n"
+                                      ".entry k() { .param .b32 r; .param .b64 p; call (r), cudaLaunchDeviceV2, (p, p); }", &why);
+
+    if (m) {
+        cr_expect_neq(cpu_code_load(m, &why), STATUS_OK);
+        ptx_module_destroy(m);
+    }
+    cr_expect_not_null(strstr(why.detail, "cudaLaunchDeviceV2"), "%s", why.detail);
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        bool tried = strcmp(kinds[k], "dynamic_parallelism") == 0;
+
+        for (size_t i = 0; i < COUNT(absent); i++)
+            tried = tried || strcmp(absent[i].kind, kinds[k]) == 0;
+        cr_expect(tried, "%s", kinds[k]);
     }
 }
 
