@@ -165,6 +165,17 @@ def test_the_profiler_tells_times_apart(session):
     assert not session.client._transport.observers
 
 
+def test_a_trace_lists_requests(session):
+    out = io.StringIO()
+    with profiler.trace(session.client, out) as requests:
+        x = session.buffer(b"1234")
+        x.get()
+    assert [(one.method, one.status, one.sent_bytes) for one in requests] == [("PUT", 201, 4), ("GET", 206, 0)] and requests[1].received_bytes == 4
+    assert len(out.getvalue().splitlines()) == 2 and "4 bytes up" in out.getvalue() and requests[0].seconds > 0
+    x.get()
+    assert len(requests) == 2
+
+
 # ---- progress ----
 
 def test_bars(monkeypatch):
