@@ -7,7 +7,7 @@
 scripts/setup.sh
 export_nvrtc
 # The tests' own Python packages live in .venv/, unless this Python has them all.
-if ! python3 -c 'import pytest, xdist, yaml, jsonschema, openapi_spec_validator, schemathesis, yamllint, numpy, hypothesis, mypy' 2>/dev/null; then
+if ! python3 -c 'import pytest, xdist, pytest_cov, pyright, yaml, jsonschema, openapi_spec_validator, schemathesis, yamllint, numpy, hypothesis, mypy' 2>/dev/null; then
     [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "python3 -m venv does not work: install python3-venv"
     .venv/bin/python3 -m pip install -q -r tests/requirements.txt || say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"
     .venv/bin/python3 -c 'import pytest' 2>/dev/null && PATH=$ROOT/.venv/bin:$PATH
@@ -42,6 +42,11 @@ run_ctest() {
 beside=()
 if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 2 --dist loadfile); fi
 
+# Which lines of the Python SDK run, and that they are enough; see `make coverage`.
+covered=()
+if python3 -c 'import pytest_cov' 2>/dev/null; then covered=(--cov --cov-config=sdk/python/pyproject.toml); fi
+export COVERAGE_FILE=$ROOT/build/coverage
+
 run_pytest() { # NAME GPURESTD PATHS...
     local log name=$1 daemon=$2 last code=0
     shift 2
@@ -66,8 +71,8 @@ for preset in ${TEST_PRESETS:-release asan tsan}; do
         if [ "$preset" = asan ]; then left_out=(--ignore=tests/service/test_{openapi,web,corpus}.py); fi
         run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout "${left_out[@]}"
         GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
-        # The SDK is a client: once, against the plain service, is enough.
-        if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python; fi
+        # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
+        if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python "${covered[@]}"; fi
         if [ "$preset" = release ]; then
             scripts/build.sh release bundle || count "bundle" 0 1 0
             GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$ROOT/build/release/service/gpurestd" tests/packaging

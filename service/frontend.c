@@ -12,6 +12,7 @@
 #include "api/app.h"
 #include "api/bind.h"
 #include "api/deferred.h"
+#include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/log.h"
 #include "base/spin.h"
@@ -260,8 +261,7 @@ static void drain(struct frontend *f)
 {
     uint64_t deadline = deadline_after_ns(f->config->drain_timeout * NS_PER_S);
 
-    atomic_store(&f->app.draining, true);
-    registry_drain(f->app.registry);
+    app_leave(&f->app);
     log_info("frontend", "draining: %u sessions", registry_count(f->app.registry));
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
@@ -315,7 +315,7 @@ static bool start_log(const struct config *c)
 
 int frontend_main(const struct config *config)
 {
-    struct frontend f = {.config = config, .signals = -1, .app = {.config = config}};
+    struct frontend f = {.config = config, .signals = -1, .app = {.config = config, .phase_lock = PTHREAD_MUTEX_INITIALIZER}};
     bool            started;
 
     if (!start_log(config))

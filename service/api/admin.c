@@ -112,7 +112,7 @@ static enum status read_log(struct body_source *source, char *to, size_t room, s
 
     (void)w; /* only time wakes it */
     *bytes = 0;
-    if (now >= s->end_ns || atomic_load(&app_of(s->request)->draining))
+    if (now >= s->end_ns || atomic_load(&app_of(s->request)->leaving))
         return STATUS_OK;
     if (s->sent == s->bytes) {
         s->bytes = log_next(&s->last, s->most, s->line);

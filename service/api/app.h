@@ -2,6 +2,7 @@
 #ifndef GPUREST_API_APP_H
 #define GPUREST_API_APP_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "config.h"
@@ -20,7 +21,8 @@ struct app {
     struct auth             *auth;
     struct deferred         *deferred;
     _Atomic(struct server *) server; /* NULL while it starts */
-    atomic_bool              draining;
+    pthread_mutex_t          phase_lock; /* over changes of the two below and of the registry's; taken before registry.lock */
+    atomic_bool              draining, leaving; /* no new sessions; and the process will end: drain.c changes them */
 };
 
 #endif

@@ -88,11 +88,21 @@ void registry_destroy(struct registry *r)
     free(r);
 }
 
-void registry_drain(struct registry *r)
+static void set_draining(struct registry *r, bool on)
 {
     pthread_mutex_lock(&r->lock);
-    r->draining = true;
+    r->draining = on;
     pthread_mutex_unlock(&r->lock);
+}
+
+void registry_drain(struct registry *r)
+{
+    set_draining(r, true);
+}
+
+void registry_resume(struct registry *r)
+{
+    set_draining(r, false);
 }
 
 static struct account *account_find(struct registry *r, const void *owner)

@@ -42,6 +42,8 @@ enum status registry_create(struct registry **out, const struct registry_config 
 void        registry_destroy(struct registry *r);
 /* From now on session_create answers DRAINING. */
 void        registry_drain(struct registry *r);
+/* ... and from now on no longer. */
+void        registry_resume(struct registry *r);
 unsigned    registry_count(struct registry *r);
 unsigned    registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, overload
 
 from . import _dtypes, _shapes
 from ._config import config
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._session import Session
 
 AxisLike = Union[None, int, Sequence[int]]
+Out = TypeVar("Out")
 
 
 class Explanation(str):
@@ -142,13 +143,19 @@ class ndarray(Operators):
 
     # ---- to the host ----
 
+    @overload
+    def get(self, out: None = None, stream: Any = None, progress: Any = None) -> Any: ...
+
+    @overload
+    def get(self, out: Out, stream: Any = None, progress: Any = None) -> Out: ...
+
     def get(self, out: Any = None, stream: Any = None, progress: Any = None) -> Any:
         """The elements on the host: a NumPy array, or without NumPy nested lists. `out`: a writable C-ordered buffer of as many bytes,
         which is filled and returned. `stream`: work on it has ended before the elements are read. `progress`: as in Buffer.get()."""
         if stream is not None:
             self.session.sync(stream)
         data = self._bytes(progress)
-        return _on_host(self, data) if out is None else _filled(out, data)
+        return _on_host(self, data) if out is None else _filled(self, out, data)
 
     async def aget(self, out: Any = None) -> Any:
         """get() for coroutines: the request is made by a thread of the event loop's executor."""
@@ -357,6 +364,13 @@ class ndarray(Operators):
     def cumprod(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
         return _reduce.cumprod(self, axis, dtype)
 
+    def sort(self, axis: int = -1) -> None:
+        """In place."""
+        self[...] = _sorting.sort(self, axis)
+
+    def argsort(self, axis: Optional[int] = -1) -> "ndarray":
+        return _sorting.argsort(self, axis)
+
     def clip(self, min: Any = None, max: Any = None, out: Optional["ndarray"] = None) -> "ndarray":
         return _ufuncs.clip(self, min, max, out)
 
@@ -384,7 +398,10 @@ def _on_host(array: ndarray, data: memoryview) -> Any:
     return _dtypes.numpy.frombuffer(owned, dtype=array._dtype.str).reshape(array._shape)
 
 
-def _filled(out: Any, data: memoryview) -> Any:
+def _filled(array: ndarray, out: Any, data: memoryview) -> Any:
+    found = getattr(out, "dtype", None)
+    if found is not None and (found != array.dtype or tuple(out.shape) != array._shape):
+        raise ArgumentError(f"out is {found}{list(out.shape)}, the array {array._dtype.name}{list(array._shape)}")
     target = memoryview(out)
     if target.readonly or not target.c_contiguous or target.nbytes != data.nbytes:
         raise ArgumentError(f"out must be writable, in C order and of {data.nbytes} bytes")
@@ -421,4 +438,4 @@ def same_engine(values: Sequence[Any]) -> Optional[Engine]:
     return found
 
 
-from . import _indexing, _linalg, _reduce, _shaping, _ufuncs  # noqa: E402 - these need ndarray, and its methods need them
+from . import _indexing, _linalg, _reduce, _shaping, _sorting, _ufuncs  # noqa: E402 - these need ndarray, and its methods need them

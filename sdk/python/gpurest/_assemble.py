@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
-from . import _dtypes, _shapes
-from ._codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, launch_blocks, scatter
+from . import _codegen_sort, _dtypes, _shapes
+from ._codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
 from ._codegen_matmul import matmul
 from ._codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
 from ._dtypes import DType
-from ._expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, SCAN, UPDATE, Load, Node
+from ._expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, SCAN, SORT, UPDATE, Load, Node
 from ._memory import Dead, DeviceMemory
 from ._plan import Planner, Step, may_overwrite
 
@@ -129,6 +129,8 @@ class Assembly:
             self._reduce(at, step)
         elif step.kind == SCAN:
             self._scan(at, step)
+        elif step.kind == SORT:
+            self._sort(at, step)
         elif step.kind == MATMUL:
             left, right = step.node.loads
             kernel, grid, threads = matmul(left, right, Target(self._slot_for(step.node, at)), step.node.dtype)
@@ -236,6 +238,23 @@ class Assembly:
         self._launch(kernel, [launch_blocks(rows * chunks, 1)], BLOCK, step)
         self._give(totals)
         self._give(before)
+
+    def _sort(self, at: int, step: Step) -> None:
+        """Back and forth between the result's memory and a piece beside it, so that the last pass writes the result."""
+        node, keys, places = step.node, step.node.loads[0], bool(step.node.params["places"])
+        elements = node.shape[-1]
+        rows, wide = node.size // elements, is_wide(node.size, ())
+        lengths = _codegen_sort.passes(elements)
+        ends = [self._slot_for(node, at)] + ([self._take(node.nbytes)] if lengths else [])
+        to = len(lengths) % 2
+        pieces = rows * -(-elements // _codegen_sort.RUN)
+        self._launch(_codegen_sort.runs(keys, rows, elements, Target(ends[to]), places, wide), [launch_blocks(pieces)], BLOCK, step)
+        for length in lengths:
+            source, to = _SlotNode(node.dtype, node.shape, ends[to]).load(), 1 - to
+            kernel = _codegen_sort.merge(keys, rows, elements, source, Target(ends[to]), length, places, wide)
+            self._launch(kernel, [launch_blocks(node.size)], BLOCK, step)
+        for spare in ends[1:]:
+            self._give(spare)
 
     # ---- arguments ----
 

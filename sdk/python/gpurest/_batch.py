@@ -127,9 +127,11 @@ class Batch:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._leave()
+        if self.submitted:
+            return
         if kind is None:
             self.submit()
-        elif not self.submitted:
+        else:
             self._abandon(error)
 
     def _leave(self) -> None:
@@ -228,14 +230,17 @@ class Batch:
 
     # ---- sending ----
 
-    def submit(self) -> Batch:
-        """Sends what is queued and waits for its end; returns the batch. Raises the first failure."""
+    def submit(self, *, on_error: str = "raise") -> Batch:
+        """Sends what is queued and waits for its end; returns the batch. Raises the first failure; with on_error="continue" only the futures
+        do, each its own (barrier() keeps what follows from being aborted)."""
+        if on_error not in ("raise", "continue"):
+            raise ArgumentError(f"on_error is 'raise' or 'continue', not {on_error!r}")
         if self.submitted:
             raise ClosedError("the batch was submitted already")
         self._flush()
         self.submitted = True
         self._leave()
-        if self._reported is not None:
+        if self._reported is not None and on_error == "raise":
             raise self._reported
         return self
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar, Union, overload
 
 from . import _ops, _transfer
 from ._batch import Future
@@ -16,6 +16,8 @@ from .errors import AbortedError, ArgumentError, ClosedError, GpurestError
 if TYPE_CHECKING:
     from ._batch import Batch
     from ._session import Session
+
+Out = TypeVar("Out")
 
 
 class Fate:
@@ -187,6 +189,12 @@ class Buffer(Handle):
         out = bytearray(self._range(offset, size))
         self.read_into(out, offset, progress=progress)
         return out
+
+    @overload
+    def get(self, out: None = None, *, progress: ProgressOption = None) -> Any: ...
+
+    @overload
+    def get(self, out: Out, *, progress: ProgressOption = None) -> Out: ...
 
     def get(self, out: Any = None, *, progress: ProgressOption = None) -> Any:
         """The contents: as a NumPy array of the buffer's dtype and shape; without NumPy as a memoryview, without a dtype as a bytearray.

@@ -232,6 +232,8 @@ def _host_bytes(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, _sh
             found = found.astype(found.dtype.newbyteorder("="))
         kind = _dtypes.dtype_of(found.dtype)
         return memoryview(numpy.ascontiguousarray(found)).cast("B") if found.size else memoryview(b""), kind, tuple(found.shape)
+    if isinstance(a, complex):
+        _dtypes.refuse(complex)
     if isinstance(a, (list, tuple, bool, int, float)):
         return _from_lists(a, wanted)
     view = memoryview(a)
@@ -266,6 +268,8 @@ def _shape_of(a: Any) -> _shapes.Shape:
 
 def _flatten(a: Any, shape: _shapes.Shape, out: List[Any]) -> None:
     if not shape:
+        if isinstance(a, complex):
+            _dtypes.refuse(complex)
         if not isinstance(a, (bool, int, float)):
             raise ValueError("nested lists of numbers must be of one shape")
         out.append(a)

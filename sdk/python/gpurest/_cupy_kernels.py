@@ -114,7 +114,7 @@ class _Bound:
         if self.like is None or isinstance(self.like, Buffer):
             return self.session().empty(shape or (1,), dtype)
         import gpurest
-        return getattr(gpurest, "empty")(shape, dtype.name)
+        return gpurest.empty(shape, dtype.name, session=self.session())
 
     def session(self) -> Session:
         if self.like is None:

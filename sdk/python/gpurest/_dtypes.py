@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, NoReturn, Optional, Tuple, Union
 
 try:
     import numpy as _numpy
@@ -96,16 +96,18 @@ def dtype_of(spec: Any) -> DType:
         return int64
     if spec is float or spec is None:
         return float64
-    if isinstance(spec, str):
-        found = _BY_NAME.get(spec)
-        if found is not None:
-            return found
-        raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}")
-    name = _foreign_name(spec)
+    name = spec if isinstance(spec, str) else _foreign_name(spec)
     found = _BY_NAME.get(name) if name else None
     if found is None:
-        raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}")
+        refuse(spec, name)
     return found
+
+
+def refuse(spec: Any, name: Optional[str] = None) -> NoReturn:
+    """TypeError: `spec`, to others known as `name`, names no element type."""
+    is_complex = spec is complex or str(name).startswith(("complex", "c8", "c16"))
+    hint = "; keep real and imaginary parts in two arrays" if is_complex else ""
+    raise TypeError(f"gpurest has no element type {spec!r}; there are {', '.join(t.name for t in ALL)}{hint}")
 
 
 def _foreign_name(spec: Any) -> Optional[str]:

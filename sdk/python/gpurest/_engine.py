@@ -12,7 +12,7 @@ from ._assemble import FLAGS, Assembly, Fill, Launch, Slot
 from ._codegen import OPTIONS, Kernel, module_source
 from ._config import config
 from ._dtypes import DType
-from ._expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, Load, Node
+from ._expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
 from ._frame import device_us
 from ._memory import Dead, DeviceMemory, new_graveyard, take_all
 from .errors import CudaError, GpurestError, NotFoundError, SessionLostError
@@ -25,7 +25,7 @@ READS_MAX = 255  # of one answer; one more tells of errors
 SEGMENTS_MAX = 256  # uploads of one request
 MODULES_MAX = 512  # kept loaded per session; the service takes 1,024
 TIMEOUT_MS_MAX = 3600 * 1000
-WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1}
+WEIGHTS = {ELEMENTWISE: 1, HOST: 1, EMPTY: 1, SORT: 32}
 WEIGHT_ELSE = 4  # operations that a reduction, a product or an update may need
 FLAG_ERRORS = {1: (IndexError, "an index is out of bounds"), 2: (ValueError, "integers to negative integer powers are not allowed")}
 _engines_lock = threading.Lock()

@@ -29,6 +29,7 @@ ELEMENTWISE = "elementwise"
 REDUCE = "reduce"
 SCAN = "scan"
 MATMUL = "matmul"
+SORT = "sort"
 UPDATE = "update"  # an older value with some of its elements written over
 EMPTY = "empty"  # memory with whatever is in it
 FAILED = "failed"
@@ -78,7 +79,7 @@ class Node:
         self.engine = engine
         self.kind = kind
         self.op = op
-        self.inputs = inputs
+        self.inputs: Tuple[Input, ...] = inputs
         self.params: Dict[str, Any] = params or {}
         self.dtype = dtype
         self.shape = shape

@@ -8,8 +8,9 @@ from . import _reduce, _ufuncs
 
 _NAMES = {"true_divide": "divide", "conjugate": "positive", "fabs": "absolute", "radians": "deg2rad", "degrees": "rad2deg",
           "bitwise_not": "invert", "mod": "remainder", "abs": "absolute"}
-_REDUCTIONS: Dict[str, Callable[..., Any]] = {"add": _reduce.sum, "multiply": _reduce.prod, "maximum": _reduce.max, "minimum": _reduce.min, "logical_and": _reduce.all,
-               "logical_or": _reduce.any}
+_REDUCTIONS: Dict[str, Callable[..., Any]] = {"add": _reduce.sum, "multiply": _reduce.prod, "maximum": _reduce.max, "minimum": _reduce.min,
+                                              "logical_and": _reduce.all, "logical_or": _reduce.any}
+_DEFAULTS = {"dtype": None, "initial": None, "where": True}  # what NumPy's reductions may name without changing anything
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
@@ -19,11 +20,11 @@ def array_ufunc(ufunc: Any, method: str, inputs: Tuple[Any, ...], kwargs: Dict[s
         out = out[0]
     if out is not None and not hasattr(out, "_storage"):
         return NotImplemented
-    if method == "reduce" and ufunc.__name__ in _REDUCTIONS:
-        return _REDUCTIONS[ufunc.__name__](inputs[0], kwargs.get("axis", 0), out=out, keepdims=kwargs.get("keepdims", False))
+    name = _NAMES.get(str(ufunc.__name__), str(ufunc.__name__))
+    if method == "reduce" and name in _REDUCTIONS:
+        return _reduction(name, inputs[0], out, kwargs)
     if method != "__call__" or set(kwargs) - {"dtype"}:
         return NotImplemented
-    name = ufunc.__name__
     if name == "matmul":
         from . import _linalg
 
@@ -34,5 +35,15 @@ def array_ufunc(ufunc: Any, method: str, inputs: Tuple[Any, ...], kwargs: Dict[s
         return out
     if name == "positive":
         return inputs[0].copy()
-    ours = _ufuncs.UFUNCS.get(_NAMES.get(name, name))
+    ours = _ufuncs.UFUNCS.get(name)
     return NotImplemented if ours is None else ours(*inputs, out=out, **kwargs)
+
+
+def _reduction(name: str, array: Any, out: Any, kwargs: Dict[str, Any]) -> Any:
+    """numpy.add.reduce(x) and its like; NotImplemented for options that would change the result and that we do not have."""
+    axis, keepdims = kwargs.pop("axis", 0), kwargs.pop("keepdims", False)
+    dtype = kwargs.pop("dtype", None) if name in ("add", "multiply") else None
+    if any(option not in _DEFAULTS or value is not _DEFAULTS[option] for option, value in kwargs.items()):
+        return NotImplemented
+    more = {} if dtype is None else {"dtype": dtype}
+    return _REDUCTIONS[name](array, axis, out=out, keepdims=keepdims, **more)

@@ -187,7 +187,7 @@ class Operators:
 
 def _is_operand(value: Any) -> bool:
     """What can stand beside an array: numbers, arrays, and what has elements. Strings and other objects have their own say."""
-    return isinstance(value, (bool, int, float, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")
+    return isinstance(value, (bool, int, float, complex, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")
 
 
 # Imported late: these modules need ndarray, which needs the class above.

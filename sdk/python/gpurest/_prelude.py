@@ -137,6 +137,8 @@ template <typename T> __device__ inline bool arg_before(bool greatest, T a, long
     if (is_nan(a) || a == b) return i < j;
     return greatest ? a > b : a < b;
 }
+/* The order of sorting: NaN behind everything. */
+template <typename T> __device__ inline bool sorts_before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
 template <typename T> __device__ inline T nan_max(T a, T b) { return a >= b || is_nan(a) ? a : b; }
 template <typename T> __device__ inline T nan_min(T a, T b) { return a <= b || is_nan(a) ? a : b; }
 """

@@ -18,7 +18,7 @@ def size_of(shape: Shape) -> int:
     return total
 
 
-def as_shape(spec: Union[int, Sequence[Any], Any]) -> Shape:
+def as_shape(spec: Any) -> Shape:
     """A shape as users write it: one number or a sequence of numbers."""
     extents = tuple(operator.index(extent) for extent in spec) if hasattr(spec, "__iter__") else (operator.index(spec),)
     if any(extent < 0 for extent in extents):

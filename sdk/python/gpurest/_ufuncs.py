@@ -36,7 +36,7 @@ def operand(value: Any, engine: Any = None) -> Any:
     """An ndarray, a Const of a definite type, or a Weak scalar."""
     if isinstance(value, (ndarray, Const)):
         return value
-    if isinstance(value, (bool, int, float)) and type(value) in (bool, int, float):
+    if type(value) in (bool, int, float):  # not their subclasses: numpy.float64 is one of float's
         return Weak(value)
     if _dtypes.numpy is not None and isinstance(value, _dtypes.numpy.generic):
         return Const(value.item(), _dtypes.dtype_of(value.dtype))

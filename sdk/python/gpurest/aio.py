@@ -266,6 +266,8 @@ class AsyncBatch(Batch):
 
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._leave()
+        if self.submitted:
+            return
         if kind is None:
             await self.asubmit()
         else:

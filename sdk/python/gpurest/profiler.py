@@ -1,9 +1,10 @@
 """Where the time of a call goes: this process, the network, the service's queue, the device."""
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, TextIO
 
 from ._client import Client
 from ._default import default_client
@@ -11,7 +12,7 @@ from ._sync import server_timing
 from ._wire import Request, Response
 from .errors import ArgumentError, GpurestError, ProtocolError
 
-__all__ = ["Result", "benchmark"]
+__all__ = ["Result", "Traced", "benchmark", "trace"]
 _UNITS = 1e6  # printed in microseconds
 
 
@@ -106,3 +107,41 @@ def _add(result: Result, watch: _Watch, elapsed: float) -> None:
     result.gpu.append(watch.gpu)
     result.server.append(watch.server)
     result.requests.append(watch.requests)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One request. `seconds` as seen from here; `server_ms` what the service says it spent, by name (recv, queue, h2d, kernel, d2h)."""
+    method: str
+    path: str
+    status: int
+    sent_bytes: int
+    received_bytes: int
+    seconds: float
+    server_ms: Dict[str, float]
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {ms:.3f}" for name, ms in self.server_ms.items() if ms)
+        return (f"{self.seconds * 1000:9.3f} ms  {self.status}  {self.method} {self.path}  {self.sent_bytes} bytes up, {self.received_bytes} down"
+                + (f"; ms there: {parts}" if parts else ""))
+
+
+@contextlib.contextmanager
+def trace(client: Optional[Client] = None, out: Optional[TextIO] = None) -> Iterator[List[Traced]]:
+    """Lists the requests that `client` (None: the default one) makes within the block, of all threads, in the order of their answers;
+    with `out` each is also printed there."""
+    transport = (client or default_client())._transport
+    found: List[Traced] = []
+
+    def observe(request: Request, response: Response, seconds: float) -> None:
+        one = Traced(request.method, request.path, response.status, request.body_bytes, memoryview(response.body).nbytes, seconds,
+                     server_timing(response.headers))
+        found.append(one)
+        if out is not None:
+            print(one, file=out)
+
+    transport.observers.append(observe)
+    try:
+        yield found
+    finally:
+        transport.observers.remove(observe)

@@ -1,7 +1,9 @@
-"""A service of one's own for tests: started on the `cpu` device, stopped and cleaned up afterwards.
+"""For tests of programs that use gpurest: a service of one's own, a stand-in for it, and recordings.
 
-`with gpurest.testing.server() as service: gpurest.connect(service.url)`; with pytest, put `pytest_plugins = ["gpurest.testing"]` into
-conftest.py and use the fixtures `gpurest_service`, `gpurest_client`, `gpurest_session`."""
+`with gpurest.testing.server() as service: gpurest.connect(service.url)` starts gpurestd on the `cpu` device; with pytest, put
+`pytest_plugins = ["gpurest.testing"]` into conftest.py and use the fixtures `gpurest_service`, `gpurest_client`, `gpurest_session`.
+`FakeServer` needs no gpurestd: kernels are Python functions. `Recorder` writes down what a program and a real service say, and `Replay`
+answers from that file."""
 from __future__ import annotations
 
 import contextlib
@@ -15,10 +17,12 @@ import time
 from typing import Any, Iterator, Optional, Sequence
 
 from ._client import Client
+from ._fake_server import FakeLaunch, FakeServer
+from ._record import Recorder, Replay
 from ._session import Session
 from .errors import GpurestError
 
-__all__ = ["Service", "server", "find_executable", "assert_allclose"]
+__all__ = ["Service", "server", "find_executable", "assert_allclose", "FakeServer", "FakeLaunch", "Recorder", "Replay"]
 START_S = 60.0
 STOP_S = 30.0
 

@@ -236,3 +236,20 @@ def test_run_of_a_source_that_does_not_compile_or_faults(gpu):
     with pytest.raises(errors.CudaError):
         gpu.run(FAULTS, "trap", [], n=1)
     assert gpu.run(MANY, "hello", [5], n=1).stdout
+
+
+def test_a_batch_that_goes_on_after_failures_tells_them_by_its_futures(session):
+    batch = session.batch()
+    with pytest.raises(errors.ArgumentError):
+        batch.submit(on_error="ignore")
+    with batch:
+        first = session.empty(4, "u1")
+        good = first.get_async()
+        batch.barrier()
+        huge = session.empty(1 << 50, "u1")
+        bad = huge.get_async()
+        batch.barrier()
+        later = session.zeros(4, "u1").get_async()
+        assert batch.submit(on_error="continue") is batch
+    assert len(good.result()) == 4 and bytes(later.result()) == bytes(4)
+    assert isinstance(bad.exception(), errors.AbortedError) and isinstance(bad.exception().__cause__, errors.GpurestError)

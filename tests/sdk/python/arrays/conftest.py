@@ -1,8 +1,10 @@
 """Arrays are tested against NumPy on the `cpu` device of a service of their own; GPURESTD names the executable,
-GPUREST_TEST_BACKENDS the device ("cpu" unless given)."""
+GPUREST_TEST_BACKENDS the device ("cpu" unless given). GPUREST_TEST_URL is the address of a running service to test instead
+(GPUREST_TOKEN its token); with GPUREST_TEST_EXAMPLES the property tests try so many examples each."""
 import os
 import pathlib
 import sys
+import types
 
 import pytest
 
@@ -19,6 +21,10 @@ from gpurest import testing  # noqa: E402
 
 @pytest.fixture(scope="session")
 def array_service():
+    url = os.environ.get("GPUREST_TEST_URL")
+    if url:
+        yield types.SimpleNamespace(url=url)
+        return
     if testing.find_executable() is None:
         pytest.skip("GPURESTD does not name a gpurestd to test")
     with testing.server(device=os.environ.get("GPUREST_TEST_BACKENDS", "cpu")) as service:

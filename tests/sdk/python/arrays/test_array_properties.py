@@ -1,4 +1,7 @@
-"""Random programs of array operations, run by us and by NumPy."""
+"""Random programs of array operations, run by us and by NumPy. On another service, and for longer:
+GPUREST_TEST_URL=http://… GPUREST_TEST_EXAMPLES=1000 python3 -m pytest tests/sdk/python/arrays/test_array_properties.py"""
+import os
+
 import numpy as np
 import pytest
 from .array_values import same
@@ -8,7 +11,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from hypothesis.extra import numpy as hnp  # noqa: E402
 
-PROFILE = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck), database=None)
+PROFILE = settings(max_examples=int(os.environ.get("GPUREST_TEST_EXAMPLES", 60)), deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck), database=None)
 KINDS = st.sampled_from(["bool", "int8", "int32", "int64", "uint8", "uint16", "float32", "float64"])
 SHAPES = st.sampled_from([(), (1,), (5,), (4, 5), (1, 5), (4, 1), (3, 4, 5), (3, 1, 1), (0, 5)])
 BINARY = ["add", "multiply", "subtract", "maximum", "minimum", "less", "equal", "logical_or", "floor_divide", "remainder"]
@@ -37,7 +40,7 @@ def view_key(draw, shape):
 def step(draw, g, pool):
     """One operation on both sides; the pool holds pairs. Returns what it gives, or None when NumPy refuses, too."""
     ours, theirs = reachable(draw, pool)
-    what = draw(st.sampled_from(["binary", "binary", "unary", "reduce", "view", "write", "in place", "where", "flush", "astype"]))
+    what = draw(st.sampled_from(["binary", "binary", "unary", "reduce", "view", "write", "in place", "where", "flush", "astype", "sort"]))
     if what == "binary":
         name, other = draw(st.sampled_from(BINARY)), reachable(draw, pool)
         return both(lambda n, pair: getattr(n, name)(pair[0], pair[1]), (g, (ours, other[0])), (np, (theirs, other[1])))
@@ -67,6 +70,11 @@ def step(draw, g, pool):
     if what == "where":
         other = reachable(draw, pool)
         return both(lambda n, pair: n.where(pair[0] > 0, pair[0], pair[1]), (g, (ours, other[0])), (np, (theirs, other[1])))
+    if what == "sort":
+        axis = draw(st.sampled_from([None, *range(theirs.ndim)]))
+        if draw(st.booleans()):
+            return both(lambda n, x: n.sort(x, axis=axis), (g, ours), (np, theirs))
+        return g.argsort(ours, axis), np.argsort(theirs, axis, kind="stable")
     if what == "astype":
         kind = draw(st.sampled_from(["int64", "float64", "int16", "bool"]))
         if theirs.dtype.kind == "f" and kind == "int16":

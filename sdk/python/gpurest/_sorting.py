@@ -1,0 +1,35 @@
+"""Sorting along an axis."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from . import _dtypes, _shapes
+from ._array import ndarray, wrap
+from ._expr import SORT, Node
+
+
+def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
+    from . import _ufuncs
+
+    array = _ufuncs.cast_to_array(_ufuncs.operand(a))
+    if axis is None:
+        array, axis = array.reshape(-1), -1
+    at = _shapes.normalize_axis(axis, array.ndim)
+    rows = array.swapaxes(at, -1)
+    engine = array._engine
+    with engine.lock:
+        source = rows if rows._contiguous else rows.copy()
+        kind = _dtypes.int64 if places else array._dtype
+        node = Node(engine, SORT, kind, rows._shape, "argsort" if places else "sort", (source._load(),), {"places": places})
+        return wrap(node).swapaxes(at, -1)
+
+
+def sort(a: Any, axis: Optional[int] = -1) -> ndarray:
+    """A sorted copy, NaN last; axis None: of all elements. Equal elements keep their order (0.0 and -0.0 are equal)."""
+    return _sorted(a, axis, False)
+
+
+def argsort(a: Any, axis: Optional[int] = -1) -> ndarray:
+    """The places, as int64, that the elements of sort(a) have in `a`. Stable."""
+    return _sorted(a, axis, True)
