@@ -21,7 +21,7 @@ static const char ROLE[] = "compile-worker";
 
 enum {
     READ_PIECE_BYTES = 64 * 1024,
-    ARGUMENTS_MAX = 6,
+    ARGUMENTS_MAX = 7,
 };
 
 struct compile_service {
@@ -29,6 +29,7 @@ struct compile_service {
     char           *nvrtc_argument;   /* NULL: none */
     char           *include_argument; /* NULL: none */
     uint64_t        deadline_ms;
+    bool            allow_no_sandbox;
     char            version[COMPILE_VERSION_BYTES];
     pthread_mutex_t lock; /* over running */
     pthread_cond_t  turn;
@@ -55,6 +56,8 @@ static void arguments_fill(const struct compile_service *s, bool version, char *
         argv[n++] = s->nvrtc_argument;
     if (s->include_argument)
         argv[n++] = s->include_argument;
+    if (s->allow_no_sandbox)
+        argv[n++] = (char *)(uintptr_t) "--allow-no-sandbox";
     if (version)
         argv[n++] = (char *)(uintptr_t) "--version";
     argv[n] = NULL;
@@ -154,7 +157,7 @@ static enum status crashed(struct compile_output *out, int state)
 static bool status_plausible(enum status st)
 {
     return st == STATUS_OK || st == STATUS_COMPILE_FAILED || st == STATUS_COMPILER_CRASHED || st == STATUS_COMPILER_UNAVAILABLE ||
-           st == STATUS_OUT_OF_MEMORY || st == STATUS_INTERNAL;
+           st == STATUS_OUT_OF_MEMORY || st == STATUS_NOT_IMPLEMENTED || st == STATUS_INTERNAL;
 }
 
 static enum status conclude(enum status read, int state, const struct buf *bytes, struct compile_output *out)
@@ -328,6 +331,7 @@ enum status compile_service_create(struct compile_service **out, const struct co
         return STATUS_OUT_OF_MEMORY;
     s->jobs_max = config->jobs_max ? config->jobs_max : 1;
     s->deadline_ms = config->deadline_ms ? config->deadline_ms : COMPILE_DEADLINE_MS;
+    s->allow_no_sandbox = config->allow_no_sandbox;
     s->executable = strdup(config->executable);
     if (!s->executable || !argument_make(&s->nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
         !argument_make(&s->include_argument, "--include=", config->include_path) || !lock_init(s)) {

@@ -12,6 +12,7 @@ struct compile_config {
     const char *include_path; /* the toolkit's headers; NULL: the usual places */
     unsigned    jobs_max;     /* in parallel; more wait their turn */
     uint64_t    deadline_ms;
+    bool        allow_no_sandbox; /* compile where the machine offers no sandbox, too */
 };
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config);

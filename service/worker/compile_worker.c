@@ -14,6 +14,7 @@ enum { JOB_ARENA_BYTES = 1024 * 1024, READ_PIECE_BYTES = 64 * 1024 };
 struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* NULL: what belongs to the library */
+    bool        no_sandbox;   /* goes on where this machine offers none */
     bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
 };
 
@@ -33,6 +34,7 @@ static struct arguments parse(int argc, char **argv)
         const char *include = value_of(argv[i], "--include=");
         a.nvrtc_path = nvrtc ? nvrtc : a.nvrtc_path;
         a.include_path = include ? include : a.include_path;
+        a.no_sandbox |= strcmp(argv[i], "--allow-no-sandbox") == 0;
         a.version |= strcmp(argv[i], "--version") == 0;
     }
     return a;
@@ -125,7 +127,7 @@ static int work(const struct arguments *a)
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
     if (!st)
-        st = compile_jail_enter(include, a->version, &why);
+        st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
     if (st)
         return answer_failure(st, why.detail);
     if (include)

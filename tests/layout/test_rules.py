@@ -31,7 +31,7 @@ OWNERS = {
     "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc)\.c",
     "gnutls/": r"service/http/server_tls\.c",
     "nettle/": r"service/base/digest\.c",
-    "seccomp.h": r"service/worker/\w+\.c",
+    "seccomp.h": r"(service/worker/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
     "curl/curl.h": r"sdk/c/src/transport_curl\.c",
     "cuda.h": r"tests/.*_abi_test\.c",
     "nvrtc.h": r"tests/.*_abi_test\.c",
