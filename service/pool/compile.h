@@ -19,7 +19,7 @@ enum status compile_service_create(struct compile_service **out, const struct co
 void        compile_service_destroy(struct compile_service *s);
 /* "nvrtc 13.0", or "" when there is none; asked once from a worker at create. Part of cache keys. */
 const char *compile_service_version(const struct compile_service *s);
-/* Blocks up to the deadline. *out must be initialised; returns out->status. A crash is COMPILER_CRASHED, a kill at the deadline
+/* Blocks up to the deadline. A job to assemble where there is no nvJitLink is COMPILER_UNAVAILABLE, for an architecture it does not know NOT_IMPLEMENTED. *out must be initialised; returns out->status. A crash is COMPILER_CRASHED, a kill at the deadline
  * COMPILE_TIMEOUT; the service lives on. */
 enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out);
 

@@ -28,7 +28,7 @@ OWNERS = {
     "microhttpd.h": r"service/http/server\w*\.[ch]",
     "cjson/cJSON.h": r"(service/http/json\.c|sdk/c/src/json\.c|sdk/cli/src/cli\.h)",
     "cJSON.h": r"service/http/json\.c",
-    "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc)\.c",
+    "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc|compile/assembler)\.c",
     "gnutls/": r"service/http/server_tls\.c",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
