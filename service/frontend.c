@@ -19,6 +19,7 @@
 #include "base/version.h"
 #include "session/code_cache.h"
 #include "session/events.h"
+#include "worker/privileges.h"
 
 enum { DRAIN_POLL_MS = 50 };
 
@@ -86,6 +87,18 @@ static bool choose_addresses(struct frontend *f)
     return true;
 }
 
+static bool check_sandbox(const struct frontend *f)
+{
+    struct problem why = {0};
+
+    if (privileges_check(&why) == STATUS_OK)
+        return true;
+    if (!f->config->allow_no_sandbox)
+        return refuse("not started", &why);
+    log_warn("frontend", "workers and compilers run without a sandbox: whoever sends code can do what this service can");
+    return true;
+}
+
 static bool make_auth(struct frontend *f)
 {
     const char    *path = f->config->tokens;
@@ -102,7 +115,8 @@ static bool make_compiler(struct frontend *f)
                                     .nvrtc_path = c->nvrtc[0] ? c->nvrtc : NULL,
                                     .include_path = c->cuda_include[0] ? c->cuda_include : NULL,
                                     .jobs_max = (unsigned)c->compile_jobs,
-                                    .deadline_ms = COMPILE_DEADLINE_MS};
+                                    .deadline_ms = COMPILE_DEADLINE_MS,
+                                    .allow_no_sandbox = c->allow_no_sandbox};
 
     if (compile_service_create(&f->app.compiler, &config))
         return refuse("the compile service cannot be made", &why);
@@ -123,7 +137,8 @@ static bool make_pool(struct frontend *f)
                                    .workers_max = (unsigned)c->workers_max,
                                    .staging_bytes = c->staging_mib * 1024 * 1024,
                                    .libcuda = c->libcuda,
-                                   .start_deadline_ms = WORKER_START_DEADLINE_MS};
+                                   .start_deadline_ms = WORKER_START_DEADLINE_MS,
+                                   .allow_no_sandbox = c->allow_no_sandbox};
 
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no device can be used", &why);
 }
@@ -216,7 +231,7 @@ static void announce(const struct frontend *f)
 static bool start(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) && make_registry(f) &&
+    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) && make_registry(f) &&
            make_server(f) && write_port_file(f);
 }
 

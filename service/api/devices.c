@@ -15,6 +15,19 @@ static const char *state_name(enum device_state s)
     return "quarantined";
 }
 
+static const char *sandbox_name(enum worker_sandbox s)
+{
+    switch (s) {
+    case WORKER_SANDBOX_NONE:
+        return "none";
+    case WORKER_SANDBOX_DENY_LIST:
+        return "deny-list";
+    case WORKER_SANDBOX_ALLOW_LIST:
+        return "allow-list";
+    }
+    return "none";
+}
+
 static void add_sensor(struct json_writer *w, const char *name, int32_t value)
 {
     if (value == DEVICE_SENSOR_UNKNOWN)
@@ -54,6 +67,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_text(w, "uuid", i->uuid);
     json_add_text(w, "compute_capability", i->compute_capability);
     json_add_text(w, "state", state_name(d->state));
+    json_add_text(w, "worker_sandbox", sandbox_name(d->sandbox));
     json_open_object(w, "memory");
     json_add_u64(w, "total_bytes", i->total_bytes);
     json_add_u64(w, "free_bytes", i->free_bytes);

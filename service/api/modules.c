@@ -19,11 +19,18 @@ static bool is_type(const struct request *r, const char *type)
     return span_equal_nocase(request_media_type(r), span_of(type));
 }
 
+static bool is_binary(const struct request *r)
+{
+    return is_type(r, CUBIN_TYPE) || is_type(r, FATBIN_TYPE);
+}
+
 static enum status check_type(struct request *r)
 {
     if (is_type(r, "text/x-cuda") || is_type(r, "application/json") || is_type(r, PTX_TYPE))
         return STATUS_OK;
-    if (is_type(r, CUBIN_TYPE) || is_type(r, FATBIN_TYPE))
+    if (is_binary(r) && app_of(r)->config->allow_binary_images)
+        return STATUS_OK;
+    if (is_binary(r))
         return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not taken; send source or PTX");
     return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "a module is text/x-cuda, application/json or " PTX_TYPE);
 }
@@ -33,7 +40,7 @@ static enum status decode(struct request *r, struct module_spec *spec, struct js
 {
     enum status st;
 
-    spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : IMAGE_CUDA;
+    spec->kind = is_type(r, PTX_TYPE) ? IMAGE_PTX : is_binary(r) ? IMAGE_BINARY : IMAGE_CUDA;
     spec->source = r->body;
     if (!is_type(r, "application/json"))
         return r->body.bytes ? STATUS_OK : problem_set(&r->problem, STATUS_INVALID_FIELD, "the source is empty");

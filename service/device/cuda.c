@@ -166,11 +166,18 @@ failed:
     return st;
 }
 
+static const char *driver_build(struct device *d)
+{
+    (void)d;
+    return cuda_driver_build();
+}
+
 const struct device_ops device_cuda = {
     .name = "cuda",
     .count = count_devices,
     .open = open_device,
     .close = close_device,
+    .driver_build = driver_build,
     .info = cuda_info,
     .memory = cuda_memory_info,
     .host_register = cuda_host_register,

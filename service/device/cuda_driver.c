@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum need { OPTIONAL, REQUIRED };
 
@@ -44,19 +45,39 @@ void device_cuda_library(const char *path)
     library = path && *path ? path : NULL;
 }
 
+/* Where the loader found the driver; NULL when it does not tell. */
+static const char *driver_path(void)
+{
+    void   *symbol;
+    Dl_info driver;
+
+    memcpy(&symbol, &loaded.cuInit, sizeof symbol);
+    return is_loaded && dladdr(symbol, &driver) ? driver.dli_fname : NULL;
+}
+
+/* The name without a build is a link to the name with it. */
+const char *cuda_driver_build(void)
+{
+    static char build[DRIVER_PATH_BYTES];
+    const char  stem[] = "libcuda.so.";
+    const char *path = driver_path();
+    char       *real = path ? realpath(path, NULL) : NULL;
+    const char *at = real ? strrchr(real, '/') : NULL;
+
+    if (at && strncmp(at + 1, stem, sizeof stem - 1) == 0)
+        snprintf(build, sizeof build, "%s", at + sizeof stem);
+    free(real);
+    return build;
+}
+
 /* Opens `name` from the folder that the driver was loaded from. */
 static void *open_beside_driver(const char *name)
 {
     char        path[DRIVER_PATH_BYTES];
-    void       *symbol;
-    const char *end;
-    Dl_info     driver;
+    const char *beside = strchr(name, '/') ? NULL : driver_path();
+    const char *end = beside ? strrchr(beside, '/') : NULL;
 
-    memcpy(&symbol, &loaded.cuInit, sizeof symbol);
-    if (!is_loaded || strchr(name, '/') || !dladdr(symbol, &driver) || !driver.dli_fname)
-        return NULL;
-    end = strrchr(driver.dli_fname, '/');
-    if (!end || (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)(end - driver.dli_fname), driver.dli_fname, name) >= sizeof path)
+    if (!end || (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)(end - beside), beside, name) >= sizeof path)
         return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }

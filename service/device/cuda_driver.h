@@ -15,6 +15,9 @@ struct cuda_driver {
  * process. NULL, with DEVICE_NOT_FOUND in *why, when it is not there or lacks a required function; a later call tries again. */
 const struct cuda_driver *cuda_driver_load(struct problem *why);
 
+/* The build of the loaded library as its file's name tells it, "580.95.05"; "" before it is loaded or where the name has none. Static. */
+const char *cuda_driver_build(void);
+
 /* What the driver's answer means. Total. */
 enum status cuda_status(cuda_result r);
 /* "CUDA_ERROR_ILLEGAL_ADDRESS"; static. */

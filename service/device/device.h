@@ -46,6 +46,10 @@ struct device_ops {
     /* Frees what is still allocated. NULL is a no-op. */
     void (*close)(struct device *d);
 
+    /* (optional) The build of the driver's library, "580.95.05", by which its system calls are known; "" where it does not tell. Borrowed.
+     * Default: the device has no driver, and once it is open makes no system calls but those for memory and threads. */
+    const char *(*driver_build)(struct device *d);
+
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);
     enum status (*memory)(struct device *d, struct device_memory *out);

@@ -25,6 +25,7 @@ struct compile_job {
     size_t                       options_count;
     const struct span           *name_expressions;
     size_t                       name_expressions_count;
+    bool                         assemble; /* source is PTX, of which only the cubin is made; with it come no headers, options or names */
     struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only */
 };
 

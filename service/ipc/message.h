@@ -186,6 +186,13 @@ struct command {
     union message_body body;
 };
 
+/* What a worker is held to since it reported READY. */
+enum worker_sandbox {
+    WORKER_SANDBOX_NONE,
+    WORKER_SANDBOX_DENY_LIST,  /* system calls that lead out of the process are refused */
+    WORKER_SANDBOX_ALLOW_LIST, /* all but the needed ones are */
+};
+
 enum completion_kind {
     COMPLETION_STARTED, /* LAUNCH only: it was given to the device; DONE follows */
     COMPLETION_DONE,
@@ -197,6 +204,7 @@ struct completion {
     uint32_t status; /* enum status */
     int32_t  cuda_result;
     uint32_t context_lost; /* 1: this worker can do nothing more */
+    uint32_t sandbox;      /* call 0, READY: enum worker_sandbox */
     uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
     uint64_t limit_used;
     uint64_t limit_requested;

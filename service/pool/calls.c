@@ -183,6 +183,8 @@ static void start_report(struct worker *w, const struct completion *d)
         worker_lost(w, d);
         return;
     }
+    if (d->sandbox <= WORKER_SANDBOX_ALLOW_LIST)
+        atomic_store(&w->sandbox, d->sandbox);
     pthread_mutex_lock(&w->lock);
     if (worker_state_of(w) == WORKER_STARTING)
         worker_set_state(w, WORKER_READY);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,14 +22,18 @@ static const char ROLE[] = "compile-worker";
 
 enum {
     READ_PIECE_BYTES = 64 * 1024,
-    ARGUMENTS_MAX = 6,
+    ARGUMENTS_MAX = 7,
 };
+
+enum task { TASK_VERSION, TASK_COMPILE, TASK_ASSEMBLE };
 
 struct compile_service {
     char           *executable;
     char           *nvrtc_argument;   /* NULL: none */
     char           *include_argument; /* NULL: none */
     uint64_t        deadline_ms;
+    bool            allow_no_sandbox;
+    atomic_bool     no_assembler; /* a worker found none: the next ones need not look */
     char            version[COMPILE_VERSION_BYTES];
     pthread_mutex_t lock; /* over running */
     pthread_cond_t  turn;
@@ -45,7 +50,7 @@ struct child {
 /* ---- start ---- */
 
 /* NULL-terminated; everything borrowed from the service. */
-static void arguments_fill(const struct compile_service *s, bool version, char *argv[ARGUMENTS_MAX])
+static void arguments_fill(const struct compile_service *s, enum task task, char *argv[ARGUMENTS_MAX])
 {
     unsigned n = 0;
 
@@ -55,12 +60,14 @@ static void arguments_fill(const struct compile_service *s, bool version, char *
         argv[n++] = s->nvrtc_argument;
     if (s->include_argument)
         argv[n++] = s->include_argument;
-    if (version)
-        argv[n++] = (char *)(uintptr_t) "--version";
+    if (s->allow_no_sandbox)
+        argv[n++] = (char *)(uintptr_t) "--allow-no-sandbox";
+    if (task != TASK_COMPILE)
+        argv[n++] = (char *)(uintptr_t)(task == TASK_VERSION ? "--version" : "--assemble");
     argv[n] = NULL;
 }
 
-static enum status child_start(const struct compile_service *s, bool version, int job_fd, struct child *out)
+static enum status child_start(const struct compile_service *s, enum task task, int job_fd, struct child *out)
 {
     char           *argv[ARGUMENTS_MAX];
     struct spawn_fd fds[] = {{job_fd, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
@@ -68,7 +75,7 @@ static enum status child_start(const struct compile_service *s, bool version, in
 
     if (st)
         return st;
-    arguments_fill(s, version, argv);
+    arguments_fill(s, task, argv);
     st = spawn_start(s->executable, argv, fds, COUNT(fds), &out->process);
     spawn_close(&fds[1].from); /* only the worker's end may keep the output open */
     if (st)
@@ -154,7 +161,7 @@ static enum status crashed(struct compile_output *out, int state)
 static bool status_plausible(enum status st)
 {
     return st == STATUS_OK || st == STATUS_COMPILE_FAILED || st == STATUS_COMPILER_CRASHED || st == STATUS_COMPILER_UNAVAILABLE ||
-           st == STATUS_OUT_OF_MEMORY || st == STATUS_INTERNAL;
+           st == STATUS_OUT_OF_MEMORY || st == STATUS_NOT_IMPLEMENTED || st == STATUS_INTERNAL;
 }
 
 static enum status conclude(enum status read, int state, const struct buf *bytes, struct compile_output *out)
@@ -168,12 +175,12 @@ static enum status conclude(enum status read, int state, const struct buf *bytes
     return out->status;
 }
 
-static enum status child_run(const struct compile_service *s, bool version, int job_fd, struct compile_output *out)
+static enum status child_run(const struct compile_service *s, enum task task, int job_fd, struct compile_output *out)
 {
     uint64_t     deadline = deadline_after_ms(s->deadline_ms);
     struct child c;
     struct buf   bytes;
-    enum status  st = child_start(s, version, job_fd, &c);
+    enum status  st = child_start(s, task, job_fd, &c);
     int          state;
 
     if (st)
@@ -256,15 +263,19 @@ enum status compile_service_run(struct compile_service *s, const struct compile_
 {
     int job_fd;
 
+    if (job->assemble && atomic_load(&s->no_assembler))
+        return fail(out, STATUS_COMPILER_UNAVAILABLE, "No assembler of PTX is installed");
     if (!turn_take(s))
         return fail(out, STATUS_OVERLOADED, "Too many compilations wait");
     job_fd = job_file(job);
     if (job_fd < 0)
         fail(out, STATUS_OUT_OF_MEMORY, "The job could not be handed to the compiler");
     else
-        child_run(s, false, job_fd, out);
+        child_run(s, job->assemble ? TASK_ASSEMBLE : TASK_COMPILE, job_fd, out);
     spawn_close(&job_fd);
     turn_give(s);
+    if (job->assemble && out->status == STATUS_COMPILER_UNAVAILABLE && !atomic_exchange(&s->no_assembler, true))
+        log_warn("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(buf_span(&out->log)));
     return out->status;
 }
 
@@ -276,7 +287,7 @@ static void ask_version(struct compile_service *s)
     int                   no_job = memory_file();
 
     compile_output_init(&out);
-    if (no_job >= 0 && child_run(s, true, no_job, &out) == STATUS_OK && span_copy(buf_span(&out.log), s->version, sizeof s->version))
+    if (no_job >= 0 && child_run(s, TASK_VERSION, no_job, &out) == STATUS_OK && span_copy(buf_span(&out.log), s->version, sizeof s->version))
         log_info("compile", "compiler: %s", s->version);
     else
         log_warn("compile", "no run-time compiler: %.*s", SPAN_ARG(buf_span(&out.log)));
@@ -328,6 +339,7 @@ enum status compile_service_create(struct compile_service **out, const struct co
         return STATUS_OUT_OF_MEMORY;
     s->jobs_max = config->jobs_max ? config->jobs_max : 1;
     s->deadline_ms = config->deadline_ms ? config->deadline_ms : COMPILE_DEADLINE_MS;
+    s->allow_no_sandbox = config->allow_no_sandbox;
     s->executable = strdup(config->executable);
     if (!s->executable || !argument_make(&s->nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
         !argument_make(&s->include_argument, "--include=", config->include_path) || !lock_init(s)) {

@@ -12,13 +12,14 @@ struct compile_config {
     const char *include_path; /* the toolkit's headers; NULL: the usual places */
     unsigned    jobs_max;     /* in parallel; more wait their turn */
     uint64_t    deadline_ms;
+    bool        allow_no_sandbox; /* compile where the machine offers no sandbox, too */
 };
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config);
 void        compile_service_destroy(struct compile_service *s);
 /* "nvrtc 13.0", or "" when there is none; asked once from a worker at create. Part of cache keys. */
 const char *compile_service_version(const struct compile_service *s);
-/* Blocks up to the deadline. *out must be initialised; returns out->status. A crash is COMPILER_CRASHED, a kill at the deadline
+/* Blocks up to the deadline. A job to assemble where there is no nvJitLink is COMPILER_UNAVAILABLE, for an architecture it does not know NOT_IMPLEMENTED. *out must be initialised; returns out->status. A crash is COMPILER_CRASHED, a kill at the deadline
  * COMPILE_TIMEOUT; the service lives on. */
 enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out);
 

@@ -18,6 +18,7 @@ struct device_slot {
     unsigned        index;         /* within its backend */
     struct worker  *keeper;        /* NULL while there is none */
     bool            keeper_known;  /* its READY was taken notice of */
+    bool            sandbox_known; /* public.sandbox is of workers; else of the keeper, whose own may be weaker */
     struct worker  *warm;          /* a list: STARTING and READY ones that nobody owns */
     unsigned        demand;        /* takers that wait for one more */
     unsigned        failures;      /* starts in a row that failed for the device's fault */

@@ -40,6 +40,8 @@ struct worker_options {
     unsigned        device;  /* the pool's number */
     uint64_t        staging_bytes;
     uint64_t        start_deadline_ms;
+    bool            keeper;           /* it will serve no caller */
+    bool            allow_no_sandbox; /* it may start where the machine offers no sandbox */
     struct monitor *monitor;
     /* Called after every change of state, with locks of the worker held: must not call back. */
     void (*changed)(void *context);
@@ -60,6 +62,7 @@ struct worker {
     pthread_mutex_t  lock;
     pthread_cond_t   ended; /* `gone` became true */
     _Atomic unsigned state; /* enum worker_state; written under lock */
+    _Atomic unsigned sandbox; /* enum worker_sandbox; written before READY */
     bool             was_ready;
     bool             gone; /* dead, and nobody but the owner will touch this any more */
     uint64_t         start_deadline_ns;

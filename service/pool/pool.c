@@ -148,11 +148,32 @@ unsigned pool_device_count(const struct pool *p)
     return p->devices_count;
 }
 
+/* Under lock. Of those that could serve a caller; what was known before, while there are none. */
+static void sandbox_look(struct pool *p, unsigned i)
+{
+    struct device_slot *d = &p->devices[i];
+    const struct worker *lists[] = {d->warm, p->used};
+    enum worker_sandbox  least = WORKER_SANDBOX_ALLOW_LIST;
+    bool                 any = false;
+
+    for (unsigned k = 0; k < COUNT(lists); k++)
+        for (const struct worker *w = lists[k]; w; w = w->next) {
+            if (worker_device(w) != i || worker_state_of(w) != WORKER_READY)
+                continue;
+            any = true;
+            least = worker_sandbox_of(w) < least ? worker_sandbox_of(w) : least;
+        }
+    if (any)
+        d->public.sandbox = least;
+    d->sandbox_known = d->sandbox_known || any;
+}
+
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
 {
     if (i >= p->devices_count)
         return false;
     pthread_mutex_lock(&p->lock);
+    sandbox_look(p, i);
     *out = p->devices[i].public;
     out->workers_warm = list_count(p->devices[i].warm, WORKER_READY);
     pthread_mutex_unlock(&p->lock);

@@ -15,6 +15,7 @@ struct pool_config {
     uint64_t    staging_bytes;  /* per worker */
     uint64_t    start_deadline_ms;
     const char *libcuda;        /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
+    bool        allow_no_sandbox; /* workers may start where the machine offers no sandbox */
 };
 
 enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED };
@@ -27,6 +28,7 @@ struct pool_device {
     unsigned           workers_warm;
     unsigned           workers_used;
     uint64_t           restarts;
+    enum worker_sandbox sandbox;      /* the weakest of its workers' */
 };
 
 /* Starts one keeper worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.

@@ -165,7 +165,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging)
+static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool keeper)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
@@ -174,6 +174,8 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,
                                .start_deadline_ms = p->config.start_deadline_ms,
+                               .keeper = keeper,
+                               .allow_no_sandbox = p->config.allow_no_sandbox,
                                .monitor = p->monitor,
                                .changed = pool_changed,
                                .context = p};
@@ -195,7 +197,7 @@ static bool keeper_start(struct pool *p, struct device_slot *d)
 {
     if (d->keeper)
         return false;
-    d->keeper = start_one(p, d, KEEPER_STAGING_BYTES);
+    d->keeper = start_one(p, d, KEEPER_STAGING_BYTES, true);
     return true;
 }
 
@@ -222,6 +224,8 @@ static bool keeper_notice(struct pool *p, struct device_slot *d)
         log_info("pool", "device %s is healthy: %s", d->public.id, info.name);
     d->keeper_known = true;
     d->public.info = info;
+    if (!d->sandbox_known)
+        d->public.sandbox = worker_sandbox_of(d->keeper);
     d->public.state = DEVICE_HEALTHY;
     d->failures = 0;
     d->next_try_ns = 0;
@@ -259,7 +263,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
         return false;
     p->workers++;
     d->starting = true;
-    w = start_one(p, d, p->config.staging_bytes);
+    w = start_one(p, d, p->config.staging_bytes, false);
     d->starting = false;
     if (w)
         list_push(&d->warm, w);

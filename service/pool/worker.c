@@ -33,6 +33,11 @@ void worker_set_state(struct worker *w, enum worker_state next)
     w->options.changed(w->options.context);
 }
 
+enum worker_sandbox worker_sandbox_of(const struct worker *w)
+{
+    return (enum worker_sandbox)atomic_load(&w->sandbox);
+}
+
 unsigned worker_device(const struct worker *w)
 {
     return w->options.device;
@@ -156,7 +161,8 @@ static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
     char                         backend[64], index[32], spin[32], libcuda[4096 + 16];
-    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL};
+    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL, NULL, NULL};
+    unsigned        argc = 5;
     struct spawn_fd fds[2];
     int             child_end = -1;
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
@@ -167,7 +173,11 @@ static enum status process_start(struct worker *w)
     snprintf(index, sizeof index, "--index=%u", o->index);
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
     if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
-        argv[5] = libcuda;
+        argv[argc++] = libcuda;
+    if (o->keeper)
+        argv[argc++] = (char *)(uintptr_t) "--keeper";
+    if (o->allow_no_sandbox)
+        argv[argc++] = (char *)(uintptr_t) "--allow-no-sandbox";
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
     st = spawn_start(o->executable, argv, fds, COUNT(fds), &w->process);

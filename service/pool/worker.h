@@ -50,6 +50,8 @@ enum status call_wait(struct worker *w, struct call *c);
 
 unsigned          worker_device(const struct worker *w);
 enum worker_state worker_state_of(const struct worker *w);
+/* What it is held to; counts once it is READY. */
+enum worker_sandbox worker_sandbox_of(const struct worker *w);
 /* Kills the process now (SIGKILL). Its calls end with the given status and problem; later ones with WORKER_LOST. Does not wait. */
 void worker_kill(struct worker *w, enum status st, const struct problem *why);
 

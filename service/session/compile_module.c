@@ -156,8 +156,9 @@ static enum status make_job(const struct module_spec *spec, struct arena *arena,
 {
     enum status st;
 
-    if (spec->kind != IMAGE_CUDA)
-        return problem_set(why, STATUS_INTERNAL, "Only CUDA C++ is compiled");
+    if (spec->kind == IMAGE_BINARY)
+        return problem_set(why, STATUS_INTERNAL, "A binary image is not compiled");
+    job->assemble = spec->kind == IMAGE_PTX;
     st = check_source(spec->source, why);
     if (!st)
         st = options_canonical(spec->options, spec->options_count, arena, &job->options, &job->options_count, why);
@@ -194,6 +195,7 @@ static void make_key(const char *version, const char *tenant, const struct compi
     digest_add_field(&h, span_of(version));
     digest_add_field(&h, span_of(tenant));
     digest_add_field(&h, job->arch);
+    digest_add_field(&h, span_of(job->assemble ? "ptx" : "cuda"));
     digest_add_field(&h, job->source);
     add_list(&h, job->options, job->options_count);
     add_list(&h, job->name_expressions, job->name_expressions_count);
@@ -247,6 +249,13 @@ static enum status compile_failed(const struct compile_output *o, struct arena *
 }
 
 /* A worker's other failures say in one line of log what happened. */
+static enum status assemble_failed(const struct compile_output *o, struct problem *why)
+{
+    struct span log = span_trim(buf_span(&o->log));
+
+    return problem_set(why, STATUS_MODULE_INVALID, "the PTX cannot be assembled: %.*s", SPAN_ARG(utf8_first(log, SHOWN_TEXT_BYTES)));
+}
+
 static enum status failed(const struct compile_output *o, struct arena *arena, struct problem *why)
 {
     struct span text = first_line(buf_span(&o->log));
@@ -269,7 +278,10 @@ static enum status run(struct compile_service *service, const struct compile_job
         out->compile_ms = (double)(now_ns() - start) / (double)NS_PER_MS;
         return STATUS_OK;
     }
-    failed(&out->output, arena, why);
+    if (job->assemble && st == STATUS_COMPILE_FAILED)
+        st = assemble_failed(&out->output, why);
+    else
+        failed(&out->output, arena, why);
     compiled_finish(out);
     compiled_init(out);
     return st;

@@ -16,7 +16,7 @@ struct compiled {
 void compiled_init(struct compiled *c);
 void compiled_finish(struct compiled *c);
 
-/* spec->kind is IMAGE_CUDA. arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
+/* spec->kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
  * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:
  * OPTION_NOT_ALLOWED or INVALID_FIELD (with a pointer into the module request), COMPILE_FAILED (log and diagnostics in the arena),
  * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, OVERLOADED, OUT_OF_MEMORY. `tenant` keeps one caller's cache entries from

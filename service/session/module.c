@@ -129,6 +129,35 @@ static enum status begin(struct session *s, const struct module_spec *spec, stru
     return st;
 }
 
+static enum status keep_image(struct buf *into, struct span source, struct span *image, struct problem *why)
+{
+    buf_init(into, SOURCE_BODY_BYTES_MAX);
+    if (!buf_add_span(into, source))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    *image = buf_span(into);
+    return STATUS_OK;
+}
+
+/* PTX becomes a cubin in the compiler's jail. Where nothing assembles it there the device's driver does, in the session's own worker. */
+static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
+{
+    const struct registry_config *config = &m->context->session->registry->config;
+    struct problem                ignored = {0};
+    enum status                   st = STATUS_COMPILER_UNAVAILABLE;
+
+    if (!m->context->facts.wants_ptx && config->compiler)
+        st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch), true, arena,
+                            &m->compiled, &ignored);
+    if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
+        return keep_image(&m->compiled.output.ptx, spec->source, image, why);
+    if (st) {
+        *why = ignored;
+        return st;
+    }
+    *image = buf_span(&m->compiled.output.cubin);
+    return keep_image(&m->compiled.output.ptx, spec->source, &(struct span){0}, why);
+}
+
 /* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
 static enum status get_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
 {
@@ -136,13 +165,10 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     struct compile_output        *o = &m->compiled.output;
     enum status                   st;
 
-    if (spec->kind == IMAGE_PTX) {
-        buf_init(&o->ptx, SOURCE_BODY_BYTES_MAX);
-        if (!buf_add_span(&o->ptx, spec->source))
-            return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
-        *image = buf_span(&o->ptx);
-        return STATUS_OK;
-    }
+    if (spec->kind == IMAGE_PTX)
+        return get_ptx_code(m, spec, arena, image, why);
+    if (spec->kind == IMAGE_BINARY)
+        return keep_image(&o->cubin, spec->source, image, why);
     st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch),
                         !m->context->facts.wants_ptx, arena, &m->compiled, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);

@@ -33,8 +33,8 @@ static enum status check_counts(const struct module_spec *spec, struct problem *
         return problem_field(why, STATUS_INVALID_FIELD, "/source", "range", "the source is empty");
     if (spec->source.bytes > SOURCE_BODY_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
-    if (spec->kind == IMAGE_PTX && (spec->headers_count || spec->options_count || spec->name_expressions_count))
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "conflict", "PTX is loaded as it is");
+    if (spec->kind != IMAGE_CUDA && (spec->headers_count || spec->options_count || spec->name_expressions_count))
+        return problem_field(why, STATUS_INVALID_FIELD, "/options", "conflict", "a finished image is loaded as it is");
     return STATUS_OK;
 }
 
@@ -42,7 +42,7 @@ enum status module_input_check(const struct module_spec *spec, struct problem *w
 {
     enum status st = check_counts(spec, why);
 
-    if (!st)
+    if (!st && spec->kind != IMAGE_BINARY)
         st = no_nul(spec->source, "/source", why);
     for (unsigned i = 0; i < spec->headers_count && !st; i++) {
         if (!header_name_valid(spec->header_names[i]))

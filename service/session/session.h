@@ -191,11 +191,11 @@ void        transfer_read_release(struct transfer *t, size_t bytes);
 void transfer_destroy(struct transfer *t);
 
 /* ---- module.c ---- */
-enum image_kind { IMAGE_CUDA, IMAGE_PTX };
+enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY };
 struct module_spec {
     struct span           id; /* empty: the server makes one */
     enum image_kind       kind;
-    struct span           source; /* CUDA C++ or PTX; no NUL inside (checked: INVALID_FIELD) */
+    struct span           source; /* CUDA C++ or PTX, no NUL inside (checked: INVALID_FIELD); or a cubin or fatbin */
     const struct span    *header_names; /* [headers_count], plain relative names */
     const struct span    *header_texts;
     unsigned              headers_count;

@@ -3,14 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/landlock.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,9 +16,10 @@
 #include "ipc/compile_job.h"
 #include "limits.h"
 #include "worker/compile_paths.h"
+#include "worker/landlock.h"
+#include "worker/privileges.h"
 
 enum {
-    NOBODY = 65534,
     ROOT_FD = COMPILE_OUTPUT_FD + 1,
     CPU_SECONDS_MAX = 2 * COMPILE_DEADLINE_MS / 1000, /* the parent kills far earlier; for the case that it cannot */
 };
@@ -43,34 +40,14 @@ static void say_missing(const struct jail *j, const char *what)
 
 /* ---- files ---- */
 
-static int landlock_create(void)
-{
-    struct {
-        uint64_t fs, net, scoped;
-    } attributes = {.fs = (1ull << 13) - 1};
-    long   abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    size_t bytes = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
-
-    if (abi < 1)
-        return -1;
-    attributes.fs |= abi >= 2 ? 1ull << 13 : 0; /* moving between folders */
-    attributes.fs |= abi >= 3 ? 1ull << 14 : 0; /* truncating */
-    attributes.fs |= abi >= 5 ? 1ull << 15 : 0; /* device ioctl */
-    attributes.net = abi >= 4 ? 3 : 0;          /* TCP bind and connect */
-    attributes.scoped = abi >= 6 ? 3 : 0;       /* abstract sockets and signals to others */
-    return (int)syscall(SYS_landlock_create_ruleset, &attributes, bytes, 0);
-}
-
 static void landlock_prepare(struct jail *j)
 {
-    struct landlock_path_beneath_attr rule = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE, .parent_fd = j->root_fd};
-
-    j->landlock_fd = landlock_create();
+    j->landlock_fd = landlock_create(LANDLOCK_AND_PEERS);
     if (j->landlock_fd < 0) {
         say_missing(j, "Landlock");
         return;
     }
-    if (j->root_fd >= 0 && syscall(SYS_landlock_add_rule, j->landlock_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+    if (j->root_fd >= 0 && !landlock_allow_at(j->landlock_fd, j->root_fd, LANDLOCK_ACCESS_FS_READ_FILE))
         say_missing(j, "headers (Landlock rule)");
 }
 
@@ -150,43 +127,17 @@ static void limit_resources(const struct jail *j, rlim_t address_space)
         {RLIMIT_STACK, (rlim_t)COMPILE_STACK_MIB << 20, (rlim_t)COMPILE_STACK_HARD_MIB << 20},
     };
 
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct rlimit now = {0, 0};
-        getrlimit((__rlimit_resource_t)rows[i].which, &now);
-        now.rlim_cur = rows[i].soft < now.rlim_max ? rows[i].soft : now.rlim_max;
-        now.rlim_max = rows[i].hard < now.rlim_max ? rows[i].hard : now.rlim_max;
-        if (setrlimit((__rlimit_resource_t)rows[i].which, &now) != 0)
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (!privileges_limit(rows[i].which, rows[i].soft, rows[i].hard))
             say_missing(j, "a resource limit");
-    }
 }
 
-static void drop_user(const struct jail *j)
+static void guard_files(struct jail *j)
 {
-    if (geteuid() != 0)
-        return; /* a service without root has nothing to drop */
-    if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
-        say_missing(j, "a user of its own");
-}
-
-/* After drop_user: a change of user clears the parent-death signal. */
-static void bind_life(const struct jail *j, pid_t parent)
-{
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-        say_missing(j, "process attributes");
-    if (getppid() != parent)
-        _exit(1); /* it died before we could hear of it */
-}
-
-static void landlock_enter(struct jail *j)
-{
-    if (j->landlock_fd < 0)
-        return;
-    if (syscall(SYS_landlock_restrict_self, j->landlock_fd, 0) != 0) {
+    if (j->landlock_fd >= 0 && !landlock_enter(j->landlock_fd)) {
         say_missing(j, "Landlock");
         j->landlock_fd = -1;
-        return;
     }
-    close(j->landlock_fd);
 }
 
 /* ---- system calls ---- */
@@ -291,13 +242,6 @@ static bool seccomp_enter(const struct jail *j)
     return !bad;
 }
 
-static bool seccomp_offered(void)
-{
-    uint32_t action = 0x80000000u; /* SECCOMP_RET_KILL_PROCESS */
-
-    return syscall(SYS_seccomp, 2 /* SECCOMP_GET_ACTION_AVAIL */, 0, &action) == 0;
-}
-
 /* ---- all of it ---- */
 
 /* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours. */
@@ -313,32 +257,35 @@ static enum status silence(struct problem *why)
     return STATUS_OK;
 }
 
-enum status compile_jail_enter(const char *include_folder, bool report, struct problem *why)
+enum status compile_jail_enter(const struct compile_jail *wanted, struct problem *why)
 {
-    struct jail j = {.report = report};
+    struct jail j = {.report = wanted->report};
     pid_t       parent = getppid();
     rlim_t      address_space = address_space_max();
-    enum status st = open_root(&j, include_folder, why);
-    bool        seccomp = seccomp_offered();
+    enum status st = wanted->optional ? STATUS_OK : privileges_check(why);
 
+    st = st ? st : open_root(&j, wanted->include_folder, why);
     if (st)
         return st;
     tzset(); /* for __TIME__: reads the zone's file now or never */
     landlock_prepare(&j);
-    if (!seccomp)
-        say_missing(&j, "a system-call list");
     if (silence(why))
         return STATUS_INTERNAL;
     enter_root(&j);
     close_others(&j);
     limit_resources(&j, address_space);
-    drop_user(&j);
-    bind_life(&j, parent);
-    landlock_enter(&j);
+    if (!privileges_drop_user())
+        say_missing(&j, "a user of its own");
+    if (!privileges_bind(parent))
+        say_missing(&j, "process attributes");
+    guard_files(&j);
     dup2(STDIN_FILENO, STDERR_FILENO); /* from here on nothing can be said any more */
-    if (!seccomp || !seccomp_enter(&j))
+    if (!seccomp_enter(&j)) {
         j.trapped = false; /* without the list nothing is trapped */
-    if (!j.rooted && !j.trapped && j.landlock_fd < 0)
+        if (!wanted->optional)
+            return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no way to hold the compiler to a list of system calls");
+    }
+    if (!wanted->optional && !j.rooted && !j.trapped && j.landlock_fd < 0)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no way to keep the compiler from its files");
     return STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "compile/assembler.h"
 #include "compile/compiler.h"
 #include "worker/compile_jail.h"
 
@@ -14,6 +15,8 @@ enum { JOB_ARENA_BYTES = 1024 * 1024, READ_PIECE_BYTES = 64 * 1024 };
 struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* NULL: what belongs to the library */
+    bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
+    bool        no_sandbox;   /* goes on where this machine offers none */
     bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
 };
 
@@ -33,6 +36,8 @@ static struct arguments parse(int argc, char **argv)
         const char *include = value_of(argv[i], "--include=");
         a.nvrtc_path = nvrtc ? nvrtc : a.nvrtc_path;
         a.include_path = include ? include : a.include_path;
+        a.assemble |= strcmp(argv[i], "--assemble") == 0;
+        a.no_sandbox |= strcmp(argv[i], "--allow-no-sandbox") == 0;
         a.version |= strcmp(argv[i], "--version") == 0;
     }
     return a;
@@ -91,7 +96,7 @@ static int answer_failure(enum status st, const char *text)
     return rc;
 }
 
-static int compile_job(void)
+static int compile_job(bool assemble)
 {
     struct compile_output out;
     struct compile_job    job;
@@ -102,16 +107,27 @@ static int compile_job(void)
     compile_output_init(&out);
     arena_init(&arena, JOB_ARENA_BYTES);
     buf_init(&bytes, COMPILE_JOB_BYTES_MAX + READ_PIECE_BYTES);
-    if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job))
+    if (!read_all(&bytes) || compile_job_decode(buf_span(&bytes), &arena, &job) || job.assemble != assemble)
         rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
     else {
-        compiler_run(&job, &out);
+        (assemble ? assembler_run : compiler_run)(&job, &out);
         rc = answer(&out);
     }
     buf_finish(&bytes);
     arena_finish(&arena);
     compile_output_finish(&out);
     return rc;
+}
+
+/* No file of the machine is needed for it. */
+static int assemble(const struct arguments *a)
+{
+    struct problem why = {0};
+    enum status    st = assembler_load(a->nvrtc_path, &why);
+
+    if (!st)
+        st = compile_jail_enter(&(struct compile_jail){.optional = a->no_sandbox}, &why);
+    return st ? answer_failure(st, why.detail) : compile_job(true);
 }
 
 /* The version travels as the log of an output without code. */
@@ -125,12 +141,12 @@ static int work(const struct arguments *a)
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
     if (!st)
-        st = compile_jail_enter(include, a->version, &why);
+        st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
     if (st)
         return answer_failure(st, why.detail);
     if (include)
         compiler_use_include("/");
-    return a->version ? answer_failure(STATUS_OK, compiler_version()) : compile_job();
+    return a->version ? answer_failure(STATUS_OK, compiler_version()) : compile_job(false);
 }
 
 /* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
@@ -141,5 +157,5 @@ int compile_worker_main(int argc, char **argv)
     /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    _exit(work(&a));
+    _exit(a.assemble ? assemble(&a) : work(&a));
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
+#include "worker/device_jail.h"
 #include "worker/internal.h"
 
 enum { ACCEPT_AT_ONCE = 32, EXIT_LOST = 3 };
@@ -245,26 +246,55 @@ static void works_link(struct device_worker *w)
     w->streams_end = 1;
 }
 
-static enum status device_open(struct device_worker *w, int argc, char **argv, struct problem *why)
+static bool argument_given(int argc, char **argv, const char *flag)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], flag) == 0)
+            return true;
+    return false;
+}
+
+static enum status device_find(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
 {
     const char *backend = worker_argument(argc, argv, "backend");
-    const char *index = worker_argument(argc, argv, "index");
+    const char *number = worker_argument(argc, argv, "index");
     const char *libcuda = worker_argument(argc, argv, "libcuda");
-    uint64_t    number;
-    enum status st;
+    uint64_t    n;
 
-    if (!backend || !index || !span_u64(span_of(index), &number) || number >= DEVICES_MAX)
+    if (!backend || !number || !span_u64(span_of(number), &n) || n >= DEVICES_MAX)
         return problem_set(why, STATUS_INVALID_REQUEST, "the worker was not told its device");
+    *index = (unsigned)n;
     if (libcuda)
         device_cuda_library(libcuda);
     w->ops = device_ops_find(span_of(backend));
-    if (!w->ops)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
-    if ((st = w->ops->open(&w->device, (unsigned)number, why)))
+    return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
+}
+
+static enum status device_open(struct device_worker *w, unsigned index, struct problem *why)
+{
+    enum status st = w->ops->open(&w->device, index, why);
+
+    if (st)
         return st;
     if (w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
         return problem_set(why, st, "the staging memory could not be registered with the device");
     return canary_run(w, why);
+}
+
+/* Everything up to the first caller's command, and nothing of a caller's before the lock. */
+static enum status start(struct device_worker *w, int argc, char **argv, enum worker_sandbox *sandbox, struct problem *why)
+{
+    struct device_jail jail = {.keeper = argument_given(argc, argv, "--keeper"), .optional = argument_given(argc, argv, "--allow-no-sandbox")};
+    unsigned           index = 0;
+    enum status        st = device_find(w, argc, argv, &index, why);
+
+    if (st)
+        return st;
+    jail.driven = w->ops->driver_build != NULL;
+    if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, why)))
+        return st;
+    jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
+    return device_jail_enter(&jail, sandbox, why);
 }
 
 static void choose_spin(int argc, char **argv)
@@ -280,9 +310,12 @@ int device_worker_main(int argc, char **argv)
 {
     static struct device_worker w; /* large: it is the process */
     struct completion           ready = {0};
+    enum worker_sandbox         sandbox = WORKER_SANDBOX_NONE;
     struct problem              why = {0};
     enum status                 st;
 
+    /* The driver's cache of compiled kernels would be shared by all callers. */
+    setenv("CUDA_CACHE_DISABLE", "1", 1);
     log_init("worker", LOG_LEVEL_INFO);
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
         return EXIT_FAILURE;
@@ -290,7 +323,8 @@ int device_worker_main(int argc, char **argv)
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
     works_link(&w);
-    st = device_open(&w, argc, argv, &why);
+    st = start(&w, argc, argv, &sandbox, &why);
+    ready.sandbox = sandbox;
     answer(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)
         serve(&w);

@@ -91,6 +91,21 @@ def test_binary_images_are_switched_off(client, session, kind):
     assert client.post(session + "/modules", b"\x7fELF", Content_Type="application/vnd.gpurest." + kind).code == "feature_disabled"
 
 
+@pytest.mark.parametrize("kind", ["cubin", "fatbin"])
+def test_binary_images_are_taken_where_they_are_switched_on(start, kind):
+    client = start("--allow-binary-images").client()
+    assert client.put("/v1/sessions/b").status == 201
+    modules = "/v1/sessions/b/modules"
+    damaged = client.post(modules, b"\x7fELF\0\0", Content_Type="application/vnd.gpurest." + kind)
+    assert damaged.status == 422 and damaged.code == "module_invalid"
+    assert client.put_cuda(modules + "/m", VADD).status == 201
+    cubin = client.get(modules + "/m/code?format=cubin")
+    if kind == "cubin" and cubin.status == 200:
+        loaded = client.put(modules + "/c", cubin.body, Content_Type="application/vnd.gpurest.cubin")
+        assert loaded.status == 201 and [k["name"] for k in loaded.json()["kernels"]] == ["vadd"]
+        assert client.get(modules + "/c/code?format=cubin").body == cubin.body
+
+
 def test_other_media_types(client, session):
     assert client.post(session + "/modules", b"x", Content_Type="text/plain").code == "unsupported_media_type"
 

@@ -1,0 +1,143 @@
+/* The only file that opens nvJitLink, and its one use: one PTX text in, one cubin out. */
+#include "compile/assembler.h"
+
+#include <dlfcn.h>
+#include <linux/limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "compile/jitlink_abi.h"
+#include "ipc/utf8.h"
+
+enum { ARCH_OPTION_BYTES = 64 };
+
+static struct jitlink_functions jitlink;
+
+static const char *const names[] = {"libnvJitLink.so.13", "libnvJitLink.so.12"};
+static const char *const folders[] = {"", "/usr/local/cuda/lib64/"};
+
+static void *open_in(const char *folder, int folder_bytes)
+{
+    char  path[PATH_MAX + 64];
+    void *lib = NULL;
+
+    for (size_t i = 0; !lib && i < COUNT(names); i++)
+        if (snprintf(path, sizeof path, "%.*s%s", folder_bytes, folder, names[i]) < (int)sizeof path)
+            lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return lib;
+}
+
+static void *open_any(const char *nvrtc_path)
+{
+    const char *slash = nvrtc_path ? strrchr(nvrtc_path, '/') : NULL;
+    void       *lib = slash ? open_in(nvrtc_path, (int)(slash - nvrtc_path) + 1) : NULL;
+
+    for (size_t i = 0; !lib && i < COUNT(folders); i++)
+        lib = open_in(folders[i], (int)strlen(folders[i]));
+    return lib;
+}
+
+enum status assembler_load(const char *nvrtc_path, struct problem *why)
+{
+    struct {
+        const char *symbol;
+        void      **slot;
+    } rows[] = {
+#define JITLINK_FUNCTION(member, symbol, parameters) {#symbol, (void **)(void *)&jitlink.member},
+#include "compile/jitlink.def"
+#undef JITLINK_FUNCTION
+    };
+    void *lib = open_any(nvrtc_path);
+
+    if (!lib)
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The nvJitLink library was not found");
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (!(*rows[i].slot = dlsym(lib, rows[i].symbol)))
+            return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The nvJitLink library has no %s", rows[i].symbol);
+    return STATUS_OK;
+}
+
+/* The head of it: as for compilers, the first errors matter most. */
+static void take_log(jitlink_handle handle, struct compile_output *out)
+{
+    size_t      bytes = 0;
+    char       *text;
+    struct span head;
+
+    if (jitlink.log_bytes(handle, &bytes) != JITLINK_OK || bytes == 0 || bytes > COMPILE_IMAGE_BYTES_MAX)
+        return;
+    text = calloc(1, bytes + 1);
+    if (text && jitlink.log(handle, text) == JITLINK_OK) {
+        bytes = strnlen(text, bytes);
+        utf8_repair(text, bytes);
+        head = utf8_first((struct span){text, bytes}, COMPILE_LOG_BYTES_MAX);
+        out->log_truncated = head.bytes < bytes;
+        buf_add_span(&out->log, head);
+    }
+    free(text);
+}
+
+static enum status take_cubin(jitlink_handle handle, struct buf *into)
+{
+    size_t bytes = 0;
+    char  *at;
+
+    if (jitlink.cubin_bytes(handle, &bytes) != JITLINK_OK || bytes == 0)
+        return STATUS_INTERNAL;
+    if (bytes > COMPILE_IMAGE_BYTES_MAX)
+        return STATUS_COMPILE_FAILED;
+    at = buf_reserve(into, bytes);
+    if (!at)
+        return STATUS_OUT_OF_MEMORY;
+    if (jitlink.cubin(handle, at) != JITLINK_OK)
+        return STATUS_INTERNAL;
+    buf_grew(into, bytes);
+    return STATUS_OK;
+}
+
+/* The name is what errors call the text. */
+static enum status assemble(jitlink_handle handle, struct span ptx, struct compile_output *out)
+{
+    int result = jitlink.add(handle, JITLINK_PTX, ptx.data, ptx.bytes, "module.ptx");
+
+    if (result == JITLINK_OK)
+        result = jitlink.complete(handle);
+    take_log(handle, out);
+    if (result == JITLINK_OK)
+        return take_cubin(handle, &out->cubin);
+    if (out->log.bytes == 0)
+        buf_printf(&out->log, "The PTX cannot be assembled (%d)\n", result);
+    return STATUS_COMPILE_FAILED;
+}
+
+/* The library reads a C string. */
+static enum status run(const struct compile_job *job, struct compile_output *out)
+{
+    char           arch[ARCH_OPTION_BYTES];
+    const char    *options[] = {arch, "-O3"};
+    struct buf     text;
+    jitlink_handle handle = NULL;
+    enum status    st = STATUS_OUT_OF_MEMORY;
+    int            result;
+
+    snprintf(arch, sizeof arch, "-arch=%.*s", SPAN_ARG(span_first(job->arch, ARCH_OPTION_BYTES - sizeof "-arch=")));
+    result = jitlink.create(&handle, COUNT(options), options);
+    if (result == JITLINK_UNRECOGNIZED_ARCH || result == JITLINK_UNSUPPORTED_ARCH)
+        return STATUS_NOT_IMPLEMENTED;
+    if (result != JITLINK_OK)
+        return STATUS_COMPILER_CRASHED;
+    buf_init(&text, job->source.bytes + 1);
+    if (buf_add_span(&text, job->source) && buf_add(&text, "", 1))
+        st = assemble(handle, buf_span(&text), out);
+    buf_finish(&text);
+    jitlink.destroy(&handle);
+    return st;
+}
+
+enum status assembler_run(const struct compile_job *job, struct compile_output *out)
+{
+    out->status = run(job, out);
+    if (out->status)
+        buf_clear(&out->cubin);
+    return out->status;
+}

@@ -1,0 +1,25 @@
+/* nvJitLink's binary interface, as far as it is used, in our own words: no CUDA header is needed to build.
+ * tests/unit/compile/jitlink_abi_test.c compares it with the real nvJitLink.h where a toolkit exists. */
+#ifndef GPUREST_COMPILE_JITLINK_ABI_H
+#define GPUREST_COMPILE_JITLINK_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum jitlink_result {
+    JITLINK_OK = 0,
+    JITLINK_UNRECOGNIZED_ARCH = 16,
+    JITLINK_UNSUPPORTED_ARCH = 17,
+};
+
+enum jitlink_input { JITLINK_PTX = 2 };
+
+typedef struct jitlink *jitlink_handle; /* opaque */
+
+struct jitlink_functions {
+#define JITLINK_FUNCTION(member, symbol, parameters) int(*member) parameters;
+#include "compile/jitlink.def"
+#undef JITLINK_FUNCTION
+};
+
+#endif

@@ -1,0 +1,30 @@
+/* The lists of system calls of device workers. */
+#ifndef GPUREST_WORKER_DEVICE_FILTER_H
+#define GPUREST_WORKER_DEVICE_FILTER_H
+
+#include <stdbool.h>
+
+/* 1: built with a sanitizer, whose run-time library needs calls that no list has. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DEVICE_JAIL_RELAXED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DEVICE_JAIL_RELAXED 1
+#endif
+#endif
+#ifndef DEVICE_JAIL_RELAXED
+#define DEVICE_JAIL_RELAXED 0
+#endif
+
+enum device_filter {
+    DEVICE_FILTER_PLAIN,  /* device_calls_plain.def; everything else kills */
+    DEVICE_FILTER_DRIVER, /* the driver's rows of device_calls_driver.def; everything else is refused, what leads out kills */
+    DEVICE_FILTER_DENY,   /* device_calls_denied.def is refused, everything else allowed */
+};
+
+/* For all threads of the process, and for good. Needs NO_NEW_PRIVS. `driver` counts for DEVICE_FILTER_DRIVER only. False with errno. */
+bool device_filter_enter(enum device_filter f, const char *driver);
+/* Whether there are rows for this build of a driver's library. */
+bool device_filter_knows(const char *driver);
+
+#endif

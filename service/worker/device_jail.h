@@ -1,0 +1,24 @@
+/* The lock-down of a device worker: the device is open, its driver loaded and its threads run; from here on the process needs little, and
+ * gets no more, so that a caller whose kernel took the worker over has not got the machine.
+ *
+ * Without a driver (`cpu`) that is a list of system calls, everything else kills. With one it is the list that was learnt for the driver's build
+ * (device_calls_driver.def); for other builds only what leads out of the process is refused. Sanitizers need more than any list: built with
+ * them, a worker without a driver gets the deny-list, too, and says so. */
+#ifndef GPUREST_WORKER_DEVICE_JAIL_H
+#define GPUREST_WORKER_DEVICE_JAIL_H
+
+#include "ipc/message.h"
+
+struct device_jail {
+    bool        driven;   /* the device is reached through a driver */
+    const char *driver;   /* the build of its library, "580.95.05"; "" = unknown. Borrowed */
+    bool        keeper;   /* serves no caller, and reads sensors through files: never more than the deny-list */
+    bool        optional; /* what this machine does not offer is left out, and said in the log */
+};
+
+/* Before the device is opened: files, for all threads that come after. Only without a driver, whose needs before it is open are not known. */
+enum status device_jail_prepare(const struct device_jail *j, struct problem *why);
+/* Once, by the command thread, after everything is open and every thread has started. *level: what holds from now on. */
+enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why);
+
+#endif
