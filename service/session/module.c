@@ -143,7 +143,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         *image = buf_span(&o->ptx);
         return STATUS_OK;
     }
-    st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch),
+    st = compile_module(config->cache, config->compiler, config->cache_shared ? "" : m->context->session->tenant_name, spec, span_of(m->arch),
                         !m->context->facts.wants_ptx, arena, &m->compiled, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
