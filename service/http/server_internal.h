@@ -204,6 +204,7 @@ struct exchange {
     bool                   chunked;
     bool                   sends_long;     /* MHD sends piece by piece, and gives up after body_stall_s without progress */
     bool                   close_after;    /* framing is in doubt: the connection must not be used again */
+    bool                   speechless;     /* no memory even for the problem: the connection ends without an answer */
     bool                   counted_caller; /* in caller->in_flight */
     bool                   counted;        /* in server->in_flight */
     bool                   streams;        /* the body goes to r.sink */
