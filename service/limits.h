@@ -219,6 +219,7 @@ enum {
     QUARANTINE_RETRY_MS = 10 * 1000,
     WORKER_START_DEADLINE_MS = 30 * 1000,
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
+    PING_AFTER_MS = 5000,                /* launches were given to a worker and none started or ended: it is asked whether it still answers */
     WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,

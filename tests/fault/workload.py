@@ -1,11 +1,26 @@
 """One request of every kind, each with what undoes it, on a session with a module and some buffers."""
+import struct
+
 from batch_client import frame, with_sizes
 from kernels import FAULTS, PTX, fill7, launch
 
+VADD = """
+extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+"""
 S = "/v1/sessions/w"
 OCTETS = {"Content-Type": "application/octet-stream"}
 BATCH = "application/vnd.gpurest.batch"
 MIB = 1 << 20
+
+
+def floats(values):
+    values = list(values)
+    return struct.pack(f"<{len(values)}f", *values)
 
 
 def prepare(client):
