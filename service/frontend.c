@@ -148,7 +148,7 @@ static bool make_registry(struct frontend *f)
     struct problem         why = {0};
     struct registry_config config = {
         .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
-        .result_ttl_s = f->config->result_ttl_s};
+        .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
         return refuse("no memory for sessions", &why);
@@ -174,6 +174,10 @@ static bool make_server(struct frontend *f)
                                    .tls_client_ca = c->tls_client_ca[0] ? c->tls_client_ca : NULL,
                                    .connections_max = (unsigned)c->connections,
                                    .connections_per_address_max = (unsigned)c->connections_per_address,
+                                   .requests_per_s = (unsigned)c->rate,
+                                   .token_failures_per_minute = (unsigned)c->token_failures,
+                                   .body_bytes_per_s = c->body_rate,
+                                   .body_grace_s = BODY_RATE_GRACE_S,
                                    .header_deadline_s = HEADER_DEADLINE_S,
                                    .body_stall_s = (unsigned)c->body_stall_s,
                                    .idle_s = IDLE_CONNECTION_S};

@@ -24,8 +24,16 @@ enum {
     CONNECTIONS_MAX = 1024,
     CONNECTIONS_PER_ADDRESS_MAX = 128,
     REQUESTS_IN_FLIGHT_PER_CALLER_MAX = 64,
+    REQUESTS_PER_S_MAX = 1000 * 1000, /* the setting's greatest value; so many may come at once, too */
+    TOKEN_FAILURES_PER_MINUTE = 10,   /* of one address */
+    PEER_ADDRESS_BYTES = 9,           /* family, then an IPv4 address or the network part of an IPv6 one */
+    GUESS_SETS = 1024,                /* addresses that wrong tokens are counted of: so many times GUESS_PLACES */
+    GUESS_PLACES = 4,
+    GUESS_CALLERS_KNOWN = 8,          /* of one address */
     HEADER_DEADLINE_S = 10,
     BODY_STALL_S = 30,
+    BODY_BYTES_PER_S_MIN = 1024,   /* of a body that a client sends, on the whole */
+    BODY_RATE_GRACE_S = 5,         /* before that is looked at */
     IDLE_CONNECTION_S = 60,
     IDEMPOTENCY_S = 600, /* a key is remembered for so long after its request was done */
     IDEMPOTENCY_KEY_CHARS_MAX = 128,
@@ -38,6 +46,7 @@ enum {
     EXECUTOR_QUEUE_MAX = 1024,
     EXECUTOR_IDLE_MS = 10 * 1000,
     SWEEP_INTERVAL_MS = 100,              /* deadlines and hang-ups are looked for this often */
+    SWEEP_LATE_MS = 2 * 1000,             /* a loop that looks so late was stopped */
     TURN_INTERVAL_MAX_MS = 1000,          /* an idle loop turns at least this often */
     REPLY_WHOLE_BYTES_MAX = 256 * 1024,   /* more in one send() would stall the loop's other clients */
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
@@ -210,6 +219,7 @@ enum {
     QUARANTINE_RETRY_MS = 10 * 1000,
     WORKER_START_DEADLINE_MS = 30 * 1000,
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
+    PING_AFTER_MS = 5000,                /* launches were given to a worker and none started or ended: it is asked whether it still answers */
     WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,

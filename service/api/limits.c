@@ -34,6 +34,15 @@ static void add(struct json_writer *w, const char *name, uint64_t max, uint64_t 
     json_close_object(w);
 }
 
+/* None reads as null. */
+static uint64_t rate_of(const struct request *r)
+{
+    uint32_t own = __atomic_load_n(&r->caller->requests_per_s, __ATOMIC_RELAXED);
+    uint64_t rate = own == REQUESTS_PER_S_UNSET ? app_of(r)->config->rate : own;
+
+    return rate ? rate : UNCOUNTED;
+}
+
 static void add_counted(struct json_writer *w, const struct request *r)
 {
     const struct app *app = app_of(r);
@@ -42,6 +51,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     add(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
     add(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
     add(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
+    add(w, "requests_per_s", rate_of(r), UNCOUNTED);
     add(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
     add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, atomic_load(&r->caller->idempotency_keys));
     add(w, "connections", app->config->connections, UNCOUNTED);

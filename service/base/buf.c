@@ -37,7 +37,7 @@ char *buf_reserve(struct buf *b, size_t bytes)
     size_t room = b->room ? b->room : BUF_FIRST_BYTES;
     char  *grown;
 
-    if (bytes > b->max - b->bytes)
+    if (b->failed || bytes > b->max - b->bytes)
         return fail(b);
     while (room - 1 < b->bytes + bytes)
         room = room > SIZE_MAX / 2 ? b->bytes + bytes + 1 : room * 2;

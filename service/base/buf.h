@@ -9,7 +9,7 @@ struct buf {
     size_t bytes;  /* in use; data[bytes] is always NUL once data is set */
     size_t room;
     size_t max;
-    bool   failed; /* something did not fit or memory ran out; sticky, so that a run of adds is checked once */
+    bool   failed; /* something did not fit or memory ran out; sticky: nothing more is added, and a run of adds is checked once */
 };
 
 void buf_init(struct buf *b, size_t max_bytes);

@@ -48,6 +48,7 @@ static void update_caller(struct caller *c, const struct auth_token *t)
     __atomic_store_n(&c->scopes, t->scopes, __ATOMIC_RELAXED);
     __atomic_store_n(&c->sessions_max, t->sessions_max, __ATOMIC_RELAXED);
     __atomic_store_n(&c->memory_max_bytes, t->memory_max_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->requests_per_s, t->requests_per_s, __ATOMIC_RELAXED);
     __atomic_store_n(&c->expires_wall_s, t->expires_wall_s, __ATOMIC_RELAXED);
 }
 
@@ -101,6 +102,7 @@ enum status auth_create(struct auth **out, const char *path, struct problem *why
     a->anonymous.scopes = SCOPES_ALL;
     a->anonymous.sessions_max = SESSIONS_PER_CALLER_MAX;
     a->anonymous.memory_max_bytes = MEMORY_LIMIT_NONE;
+    a->anonymous.requests_per_s = REQUESTS_PER_S_UNSET;
     if (path) {
         a->path = strdup(path);
         st = a->path ? auth_reload(a, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the tokens");

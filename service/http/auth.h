@@ -8,7 +8,7 @@ struct auth;
 
 /* `path` NULL: no tokens; every request is the caller "anonymous" with all scopes. The file is JSON:
  * {"tokens":[{"name":"alice","sha256":"<64 hex>","scopes":["read","write","compile","launch","metrics","admin"],
- *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N}]} */
+ *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N,"rate"?:N}]}, rate in requests a second */
 enum status auth_create(struct auth **out, const char *path, struct problem *why);
 void        auth_destroy(struct auth *a);
 /* Reads the file anew (SIGHUP). On failure the old tokens stay. Callers keep their identity by name. Thread-safe. */

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "http/json.h"
-#include "http/route.h"
+#include "http/request.h"
 
 struct token_entry {
     struct span        name;
@@ -16,6 +16,7 @@ struct token_entry {
     bool               has_expires;
     uint32_t           sessions_max;
     uint64_t           memory_max_bytes;
+    uint32_t           rate;
 };
 
 static const struct json_field token_fields[] = {
@@ -25,6 +26,7 @@ static const struct json_field token_fields[] = {
     JSON_FIELD_SEEN(FIELD_STRING, struct token_entry, expires, has_expires, 40),
     JSON_FIELD(FIELD_U32, struct token_entry, sessions_max, false, SESSIONS_MAX),
     JSON_FIELD(FIELD_U64, struct token_entry, memory_max_bytes, false, UINT64_MAX),
+    JSON_FIELD(FIELD_U32, struct token_entry, rate, false, REQUESTS_PER_S_MAX),
 };
 
 static const struct {
@@ -98,7 +100,8 @@ static bool name_ok(struct span name)
 
 static enum status parse_token(const struct json *item, size_t index, struct auth_token *t, struct problem *why)
 {
-    struct token_entry e = {.sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE};
+    struct token_entry e = {
+        .sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE, .rate = REQUESTS_PER_S_UNSET};
     char               pointer[40];
     enum status        st;
 
@@ -116,13 +119,15 @@ static enum status parse_token(const struct json *item, size_t index, struct aut
         return bad_entry(why, index, "expires must be a time such as 2027-01-01T00:00:00Z");
     t->sessions_max = e.sessions_max;
     t->memory_max_bytes = e.memory_max_bytes;
+    t->requests_per_s = e.rate;
     return STATUS_OK;
 }
 
 static bool agrees(const struct auth_token *a, const struct auth_token *b)
 {
     return strcmp(a->name, b->name) != 0 ||
-           (a->scopes == b->scopes && a->sessions_max == b->sessions_max && a->memory_max_bytes == b->memory_max_bytes);
+           (a->scopes == b->scopes && a->sessions_max == b->sessions_max && a->memory_max_bytes == b->memory_max_bytes &&
+            a->requests_per_s == b->requests_per_s);
 }
 
 static enum status parse_tokens(const struct json *list, struct auth_token *tokens, struct problem *why)

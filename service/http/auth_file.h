@@ -14,6 +14,7 @@ struct auth_token {
     unsigned       scopes; /* of enum scope, SCOPE_ANY always among them */
     unsigned       sessions_max;
     uint64_t       memory_max_bytes;
+    uint32_t       requests_per_s; /* REQUESTS_PER_S_UNSET when the file does not say */
     uint64_t       expires_wall_s; /* 0 = never */
     struct caller *caller;         /* filled in by the reader's caller */
 };

@@ -5,9 +5,12 @@
 #include "base/arena.h"
 #include "base/problem.h"
 #include "base/waker.h"
+#include "http/rate.h"
 #include "http/reply.h"
 #include "http/route.h"
 #include "http/trace.h"
+
+enum { REQUESTS_PER_S_UNSET = INT32_MAX };
 
 /* Who asks. Lives as long as the server; compared by pointer. */
 struct caller {
@@ -16,6 +19,8 @@ struct caller {
     unsigned   sessions_max; /* SESSIONS_PER_CALLER_MAX unless the tokens file says otherwise */
     uint64_t   memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
     uint64_t   expires_wall_s;   /* 0 = never */
+    uint32_t   requests_per_s;   /* 0 = any number; REQUESTS_PER_S_UNSET: the server's default */
+    struct rate_bucket requests;
     _Atomic unsigned in_flight;
     _Atomic unsigned event_streams;
     _Atomic unsigned idempotency_keys; /* remembered ones, see idempotency.h */

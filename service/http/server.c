@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "http/guesses.h"
 #include "http/idempotency.h"
 #include "http/server_internal.h"
 
@@ -115,6 +116,8 @@ enum status server_create(struct server **out, const struct server_config *confi
         st = executor_create(&s->executor, why);
     if (!st && idempotency_create(&s->idempotency))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for idempotency keys");
+    if (!st && !(s->guesses = guesses_create(config->token_failures_per_minute)))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for addresses");
     s->metrics = server_metrics_create(config->endpoints_count);
     if (!st && !s->metrics)
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for measurements");
@@ -176,6 +179,7 @@ void server_destroy(struct server *s)
     bulk_destroy(s->bulk);
     tls_destroy(s->tls);
     idempotency_destroy(s->idempotency);
+    guesses_destroy(s->guesses);
     server_metrics_destroy(s->metrics);
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);

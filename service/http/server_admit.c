@@ -1,4 +1,5 @@
 /* The gate behind the framing guard: Host, caller, route, scope, body rules, caller's load, and the endpoint's own begin. */
+#include "http/guesses.h"
 #include "http/server_internal.h"
 
 #define JSON_TYPE "application/json"
@@ -6,17 +7,59 @@
 
 /* ---- caller and route ---- */
 
+static enum status must_wait(struct exchange *x, uint64_t wait_ns)
+{
+    x->r.problem.retry_after_ms = (uint32_t)(wait_ns / NS_PER_MS + 1);
+    return STATUS_RATE_LIMITED;
+}
+
+/* A token was shown, and this is whose it is, or NULL. */
+static enum status judge_guess(struct exchange *x, const struct caller *found, enum status st)
+{
+    struct connection *c = x->connection;
+    uint64_t           wait_ns;
+
+    if (!c->peer.counted || (found && found == c->let_in))
+        return st;
+    if (!guesses_admit(x->loop->server->guesses, c->peer.bytes, found, now_ns(), &wait_ns)) {
+        problem_set(&x->r.problem, STATUS_RATE_LIMITED, "too many wrong tokens came from this address");
+        return must_wait(x, wait_ns);
+    }
+    c->let_in = found;
+    return st;
+}
+
 static enum status find_caller(struct exchange *x, const struct route *route)
 {
     struct server *s = x->loop->server;
     struct span    header = exchange_header(x, "Authorization");
     bool           open = route->endpoint && route->endpoint->scope == SCOPE_NONE;
-    enum status    st = auth_check(s->config.auth, header, &x->r.caller, &x->r.problem);
+    struct caller *found = NULL;
+    enum status    st = auth_check(s->config.auth, header, &found, &x->r.problem);
 
-    if (!st || !open)
+    if (header.bytes && auth_has_tokens(s->config.auth))
+        st = judge_guess(x, found, st);
+    if (st && !open)
         return st;
-    x->r.caller = &s->nobody;
+    x->r.caller = st ? &s->nobody : found;
     return STATUS_OK;
+}
+
+/* What is open to everyone is not counted. */
+static enum status check_rate(struct exchange *x, const struct route *route)
+{
+    struct caller *c = x->r.caller;
+    uint32_t       rate = __atomic_load_n(&c->requests_per_s, __ATOMIC_RELAXED);
+    uint64_t       wait_ns;
+
+    if (route->endpoint && route->endpoint->scope == SCOPE_NONE)
+        return STATUS_OK;
+    if (rate == REQUESTS_PER_S_UNSET)
+        rate = x->loop->server->config.requests_per_s;
+    if (!rate || rate_take(&c->requests, NS_PER_S / rate, rate, now_ns(), &wait_ns))
+        return STATUS_OK;
+    problem_limit(&x->r.problem, STATUS_RATE_LIMITED, "requests_per_s", rate, rate, 1);
+    return must_wait(x, wait_ns);
 }
 
 static enum status take_route(struct exchange *x, const struct route *route)
@@ -178,6 +221,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
         st = tls_check_client(x, &x->r.problem);
     if (!st)
         st = find_caller(x, &route);
+    if (!st)
+        st = check_rate(x, &route);
     if (!st)
         st = take_route(x, &route);
     if (!st)

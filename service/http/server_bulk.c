@@ -101,9 +101,11 @@ enum status io_wait_woken(struct exchange *x)
 {
     enum status st = STATUS_OK;
 
+    pace_pause(&x->pace, now_ns());
     while (!x->handoff.woken && !st)
         st = io_wait(x, 0);
     io_progress(x);
+    pace_go_on(&x->pace, x->progress_ns);
     return st;
 }
 
@@ -112,6 +114,7 @@ enum status io_wait_woken(struct exchange *x)
 static void move(struct exchange *x)
 {
     io_progress(x);
+    pace_go_on(&x->pace, x->progress_ns);
     if (x->handoff.receiving)
         bulk_receive_all(x);
     else

@@ -48,7 +48,7 @@ static bool write_answer(const struct exchange *x, bool close, struct buf *text)
         buf_printf(text, "Content-Length: %zu\r\n", r->body.bytes);
     buf_add_text(text, "\r\n");
     buf_add_span(text, buf_span(&r->body));
-    return ok && !text->failed;
+    return ok && !text->failed && !x->speechless;
 }
 
 void bulk_answer(struct exchange *x, enum status st)

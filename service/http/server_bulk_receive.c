@@ -12,7 +12,9 @@ static enum status receive_some(struct exchange *x, char *to, size_t room, size_
     *got = n > 0 ? (size_t)n : 0;
     if (n > 0) {
         io_progress(x);
-        return STATUS_OK;
+        x->pace.bytes += *got;
+        x->handoff.late = pace_too_slow(x, x->progress_ns);
+        return x->handoff.late ? STATUS_CANCELLED : STATUS_OK;
     }
     if (n < 0 && errno == EAGAIN)
         return io_wait(x, POLLIN);

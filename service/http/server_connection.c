@@ -11,13 +11,17 @@
 
 static struct peer_address peer_of(const struct sockaddr_storage *a)
 {
-    struct peer_address p = {.counted = true};
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    struct peer_address    p = {.counted = true};
 
-    if (a->ss_family == AF_INET6)
-        memcpy(p.bytes, &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr, sizeof p.bytes);
-    else if (a->ss_family == AF_INET)
-        memcpy(p.bytes, &((const struct sockaddr_in *)(const void *)a)->sin_addr, sizeof(struct in_addr));
-    else
+    if (a->ss_family == AF_INET)
+        memcpy(p.bytes + 1, &((const struct sockaddr_in *)(const void *)a)->sin_addr, sizeof(struct in_addr));
+    else if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six))
+        memcpy(p.bytes + 1, six->s6_addr + 12, sizeof(struct in_addr));
+    else if (a->ss_family == AF_INET6) {
+        p.bytes[0] = 6;
+        memcpy(p.bytes + 1, six->s6_addr, PEER_ADDRESS_BYTES - 1);
+    } else
         p.counted = false;
     return p;
 }

@@ -71,6 +71,7 @@ void *exchange_begin(void *context, const char *target, struct MHD_Connection *m
     x->connection = c;
     x->mhd = mhd;
     x->progress_ns = now_ns();
+    x->header_since_ns = c->used ? x->progress_ns : c->since_ns;
     init_request(x);
     if (!split_target(x, target) || !random_id("", x->r.id, sizeof x->r.id)) {
         exchange_free(x);
@@ -175,6 +176,8 @@ void exchange_suspend(struct exchange *x)
     struct loop *loop = x->loop;
 
     MHD_suspend_connection(x->mhd);
+    if (x->state == EXCHANGE_BODY) /* an answer's I/O thread has the pace */
+        pace_pause(&x->pace, now_ns());
     x->suspended = true;
     x->suspended_prev = NULL;
     x->suspended_next = loop->suspended;
@@ -194,6 +197,7 @@ void exchange_resume(struct exchange *x)
         x->suspended_next->suspended_prev = x->suspended_prev;
     x->suspended = false;
     x->progress_ns = now_ns();
+    pace_go_on(&x->pace, x->progress_ns);
     MHD_resume_connection(x->mhd);
 }
 
@@ -328,9 +332,8 @@ static enum MHD_Result hold_back(struct exchange *x, const char *piece, size_t *
     return drop_body(x, st, bytes);
 }
 
-static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes)
+static enum MHD_Result take_body(struct exchange *x, const char *piece, size_t *bytes)
 {
-    x->progress_ns = now_ns();
     if (x->state == EXCHANGE_DROP)
         return drop_body(x, STATUS_OK, bytes);
     if (keyed_replays(x))
@@ -343,6 +346,19 @@ static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *
         return stream(x, piece, bytes);
     *bytes = 0;
     return MHD_YES;
+}
+
+static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes)
+{
+    size_t          offered = *bytes;
+    enum MHD_Result result;
+
+    x->progress_ns = now_ns();
+    x->pace.bytes += offered; /* once given to an I/O thread it is that one's */
+    result = take_body(x, piece, bytes);
+    if (*bytes)
+        x->pace.bytes -= *bytes;
+    return result;
 }
 
 /* ---- the handler ---- */
@@ -451,6 +467,7 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     atomic_fetch_add(&x->loop->server->in_flight, 1);
     x->counted = true;
     x->progress_ns = now_ns();
+    pace_start(&x->pace, x->progress_ns);
     x->failure = exchange_guard(x, version);
     x->close_after = x->failure != STATUS_OK;
     log_request(x->r.id, x->r.trace);

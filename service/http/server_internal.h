@@ -38,9 +38,9 @@ void listener_close(struct listener *l);
 
 /* ---- connections (server_connection.c) ---- */
 
-/* Who connects, for the limit per address. Unix sockets have none. */
+/* Who connects, for the limits per address. Unix sockets have none. Of IPv6 the network alone counts: a host has all of it. */
 struct peer_address {
-    unsigned char bytes[16];
+    unsigned char bytes[PEER_ADDRESS_BYTES];
     bool          counted;
 };
 
@@ -53,6 +53,7 @@ struct connection {
     struct peer_address peer;
     struct exchange    *exchange; /* the request under way, or NULL */
     int                 fd;       /* MHD's */
+    const struct caller *let_in;   /* the last whose token was taken, see guesses.h; or NULL */
     bool                is_unix;
     bool                is_tls;   /* nothing may go past MHD */
     bool                used;     /* has had a request */
@@ -171,6 +172,19 @@ enum exchange_state {
     EXCHANGE_ANSWERED, /* MHD's */
 };
 
+/* How fast a body comes. The time in which we would take none is not the client's. By whoever reads the body. */
+struct pace {
+    uint64_t since_ns;
+    uint64_t paused_ns; /* 0: not */
+    uint64_t bytes;
+};
+
+void pace_start(struct pace *p, uint64_t now);
+void pace_pause(struct pace *p, uint64_t now);
+void pace_go_on(struct pace *p, uint64_t now); /* without a pause: nothing */
+/* On the whole, and once the time of grace is over. */
+bool pace_too_slow(const struct exchange *x, uint64_t now);
+
 enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1, EXCHANGE_MOVED = 1 << 2 };
 
 struct keyed;
@@ -190,6 +204,7 @@ struct exchange {
     bool                   chunked;
     bool                   sends_long;     /* MHD sends piece by piece, and gives up after body_stall_s without progress */
     bool                   close_after;    /* framing is in doubt: the connection must not be used again */
+    bool                   speechless;     /* no memory even for the problem: the connection ends without an answer */
     bool                   counted_caller; /* in caller->in_flight */
     bool                   counted;        /* in server->in_flight */
     bool                   streams;        /* the body goes to r.sink */
@@ -200,6 +215,8 @@ struct exchange {
     struct keyed          *keyed; /* arena; NULL: the request has no Idempotency-Key */
     enum status            failure;     /* decided before the handler ran; r.problem tells why */
     uint64_t               progress_ns; /* last byte in; watched while a body is read */
+    uint64_t               header_since_ns; /* the header's deadline counts from here */
+    struct pace            pace;
     atomic_bool            gone;
     struct handoff         handoff; /* the I/O thread's between `given` and `moved` */
 
@@ -365,6 +382,7 @@ struct server {
     struct executor     *executor;
     struct bulk         *bulk;   /* NULL: nothing is handed off */
     struct idempotency  *idempotency;
+    struct guesses      *guesses;
     struct server_metrics *metrics;
     struct tls          *tls;    /* NULL: nothing is encrypted */
     struct caller        nobody; /* of open rows without a valid token */

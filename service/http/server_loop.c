@@ -126,10 +126,13 @@ static void close_listeners(struct loop *loop)
 
 static void handle_sweep(struct loop *loop, uint64_t now)
 {
+    bool was_stopped = now > loop->sweep_ns + SWEEP_LATE_MS * NS_PER_MS;
+
     if (now < loop->sweep_ns)
         return;
     loop->sweep_ns = now + SWEEP_INTERVAL_MS * NS_PER_MS;
-    connections_sweep(loop, now);
+    if (!was_stopped) /* else what clients have sent meanwhile is read first: the loop was slow, not they */
+        connections_sweep(loop, now);
     linger_sweep(loop, now);
     if (loop->index == 0)
         idempotency_sweep(loop->server->idempotency, now);

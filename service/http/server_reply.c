@@ -87,7 +87,7 @@ static bool put_header(void *response, const char *name, const char *value)
 
 enum MHD_Result exchange_send(struct exchange *x)
 {
-    struct MHD_Response *response = make_response(x);
+    struct MHD_Response *response = x->speechless ? NULL : make_response(x);
     enum MHD_Result      result = MHD_NO;
 
     if (!response)
@@ -122,6 +122,9 @@ static void answer_problem(struct exchange *x, enum status st)
     if (x->r.problem.status != st)
         problem_set(&x->r.problem, st, "%s", status_title(st));
     problem_document_reply(&x->r.problem, &place, &x->r.reply);
+    if (x->r.reply.body.failed) /* what the request had taken was freed; perhaps that is enough */
+        problem_document_reply(&x->r.problem, &place, &x->r.reply);
+    x->speechless = x->r.reply.body.failed;
     count_problem(st);
     log_problem(x, st);
     if (config->on_problem)

@@ -46,6 +46,31 @@ static bool overdue(uint64_t since_ns, unsigned seconds, uint64_t now)
     return now > since_ns && now - since_ns > seconds * NS_PER_S;
 }
 
+void pace_start(struct pace *p, uint64_t now)
+{
+    *p = (struct pace){.since_ns = now};
+}
+
+void pace_pause(struct pace *p, uint64_t now)
+{
+    p->paused_ns = now;
+}
+
+void pace_go_on(struct pace *p, uint64_t now)
+{
+    if (p->paused_ns)
+        p->since_ns += now - p->paused_ns;
+    p->paused_ns = 0;
+}
+
+bool pace_too_slow(const struct exchange *x, uint64_t now)
+{
+    const struct server_config *config = &x->loop->server->config;
+    uint64_t                    from_ns = x->pace.since_ns + config->body_grace_s * NS_PER_S;
+
+    return now > from_ns && x->pace.bytes < (now - from_ns) / NS_PER_MS * config->body_bytes_per_s / 1000;
+}
+
 static void time_out(struct connection *c)
 {
     if (!c->is_tls)
@@ -58,7 +83,7 @@ static void watch_body(struct connection *c, uint64_t now)
 {
     uint64_t since_ns = c->exchange->progress_ns;
 
-    if (overdue(since_ns, c->loop->server->config.body_stall_s, now))
+    if (overdue(since_ns, c->loop->server->config.body_stall_s, now) || pace_too_slow(c->exchange, now))
         time_out(c);
     else if (now > since_ns && now - since_ns > 2 * SWEEP_INTERVAL_MS * NS_PER_MS)
         cut_if_ended(c);
@@ -77,7 +102,7 @@ static void watch_request(struct connection *c, uint64_t now)
     }
     switch (x->state) {
     case EXCHANGE_LINE:
-        if (overdue(x->progress_ns, config->header_deadline_s, now))
+        if (overdue(x->header_since_ns, config->header_deadline_s, now))
             time_out(c);
         return;
     case EXCHANGE_BODY:

@@ -32,6 +32,7 @@ static void help(struct context *c)
         launch_fetch_outputs(c);
         module_unload_some(c);
         locals_free_some(c);
+        janitor_ping(c);
         context_leave(c);
     }
     pthread_mutex_lock(&s->lock);

@@ -76,6 +76,9 @@ struct context {
     unsigned         unfinished_count;
     unsigned         in_ring;
     uint64_t         last_event_ns; /* a launch started or ended */
+    struct call      ping;          /* asked of a worker that starts nothing of what it was given */
+    bool             ping_due, ping_open;
+    uint64_t         pinged_ns;     /* the last time */
     uint64_t         launch_number; /* the last one given */
     uint64_t         events_taken[EVENTS_PER_SESSION_MAX / 64]; /* places of events that batches use */
     uint32_t         event_number;  /* the last one given; never 0 when given */
@@ -309,6 +312,8 @@ bool janitor_start(struct registry *r);
 void janitor_stop(struct registry *r);
 /* One round as if the monotonic clock were at `now`. */
 void janitor_sweep(struct registry *r, uint64_t now);
+/* Asks the worker whether it still answers, if that is due. The helper's, inside context_use(). */
+void janitor_ping(struct context *c);
 
 /* ---- session.c ---- */
 /* As session_reset, but only of a faulted one; another one that is usable stays as it is. */

@@ -37,6 +37,53 @@ static enum status overrun(const struct context *c, uint64_t now, struct problem
     return STATUS_OK;
 }
 
+/* The worker was given launches and says of none that it runs: it may wait with them for a batch, or it may have stopped. The worker's
+ * loop waits for no kernel, so that one which does not answer has stopped; the call's own deadline then ends it. */
+static bool wants_ping(const struct context *c, uint64_t now)
+{
+    return c->in_ring && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
+           past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
+}
+
+static void ping_came(struct call *call, enum call_event event)
+{
+    struct context *c = call->context;
+    struct session *s = c->session;
+
+    if (event != CALL_DONE)
+        return;
+    pthread_mutex_lock(&s->lock);
+    context_note(c, call);
+    c->ping_open = false;
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A launch that does not exist is cancelled: the least that can be asked. */
+void janitor_ping(struct context *c)
+{
+    struct session                *s = c->session;
+    const struct msg_launch_cancel nobody = {UINT64_MAX};
+    bool                           due;
+
+    pthread_mutex_lock(&s->lock);
+    due = c->ping_due && !c->ping_open;
+    c->ping_due = false;
+    if (due) {
+        c->ping_open = true;
+        c->pinged_ns = now_ns();
+        c->uses++;
+        c->ping = (struct call){.on_event = ping_came, .context = c, .deadline_ns = deadline_after_ms(WORKER_CALL_DEADLINE_MS)};
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!due || worker_submit_launch_cancel(c->worker, &nobody, &c->ping) == STATUS_OK)
+        return;
+    pthread_mutex_lock(&s->lock);
+    c->ping_open = false;
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* False when the session is at work, so that it is not idle. */
 static bool look_after(struct session *s, uint64_t now)
 {
@@ -50,7 +97,8 @@ static bool look_after(struct session *s, uint64_t now)
     if (c) {
         idle = c->uses == 0;
         st = overrun(c, now, &why);
-        if (c->backlog || c->unloads || c->outputs || c->orphans)
+        c->ping_due = c->ping_due || wants_ping(c, now);
+        if (c->ping_due || c->backlog || c->unloads || c->outputs || c->orphans)
             helper_kick(c);
         if (st)
             c->uses++;

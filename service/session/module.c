@@ -138,6 +138,14 @@ static enum status keep_image(struct buf *into, struct span source, struct span 
     return STATUS_OK;
 }
 
+/* Whose code the cache gives back: one caller's, or everybody's. */
+static const char *cache_owner(const struct module *m)
+{
+    const struct session *s = m->context->session;
+
+    return s->registry->config.cache_shared ? "" : s->tenant_name;
+}
+
 /* PTX becomes a cubin in the compiler's jail. Where nothing assembles it there the device's driver does, in the session's own worker. */
 static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
 {
@@ -146,7 +154,7 @@ static enum status get_ptx_code(struct module *m, const struct module_spec *spec
     enum status                   st = STATUS_COMPILER_UNAVAILABLE;
 
     if (!m->context->facts.wants_ptx && config->compiler)
-        st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch), true, arena,
+        st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), true, arena,
                             &m->compiled, &ignored);
     if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
         return keep_image(&m->compiled.output.ptx, spec->source, image, why);
@@ -169,7 +177,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return keep_image(&o->cubin, spec->source, image, why);
-    st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch),
+    st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch),
                         !m->context->facts.wants_ptx, arena, &m->compiled, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;

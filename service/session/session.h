@@ -35,6 +35,7 @@ struct registry_config {
     struct code_cache      *cache;
     const char             *node; /* "" or the node's name, which then is part of session ids */
     unsigned                sessions_max;
+    bool                    cache_shared; /* callers take compiled code of each other */
     uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);

@@ -114,9 +114,9 @@ def environment(folder):
 
 
 class Service:
-    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them."""
+    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them; `variables` of its environment."""
 
-    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0"):
+    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None):
         self.folder = pathlib.Path(folder)
         self.port_file = self.folder / "ports"
         self.stderr_path = self.folder / "stderr"
@@ -126,7 +126,7 @@ class Service:
             command += ["--listen", listen]
         with open(self.stderr_path, "wb") as stderr, open(self.folder / "stdout", "wb") as stdout:
             self.process = subprocess.Popen(command + list(arguments), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
-                                            env=environment(self.folder), cwd=self.folder)
+                                            env={**environment(self.folder), **(variables or {})}, cwd=self.folder)
         try:
             self._wait_until_serving()
         except BaseException:

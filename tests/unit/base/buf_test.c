@@ -45,8 +45,11 @@ Test(buf, failure_is_sticky_until_cleared_and_keeps_what_was_there)
     cr_assert_not(buf_add_text(&b, "cde"));
     cr_assert(span_is(buf_span(&b), "ab"));
     cr_assert(b.failed);
+    cr_assert_not(buf_add_text(&b, "c"), "no text with a hole in it");
+    cr_assert(span_is(buf_span(&b), "ab"));
     buf_clear(&b);
     cr_assert_not(b.failed);
+    cr_assert(buf_add_text(&b, "c"));
     buf_finish(&b);
 }
 

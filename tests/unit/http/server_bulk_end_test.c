@@ -1,8 +1,10 @@
 /* Every way in which a long body may end early: the client leaves or stalls, the server quiesces or is destroyed. */
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/deadline.h"
 #include "memory_endpoints.h"
 #include "server_fixture.h"
 
@@ -75,6 +77,28 @@ Test(server_bulk_end, a_client_that_stalls_is_ended)
     cr_assert(reaches(&counters.closes, 1));
     client_close(&up);
     client_close(&down);
+    stop_server(s);
+    cr_assert_eq(counters.aborts, 1);
+}
+
+Test(server_bulk_end, a_client_that_drips_is_ended)
+{
+    struct server *s = start_server((struct server_options){.io_threads = 1, .body_bytes_per_s = 1000 * 1000 * 1000});
+    struct client  c = client_connect(s);
+    uint64_t       deadline = deadline_after_ms(15000);
+    struct answer  a;
+    char           byte;
+
+    put_half(&c, "x");
+    while (recv(c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && deadline_left_ns(deadline)) {
+        client_text(&c, "a");
+        poll(NULL, 0, 20);
+    }
+    cr_assert(deadline_left_ns(deadline), "it is cut off while it sends");
+    cr_assert(client_read(&c, false, &a));
+    cr_assert_eq(a.status, 408);
+    answer_free(&a);
+    client_close(&c);
     stop_server(s);
     cr_assert_eq(counters.aborts, 1);
 }

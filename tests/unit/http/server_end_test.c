@@ -1,5 +1,6 @@
 /* Every way in which a request or the server may end: hang-ups, slowness, quiesce, destroy. */
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -97,6 +98,39 @@ Test(server_end, a_header_that_drips_is_ended_too)
     }
     cr_assert(ended);
     client_close(&c);
+    stop_server(s);
+}
+
+/* A byte now and then keeps no connection open; whoever is fast enough is not cut off, however long it takes. */
+Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
+{
+    struct server *s = start_server((struct server_options){.loops = 1, .body_bytes_per_s = 1000});
+    struct client  slow = client_connect(s), fast = client_connect(s);
+    uint64_t       deadline = deadline_after_ms(15000), sent = 0;
+    char           piece[500] = {0};
+    struct answer  a;
+    char           byte;
+
+    client_text(&slow, "PUT /sink/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
+    client_text(&fast, "PUT /sink/y HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
+    while (recv(slow.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && deadline_left_ns(deadline)) {
+        client_text(&slow, "a");
+        client_send(&fast, (struct span){piece, sizeof piece});
+        sent += sizeof piece;
+        poll(NULL, 0, 50);
+    }
+    cr_assert(deadline_left_ns(deadline), "it is cut off while it sends");
+    cr_assert(client_read(&slow, false, &a));
+    cr_assert_eq(a.status, 408);
+    answer_free(&a);
+    cr_assert(client_at_end(&slow));
+    for (; sent < 1000000; sent += sizeof piece)
+        client_send(&fast, (struct span){piece, sizeof piece});
+    cr_assert(client_read(&fast, false, &a));
+    cr_assert_eq(a.status, 200);
+    answer_free(&a);
+    client_close(&slow);
+    client_close(&fast);
     stop_server(s);
 }
 

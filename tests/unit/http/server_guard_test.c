@@ -177,3 +177,72 @@ Test(server_guard, authenticates_before_it_routes_and_authorises_after)
     stop_server(s);
     unlink(path);
 }
+
+static void check_waits(const struct answer *a, const char *code)
+{
+    cr_assert_eq(a->status, 429);
+    cr_assert_not_null(strstr(a->body.data, code), "%s", a->body.data);
+    cr_assert(answer_header(a, "Retry-After").bytes && !span_is(answer_header(a, "Retry-After"), "0"));
+}
+
+Test(server_guard, limits_the_rate_of_a_caller)
+{
+    struct server *s = start_server((struct server_options){.loops = 1, .requests_per_s = 3});
+    struct client  c = client_connect(s);
+    struct answer  a;
+    unsigned       taken = 0, refused_ones = 0;
+
+    while (taken + refused_ones < 12) {
+        taken += client_get(&c, "/hello", &a) == 200;
+        if (a.status != 200) {
+            check_waits(&a, "requests_per_s");
+            refused_ones++;
+        }
+        answer_free(&a);
+    }
+    cr_assert_geq(taken, 3);
+    cr_assert_geq(refused_ones, 1);
+    cr_assert_eq(client_get(&c, "/open", &a), 200, "what is open to everyone is not counted");
+    answer_free(&a);
+    while (client_get(&c, "/nothing", &a) != 429) { /* what finds no route is */
+        cr_assert_eq(a.status, 404);
+        answer_free(&a);
+    }
+    answer_free(&a);
+    client_close(&c);
+    stop_server(s);
+}
+
+static unsigned get_with(struct server *s, const char *token, struct answer *a)
+{
+    struct client c = client_connect(s);
+
+    client_text(&c, GET "Authorization: Bearer %s\r\n\r\n", token);
+    cr_assert(client_read(&c, false, a));
+    client_close(&c);
+    return a->status;
+}
+
+Test(server_guard, an_address_that_guesses_tokens_is_refused_and_its_known_callers_are_not)
+{
+    char           path[] = "/tmp/http_tokens_XXXXXX";
+    struct server *s;
+    struct answer  a;
+    unsigned       guesses = 0;
+
+    token_file(path, "");
+    s = start_server((struct server_options){.loops = 2, .tokens = path, .token_failures = 5});
+    cr_assert_eq(get_with(s, "secret", &a), 200);
+    answer_free(&a);
+    for (; get_with(s, "wrong", &a) == 401; guesses++)
+        answer_free(&a);
+    cr_assert_geq(guesses, 5);
+    check_waits(&a, "rate_limited");
+    answer_free(&a);
+    cr_assert_eq(get_with(s, "secret", &a), 200);
+    answer_free(&a);
+    check(s, GET "\r\n", 401, "unauthenticated"); /* no token is no guess */
+    check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n", 200, "anonymous");
+    stop_server(s);
+    unlink(path);
+}

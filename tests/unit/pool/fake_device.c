@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "device/device.h"
+#include "hostile.h"
 #include "worker/device_worker.h"
 
 static char steering[256];
@@ -85,6 +86,7 @@ static enum status fake_open(struct device **out, unsigned index, struct problem
         return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "the fake was told to be full");
     *out = calloc(1, sizeof **out);
     buf_init(&(*out)->printed, KERNEL_OUTPUT_BYTES_MAX);
+    hostile_prepare();
     return STATUS_OK;
 }
 
@@ -166,7 +168,7 @@ static const struct {
     uint32_t    params_bytes;
 } kernels[] = {{"gpurest_canary", 20}, {"add_one", 12}, {"slow", 4},   {"endless", 0},    {"fault", 0},
                {"crash", 0},           {"print", 4},    {"refuse", 0}, {"descriptors", 0},
-               {"noted", 0},           {"stumble", 0}};
+               {"noted", 0},           {"stumble", 0},         {"hostile", 4}};
 
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
@@ -269,6 +271,8 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         on->stumbles = true;
     if (strcmp(name, "crash") == 0)
         raise(SIGKILL);
+    if (strcmp(name, "hostile") == 0)
+        hostile_run(number(l->params));
     if (strcmp(name, "print") == 0)
         buf_printf(&d->printed, "printed %u\n", number(l->params));
     if (strcmp(name, "descriptors") == 0)

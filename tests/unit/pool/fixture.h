@@ -18,7 +18,8 @@ enum {
     KERNEL_REFUSE,
     KERNEL_DESCRIPTORS,
     KERNEL_NOTED,
-    KERNEL_STUMBLE
+    KERNEL_STUMBLE,
+    KERNEL_HOSTILE
 };
 
 /* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */

@@ -1,0 +1,29 @@
+/* A bucket of `burst` tokens that is full again at full_ns has room for one more taken as long as that lies less than
+ * (burst - 1) intervals ahead. One word holds it all, so that a compare-and-swap is the whole of taking. */
+#include "http/rate.h"
+
+static bool has(uint64_t full_ns, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns)
+{
+    uint64_t ahead = full_ns > now ? full_ns - now : 0;
+    uint64_t most = interval_ns * (burst - 1);
+
+    *wait_ns = ahead > most ? ahead - most : 0;
+    return ahead <= most;
+}
+
+bool rate_has(const struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns)
+{
+    return has(atomic_load_explicit(&b->full_ns, memory_order_relaxed), interval_ns, burst, now, wait_ns);
+}
+
+bool rate_take(struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns)
+{
+    uint64_t full_ns = atomic_load_explicit(&b->full_ns, memory_order_relaxed);
+
+    do {
+        if (!has(full_ns, interval_ns, burst, now, wait_ns))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&b->full_ns, &full_ns, (full_ns > now ? full_ns : now) + interval_ns,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}

@@ -1,0 +1,55 @@
+"""Faults put into the running service. GPURESTD names the executable; GPUREST_TORTURE=full is the long form (make torture)."""
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
+
+import campaign  # noqa: E402
+from service_under_test import Service  # noqa: E402
+from shim import Shim, library_beside  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def executable():
+    path = os.environ.get("GPURESTD")
+    if not path:
+        pytest.skip("GPURESTD does not name a gpurestd to test")
+    return str(pathlib.Path(path).resolve())
+
+
+@pytest.fixture
+def start(executable, tmp_path):
+    """start(*arguments) runs a service of its own for one test; it must end in order."""
+    running = []
+
+    def start_one(*arguments, **options):
+        folder = tmp_path / f"service{len(running)}"
+        folder.mkdir()
+        running.append(Service(executable, folder, *arguments, **options))
+        return running[-1]
+
+    yield start_one
+    for service in running:
+        service.stop()
+
+
+@pytest.fixture
+def shimmed(executable, start, tmp_path):
+    """shimmed(*arguments) -> (service, shim)."""
+    if not library_beside(executable).exists():
+        pytest.skip("the fault shim was not built beside GPURESTD")
+
+    def start_one(*arguments, **options):
+        shim = Shim(executable, tmp_path)
+        return start(*arguments, variables=shim.variables, **options), shim
+
+    return start_one
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.section("faults")
+    for done in campaign.finished:
+        terminalreporter.write_line(done.line())

@@ -1,0 +1,67 @@
+"""The test's side of fault_shim.c: says which call fails, counts what failed."""
+import ctypes
+import errno
+import mmap
+import os
+import pathlib
+import re
+import subprocess
+
+HEADER = (pathlib.Path(__file__).parent / "fault_shim.h").read_text()
+FUNCTIONS = re.findall(r"^    FUNCTION\((\w+)\)", HEADER, re.M)
+SHORT = 0  # instead of an errno: fewer bytes than asked for
+
+
+class Control(ctypes.Structure):
+    _fields_ = [("function", ctypes.c_uint32), ("error", ctypes.c_int32), ("countdown", ctypes.c_int64), ("times", ctypes.c_int64),
+                ("hits", ctypes.c_int64), ("live", ctypes.c_int64), ("wall_offset_ns", ctypes.c_int64), ("calls", ctypes.c_int64 * len(FUNCTIONS))]
+
+
+def library_beside(executable):
+    return pathlib.Path(executable).resolve().parents[1] / "tests" / "fault" / "libgpurest_fault.so"
+
+
+def sanitizer_of(executable):
+    """Its run-time library, which must be loaded before ours, or None."""
+    linked = subprocess.run(["ldd", executable], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"lib[at]san\.so\.\d+ => (\S+)", linked)
+    return found.group(1) if found else None
+
+
+class Shim:
+    def __init__(self, executable, folder):
+        self.path = pathlib.Path(folder) / "faults"
+        self.path.write_bytes(bytes(mmap.PAGESIZE))
+        self.file = open(self.path, "r+b")  # lives as long as the mapping
+        self.memory = mmap.mmap(self.file.fileno(), mmap.PAGESIZE)
+        self.control = Control.from_buffer(self.memory)
+        self.sanitizer = sanitizer_of(executable)
+        preloaded = [self.sanitizer] if self.sanitizer else []
+        self.variables = {"LD_PRELOAD": " ".join([*preloaded, str(library_beside(executable))]), "GPUREST_FAULT_CONTROL": str(self.path)}
+
+    def arm(self, function, after, error=errno.ENOMEM, times=1):
+        """After so many calls that go well, `times` fail."""
+        c = self.control
+        c.times = 0
+        c.function, c.error, c.countdown, c.hits = FUNCTIONS.index(function), error, after, 0
+        c.times = times
+
+    def disarm(self):
+        """How many calls failed."""
+        self.control.times = 0
+        return self.control.hits
+
+    def calls(self, function):
+        return self.control.calls[FUNCTIONS.index(function)]
+
+    @property
+    def live(self):
+        return self.control.live
+
+    def jump(self, seconds):
+        """The time of day is that far off from now on."""
+        self.control.wall_offset_ns = int(seconds * 1e9)
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))

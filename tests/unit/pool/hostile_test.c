@@ -1,0 +1,66 @@
+/* Workers that write anything into the memory they share with the front-end: every call ends once, nothing of ours is followed astray, and the
+ * next worker is whole. GPUREST_HOSTILE_WORKERS says how many. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+enum { CALLS = 6, WORKERS = 60, PATIENCE_MS = 2000 };
+
+struct attempt {
+    struct call calls[CALLS];
+    unsigned    done[CALLS];
+    bool        submitted[CALLS];
+};
+
+static void count_done(struct call *c, enum call_event event)
+{
+    *(unsigned *)c->context += event == CALL_DONE;
+}
+
+static void submit(struct worker *w, uint32_t module, uint32_t seed, struct attempt *a)
+{
+    *a = (struct attempt){0};
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct msg_launch m = launch_of(module, i % 3 == 1 ? KERNEL_HOSTILE : KERNEL_PRINT, 0, i, &(uint32_t){seed + i}, 4);
+
+        a->calls[i] = (struct call){.on_event = count_done, .context = &a->done[i], .deadline_ns = deadline_after_ms(PATIENCE_MS)};
+        a->submitted[i] = worker_submit_launch(w, &m, &a->calls[i]) == STATUS_OK;
+    }
+}
+
+static unsigned workers_wanted(void)
+{
+    const char *text = getenv("GPUREST_HOSTILE_WORKERS");
+
+    return text ? (unsigned)strtoul(text, NULL, 10) : WORKERS;
+}
+
+Test(hostile, whatever_a_worker_writes_each_call_ends_once_and_the_next_worker_is_whole, .timeout = 1500)
+{
+    struct pool *p;
+    unsigned     bad = 0, wanted = workers_wanted();
+
+    steer("");
+    p = pool_of_fakes(2, 4);
+    log_init("test", LOG_LEVEL_CRITICAL);
+    for (unsigned seed = 0; seed < wanted; seed++) {
+        uint32_t       module;
+        struct worker *w = worker_of(p, &module);
+        struct attempt a;
+
+        cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK, "the one before %u left something", seed);
+        submit(w, module, seed, &a);
+        for (unsigned i = 0; i < CALLS; i++)
+            if (a.submitted[i])
+                bad += call_wait(w, &a.calls[i]) != STATUS_OK;
+        pool_give_back(p, w);
+        for (unsigned i = 0; i < CALLS; i++)
+            cr_assert_eq(a.done[i], a.submitted[i], "seed %u, call %u: ended %u times", seed, i, a.done[i]);
+    }
+    pool_destroy(p);
+    cr_assert_gt(bad, 0, "no worker did any harm");
+    printf("hostile workers                    %6u injected %6u survived   %u calls failed\n", wanted, wanted, bad);
+}
