@@ -1,9 +1,11 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test bench coverage setup build asan tsan bundle clean format-check help
+.PHONY: run test image-test schemathesis bench coverage setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
 	@echo "make test                                   set up, build and run every test (plain, then ASan+UBSan, TSan)"
+	@echo "make image-test                             build the container images with Debian's own tools, run and check them"
+	@echo "make schemathesis [EXAMPLES=100]            try the whole API with generated requests, many of them"
 	@echo "make bench [ONLY=rows] [MIB=1024]           measure, beside limits and peers (tests/bench/run.py --help)"
 	@echo "make coverage                               the Python SDK's tests, and which of its lines they do not reach"
 	@echo "make build | asan | tsan | bundle | format-check | clean"
@@ -13,6 +15,12 @@ run:
 
 test:
 	@scripts/test.sh
+
+image-test:
+	@scripts/image-test.sh
+
+schemathesis:
+	@EXAMPLES='$(EXAMPLES)' scripts/schemathesis.sh
 
 bench:
 	@scripts/bench.sh

@@ -6,13 +6,7 @@
 
 scripts/setup.sh
 export_nvrtc
-# The tests' own Python packages live in .venv/, unless this Python has them all.
-if ! python3 -c 'import pytest, xdist, pytest_cov, pyright, yaml, jsonschema, openapi_spec_validator, schemathesis, yamllint, numpy, hypothesis, mypy' 2>/dev/null; then
-    [ -x .venv/bin/python3 ] || python3 -m venv .venv || die "python3 -m venv does not work: install python3-venv"
-    .venv/bin/python3 -m pip install -q -r tests/requirements.txt || say "some packages of tests/requirements.txt cannot be had: tests that need them are skipped"
-    .venv/bin/python3 -c 'import pytest' 2>/dev/null && PATH=$ROOT/.venv/bin:$PATH
-    python3 -c 'import pytest' 2>/dev/null || die "pytest is missing and could not be installed with pip"
-fi
+export_test_python
 
 export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
 export UBSAN_OPTIONS=print_stacktrace=1

@@ -7,6 +7,9 @@
 
 #include "limits.h"
 
+/* Where the service is when --listen is not given. */
+#define LISTEN_DEFAULT "127.0.0.1:8080"
+
 struct config_list {
     char    *items[CONFIG_LIST_ITEMS_MAX]; /* owned */
     unsigned count;

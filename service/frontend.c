@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/spin.h"
 #include "base/version.h"
+#include "notify.h"
 #include "session/code_cache.h"
 #include "session/events.h"
 #include "worker/privileges.h"
@@ -83,7 +84,7 @@ static bool choose_addresses(struct frontend *f)
     for (unsigned i = 0; i < f->config->listen.count; i++)
         f->listen[f->listen_count++] = f->config->listen.items[i];
     if (f->listen_count == 0)
-        f->listen[f->listen_count++] = "127.0.0.1:8080";
+        f->listen[f->listen_count++] = LISTEN_DEFAULT;
     return true;
 }
 
@@ -97,6 +98,14 @@ static bool check_sandbox(const struct frontend *f)
         return refuse("not started", &why);
     log_warn("frontend", "workers and compilers run without a sandbox: whoever sends code can do what this service can");
     return true;
+}
+
+/* Said once more where nobody may see the flag: an image, or a unit, may have set it. */
+static void warn_if_open(const struct frontend *f)
+{
+    for (unsigned i = 0; i < f->listen_count; i++)
+        if (!f->config->tokens[0] && !address_is_local(f->listen[i]))
+            log_warn("auth", "no tokens are configured: whoever reaches %s may use this service", f->listen[i]);
 }
 
 static bool make_auth(struct frontend *f)
@@ -258,10 +267,12 @@ static void reload(struct frontend *f)
 
     if (!auth_has_tokens(f->app.auth))
         return;
+    notify_reloading();
     if (auth_reload(f->app.auth, &why))
         log_error("auth", "the tokens stay as they were: %s", why.detail);
     else
         log_info("auth", "the tokens were read anew");
+    notify("READY=1");
 }
 
 static void serve(struct frontend *f)
@@ -281,6 +292,7 @@ static void drain(struct frontend *f)
     uint64_t deadline = deadline_after_ns(f->config->drain_timeout * NS_PER_S);
 
     app_leave(&f->app);
+    notify("STOPPING=1\nSTATUS=draining");
     log_info("frontend", "draining: %u sessions", registry_count(f->app.registry));
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
@@ -340,9 +352,12 @@ int frontend_main(const struct config *config)
     if (!start_log(config))
         return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
+    notify_begin();
     started = start(&f);
     if (started) {
+        warn_if_open(&f);
         announce(&f);
+        notify("READY=1\nSTATUS=serving");
         serve(&f);
         drain(&f);
         log_info("frontend", "stopping");

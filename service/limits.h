@@ -84,6 +84,8 @@ enum {
     LOG_FOLLOW_TICK_MS = 250,
     METRICS_BYTES_MAX = 4 * 1024 * 1024, /* of one scrape */
     METRIC_LABELS_BYTES_MAX = 1024,
+    HEALTHCHECK_TIMEOUT_MS = 2500, /* less than the 3 s that the image gives it */
+    PROBE_ANSWER_BYTES = 1024,     /* of the service's answer to a health check, head and body */
     QUIESCE_MS = 5 * 1000,      /* for the last answers, when the server stops */
 
     /* names */

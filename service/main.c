@@ -1,7 +1,9 @@
-/* One executable, several roles: the front-end starts itself again as worker, counter of devices, or compile worker. */
+/* One executable, several roles: the front-end starts itself again as worker, counter of devices, compile worker or health check. */
 #include "base/span.h"
 #include "config.h"
 #include "frontend.h"
+#include "healthcheck.h"
+#include "init.h"
 #include "worker/compile_worker.h"
 #include "worker/device_worker.h"
 
@@ -19,6 +21,8 @@ static int frontend_run(int argc, char **argv)
     struct config config = {0};
     int           code = 0;
 
+    if (!init_become_service(&code))
+        return code;
     if (!config_parse(argc, argv, &config, &code))
         return code;
     code = frontend_main(&config);

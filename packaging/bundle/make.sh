@@ -23,9 +23,10 @@ needed() { # PROGRAM: a library's name and its place a line
     ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}'
 }
 
-licence_of() { # FILE: Debian's statement of the library's terms, where dpkg knows it
+licence_of() { # FILE: Debian's statement of the library's terms, where dpkg knows it; notes the package
     local package
     package=$(dpkg -S "$(readlink -f "$1")" 2>/dev/null | head -n 1 | cut -d: -f1) || return 0
+    [ -z "$package" ] || echo "$package" >>"$work/packages"
     if [ -n "$package" ] && [ -e "/usr/share/doc/$package/copyright" ]; then
         cp -L "/usr/share/doc/$package/copyright" "$top/share/licences/$package"
     fi
@@ -43,6 +44,14 @@ for program; do
         licence_of "$place"
     done <<<"$libraries"
 done
+
+programs=()
+for program; do programs+=(--program "$top/libexec/$(basename "$program")"); done
+touch "$work/packages"
+status=/var/lib/dpkg/status
+[ -e "$status" ] || status=/dev/null
+python3 "$ROOT/packaging/sbom.py" --name gpurest-bundle --version "$version" --dpkg-status "$status" --only "$work/packages" \
+    "${programs[@]}" >"$top/share/sbom.spdx.json"
 
 "$top/bin/gpurestd" --man >"$top/share/man/man8/gpurestd.8"
 install -m 644 "$ROOT/LICENSE" "$top/LICENSE"

@@ -1,26 +1,18 @@
-/* Addresses as text, and the sockets that listen on them. */
+/* The sockets that listen. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/address.h"
 #include "http/server_internal.h"
 
-#define UNIX_PREFIX "unix:"
-
 enum { UNIX_SOCKET_MODE = 0660 };
-
-static enum status bad_address(struct problem *why, const char *what)
-{
-    return problem_set(why, STATUS_INVALID_REQUEST, "listen address: %s", what);
-}
 
 static void set_option(int fd, int level, int name, int value)
 {
@@ -99,38 +91,15 @@ static void name_tcp(struct listener *l, const struct addrinfo *a)
     snprintf(l->address, sizeof l->address, a->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-/* "HOST:PORT", "[V6]:PORT", ":PORT" into two texts. */
-static bool split_address(const char *address, char host[64], char port[8])
-{
-    const char *colon = strrchr(address, ':');
-    struct span head = {address, colon ? (size_t)(colon - address) : 0};
-    uint64_t    number;
-
-    if (!colon || !span_u64(span_of(colon + 1), &number) || number > UINT16_MAX)
-        return false;
-    if (span_starts(head, "[")) {
-        if (head.data[head.bytes - 1] != ']')
-            return false;
-        head = span_first(span_from(head, 1), head.bytes - 2);
-    }
-    return span_copy(head, host, 64) && span_copy(span_of(colon + 1), port, 8);
-}
-
 static enum status open_tcp_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
 {
-    struct addrinfo  hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    char             host[64], port[8];
     bool             any, done;
     int              saved;
+    enum status      st = address_resolve(address, true, &found, &any, why);
 
-    if (!split_address(address, host, port))
-        return bad_address(why, "must be HOST:PORT, [V6]:PORT, :PORT or unix:PATH");
-    any = host[0] == '\0';
-    if (any)
-        hints.ai_family = AF_INET6;
-    if (getaddrinfo(any ? NULL : host, port, &hints, &found))
-        return bad_address(why, "the host is unknown");
+    if (st)
+        return st;
     done = open_all_tcp(l, found, any, count);
     saved = errno;
     if (done)
@@ -138,7 +107,7 @@ static enum status open_tcp_listener(struct listener *l, const char *address, un
     freeaddrinfo(found);
     if (!done && any && saved == EAFNOSUPPORT) {
         char v4[24];
-        snprintf(v4, sizeof v4, "0.0.0.0:%s", port);
+        snprintf(v4, sizeof v4, "0.0.0.0%s", strrchr(address, ':'));
         return open_tcp_listener(l, v4, count, why);
     }
     return done ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "cannot listen: %s", strerror(saved));
@@ -178,10 +147,11 @@ static bool open_all_unix(struct listener *l, const struct sockaddr_un *a, unsig
 
 static enum status open_unix_listener(struct listener *l, const char *address, unsigned count, struct problem *why)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct sockaddr_un a;
+    enum status        st = address_unix(address, &a, why);
 
-    if (!span_copy(span_of(address + strlen(UNIX_PREFIX)), a.sun_path, sizeof a.sun_path) || !a.sun_path[0])
-        return bad_address(why, "the path of the Unix socket is empty or too long");
+    if (st)
+        return st;
     snprintf(l->address, sizeof l->address, "%s", address);
     remove_stale(&a);
     if (!open_all_unix(l, &a, count))
@@ -191,7 +161,7 @@ static enum status open_unix_listener(struct listener *l, const char *address, u
 
 enum status listener_open(struct listener *l, const char *address, unsigned fds_count, struct problem *why)
 {
-    bool        is_unix = span_starts(span_of(address), UNIX_PREFIX);
+    bool        is_unix = address_is_unix(address);
     enum status st;
 
     *l = (struct listener){0};
@@ -215,6 +185,6 @@ void listener_close(struct listener *l)
     for (unsigned i = 0; i < LOOP_THREADS_MAX; i++)
         listener_close_fd(l, i);
     if (l->is_unix)
-        unlink(l->address + strlen(UNIX_PREFIX));
+        unlink(l->address + strlen(ADDRESS_UNIX_PREFIX));
     l->is_unix = false;
 }

@@ -70,3 +70,43 @@ def test_the_account_can_be_made():
         pytest.skip("systemd-sysusers is not installed")
     got = subprocess.run(["systemd-sysusers", "--dry-run", str(FOLDER / "gpurest.sysusers.conf")], capture_output=True, text=True, timeout=60)
     assert got.returncode == 0, got.stderr
+
+
+def members_of(group, found=None):
+    """System calls of a group of systemd's, through the groups in it."""
+    found = set() if found is None else found
+    listed = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True, timeout=60).stdout
+    for word in re.findall(r"^\s+(@?[a-z0-9_-]+)$", listed, re.M):
+        if word.startswith("@"):
+            members_of(word, found)
+        else:
+            found.add(word)
+    return found
+
+
+def permitted():
+    """What the lines of SystemCallFilter leave, one after the other."""
+    calls = set()
+    for line in re.findall(r"^SystemCallFilter=(.*)$", (FOLDER / "gpurestd.service").read_text(), re.M):
+        named = set().union(*(members_of(word) if word.startswith("@") else {word} for word in line.lstrip("~").split()))
+        calls = calls - named if line.startswith("~") else calls | named
+    return calls
+
+
+@pytest.mark.skipif(not shutil.which("strace") or not shutil.which("systemd-analyze"), reason="strace and systemd-analyze are needed")
+def test_all_that_the_service_calls_is_permitted(executable, tmp_path):
+    """A whole life, with a compilation, a launch and the jails of workers, looked at from outside."""
+    trace = tmp_path / "trace"
+    environment = dict(os.environ, ONCE="1", PORT="0", XDG_CACHE_HOME=str(tmp_path))
+    wrapper = tmp_path / "gpurestd"
+    wrapper.write_text(f"#!/bin/sh\nexec strace -D -f -qq -o {trace} {executable} \"$@\"\n")
+    wrapper.chmod(0o755)
+    job = subprocess.run([FOLDER.parents[1] / "scripts/run.sh"], env=dict(environment, GPURESTD=str(wrapper), FILE=str(FOLDER / "gpurestd.conf")),
+                         capture_output=True, text=True, timeout=120)
+    if "ptrace" in job.stderr and job.returncode:
+        pytest.skip("this machine does not let processes be traced")
+    assert job.returncode == 0, job.stdout + job.stderr
+    called = set(re.findall(r"^\d+ +(\w+)\(", trace.read_text(errors="replace"), re.M))
+    assert {"execve", "prctl", "sendmsg", "memfd_create"} <= called, "that was no whole life"
+    # The filter is the front-end's and its workers'; unshare, chroot and mount belong to jails that go without where they are refused.
+    assert called - permitted() - {"unshare", "chroot", "mount", "umount2", "pivot_root", "setns"} == set()

@@ -1,0 +1,71 @@
+# Containers with Debian's own tools (buildah, podman, runc) in a store of their own, without a daemon, systemd or a registry. Sourced.
+# podman_setup FOLDER makes the store there and points both tools at it. Needs root; works with capabilities short of CAP_SYS_RESOURCE.
+
+PODMAN_TOOLS=(buildah podman runc debootstrap)
+
+podman_tools_missing() {
+    local tool
+    for tool in "${PODMAN_TOOLS[@]}"; do command -v "$tool" >/dev/null || echo "$tool"; done
+}
+
+podman_setup() { # FOLDER
+    mkdir -p "$1/tmp"
+    cat >"$1/storage.conf" <<S
+[storage]
+driver = "overlay"
+graphroot = "$1/store"
+runroot = "$1/run"
+S
+    # The defaults raise hard limits, which takes CAP_SYS_RESOURCE; crun of Debian 12 refuses hybrid control groups.
+    cat >"$1/containers.conf" <<S
+[containers]
+netns = "host"
+default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
+log_driver = "k8s-file"
+[engine]
+cgroup_manager = "cgroupfs"
+runtime = "runc"
+events_logger = "file"
+S
+    export CONTAINERS_STORAGE_CONF=$1/storage.conf CONTAINERS_CONF=$1/containers.conf TMPDIR=$1/tmp
+}
+
+# The base image, made from Debian's packages under the name that the Dockerfile asks for. The archive is kept for a week.
+podman_base() { # CACHE-FOLDER NAME
+    local root archive
+    archive=$1/debian-12-$(date +%G-%V).tar
+    mkdir -p "$1"
+    # Imported anew it would be another image, and nothing that was built upon it could be used again.
+    if [ -e "$archive" ] && podman image exists "$2"; then return; fi
+    if [ ! -e "$archive" ]; then
+        root=$(mktemp -d "$1/rootfs.XXXXXX")
+        if ! { debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:-} >"$1/debootstrap.log" 2>&1 && podman_slim "$root" &&
+            tar -C "$root" --numeric-owner --exclude='./dev/*' -cf "$archive.part" . && mv "$archive.part" "$archive"; }; then
+            tail -n 5 "$1/debootstrap.log" >&2
+            rm -rf "$root" "$archive.part"
+            return 1
+        fi
+        rm -rf "$root"
+    fi
+    podman import -q "$archive" "$2" >/dev/null
+}
+
+podman_slim() { # ROOT: as the published slim image, without what nobody reads in a container
+    (cd "$1" && rm -rf var/cache/apt/* var/lib/apt/lists/* var/log/* usr/share/man/* usr/share/locale/* usr/share/info/*)
+    find "$1/usr/share/doc" -type f ! -name copyright -delete
+    if grep -q '^VERSION_CODENAME=bookworm$' /etc/os-release && [ -e /etc/apt/sources.list.d/debian.sources ]; then
+        cp /etc/apt/sources.list.d/debian.sources "$1/etc/apt/sources.list.d/"
+        rm -f "$1/etc/apt/sources.list"
+    fi
+    echo 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true"; };' \
+        >"$1/etc/apt/apt.conf.d/docker-clean"
+}
+
+# HEALTHCHECK is a part of docker's format only. Certificate authorities of this machine are shown to pip inside.
+podman_build() { # TARGET TAG
+    local authorities=()
+    if [ -n "${PIP_CERT:-}" ]; then authorities=(--volume "$PIP_CERT:/run/authorities.pem:ro" --build-arg PIP_CERT=/run/authorities.pem); fi
+    buildah bud --isolation chroot --layers --pull-never --network host --format docker "${authorities[@]}" \
+        --build-arg VERSION="$VERSION" --build-arg REVISION="$REVISION" --build-arg CREATED="$CREATED" \
+        -f docker/Dockerfile --target "$1" -t "$2" .
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# `make image-test`: builds both images of docker/Dockerfile with Debian's own tools, runs them, and checks what docker/README.md promises.
+# Skipped, in so many words, where the tools are missing and cannot be installed. Keeps its base image and layers in .cache/image/.
+. "$(dirname "$0")/lib.sh"
+. docker/podman.sh
+
+skip() { say "image-test: skipped: $*"; exit 0; }
+
+[ "$(id -u)" = 0 ] || skip "building images takes root here"
+if [ -n "$(podman_tools_missing)" ]; then
+    command -v apt-get >/dev/null || skip "no $(podman_tools_missing | xargs), and no apt-get to install them"
+    say "installing $(podman_tools_missing | xargs)"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${PODMAN_TOOLS[@]}" iptables; } >/dev/null 2>&1 ||
+        skip "$(podman_tools_missing | xargs) cannot be installed"
+fi
+unshare --mount true 2>/dev/null || skip "this machine does not let containers be made"
+
+CACHE=$ROOT/.cache/image
+VERSION=$(sed -n 's/^project(gpurest VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+CREATED=$(git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
+export VERSION REVISION CREATED
+TAG=localhost/gpurest-test:$$
+podman_setup "$CACHE"
+finish() { podman rmi -f "$TAG" "$TAG-cpu" >/dev/null 2>&1 || true; }
+trap finish EXIT
+log=$CACHE/build.log
+
+say "the base image"
+podman_base "$CACHE" debian:12-slim || die "Debian's base system could not be fetched"
+for target in runtime-cpu runtime; do
+    say "building the target $target"
+    tag=$TAG$([ $target = runtime ] || echo -cpu)
+    podman_build $target "$tag" >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "the image could not be built"; }
+done
+
+say "running them"
+export_test_python
+GPUREST_IMAGE=$TAG GPUREST_IMAGE_CPU=$TAG-cpu python3 -m pytest -q -rs -p no:cacheprovider tests/packaging/test_image.py "$@"

@@ -1,0 +1,53 @@
+/* The service's side of the manager's notification socket, without its library. */
+#include "notify.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "base/log.h"
+
+static struct sockaddr_un manager; /* sun_family 0: there is none */
+static socklen_t          manager_bytes;
+
+void notify_begin(void)
+{
+    const char *name = getenv("NOTIFY_SOCKET");
+    size_t      bytes = name ? strlen(name) : 0;
+
+    if (bytes && (name[0] == '/' || name[0] == '@') && bytes < sizeof manager.sun_path) {
+        manager.sun_family = AF_UNIX;
+        memcpy(manager.sun_path, name, bytes);
+        if (name[0] == '@')
+            manager.sun_path[0] = '\0'; /* the abstract name space */
+        manager_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
+    } else if (bytes)
+        log_warn("frontend", "NOTIFY_SOCKET is not a socket's name; the service manager is told nothing");
+    unsetenv("NOTIFY_SOCKET");
+}
+
+void notify(const char *state)
+{
+    int fd;
+
+    if (!manager.sun_family)
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&manager, manager_bytes) < 0)
+        log_warn("frontend", "the service manager cannot be told: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+void notify_reloading(void)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(now_ns() / NS_PER_US));
+    notify(text);
+}

@@ -1,0 +1,87 @@
+"""The files in docker/ as they stand: what can be said without building an image. test_image.py runs the images."""
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docker"
+
+
+@pytest.fixture(scope="module")
+def dockerfile():
+    return (FOLDER / "Dockerfile").read_text()
+
+
+def compose(name):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return yaml.safe_load((FOLDER / name).read_text())["services"]["gpurest"]
+
+
+def stages(text):
+    return re.findall(r"^FROM (\S+) AS (\S+)$", text, re.M)
+
+
+def test_nothing_needs_buildkit(dockerfile):
+    """buildah of Debian 12 and docker's classic builder have neither mounts nor here-documents."""
+    assert not re.search(r"^RUN\s+--|^COPY\s+--(?!from=)|<<", dockerfile, re.M)
+    assert not dockerfile.startswith("# syntax")
+
+
+def test_the_image_without_nvrtc_is_built_without_fetching_it(dockerfile):
+    """Docker's classic builder makes every stage above its target."""
+    names = [name for _, name in stages(dockerfile)]
+    assert names.index("runtime-cpu") < names.index("nvrtc") < names.index("runtime")
+    assert dict((name, base) for base, name in stages(dockerfile))["runtime"] == "runtime-cpu"
+
+
+def test_every_stage_is_made_of_one_base(dockerfile):
+    names = {name for _, name in stages(dockerfile)}
+    assert {base for base, _ in stages(dockerfile)} - names == {"${BASE_IMAGE}"}
+
+
+def test_everything_that_is_copied_is_there_and_not_ignored(dockerfile):
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.M):
+        for source in sources.split():
+            assert (ROOT / source).exists() and source.split("/")[0] not in ignored, source
+
+
+def test_packages_leave_no_lists_behind(dockerfile):
+    for step in re.findall(r"^RUN (.*?[^\\])$", dockerfile, re.M | re.S):
+        assert ("apt-get update" in step) == ("/var/lib/apt/lists/*" in step), step
+
+
+def test_compose_stops_later_than_the_service_drains():
+    service = compose("compose.yaml")
+    assert int(service["stop_grace_period"].rstrip("s")) > int(service["environment"]["GPUREST_DRAIN_TIMEOUT"])
+
+
+def test_compose_gives_no_more_than_is_needed():
+    service = compose("compose.yaml")
+    assert service["read_only"] is True and service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert not {"privileged", "network_mode", "pid", "ipc", "volumes"} & service.keys()
+
+
+def test_gpus_are_all_that_the_second_file_adds():
+    service = compose("compose.gpu.yaml")
+    (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert set(service) == {"deploy", "read_only"}
+
+
+def test_what_is_built_is_what_compose_names(dockerfile):
+    build = compose("compose.yaml")["build"]
+    assert build["target"] in [name for _, name in stages(dockerfile)]
+    assert (FOLDER / build["context"] / build["dockerfile"]).resolve() == FOLDER / "Dockerfile"
+
+
+@pytest.mark.parametrize("script", ["docker/take-nvrtc.sh", "packaging/needed-packages.sh", "docker/podman.sh", "scripts/image-test.sh"])
+def test_scripts_are_good_shell(script):
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    got = subprocess.run(["shellcheck", "-S", "warning", "-s", "sh" if "/bin/sh" in (ROOT / script).read_text() else "bash", script], cwd=ROOT, capture_output=True, text=True)
+    assert got.returncode == 0, got.stdout

@@ -1,0 +1,301 @@
+"""The images of docker/Dockerfile, run: what docker/README.md promises. GPUREST_IMAGE and GPUREST_IMAGE_CPU name them, in podman's store
+(`make image-test` builds them and points to it). What can be said of the files alone is in test_docker_files.py."""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+DEADLINE_S = 60
+SIZE_MAX = 250 * 1000 * 1000
+# As docker/compose.yaml has it.
+STRICT = ["--read-only", "--tmpfs=/tmp:rw,noexec,nosuid,size=64m", "--cap-drop=all", "--security-opt=no-new-privileges"]
+SPIN = """extern "C" __global__ void spin(unsigned *out, unsigned turns)
+{
+    unsigned x = 1;
+    for (unsigned i = 0; i < turns; i++)
+        x = x * 1664525u + 1013904223u;
+    out[0] = x;
+}"""
+VADD = """#include <cuda_fp16.h>
+extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + __half2float(__float2half(b[i]));
+}"""
+
+
+def podman(*arguments, check=True):
+    got = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=120)
+    assert not check or got.returncode == 0, got.stderr
+    return got if not check else got.stdout.strip()
+
+
+def image_named(variable):
+    name = os.environ.get(variable)
+    if not name:
+        pytest.skip(f"{variable} does not name an image: make image-test builds them")
+    return name
+
+
+@pytest.fixture(scope="module")
+def image():
+    return image_named("GPUREST_IMAGE")
+
+
+@pytest.fixture(scope="module")
+def image_cpu():
+    return image_named("GPUREST_IMAGE_CPU")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Container:
+    def __init__(self, image, *options, **environment):
+        self.port = free_port()
+        environment = {"GPUREST_LISTEN": f":{self.port}", **environment}
+        variables = [f"--env={name}={value}" for name, value in environment.items()]
+        begin = time.monotonic()
+        self.id = podman("run", "-d", "--no-healthcheck", *variables, *options, image)
+        try:
+            self.pid = int(podman("inspect", "--format", "{{.State.Pid}}", self.id))
+            while not self.ready():
+                assert time.monotonic() - begin < DEADLINE_S and pathlib.Path(f"/proc/{self.pid}").exists(), podman("logs", self.id, check=False)
+                time.sleep(0.02)
+        except BaseException:
+            self.remove()
+            raise
+        self.start_s = time.monotonic() - begin
+
+    def ready(self):
+        try:
+            return self.request("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def request(self, method, path, body=None, content_type="application/json"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
+        headers = {"Content-Type": content_type} if body is not None else {}
+        connection.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers)
+        response = connection.getresponse()
+        answer = response.status, response.read()
+        connection.close()
+        return answer
+
+    def run(self, *command):
+        return podman("exec", self.id, *command, check=False)
+
+    def exit_code(self):
+        return int(podman("inspect", "--format", "{{.State.ExitCode}}", self.id))
+
+    def remove(self):
+        podman("rm", "-f", "-t", "0", self.id, check=False)
+
+
+@pytest.fixture
+def start():
+    running = []
+
+    def start_one(*arguments, **environment):
+        running.append(Container(*arguments, **environment))
+        return running[-1]
+
+    yield start_one
+    for one in running:
+        one.remove()
+
+
+@pytest.fixture(scope="module")
+def strict(image):
+    one = Container(image, *STRICT)
+    yield one
+    one.remove()
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+def below(pid):
+    """Process ids of the container, as this machine counts them."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from below(int(child))
+
+
+def wait_until(what):
+    give_up = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < give_up, "it did not come to that in time"
+        time.sleep(0.05)
+
+
+def workers_of(container):
+    found = []
+    for pid in below(container.pid):
+        try:
+            if "--role=worker" in pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+# ---- what the images are ----
+
+@pytest.mark.parametrize("which", ["image", "image_cpu"])
+def test_it_is_small(which, request):
+    size = int(podman("inspect", "--type=image", "--format", "{{.Size}}", request.getfixturevalue(which)))
+    print(f"{which}: {size / 1e6:.1f} MB")
+    assert 0 < size < SIZE_MAX
+
+
+@pytest.mark.parametrize("which", ["image", "image_cpu"])
+def test_it_says_what_it_is_and_how_it_is_run(which, request):
+    config = json.loads(podman("inspect", "--type=image", request.getfixturevalue(which)))[0]
+    labels = config["Labels"]
+    for name in ("title", "version", "revision", "created", "licenses", "description"):
+        assert labels["org.opencontainers.image." + name]
+    assert labels["org.opencontainers.image.version"] != "0.0.0"
+    run = config["Config"]
+    assert run["User"] == "10001:10001"
+    assert run["StopSignal"] == "SIGTERM"
+    assert run["Entrypoint"] == ["/usr/local/bin/gpurestd"]
+    assert "8080/tcp" in run["ExposedPorts"]
+    assert config["Healthcheck"]["Test"] == ["CMD", "/usr/local/bin/gpurestd", "healthcheck"]
+    assert not any(variable.startswith("NVIDIA_VISIBLE_DEVICES=") for variable in run["Env"])
+
+
+def test_nvidias_driver_is_not_in_it_and_nvidias_licence_is(image, image_cpu):
+    listed = podman("run", "--rm", "--entrypoint=/usr/bin/find", image, "/usr", "/opt", "/lib", "-name", "libcuda*", "-o", "-name", "libnvidia*",
+                    "-o", "-name", "NVIDIA-EULA.txt", "-o", "-name", "libnvrtc*").split()
+    names = sorted({pathlib.PurePath(path).name for path in listed})
+    assert names == ["NVIDIA-EULA.txt", *[n for n in names if n.startswith("libnvrtc-builtins.so.13.")], "libnvrtc.so.13"]
+    assert "/opt/nvrtc/NVIDIA-EULA.txt" in listed
+    bare = podman("run", "--rm", "--entrypoint=/usr/bin/find", image_cpu, "/usr", "/opt", "/lib", "-name", "libcuda*", "-o", "-name", "libnv*")
+    assert bare == ""
+
+
+def test_its_bill_of_materials_is_what_is_installed(image, image_cpu):
+    for one, extra in ((image, {"libnvrtc.so.13", "nvidia-cuda-nvrtc"}), (image_cpu, set())):
+        bill = json.loads(podman("run", "--rm", "--entrypoint=/bin/cat", one, "/usr/share/gpurest/sbom.spdx.json"))
+        told = {(p["name"], p["versionInfo"]) for p in bill["packages"] if p["SPDXID"].startswith("SPDXRef-deb-")}
+        asked = podman("run", "--rm", "--entrypoint=/usr/bin/dpkg-query", one, "-W", "-f", "${Package} ${Version}\\n")
+        assert told == {tuple(line.split()) for line in asked.splitlines()}
+        assert {"gpurestd", *extra} <= {p["name"] for p in bill["packages"]}
+        (digest,) = [p["checksums"][0]["checksumValue"] for p in bill["packages"] if p["SPDXID"] == "SPDXRef-program-gpurestd"]
+        assert podman("run", "--rm", "--entrypoint=/usr/bin/sha256sum", one, "/usr/local/bin/gpurestd").split()[0] == digest
+
+
+# ---- running ----
+
+def test_the_smallest_command_line_serves(start, image_cpu):
+    service = start(image_cpu)
+    print(f"image_cpu: ready {service.start_s:.2f} s after podman run began")
+    status, devices = service.request("GET", "/v1/devices")
+    assert status == 200
+    assert [d["id"] for d in json.loads(devices)["items"]] == ["cpu:0"]
+
+
+def test_process_one_is_ours_and_has_no_privileges(strict):
+    print(f"image: ready {strict.start_s:.2f} s after podman run began")
+    first = status_of(strict.pid)
+    assert first["NSpid"].split()[-1] == "1" and first["Name"] == "gpurestd"
+    for pid in [strict.pid, *below(strict.pid)]:
+        status = status_of(pid)
+        assert set(status["Uid"].split()) == {"10001"}, pid
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+
+
+def test_its_files_cannot_be_changed(strict):
+    assert strict.run("sh", "-c", "echo x >/usr/local/bin/x || echo x >/etc/x").returncode != 0
+
+
+def test_it_compiles_and_computes(strict):
+    n = 1000
+    a, b = [float(i) for i in range(n)], [0.5] * n
+    session = "/v1/sessions/image"
+    assert strict.request("PUT", session)[0] == 201
+    for name, values in (("a", a), ("b", b)):
+        assert strict.request("PUT", f"{session}/buffers/{name}", struct.pack(f"<{n}f", *values), "application/octet-stream")[0] == 201
+    assert strict.request("PUT", f"{session}/buffers/c", {"size": 4 * n})[0] == 201
+    status, answer = strict.request("PUT", f"{session}/modules/m", VADD.encode(), "text/x-cuda")
+    assert status == 201, answer
+    status, answer = strict.request("POST", f"{session}/launches", {"module": "m", "kernel": "vadd", "grid": [4], "block": [256],
+                                                                    "args": [{"buf": "a"}, {"buf": "b"}, {"buf": "c"}, {"i32": n}]})
+    assert status == 200, answer
+    status, c = strict.request("GET", f"{session}/buffers/c/data")
+    assert list(struct.unpack(f"<{n}f", c)) == [x + 0.5 for x in a]
+    assert strict.request("DELETE", session)[0] == 204
+
+
+def test_the_health_check_tells_well_from_unwell(strict, image):
+    command = json.loads(podman("inspect", "--type=image", image))[0]["Healthcheck"]["Test"][1:]
+    well = strict.run(*command)
+    assert (well.returncode, well.stdout.strip()) == (0, "ready")
+    unwell = strict.run("/usr/local/bin/gpurestd", "healthcheck", f"127.0.0.1:{free_port()}")
+    assert unwell.returncode == 1 and "cannot connect" in unwell.stderr
+
+
+def test_a_killed_worker_is_replaced_and_leaves_nothing(strict):
+    before = workers_of(strict)
+    assert before
+    os.kill(before[0], signal.SIGKILL)
+    wait_until(lambda: before[0] not in below(strict.pid) and len(workers_of(strict)) >= len(before))
+    wait_until(strict.ready)
+
+
+def test_orphans_are_reaped(strict):
+    assert strict.run("sh", "-c", "sleep 0.5 >/dev/null 2>&1 &").returncode == 0
+    wait_until(lambda: not any(status_of(pid)["Name"] == "sleep" for pid in below(strict.pid)))
+    assert strict.ready()
+
+
+# ---- stopping ----
+
+def launch_for_a_while(service):
+    session = "/v1/sessions/last"
+    assert service.request("PUT", session)[0] == 201
+    assert service.request("PUT", f"{session}/buffers/out", {"size": 4})[0] == 201
+    assert service.request("PUT", f"{session}/modules/m", SPIN.encode(), "text/x-cuda")[0] == 201
+    answers = []
+    body = {"id": "spin", "module": "m", "kernel": "spin", "grid": [1], "block": [1], "args": [{"buf": "out"}, {"u32": 60_000_000}]}
+    thread = threading.Thread(target=lambda: answers.append(service.request("POST", f"{session}/launches", body)))
+    thread.start()
+    wait_until(lambda: b'"running"' in service.request("GET", f"{session}/launches/spin")[1])
+    return session, thread, answers
+
+
+def test_stopping_lets_the_request_under_way_end(start, image):
+    service = start(image, *STRICT)
+    session, thread, answers = launch_for_a_while(service)
+    stopping = subprocess.Popen(["podman", "stop", "-t", "50", service.id], stdout=subprocess.DEVNULL)
+    wait_until(lambda: not service.ready())
+    assert thread.is_alive(), "the kernel ended before the service was told to stop"
+    thread.join(DEADLINE_S)
+    assert answers and answers[0][0] == 200, answers
+    assert service.request("DELETE", session)[0] == 204
+    assert stopping.wait(DEADLINE_S) == 0
+    assert service.exit_code() == 0
+
+
+def test_a_stop_shorter_than_the_drain_cuts_sessions_off(start, image_cpu):
+    """Why docker/README.md says --stop-timeout."""
+    service = start(image_cpu)
+    assert service.request("PUT", "/v1/sessions/kept")[0] == 201
+    podman("stop", "-t", "1", service.id)
+    assert service.exit_code() == 137
