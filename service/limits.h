@@ -94,6 +94,10 @@ enum {
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
     STREAMS_PER_SESSION_MAX = 64,
+    SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
+    SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */
+    LOCAL_SHARING_MIB_DEFAULT = 1024,
+    LOCAL_SHARING_MIB_MAX = 1024 * 1024,
     LAUNCHES_QUEUED_MAX = 1024,
     LAUNCHES_KEPT_MAX = 1024, /* finished ones that GET still answers; the oldest are forgotten first */
     IDLE_TIMEOUT_S_DEFAULT = 600,

@@ -257,6 +257,7 @@ static void drop_objects(struct context *c)
     struct entry   *e;
 
     while ((e = table_pop(&c->buffers)) != NULL) {
+        share_detach(c, (struct buffer *)e);
         quota_release(s, ((struct buffer *)e)->bytes);
         buffer_unref((struct buffer *)e);
     }
@@ -305,4 +306,5 @@ void context_close(struct context *c, const char *reason)
     drop_objects(c);
     context_unref(c);
     pthread_mutex_unlock(&s->lock);
+    shares_reap(s->registry);
 }

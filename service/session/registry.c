@@ -73,6 +73,7 @@ void registry_destroy(struct registry *r)
     }
     batch_runners_await(r);
     helper_stop(r);
+    shares_reap(r);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);

@@ -36,6 +36,7 @@ struct registry_config {
     const char             *node; /* "" or the node's name, which then is part of session ids */
     unsigned                sessions_max;
     uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
+    uint64_t                shared_bytes_max; /* of memory shared with clients of this host (share.h); 0 = none is */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
