@@ -157,7 +157,8 @@ static bool make_registry(struct frontend *f)
     struct problem         why = {0};
     struct registry_config config = {
         .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
-        .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s};
+        .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s,
+        .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
         return refuse("no memory for sessions", &why);

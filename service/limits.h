@@ -110,6 +110,10 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     DTYPE_NAME_BYTES = 8,
     STREAMS_PER_SESSION_MAX = 64,
+    SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
+    SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */
+    LOCAL_SHARING_MIB_DEFAULT = 1024,
+    LOCAL_SHARING_MIB_MAX = 1024 * 1024,
     LAUNCHES_QUEUED_MAX = 1024,
     LAUNCHES_KEPT_MAX = 1024, /* finished ones that GET still answers; the oldest are forgotten first */
     IDLE_TIMEOUT_S_DEFAULT = 600,

@@ -58,6 +58,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     add(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
     add(w, "workers", app->config->workers_max, UNCOUNTED);
     add(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
+    add(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, UNCOUNTED);
     add(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
 }
 

@@ -242,7 +242,7 @@ static uint64_t bytes_of(const struct reply *r)
 
     for (unsigned i = 0; i < r->headers_count; i++)
         bytes += strlen(r->headers[i].name) + strlen(r->headers[i].value) + 2;
-    return r->source || r->body.failed || r->body.bytes > IDEMPOTENCY_ANSWER_BYTES_MAX ? 0 : bytes;
+    return r->source || r->descriptor >= 0 || r->body.failed || r->body.bytes > IDEMPOTENCY_ANSWER_BYTES_MAX ? 0 : bytes;
 }
 
 /* False without memory; *to is empty then. */

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 void reply_init(struct reply *r)
 {
-    *r = (struct reply){0};
+    *r = (struct reply){.descriptor = -1};
     buf_init(&r->body, REPLY_BODY_BYTES_MAX);
 }
 
@@ -21,6 +22,13 @@ static void close_source(struct reply *r)
         source->close(source);
 }
 
+static void close_descriptor(struct reply *r)
+{
+    if (r->descriptor >= 0)
+        close(r->descriptor);
+    r->descriptor = -1;
+}
+
 static void free_header(struct reply_header *h)
 {
     free(h->name);
@@ -30,6 +38,7 @@ static void free_header(struct reply_header *h)
 void reply_finish(struct reply *r)
 {
     close_source(r);
+    close_descriptor(r);
     for (unsigned i = 0; i < r->headers_count; i++)
         free_header(&r->headers[i]);
     buf_finish(&r->body);
@@ -83,6 +92,7 @@ enum status reply_empty(struct reply *r, unsigned http_status)
     bool failed = r->body.failed;
 
     close_source(r);
+    close_descriptor(r);
     buf_clear(&r->body);
     r->body.failed = failed;
     r->http_status = http_status;
@@ -109,4 +119,10 @@ enum status reply_source_take(struct reply *r, unsigned http_status, struct body
     r->source = source;
     r->source_bytes = bytes;
     return STATUS_OK;
+}
+
+void reply_descriptor_take(struct reply *r, int fd)
+{
+    close_descriptor(r);
+    r->descriptor = fd;
 }

@@ -38,6 +38,7 @@ struct reply {
     struct buf           body;
     struct body_source  *source;       /* instead of body; owned: closed by reply_finish if the server did not */
     uint64_t             source_bytes; /* its exact length, or REPLY_BYTES_UNKNOWN */
+    int                  descriptor;   /* goes with the answer; owned; -1 = none */
 };
 
 void reply_init(struct reply *r);
@@ -52,5 +53,7 @@ enum status reply_text(struct reply *r, unsigned http_status, const char *media_
 enum status reply_json(struct reply *r, unsigned http_status, struct span body);
 /* Takes the source, even on failure. */
 enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes);
+/* Takes the descriptor, for request.is_local alone. After the body: whatever sets another one drops it. */
+void reply_descriptor_take(struct reply *r, int fd);
 
 #endif

@@ -212,5 +212,8 @@ enum status exchange_guard(struct exchange *x, const char *version)
 {
     enum status st = keep_headers(x);
 
-    return st ? st : exchange_guard_lines(x, version);
+    if (!st)
+        st = exchange_guard_lines(x, version);
+    x->r.is_local = x->connection->is_unix && !x->http_1_0;
+    return st;
 }

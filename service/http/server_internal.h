@@ -267,6 +267,8 @@ void exchange_settle(struct exchange *x, enum status st);
 bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
 /* Hands the settled answer to MHD. */
 enum MHD_Result exchange_send(struct exchange *x);
+/* Sends the answer's descriptor ahead of it, if there is one. False when the client must be cut off (server_descriptor.c). */
+bool exchange_pass_descriptor(const struct exchange *x);
 /* Settles the answer and hands it to MHD. */
 enum MHD_Result exchange_answer(struct exchange *x, enum status st);
 

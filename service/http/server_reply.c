@@ -92,7 +92,7 @@ enum MHD_Result exchange_send(struct exchange *x)
 
     if (!response)
         return MHD_NO;
-    if (exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
+    if (exchange_pass_descriptor(x) && exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
     if (x->sends_long)
@@ -153,6 +153,8 @@ void exchange_settle(struct exchange *x, enum status st)
 
     if (!st && r->http_status == 0)
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "the handler gave no answer");
+    if (!st && r->descriptor >= 0 && (!x->r.is_local || x->handoff.receiving))
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "a descriptor cannot go over this connection");
     if (!st && r->body.failed)
         st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "the answer does not fit into memory");
     if (st)

@@ -262,6 +262,13 @@ void calls_drain(struct worker *w)
 
 /* ---- the end of the worker ---- */
 
+void calls_last(struct worker *w)
+{
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
 /* The unfinished call that was submitted first. */
 static struct call_slot *slot_oldest(struct worker *w)
 {

@@ -100,6 +100,8 @@ bool worker_was_ready(struct worker *w);
 void calls_init(struct worker *w);
 /* Delivers whatever the ring holds. */
 void calls_drain(struct worker *w);
+/* As calls_drain, and what another thread is just handing out has been handed out when it returns. */
+void calls_last(struct worker *w);
 /* Delivers what the ring still holds, then ends all others as worker.end says. The worker is DEAD. */
 void calls_fail(struct worker *w);
 /* Kills the worker if a deadline has passed; returns when to look again. */

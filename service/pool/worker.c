@@ -142,6 +142,7 @@ void worker_ended(struct worker *w)
 
     spawn_reap(&w->process, &wait_status);
     end_log(w, wait_status);
+    calls_last(w); /* before anybody sees it dead: it may have said why */
     pthread_mutex_lock(&w->lock);
     worker_set_state(w, WORKER_DEAD);
     pthread_mutex_unlock(&w->lock);

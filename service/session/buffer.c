@@ -108,6 +108,7 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
 static void unplace(struct context *c, struct buffer *b)
 {
     table_remove(&c->buffers, &b->entry);
+    share_detach(c, b);
     quota_release(c, b->bytes);
     buffer_unref(b);
 }
@@ -244,6 +245,7 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
     pthread_mutex_unlock(&s->lock);
     if (!st)
         st = release(c, b, why);
+    shares_reap(s->registry);
     return context_leave_with(c, st, why);
 }
 

@@ -296,6 +296,7 @@ void context_retire(struct context *c, const char *reason)
 
     pthread_mutex_lock(&s->lock);
     c->closed = true;
+    shares_detach_all(c);
     quota_release_all(c);
     launch_flush(c);
     locals_drop_orphans(c);
@@ -307,6 +308,7 @@ void context_retire(struct context *c, const char *reason)
     problem_set(&why, STATUS_WORKER_LOST, "%s", reason);
     worker_kill(c->worker, STATUS_WORKER_LOST, &why);
     transfers_unwatch(c);
+    shares_reap(s->registry);
 }
 
 void context_bury(struct context *c)

@@ -47,6 +47,9 @@ struct registry {
     bool                   closer_stop;
     unsigned               runners;          /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
+    uint64_t               shared_bytes; /* of memory shared with clients, what is still to be given back included */
+    unsigned               shares_count;
+    struct share          *shares_dead;  /* for shares_reap() */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
 
@@ -96,6 +99,7 @@ struct context {
     struct table     programs;
     struct local    *orphans; /* of them, those to be freed */
     uint64_t         quota_bytes; /* what its buffers count in session.memory_bytes; all is given back when it is closed */
+    unsigned         shares_count; /* of buffers */
 
     /* under registry.lock */
     bool            work_queued;
@@ -162,6 +166,7 @@ struct buffer {
     unsigned     refs;  /* the table and everyone who holds it */
     unsigned     pins;  /* those at work in it: it is not deleted meanwhile */
     bool         ready; /* allocated */
+    struct share *share; /* memory that clients map; NULL = none. A reference */
 };
 
 struct best_block {
@@ -340,6 +345,12 @@ void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
 enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
+
+/* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. */
+void share_detach(struct context *c, struct buffer *b);
+void shares_detach_all(struct context *c);
+/* Gives memory that is no longer anybody's back to the host. Slow; no lock held. */
+void shares_reap(struct registry *r);
 
 /* ---- context.c, with session.lock held: why an operation that is under way cannot go on. */
 enum status context_still_usable(const struct context *c, struct problem *why);

@@ -153,6 +153,7 @@ void janitor_sweep(struct registry *r, uint64_t now)
         session_unpin(all[i], false);
     }
     free(all);
+    shares_reap(r);
 }
 
 /* With registry.lock held. */

@@ -6,8 +6,10 @@
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */
 static void drop(struct context *c, struct local *l)
 {
-    if (table_remove(&c->locals, &l->buffer.entry))
+    if (table_remove(&c->locals, &l->buffer.entry)) {
+        share_detach(c, &l->buffer);
         quota_release(c, l->buffer.bytes);
+    }
     l->gone = true;
     pthread_cond_broadcast(&c->session->changed);
     buffer_unref(&l->buffer);

@@ -80,6 +80,7 @@ void registry_destroy(struct registry *r)
     batch_runners_await(r);
     closer_stop(r);
     helper_stop(r);
+    shares_reap(r);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);

@@ -38,6 +38,7 @@ struct registry_config {
     unsigned                sessions_max;
     bool                    cache_shared; /* callers take compiled code of each other */
     uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
+    uint64_t                shared_bytes_max; /* of memory shared with clients of this host (share.h); 0 = none is */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */

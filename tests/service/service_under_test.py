@@ -44,6 +44,9 @@ class Client:
         self.host, self.port, self.headers, self.timeout = host, port, dict(headers or {}), timeout
         self.connection = None
 
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+
     def request(self, method, path, body=None, headers=None, **more):
         sent = {**self.headers, **(headers or {})}
         if isinstance(body, (dict, list)):
@@ -52,7 +55,7 @@ class Client:
         for attempt in (0, 1):
             fresh = self.connection is None
             if fresh:
-                self.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+                self.connection = self.connect()
             try:
                 try:
                     self.connection.request(method, path, body, sent, **more)

@@ -308,6 +308,19 @@ static enum status broken(struct request *r)
     return give_pieces(r, BIG_BYTES / 2);
 }
 
+/* A pipe's read end with "in the pipe" in it. */
+static enum status descriptor(struct request *r)
+{
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(write(ends[1], "in the pipe", 11), 11);
+    close(ends[1]);
+    reply_text(&r->reply, 200, "text/plain", r->is_local ? SPAN_LITERAL("local") : SPAN_LITERAL("remote"));
+    reply_descriptor_take(&r->reply, ends[0]);
+    return STATUS_OK;
+}
+
 static const struct endpoint table[] = {
     {"hello", METHOD_GET, "/hello", hello, begin_count, BODY_NONE, SCOPE_READ, ON_LOOP},
     {"open", METHOD_GET, "/open", hello, NULL, BODY_NONE, SCOPE_NONE, ON_LOOP},
@@ -316,6 +329,8 @@ static const struct endpoint table[] = {
     {"echo", METHOD_POST, "/echo", echo, begin_count, BODY_JSON, SCOPE_READ, ON_LOOP},
     {"echo_executor", METHOD_POST, "/executor", echo, begin_count, BODY_JSON, SCOPE_READ, ON_EXECUTOR},
     {"source", METHOD_POST, "/source", echo, begin_count, BODY_SOURCE, SCOPE_READ, ON_LOOP},
+    {"descriptor", METHOD_POST, "/descriptor", descriptor, NULL, BODY_JSON, SCOPE_READ, ON_LOOP},
+    {"descriptor_executor", METHOD_POST, "/descriptor-executor", descriptor, NULL, BODY_JSON, SCOPE_READ, ON_EXECUTOR},
     {"silent", METHOD_GET, "/silent", silent, NULL, BODY_NONE, SCOPE_READ, ON_LOOP},
     {"too_much", METHOD_GET, "/too-much", too_much, NULL, BODY_NONE, SCOPE_READ, ON_LOOP},
     {"fails", METHOD_GET, "/fails", fails, NULL, BODY_NONE, SCOPE_READ, ON_LOOP},

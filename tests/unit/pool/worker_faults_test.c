@@ -8,7 +8,7 @@ static void count_done(struct call *c, enum call_event event)
     *(unsigned *)c->context += event == CALL_DONE;
 }
 
-/* One launch of the kernel and two that wait behind it. */
+/* One launch of the kernel and two that wait behind it: the worker stands still until all three are in its ring. */
 struct trio {
     struct call calls[3];
     unsigned    done[3];
@@ -17,6 +17,7 @@ struct trio {
 static void trio_submit(struct worker *w, uint32_t module, uint32_t kernel, uint64_t timeout_ms, struct trio *t)
 {
     *t = (struct trio){0};
+    cr_assert_eq(kill(w->process.pid, SIGSTOP), 0);
     for (unsigned i = 0; i < 3; i++) {
         struct msg_launch m = launch_of(module, i == 0 ? kernel : KERNEL_PRINT, 0, i, &(uint32_t){i}, i == 0 ? 0 : 4);
 
@@ -24,6 +25,7 @@ static void trio_submit(struct worker *w, uint32_t module, uint32_t kernel, uint
         t->calls[i] = (struct call){.on_event = count_done, .context = &t->done[i], .deadline_ns = DEADLINE_NEVER};
         cr_assert_eq(worker_submit_launch(w, &m, &t->calls[i]), STATUS_OK);
     }
+    cr_assert_eq(kill(w->process.pid, SIGCONT), 0);
 }
 
 static void trio_expect(struct worker *w, struct trio *t, enum status st)

@@ -9,6 +9,8 @@
 #include "session/internal.h"
 #include "support/fake_worker.h"
 
+enum { FIXTURE_SHARED_BYTES = 16 << 20 };
+
 struct fixture {
     struct registry   *registry;
     struct code_cache *cache;

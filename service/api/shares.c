@@ -1,0 +1,126 @@
+/* Memory of buffers for clients of the same host: handed out over Unix sockets, copied to and from the device, taken back. */
+#include <unistd.h>
+
+#include "api/call.h"
+#include "api/endpoints.h"
+#include "api/etag.h"
+#include "session/share.h"
+
+/* Others would get an answer without a descriptor, and might wait for a copy that nobody sees. */
+static enum status check_local(struct request *r)
+{
+    if (!app_of(r)->config->local_sharing)
+        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "memory is not shared with clients: the setting is local_sharing");
+    if (!r->is_local)
+        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "memory is shared with clients on the Unix socket only, by HTTP/1.1");
+    return STATUS_OK;
+}
+
+static enum status answer_memory(struct request *r, uint64_t bytes, bool created)
+{
+    struct answer a;
+
+    answer_begin(&a);
+    json_add_string(&a.w, "buffer", r->params[1]);
+    json_add_u64(&a.w, "size", bytes);
+    json_add_bool(&a.w, "created", created);
+    return answer_end(&a, r, 200);
+}
+
+static enum status open_in(struct request *r, struct session *s)
+{
+    uint64_t    bytes;
+    bool        created;
+    int         fd = -1;
+    enum status st = share_open(s, r->params[1], &fd, &bytes, &created, &r->problem);
+
+    if (st)
+        return st;
+    st = answer_memory(r, bytes, created);
+    if (st)
+        close(fd);
+    else
+        reply_descriptor_take(&r->reply, fd);
+    return st;
+}
+
+enum status shares_open(struct request *r)
+{
+    enum status st = check_local(r);
+
+    if (!st)
+        st = nothing_check(r);
+    return st ? st : on_session(r, open_in);
+}
+
+struct move_request {
+    struct span direction;
+    uint64_t    offset, size;
+    bool        has_size;
+};
+static const struct json_field move_fields[] = {
+    JSON_FIELD(FIELD_STRING, struct move_request, direction, true, 16),
+    JSON_FIELD(FIELD_U64, struct move_request, offset, false, UINT64_MAX),
+    JSON_FIELD_SEEN(FIELD_U64, struct move_request, size, has_size, UINT64_MAX),
+};
+
+static enum status direction_of(struct request *r, struct span text, enum share_direction *out)
+{
+    *out = span_is(text, "to_device") ? SHARE_TO_DEVICE : SHARE_FROM_DEVICE;
+    if (*out == SHARE_FROM_DEVICE && !span_is(text, "from_device"))
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/direction", "value", "direction must be to_device or from_device");
+    return STATUS_OK;
+}
+
+static enum status move_decoded(struct request *r, struct session *s, struct move_request *q)
+{
+    enum share_direction direction;
+    struct buffer_info   info;
+    enum status          st = direction_of(r, q->direction, &direction);
+
+    if (!st)
+        st = buffer_info_of(s, r->params[1], &info, &r->problem);
+    if (st)
+        return st;
+    if (!q->has_size) /* an offset past the end is refused with the right words below */
+        q->size = q->offset < info.bytes ? info.bytes - q->offset : 0;
+    return share_move(s, r->params[1], direction, q->offset, q->size, &r->problem);
+}
+
+static enum status move_in(struct request *r, struct session *s)
+{
+    struct move_request   q = {0};
+    struct json_document *doc = NULL;
+    char                  tag[ETAG_BYTES];
+    enum status           st = body_decode(r, move_fields, COUNT(move_fields), &q, &doc);
+
+    if (!st)
+        st = move_decoded(r, s, &q);
+    json_document_destroy(doc);
+    if (st)
+        return st;
+    etag_of(s, tag);
+    reply_header(&r->reply, "ETag", "%s", tag);
+    return reply_empty(&r->reply, 204);
+}
+
+enum status shares_move(struct request *r)
+{
+    enum status st = check_local(r);
+
+    return st ? st : on_session(r, move_in);
+}
+
+static enum status close_in(struct request *r, struct session *s)
+{
+    enum status st = share_close(s, r->params[1], &r->problem);
+
+    return st ? st : reply_empty(&r->reply, 204);
+}
+
+enum status shares_close(struct request *r)
+{
+    enum status st = check_local(r);
+
+    return st ? st : on_session(r, close_in);
+}

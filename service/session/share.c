@@ -1,0 +1,278 @@
+/* The life of memory that is shared with clients of the same host: made whole, counted, taken back. */
+#include "session/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "session/share_parts.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+/* ---- the memory itself ---- */
+
+/* A second opening of the file: flags that a client sets on its own do not reach ours. -1 on failure. */
+static int reopen(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static void memory_close(struct share *m)
+{
+    if (m->fd >= 0)
+        close(m->fd);
+    if (m->client_fd >= 0)
+        close(m->client_fd);
+}
+
+/* All of it is taken now, so that nobody finds out later that the host has not got it. */
+static bool memory_open(struct share *m)
+{
+    m->client_fd = -1;
+    m->fd = memfd_create("gpurest-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (m->fd < 0)
+        return false;
+    if (fallocate(m->fd, 0, 0, (off_t)m->bytes) == 0 && fcntl(m->fd, F_ADD_SEALS, SEALS) == 0)
+        m->client_fd = reopen(m->fd);
+    return m->client_fd >= 0;
+}
+
+static void memory_finish(struct share *m)
+{
+    /* A client may keep its mapping for ever; the pages are ours to take back. */
+    if (m->fd >= 0 && fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes))
+        log_warn("session", "shared memory could not be taken back: %s", strerror(errno));
+    memory_close(m);
+    free(m);
+}
+
+/* ---- what the process shares in all ---- */
+
+static enum status host_reserve(struct registry *r, uint64_t bytes, struct problem *why)
+{
+    uint64_t    max = r->config.shared_bytes_max;
+    enum status st = STATUS_OK;
+
+    pthread_mutex_lock(&r->lock);
+    if (bytes > max - r->shared_bytes) {
+        st = problem_limit(why, STATUS_OVERLOADED, "shared_bytes", max, r->shared_bytes, bytes);
+    } else if (r->shares_count >= SHARES_MAX) {
+        st = problem_limit(why, STATUS_OVERLOADED, "shared_buffers", SHARES_MAX, r->shares_count, 1);
+    } else {
+        r->shared_bytes += bytes;
+        r->shares_count++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+static void host_release(struct registry *r, uint64_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->shared_bytes -= bytes;
+    r->shares_count--;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static struct share *take_dead(struct registry *r)
+{
+    struct share *m;
+
+    pthread_mutex_lock(&r->lock);
+    m = r->shares_dead;
+    if (m)
+        r->shares_dead = m->next;
+    pthread_mutex_unlock(&r->lock);
+    return m;
+}
+
+void shares_reap(struct registry *r)
+{
+    struct share *m;
+
+    while ((m = take_dead(r)) != NULL) {
+        uint64_t bytes = m->bytes;
+
+        memory_finish(m);
+        host_release(r, bytes);
+    }
+}
+
+static void bury(struct registry *r, struct share *m)
+{
+    pthread_mutex_lock(&r->lock);
+    m->next = r->shares_dead;
+    r->shares_dead = m;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void share_unref(struct registry *r, struct share *m)
+{
+    if (--m->refs == 0)
+        bury(r, m);
+}
+
+void share_detach(struct context *c, struct buffer *b)
+{
+    struct share *m = b->share;
+
+    if (!m)
+        return;
+    b->share = NULL;
+    c->shares_count--;
+    quota_release(c, m->bytes);
+    share_unref(c->session->registry, m);
+}
+
+void shares_detach_all(struct context *c)
+{
+    for (unsigned i = 0; i < c->buffers.count && c->shares_count; i++)
+        share_detach(c, (struct buffer *)c->buffers.items[i]);
+    for (unsigned i = 0; i < c->locals.count && c->shares_count; i++)
+        share_detach(c, (struct buffer *)c->locals.items[i]);
+}
+
+/* ---- making ---- */
+
+static enum status make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
+{
+    enum status   st = host_reserve(r, bytes, why);
+    struct share *m = st ? NULL : calloc(1, sizeof *m);
+
+    if (st)
+        return st;
+    if (m) {
+        *m = (struct share){.fd = -1, .client_fd = -1, .bytes = bytes, .refs = 1};
+        if (memory_open(m)) {
+            *out = m;
+            return STATUS_OK;
+        }
+        log_warn("session", "memory to be shared could not be made: %s", strerror(errno));
+        memory_close(m);
+    }
+    free(m);
+    host_release(r, bytes);
+    return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
+}
+
+/* With session.lock held: m becomes the buffer's, unless it has one already. */
+static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
+{
+    enum status st;
+
+    if (c->shares_count >= SHARES_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", SHARES_PER_SESSION_MAX, c->shares_count, 1);
+    st = quota_reserve(c, m->bytes, why);
+    if (st)
+        return st;
+    c->shares_count++;
+    m->refs++;
+    b->share = m;
+    return STATUS_OK;
+}
+
+/* With session.lock held. */
+static enum status lend(const struct buffer *b, int *fd, struct problem *why)
+{
+    *fd = fcntl(b->share->client_fd, F_DUPFD_CLOEXEC, 0);
+    return *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the server has no descriptor left");
+}
+
+/* A buffer that nobody else can take away meanwhile. */
+static enum status pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&c->session->lock);
+    st = buffer_pin(c, id, out, why);
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+/* With session.lock held: before much memory is taken in vain. */
+static enum status check_room(struct context *c, uint64_t bytes, struct problem *why)
+{
+    enum status st = quota_reserve(c, bytes, why);
+
+    if (!st)
+        quota_release(c, bytes);
+    return st;
+}
+
+static enum status open_pinned(struct context *c, struct buffer *b, int *fd, bool *created, struct problem *why)
+{
+    struct session *s = c->session;
+    struct share   *fresh = NULL;
+    enum status     st = STATUS_OK;
+    bool            there;
+
+    pthread_mutex_lock(&s->lock);
+    there = b->share != NULL;
+    if (!there)
+        st = check_room(c, b->bytes, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && !there)
+        st = make(s->registry, b->bytes, &fresh, why);
+    pthread_mutex_lock(&s->lock);
+    *created = !st && !b->share;
+    if (!st && !b->share)
+        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its memory is just being taken back");
+    if (!st)
+        st = lend(b, fd, why);
+    if (fresh)
+        share_unref(s->registry, fresh);
+    pthread_mutex_unlock(&s->lock);
+    shares_reap(s->registry);
+    return st;
+}
+
+enum status share_open(struct session *s, struct span buffer, int *fd, uint64_t *bytes, bool *created, struct problem *why)
+{
+    struct buffer  *b = NULL;
+    struct context *c;
+    enum status     st;
+
+    if (!s->registry->config.shared_bytes_max)
+        return problem_set(why, STATUS_FEATURE_DISABLED, "memory is not shared with clients; the setting is local_sharing");
+    st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = pin(c, buffer, &b, why);
+    if (!st) {
+        *bytes = b->bytes;
+        st = open_pinned(c, b, fd, created, why);
+        pthread_mutex_lock(&s->lock);
+        buffer_unpin(b);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return context_leave_with(c, st, why);
+}
+
+enum status share_close(struct session *s, struct span buffer, struct problem *why)
+{
+    struct context *c;
+    struct buffer  *b = NULL;
+    enum status     st = context_enter(s, &c, why);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = buffer_pin(c, buffer, &b, why);
+    if (!st) {
+        if (b->share)
+            share_detach(c, b);
+        else
+            st = problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+        buffer_unpin(b);
+    }
+    pthread_mutex_unlock(&s->lock);
+    shares_reap(s->registry);
+    return context_leave_with(c, st, why);
+}

@@ -1,0 +1,280 @@
+/* Shares: all or nothing, counted twice over, copied in ranges, gone with whatever they belong to. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/share.h"
+#include "session_fixture.h"
+
+enum { MIB = 1 << 20 };
+
+static struct fixture f;
+
+static int open_share(const char *id, bool expect_created)
+{
+    uint64_t bytes = 0;
+    bool     created = !expect_created;
+    int      fd = -1;
+
+    cr_assert_eq(share_open(f.session, span_of(id), &fd, &bytes, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(created, expect_created);
+    cr_assert_geq(fd, 0);
+    return fd;
+}
+
+static enum status try_open(struct session *s, const char *id)
+{
+    uint64_t    bytes;
+    bool        created;
+    int         fd = -1;
+    enum status st = share_open(s, span_of(id), &fd, &bytes, &created, &f.why);
+
+    if (!st)
+        close(fd);
+    else
+        cr_assert_eq(fd, -1);
+    return st;
+}
+
+static enum status move(const char *id, enum share_direction direction, uint64_t offset, uint64_t bytes)
+{
+    return share_move(f.session, span_of(id), direction, offset, bytes, &f.why);
+}
+
+static uint64_t blocks_of(int fd)
+{
+    struct stat st;
+
+    cr_assert_eq(fstat(fd, &st), 0);
+    return (uint64_t)st.st_blocks;
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) != -1;
+    return n;
+}
+
+static unsigned char *map(int fd, size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    cr_assert_neq(at, MAP_FAILED);
+    return at;
+}
+
+Test(share, bytes_go_there_and_back_in_more_pieces_than_there_is_staging)
+{
+    const size_t   bytes = 6 * MIB + 77;
+    unsigned char *at;
+    int            fd;
+
+    fixture_start(&f, 2);
+    make_buffer(&f, "a", bytes);
+    fd = open_share("a", true);
+    at = map(fd, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        at[i] = (unsigned char)(i * 7 + i / MIB);
+    cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, bytes), STATUS_OK, "%s", f.why.detail);
+    memset(at, 0, bytes);
+    cr_assert_eq(move("a", SHARE_FROM_DEVICE, 0, bytes), STATUS_OK, "%s", f.why.detail);
+    for (size_t i = 0; i < bytes; i++)
+        cr_assert_eq(at[i], (unsigned char)(i * 7 + i / MIB));
+    cr_assert_eq(move("a", SHARE_FROM_DEVICE, bytes, 1), STATUS_RANGE_NOT_SATISFIABLE);
+    cr_assert_eq(move("a", SHARE_TO_DEVICE, 1, UINT64_MAX), STATUS_RANGE_NOT_SATISFIABLE);
+    cr_assert_eq(move("a", SHARE_TO_DEVICE, bytes, 0), STATUS_OK);
+    munmap(at, bytes);
+    close(fd);
+    cr_assert_eq(fake_slices_used(), 0);
+    fixture_end(&f);
+}
+
+Test(share, both_quotas_refuse_and_everything_comes_back)
+{
+    struct session *small;
+    unsigned        before;
+    int             fd;
+
+    fixture_start(&f, 8);
+    small = fixture_session(&f, "small", 3 * MIB);
+    before = open_descriptors();
+    make_buffer(&f, "a", 10 * MIB);
+    make_buffer(&f, "b", 7 * MIB);
+    fd = open_share("a", true);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 27 * MIB);
+    cr_assert_eq(try_open(f.session, "b"), STATUS_OVERLOADED);
+    cr_assert_str_eq(f.why.limit_name, "shared_bytes");
+    cr_assert_eq(f.why.limit_used, 10 * MIB);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 27 * MIB);
+    {
+        struct buffer_info info;
+        bool               created;
+        cr_assert_eq(buffer_create(small, SPAN_LITERAL("c"), 2 * MIB, &info, &created, &f.why), STATUS_OK);
+    }
+    cr_assert_eq(try_open(small, "c"), STATUS_QUOTA_EXCEEDED);
+    cr_assert_str_eq(f.why.limit_name, "session_memory_bytes");
+    cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 0);
+    cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
+    cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
+    cr_assert_eq(try_open(f.session, "nobody"), STATUS_BUFFER_NOT_FOUND);
+    cr_assert_eq(try_open(f.session, "b"), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    close(fd);
+    cr_assert_eq(open_descriptors(), before);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 12 * MIB);
+    session_return(small);
+    fixture_end(&f);
+}
+
+Test(share, a_reset_and_a_deletion_end_it)
+{
+    int fd, again;
+
+    fixture_start(&f, 8);
+    make_buffer(&f, "a", MIB);
+    fd = open_share("a", true);
+    again = open_share("a", false);
+    cr_assert_eq(blocks_of(fd), MIB / 512);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 0);
+    cr_assert_eq(blocks_of(again), 0);
+    close(fd);
+    close(again);
+    make_buffer(&f, "a", MIB);
+    fd = open_share("a", true);
+    cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 0);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    close(fd);
+    fixture_end(&f);
+}
+
+Test(share, without_the_setting_there_is_none)
+{
+    struct registry_config config = {.node = "", .sessions_max = 8};
+
+    fixture_start(&f, 8);
+    session_return(f.session);
+    registry_destroy(f.registry);
+    config.pool = fake_pool();
+    config.cache = f.cache;
+    cr_assert_eq(registry_create(&f.registry, &config), STATUS_OK);
+    f.session = fixture_session(&f, "s", MEMORY_LIMIT_NONE);
+    make_buffer(&f, "a", MIB);
+    cr_assert_eq(try_open(f.session, "a"), STATUS_FEATURE_DISABLED);
+    fixture_end(&f);
+}
+
+/* A share needs three descriptors, and none is left at the first, second, third. */
+Test(share, no_descriptor_left_changes_nothing)
+{
+    struct rlimit usual, tight;
+    unsigned      before;
+
+    fixture_start(&f, 8);
+    make_buffer(&f, "a", MIB);
+    before = open_descriptors();
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    for (unsigned room = 0; room < 3; room++) {
+        int fd = dup(0); /* the lowest that is free: all below are taken */
+        close(fd);
+        tight = (struct rlimit){(rlim_t)fd + room, usual.rlim_max};
+        cr_assert_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+        cr_assert(status_retryable(try_open(f.session, "a")));
+        cr_assert_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+        share_close(f.session, SPAN_LITERAL("a"), &f.why); /* at the third it is there */
+        cr_assert_eq(open_descriptors(), before);
+        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), MIB);
+    }
+    cr_assert_eq(try_open(f.session, "a"), STATUS_OK);
+    fixture_end(&f);
+}
+
+Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
+{
+    int fd;
+
+    fixture_start(&f, 4);
+    make_buffer(&f, "a", 5 * MIB);
+    fd = open_share("a", true);
+    fake_die_at(3);
+    cr_assert_neq(move("a", SHARE_TO_DEVICE, 0, 5 * MIB), STATUS_OK);
+    cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
+    cr_assert_eq(move("a", SHARE_FROM_DEVICE, 0, MIB), STATUS_SESSION_FAULTED);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 0);
+    make_buffer(&f, "a", 5 * MIB);
+    close(fd);
+    fd = open_share("a", true);
+    fake_die_at(2);
+    cr_assert_neq(move("a", SHARE_FROM_DEVICE, 0, 5 * MIB), STATUS_OK);
+    cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(fake_slices_used(), 0);
+    cr_assert_eq(blocks_of(fd), 0);
+    close(fd);
+    fixture_end(&f);
+}
+
+struct mover {
+    pthread_t   thread;
+    enum status st;
+};
+
+static void *move_slowly(void *argument)
+{
+    struct mover  *m = argument;
+    struct problem why;
+
+    m->st = share_move(f.session, SPAN_LITERAL("a"), SHARE_TO_DEVICE, 0, 8 * MIB, &why);
+    return NULL;
+}
+
+Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
+{
+    struct mover m;
+    int          fd;
+
+    fixture_start(&f, 8);
+    make_buffer(&f, "a", 8 * MIB);
+    fd = open_share("a", true);
+    fake_hold();
+    cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
+    fake_await_queued(1);
+    cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 8 * MIB / 512);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 8 * MIB);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    fake_go();
+    pthread_join(m.thread, NULL);
+    cr_assert_eq(m.st, STATUS_OK);
+    cr_assert_eq(blocks_of(fd), 0);
+    close(fd);
+    fixture_end(&f);
+}
+
+Test(share, a_copy_under_way_ends_with_the_session)
+{
+    struct mover m;
+    int          fd;
+
+    fixture_start(&f, 2); /* it waits for staging, too */
+    make_buffer(&f, "a", 8 * MIB);
+    fd = open_share("a", true);
+    fake_hold();
+    cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
+    fake_await_queued(1);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    pthread_join(m.thread, NULL);
+    cr_assert_neq(m.st, STATUS_OK);
+    settle(&f);
+    cr_assert_eq(blocks_of(fd), 0);
+    close(fd);
+    fake_go();
+    fixture_end(&f);
+}
