@@ -66,6 +66,13 @@ static void staging_came(struct waker *w)
     pthread_mutex_unlock(&s->lock);
 }
 
+void transfer_let_go(struct transfer *t)
+{
+    if (t->buffer)
+        buffer_unpin(t->buffer);
+    t->buffer = NULL;
+}
+
 static void transfer_free(struct transfer *t)
 {
     struct session *s = t->session;
@@ -74,7 +81,7 @@ static void transfer_free(struct transfer *t)
     *t->at = t->next;
     if (t->next)
         t->next->at = t->at;
-    buffer_unpin(t->buffer);
+    transfer_let_go(t);
     context_unref(t->context);
     pthread_mutex_unlock(&s->lock);
     free(t);
@@ -94,6 +101,8 @@ static bool land(struct piece *p)
         t->problem.status = p->call.status;
     }
     context_note(c, &p->call);
+    if (!t->writing && !p->call.status && (t->to_arrive -= p->bytes) == 0)
+        transfer_let_go(t);
     t->holds--;
     context_unuse(c);
     wake(t);
@@ -174,7 +183,7 @@ static enum status begin(struct session *s, struct span buffer, uint64_t offset,
     t->staging.wake = staging_came;
     t->session = s;
     t->writing = writing;
-    t->left = t->unread = bytes;
+    t->left = t->unread = t->to_arrive = bytes;
     for (unsigned i = 0; i < TRANSFER_SLICES_MAX; i++)
         t->pieces[i].transfer = t;
     pthread_mutex_lock(&s->lock);

@@ -20,7 +20,6 @@ struct transfer {
     struct waker    staging; /* first: registered with the worker's staging memory */
     struct session *session; /* pinned */
     struct context *context; /* a reference */
-    struct buffer  *buffer;  /* pinned */
     bool            writing;
     uint64_t        address; /* of what comes next */
     uint64_t        left;    /* write: not yet given a slice; read: not yet asked for */
@@ -30,6 +29,8 @@ struct transfer {
     unsigned        head, count; /* read: pieces asked for or arrived, in order */
 
     /* under session.lock */
+    struct buffer   *buffer; /* pinned, until its bytes are in staging memory or in the device: who has the last of them may delete it */
+    uint64_t         to_arrive; /* read: not yet in staging memory */
     uint64_t         order; /* launches up to this one come first */
     struct waker    *user;
     struct waker    *borrower; /* has a slice's memory and is to be told when it had better return it */
@@ -40,6 +41,8 @@ struct transfer {
     struct transfer *next, **at; /* in context.transfers */
 };
 
+/* With session.lock held: the buffer is not needed any more. */
+void transfer_let_go(struct transfer *t);
 /* For one step of the caller: forgets an earlier waker, and holds the worker until transfer_step_end. */
 enum status transfer_step_begin(struct transfer *t, struct problem *why);
 /* Returns st, and marks the session when it was a fault. */

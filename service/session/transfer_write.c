@@ -171,6 +171,7 @@ static void end_of_write(struct transfer *t)
     pthread_mutex_lock(&t->session->lock);
     t->session->epoch++;
     t->finished = true;
+    transfer_let_go(t);
     pthread_mutex_unlock(&t->session->lock);
 }
 

@@ -235,3 +235,16 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_buffer(service, client, se
     while client.get(session).json()["usage"]["memory_bytes"] or client.get(session + "/buffers/half").status == 200:
         assert time.monotonic() < deadline, "the half-filled buffer stays"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("size", [16, 300 * 1024, 3 * 1024 * 1024])
+def test_who_has_the_last_byte_may_delete(client, session, size):
+    """Neither an upload nor a download that has been answered is still at work in the buffer."""
+    data = os.urandom(size)
+    for _ in range(30):
+        assert client.put_octets(session + "/buffers/b", data).status == 201
+        assert client.get(session + "/buffers/b/data").body == data
+        assert client.delete(session + "/buffers/b").status == 204
+        assert client.put(session + "/buffers/b", {"size": size}).status == 201
+        assert client.put_octets(session + "/buffers/b/data", data).status == 204
+        assert client.delete(session + "/buffers/b").status == 204

@@ -1,12 +1,14 @@
 """Programs: prepared batches, put once and run many times, with other bytes and other scalars."""
+import base64
 import struct
 import threading
 
 import pytest
 
-from batch_client import TYPE, frame, send
+from batch_client import TYPE, frame, send, unframe
 from conftest import VADD, floats
 from kernels import BAD_ADDRESS, FAULTS
+from test_batch_async import ended
 from test_batches import A, B, SEGMENTS, SUM, VADD_BATCH, error_of, memory, settles
 from test_start_and_auth import token_file
 
@@ -253,6 +255,50 @@ def test_runs_follow_each_other(client, service, counter):
         thread.join()
     assert not wrong
     assert client.get(path).json()["runs"] == 80
+
+
+@FORMS
+def test_runs_in_the_background(client, counter, within):
+    """Their results are batches' results: by Location, in order, with what the run itself was given."""
+    assert client.put(counter + "/programs/v", VADD_PROGRAM).status == 201
+    paths = []
+    for round in range(3):
+        a = floats(i + round for i in range(1024))
+        answer = send(client, counter + "/programs/v/runs", {}, {"a": a, "b": B}, within, Prefer="respond-async")
+        assert (answer.status, answer.headers["Preference-Applied"]) == (202, "respond-async"), answer
+        paths.append(answer.headers["Location"])
+    assert len(set(paths)) == 3
+    for round, path in enumerate(paths):
+        job = ended(client, path)
+        assert job["state"] == "succeeded", job
+        result = client.get(path + "/result")
+        wanted = floats(3 * i + round for i in range(1024))
+        if within:
+            assert base64.b64decode(result.json()["segments"][0]["data_b64"]) == wanted
+        else:
+            assert unframe(result.body)[1] == {"out": wanted}
+    assert client.get(counter + "/programs/v").json()["runs"] == 3
+
+
+def test_scalars_of_runs_in_the_background_and_the_end_of_their_program(client, counter):
+    assert client.put(counter + "/programs/p", steps_program(2)).status == 201
+    answer = send(client, counter + "/programs/p/runs", {"args": {"1": {"1": {"u32": 9}}}}, {}, True, Prefer="respond-async")
+    assert answer.status == 202, answer
+    assert client.delete(counter + "/programs/p").status == 204, "the run that was taken has it"
+    assert ended(client, answer.headers["Location"])["state"] == "succeeded"
+    assert number(client, counter) == after(1, [0, 9])
+    error_of(send(client, counter + "/programs/p/runs", {}, {}, True, Prefer="respond-async"), 404, "program_not_found")
+
+
+def test_a_fault_of_a_run_in_the_background_is_in_its_result(client, session):
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    program = {"module": "f", "ops": [{"op": "launch", "kernel": "illegal", "grid": [1], "block": [1], "args": [BAD_ADDRESS]}]}
+    assert client.put(session + "/programs/p", program).status == 201
+    answer = send(client, session + "/programs/p/runs", {}, {}, True, Prefer="respond-async")
+    assert answer.status == 202, answer
+    job = ended(client, answer.headers["Location"])
+    assert (job["state"], job["problem"]["code"]) == ("failed", "kernel_fault"), job
+    assert client.get(session).json()["state"] == "faulted"
 
 
 def test_the_number_of_programs_is_bounded(client, counter):

@@ -215,6 +215,36 @@ Test(transfer, dies_with_the_worker_at_every_call)
     free(data);
 }
 
+Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
+{
+    struct transfer *t;
+    struct buffer_info info;
+    char             bytes[4] = "";
+    size_t           n;
+
+    fixture_start(&f, 4);
+    make_buffer(&f, "a", 4);
+    upload(&f, "a", SPAN_LITERAL("abcd"));
+    cr_assert_eq(transfer_read_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(transfer_read_wait(t, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(transfer_read(t, bytes, 4, &n, NULL), STATUS_OK);
+    cr_assert_eq(n, 4);
+    cr_assert_arr_eq(bytes, "abcd", 4);
+    transfer_destroy(t);
+
+    make_buffer(&f, "a", 4);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(t, SPAN_LITERAL("efgh"), &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_BUFFER_BUSY);
+    cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    transfer_destroy(t);
+    cr_assert_eq(buffer_info_of(f.session, SPAN_LITERAL("a"), &info, &f.why), STATUS_BUFFER_NOT_FOUND);
+    fixture_end(&f);
+}
+
 Test(transfer, outlives_a_reset_and_then_fails)
 {
     struct transfer *writing, *waiting, *reading;
