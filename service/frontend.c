@@ -147,6 +147,7 @@ static bool make_pool(struct frontend *f)
                                    .staging_bytes = c->staging_mib * 1024 * 1024,
                                    .libcuda = c->libcuda,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,
+                                   .temperature_max_c = (unsigned)c->temperature_max_c,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no device can be used", &why);

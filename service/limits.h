@@ -228,6 +228,9 @@ enum {
     CANARY_DEADLINE_MS = 10 * 1000,
     KEEPER_ANSWER_MS = 1000,    /* what a request may wait for a keeper */
     QUARANTINE_RETRY_MS = 10 * 1000,
+    HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
+    TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
+    TEMPERATURE_HYSTERESIS_C = 5,
     WORKER_START_DEADLINE_MS = 30 * 1000,
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
     PING_AFTER_MS = 5000,                /* launches were given to a worker and none started or ended: it is asked whether it still answers */

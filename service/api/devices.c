@@ -1,8 +1,10 @@
 /* Devices and their figures. */
+#include "api/devices.h"
+
 #include "api/call.h"
 #include "api/endpoints.h"
 
-static const char *state_name(enum device_state s)
+const char *device_state_name(enum device_state s)
 {
     switch (s) {
     case DEVICE_HEALTHY:
@@ -11,6 +13,8 @@ static const char *state_name(enum device_state s)
         return "suspect";
     case DEVICE_QUARANTINED:
         return "quarantined";
+    case DEVICE_HOT:
+        return "hot";
     }
     return "quarantined";
 }
@@ -57,6 +61,18 @@ static void add_unsupported(struct json_writer *w, const char *list)
     json_close_array(w);
 }
 
+static void add_health(struct json_writer *w, const struct device_health *h)
+{
+    if (h->watched && h->ecc_uncorrected >= 0)
+        json_add_i64(w, "ecc_uncorrected", h->ecc_uncorrected);
+    else
+        json_add_null(w, "ecc_uncorrected");
+    if (h->xid)
+        json_add_u64(w, "xid", h->xid);
+    else
+        json_add_null(w, "xid");
+}
+
 static void add_members(struct json_writer *w, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
@@ -66,7 +82,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_text(w, "name", i->name);
     json_add_text(w, "uuid", i->uuid);
     json_add_text(w, "compute_capability", i->compute_capability);
-    json_add_text(w, "state", state_name(d->state));
+    json_add_text(w, "state", device_state_name(d->state));
     json_add_text(w, "worker_sandbox", sandbox_name(d->sandbox));
     json_open_object(w, "memory");
     json_add_u64(w, "total_bytes", i->total_bytes);
@@ -82,8 +98,10 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
     add_sensor(w, "temperature_c", i->temperature_c);
+    add_sensor(w, "temperature_max_c", i->health.watched ? i->health.temperature_max_c : DEVICE_SENSOR_UNKNOWN);
     add_sensor(w, "power_w", i->power_w);
     add_sensor(w, "utilization_pct", i->utilization_pct);
+    add_health(w, &i->health);
     add_attributes(w, i);
     add_unsupported(w, i->unsupported);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "api/call.h"
+#include "api/devices.h"
 #include "api/endpoints.h"
 
 #define EVENT_STREAM_TYPE "text/event-stream"
@@ -26,13 +27,6 @@ static const char *const type_names[EVENT_TYPES] = {"session.state",   "launch.q
                                                     "kernel.printf", "device.health", "resync"};
 
 /* ---- one event ---- */
-
-static const char *device_state_name(enum device_state s)
-{
-    static const char *const names[] = {"healthy", "suspect", "quarantined"};
-
-    return names[s];
-}
 
 static void add_launch(struct json_writer *w, const struct event *e)
 {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "api/call.h"
+#include "api/devices.h"
 #include "api/endpoints.h"
 #include "api/web.h"
 #include "base/version.h"
@@ -50,11 +51,9 @@ static enum status check_token(struct request *r, unsigned scope)
 
 static void add_device_state(struct json_writer *w, const struct pool_device *d)
 {
-    static const char *const states[] = {"healthy", "suspect", "quarantined"};
-
     json_open_object(w, NULL);
     json_add_text(w, "id", d->id);
-    json_add_text(w, "state", states[d->state]);
+    json_add_text(w, "state", device_state_name(d->state));
     json_add_u64(w, "workers_warm", d->workers_warm);
     json_add_u64(w, "workers_used", d->workers_used);
     json_add_u64(w, "restarts", d->restarts);

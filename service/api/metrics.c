@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 
 #include "api/call.h"
+#include "api/devices.h"
 #include "api/endpoints.h"
 #include "base/version.h"
 
@@ -53,6 +54,21 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
     }
 }
 
+static void add_states(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
+{
+    metrics_head(out, METRIC_DEVICE_STATE);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned s = 0; s <= DEVICE_HOT; s++) {
+            device_label(labels, &devices[i]);
+            metrics_sample(out, METRIC_DEVICE_STATE, label(labels, "state", device_state_name((enum device_state)s)),
+                           devices[i].state == (enum device_state)s);
+        }
+    metrics_head(out, METRIC_DEVICE_ECC);
+    for (unsigned i = 0; i < count; i++)
+        if (devices[i].info.health.watched && devices[i].info.health.ecc_uncorrected >= 0)
+            metrics_sample(out, METRIC_DEVICE_ECC, device_label(labels, &devices[i]), (double)devices[i].info.health.ecc_uncorrected);
+}
+
 static void add_sensors(struct buf *out, struct buf *labels, const struct pool_device *devices, unsigned count)
 {
     metrics_head(out, METRIC_DEVICE_TEMPERATURE);
@@ -76,6 +92,7 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     out->failed = out->failed || (count && !devices);
     add_workers(out, labels, devices, known);
     add_memory(out, labels, devices, known);
+    add_states(out, labels, devices, known);
     add_sensors(out, labels, devices, known);
 }
 

@@ -6,10 +6,27 @@
 #include "device/cuda_driver.h"
 
 struct nvmlDevice_st;
+struct nvmlEventSet_st;
+
+struct nvml_event {
+    struct nvmlDevice_st *device;
+    unsigned long long    kind;
+    unsigned long long    data; /* of an Xid: its number */
+    unsigned              gpu_instance, compute_instance;
+};
 
 struct nvml_utilization {
     unsigned gpu_pct;
     unsigned memory_pct;
+};
+
+enum {
+    NVML_GPU_IS_LOST = 15,
+    NVML_EVENT_XID = 8,
+    NVML_THRESHOLD_SLOWDOWN = 1,
+    NVML_ECC_UNCORRECTED = 1,
+    NVML_ECC_VOLATILE = 0, /* since the driver was loaded */
+    EVENTS_AT_ONCE = 64,
 };
 
 enum { NVML_SENSOR_GPU = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
@@ -72,19 +89,103 @@ static void read_clocks(struct nvmlDevice_st *gpu, struct device_info *info)
         info->memory_clock_khz = mhz * 1000;
 }
 
+/* ---- errors of the hardware ---- */
+
+static const struct {
+    unsigned           xid;
+    enum device_action action;
+} actions[] = {
+#define XID(number, action) {number, DEVICE_ACTION_##action},
+#include "device/xid.def"
+#undef XID
+};
+
+static struct nvmlEventSet_st *events; /* NULL: not asked for, or not offered */
+static bool                    events_tried;
+static struct device_health    known; /* since the start */
+
+static enum device_action action_of(unsigned long long xid)
+{
+    for (size_t i = 0; i < COUNT(actions); i++)
+        if (actions[i].xid == xid)
+            return actions[i].action;
+    return DEVICE_ACTION_NONE;
+}
+
+static void note(enum device_action action, uint32_t xid)
+{
+    if (action <= known.action)
+        return;
+    known.action = action;
+    known.xid = xid;
+}
+
+static void listen_to(struct nvmlDevice_st *gpu)
+{
+    events_tried = true;
+    if (!nvml.call.nvmlEventSetCreate || !nvml.call.nvmlDeviceRegisterEvents || !nvml.call.nvmlEventSetWait_v2)
+        return;
+    if (nvml.call.nvmlEventSetCreate(&events) != 0)
+        events = NULL;
+    else if (nvml.call.nvmlDeviceRegisterEvents(gpu, NVML_EVENT_XID, events) != 0)
+        log_info("device", "the management library does not tell of errors of this device");
+}
+
+/* What has come, without waiting. */
+static void take_events(void)
+{
+    for (unsigned i = 0; events && i < EVENTS_AT_ONCE; i++) {
+        struct nvml_event e = {0};
+
+        if (nvml.call.nvmlEventSetWait_v2(events, &e, 0) != 0)
+            return;
+        if (e.kind != NVML_EVENT_XID)
+            continue;
+        log_info("device", "the driver reports Xid %llu", e.data);
+        note(action_of(e.data), (uint32_t)e.data);
+    }
+}
+
+static void read_health(struct nvmlDevice_st *gpu, struct device_info *info)
+{
+    unsigned long long count;
+    unsigned           value;
+
+    if (!events_tried)
+        listen_to(gpu);
+    take_events();
+    known.watched = 1;
+    known.temperature_max_c = DEVICE_SENSOR_UNKNOWN;
+    known.ecc_uncorrected = -1;
+    if (nvml.call.nvmlDeviceGetTemperatureThreshold &&
+        nvml.call.nvmlDeviceGetTemperatureThreshold(gpu, NVML_THRESHOLD_SLOWDOWN, &value) == 0 && value <= INT32_MAX)
+        known.temperature_max_c = (int32_t)value;
+    if (nvml.call.nvmlDeviceGetTotalEccErrors &&
+        nvml.call.nvmlDeviceGetTotalEccErrors(gpu, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &count) == 0 && count <= INT64_MAX)
+        known.ecc_uncorrected = (int64_t)count;
+    info->health = known;
+}
+
 void nvml_read(struct device_info *info)
 {
     struct nvmlDevice_st *gpu = NULL;
     uint64_t              began;
+    int                   found;
 
     if (state == NVML_UNTRIED)
         state = start() ? NVML_READY : NVML_OFF;
     if (state == NVML_OFF)
         return;
     began = now_ns();
-    if (nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu) == 0 && gpu) {
+    found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
+    if (found == NVML_GPU_IS_LOST) {
+        note(DEVICE_ACTION_END, 0);
+        info->health = known;
+    }
+    if (found == 0 && gpu) {
         read_sensors(gpu, info);
         read_clocks(gpu, info);
+        read_health(gpu, info);
     }
     if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
         log_warn("device", "the management library is slow; sensors are not read any more");

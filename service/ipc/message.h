@@ -26,6 +26,22 @@ struct device_attribute {
 
 enum { DEVICE_SENSOR_UNKNOWN = INT32_MIN };
 
+/* What an error of the hardware asks for, in order of weight. */
+enum device_action {
+    DEVICE_ACTION_NONE,  /* nothing, or the end of the context that it struck */
+    DEVICE_ACTION_DRAIN, /* the device is to be reset: nothing new is begun on it */
+    DEVICE_ACTION_END,   /* results are in doubt, or the device is gone: everything on it ends */
+};
+
+/* As the management library tells; nothing is known where watched is 0. */
+struct device_health {
+    uint32_t watched;
+    uint32_t action;            /* enum device_action: the weightiest since the process started */
+    uint32_t xid;               /* the error that asked for it; 0 = none, or the device does not answer any more */
+    int32_t  temperature_max_c; /* where the device begins to slow down; DEVICE_SENSOR_UNKNOWN */
+    int64_t  ecc_uncorrected;   /* errors since the driver was loaded; -1 = unknown */
+};
+
 /* Sizes in bytes, clocks in kHz. */
 struct device_info {
     char     name[256];
@@ -47,6 +63,7 @@ struct device_info {
     int32_t  temperature_c; /* DEVICE_SENSOR_UNKNOWN where unknown; likewise the next two */
     int32_t  power_w;
     int32_t  utilization_pct;
+    struct device_health health;
     char     compile_arch[16]; /* what modules are compiled for: "sm_90", or "compute_75" for PTX */
     uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
     char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */

@@ -27,7 +27,9 @@ struct device_slot {
     bool            starting;      /* a warm worker is being made and not on the list yet */
     uint64_t        next_try_ns;   /* not before it is anything started */
     bool            settled;       /* the first keeper has come up, or failed */
-    struct problem  last_problem;  /* why a start failed; status OK = it did not */
+    struct problem  last_problem;  /* why a start failed, or the verdict; status OK = neither */
+    enum device_action verdict;    /* of errors of the hardware: with one there is no way back to healthy */
+    _Atomic bool    hot;           /* written under the pool's lock */
     uint64_t        canary_ns;     /* when a canary last came out right; 0 = never, or in doubt */
     pthread_mutex_t ask_lock;      /* one asker at a time; over ask */
     struct ask      ask;
@@ -40,6 +42,8 @@ struct pool {
     pthread_cond_t     changed; /* something happened that a taker or the refiller may wait for; CLOCK_MONOTONIC */
     pthread_t          refiller;
     bool               refiller_runs;
+    pthread_t          health;
+    bool               health_runs;
     bool               stopping;
     bool               refiller_idle; /* it starts and ends nothing any more */
     bool               released;      /* no worker is left: it may end */
@@ -66,6 +70,9 @@ bool     list_remove(struct worker **list, struct worker *w);
 unsigned list_count(const struct worker *list, enum worker_state state);
 /* Waits for pool->changed until then. */
 void pool_wait(struct pool *p, uint64_t deadline_ns);
+
+/* ---- health.c ---- */
+void *health_run(void *pool);
 
 /* ---- keeper.c ---- */
 /* Asks the device's keeper, and waits up to KEEPER_ANSWER_MS. False: no keeper, or no answer in time, or a bad one (*why). */

@@ -59,6 +59,9 @@ static enum status start(struct pool *p, struct problem *why)
     p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
     if (!p->refiller_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that starts workers was not started");
+    p->health_runs = pthread_create(&p->health, NULL, health_run, p) == 0;
+    if (!p->health_runs)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that watches devices was not started");
     return settle(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
 }
 
@@ -126,6 +129,8 @@ void pool_destroy(struct pool *p)
     while (p->refiller_runs && !p->refiller_idle)
         pool_wait(p, DEADLINE_NEVER);
     pthread_mutex_unlock(&p->lock);
+    if (p->health_runs)
+        pthread_join(p->health, NULL);
     asks_end(p);
     while ((w = any_worker(p)))
         worker_destroy(w);
@@ -146,6 +151,14 @@ void pool_destroy(struct pool *p)
 unsigned pool_device_count(const struct pool *p)
 {
     return p->devices_count;
+}
+
+/* Under lock. What the ladder says, and on top of it what sensors and errors of the hardware say. */
+static enum device_state state_of(const struct device_slot *d)
+{
+    if (d->verdict)
+        return DEVICE_QUARANTINED;
+    return d->public.state == DEVICE_HEALTHY && atomic_load(&d->hot) ? DEVICE_HOT : d->public.state;
 }
 
 /* Under lock. Of those that could serve a caller; what was known before, while there are none. */
@@ -175,6 +188,7 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
     pthread_mutex_lock(&p->lock);
     sandbox_look(p, i);
     *out = p->devices[i].public;
+    out->state = state_of(&p->devices[i]);
     out->workers_warm = list_count(p->devices[i].warm, WORKER_READY);
     pthread_mutex_unlock(&p->lock);
     return true;
@@ -186,7 +200,7 @@ enum device_state pool_device_state(struct pool *p, unsigned i)
 
     pthread_mutex_lock(&p->lock);
     if (i < p->devices_count)
-        state = p->devices[i].public.state;
+        state = state_of(&p->devices[i]);
     pthread_mutex_unlock(&p->lock);
     return state;
 }
@@ -197,9 +211,9 @@ int pool_device_find(struct pool *p, struct span id)
 
     pthread_mutex_lock(&p->lock);
     for (unsigned i = 0; i < p->devices_count && found < 0; i++) {
-        const struct pool_device *d = &p->devices[i].public;
+        const struct device_slot *d = &p->devices[i];
 
-        if (id.bytes ? span_is(id, d->id) : d->state == DEVICE_HEALTHY)
+        if (id.bytes ? span_is(id, d->public.id) : state_of(d) == DEVICE_HEALTHY)
             found = (int)i;
     }
     pthread_mutex_unlock(&p->lock);
@@ -225,14 +239,15 @@ enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
     for (unsigned i = 0; i < p->devices_count; i++) {
         struct device_slot *d = &p->devices[i];
         uint64_t            canary_ns;
-        bool                healthy;
+        enum device_state   state;
 
         pthread_mutex_lock(&p->lock);
-        healthy = d->public.state == DEVICE_HEALTHY;
+        state = state_of(d);
         canary_ns = d->canary_ns;
         pthread_mutex_unlock(&p->lock);
-        if (!healthy)
-            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is not healthy", d->public.id);
+        if (state != DEVICE_HEALTHY)
+            return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
+                               d->public.id);
         if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
             return STATUS_DEVICE_ERROR;
     }
@@ -241,9 +256,10 @@ enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
 
 /* ---- workers ---- */
 
+/* None of a device that failed. */
 static struct worker *warm_ready(struct device_slot *d)
 {
-    struct worker *w = d->warm;
+    struct worker *w = d->verdict ? NULL : d->warm;
 
     while (w && worker_state_of(w) != WORKER_READY)
         w = w->next;
@@ -270,6 +286,8 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
     while (!(*out = warm_ready(d))) {
         if (p->stopping)
             return problem_set(why, STATUS_DRAINING, "the server is shutting down");
+        if (d->verdict)
+            return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
         if (d->public.state == DEVICE_QUARANTINED)
             return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined: it does not compute", d->public.id);
         if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)

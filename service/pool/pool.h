@@ -15,10 +15,11 @@ struct pool_config {
     uint64_t    staging_bytes;  /* per worker */
     uint64_t    start_deadline_ms;
     const char *libcuda;        /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
+    unsigned    temperature_max_c; /* from which a device takes no new work; 0: what the device tells itself */
     bool        allow_no_sandbox; /* workers may start where the machine offers no sandbox */
 };
 
-enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED };
+enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT };
 
 struct pool_device {
     char               id[32]; /* "cuda:0" */
@@ -42,6 +43,10 @@ unsigned pool_device_count(const struct pool *p);
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 /* QUARANTINED past the end. */
 enum device_state pool_device_state(struct pool *p, unsigned i);
+/* OK, or OVERLOADED while the device is too hot to begin anything on it. Cheap. */
+enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
+/* OK, or DEVICE_ERROR when the hardware failed such that nothing that runs on it can be trusted. */
+enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
 /* Index of that id; an empty id is the default device (the first healthy one in order of preference). -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
 /* As pool_device_at, with memory, clocks and sensors read now through the keeper; falls back to the last known ones. Blocks up to 1 s. */

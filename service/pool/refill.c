@@ -163,6 +163,19 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
     return false;
 }
 
+/* Of a device under a verdict only the keeper stays, to tell about it. True when there was one. */
+static bool warm_discard(struct pool *p, struct device_slot *d)
+{
+    struct worker *w = d->warm;
+
+    if (!d->verdict || !w)
+        return false;
+    d->warm = w->next;
+    p->workers--;
+    bury(p, w);
+    return true;
+}
+
 /* ---- starting, under the pool's lock ---- */
 
 static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool keeper)
@@ -226,7 +239,7 @@ static bool keeper_notice(struct pool *p, struct device_slot *d)
     d->public.info = info;
     if (!d->sandbox_known)
         d->public.sandbox = worker_sandbox_of(d->keeper);
-    d->public.state = DEVICE_HEALTHY;
+    d->public.state = DEVICE_HEALTHY; /* but for a verdict, see state_of() */
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
@@ -257,7 +270,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
     unsigned       have = list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
     struct worker *w;
 
-    if (d->failures > 0 || have >= p->config.warm_per_device + d->demand)
+    if (d->failures > 0 || d->verdict || have >= p->config.warm_per_device + d->demand)
         return false;
     if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
         return false;
@@ -274,7 +287,7 @@ static bool warm_start(struct pool *p, struct device_slot *d)
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || keeper_notice(p, d))
+    if (deaths_look(p, d) || keeper_notice(p, d) || warm_discard(p, d))
         return true;
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
         return false;

@@ -141,6 +141,7 @@ void worker_ended(struct worker *w)
     int wait_status = 0;
 
     spawn_reap(&w->process, &wait_status);
+    calls_drain(w); /* its own last word must be known before anybody sees it dead */
     end_log(w, wait_status);
     calls_last(w); /* before anybody sees it dead: it may have said why */
     pthread_mutex_lock(&w->lock);

@@ -206,7 +206,9 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     enum status     st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = pool_device_accepts(s->registry->config.pool, s->device, why);
+    if (!st)
+        st = context_enter(s, &c, why);
     if (st)
         return st;
     b = make(s, c, spec);

@@ -84,6 +84,28 @@ void janitor_ping(struct context *c)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* What runs on a device that failed ends. */
+static void end_with_device(struct session *s)
+{
+    struct context *c = NULL;
+    struct problem  why = {0};
+    enum status     st = pool_device_verdict(s->registry->config.pool, s->device, &why);
+
+    if (!st)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (s->context && !s->context->lost && !s->context->closed) {
+        c = s->context;
+        c->uses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!c)
+        return;
+    log_warn("session", "a worker is killed with its device: %s", why.detail);
+    worker_kill(c->worker, st, &why);
+    context_leave_with(c, st, &why);
+}
+
 /* False when the session is at work, so that it is not idle. */
 static bool look_after(struct session *s, uint64_t now)
 {
@@ -137,6 +159,7 @@ static void sweep_one(struct session *s, uint64_t now)
         touch(s, now);
     batch_shelf_expire(s, now);
     look_at_device(s);
+    end_with_device(s);
     if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S))
         session_end(s, "the session reached its maximum lifetime");
     else if (registry_unlist_idle(s, now))

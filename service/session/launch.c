@@ -342,7 +342,9 @@ enum status launch_submit(struct session *s, const struct launch_spec *spec, str
     why = why ? why : &local;
     *out = NULL;
     *created = false;
-    st = context_enter(s, &c, why);
+    st = pool_device_accepts(s->registry->config.pool, s->device, why);
+    if (!st)
+        st = context_enter(s, &c, why);
     if (st)
         return st;
     st = submit_new(c, spec, out, created, why);

@@ -1,12 +1,24 @@
-/* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail. */
+/* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
+ * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. */
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3 };
+enum { SUCCESS = 0, ERROR_INVALID_ARGUMENT = 2, ERROR_NOT_SUPPORTED = 3, ERROR_TIMEOUT = 10, ERROR_GPU_IS_LOST = 15 };
+
+enum { EVENT_XID = 8, THRESHOLD_SLOWDOWN = 1 };
 
 struct nvmlDevice_st;
+struct nvmlEventSet_st;
+
+struct event {
+    struct nvmlDevice_st *device;
+    unsigned long long    kind, data;
+    unsigned              gpu_instance, compute_instance;
+};
 
 struct utilization {
     unsigned gpu, memory;
@@ -18,8 +30,33 @@ EXPORT int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned senso
 EXPORT int nvmlDeviceGetPowerUsage(struct nvmlDevice_st *device, unsigned *milliwatts);
 EXPORT int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, struct utilization *rates);
 EXPORT int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigned *mhz);
+EXPORT int nvmlDeviceGetTemperatureThreshold(struct nvmlDevice_st *device, unsigned kind, unsigned *celsius);
+EXPORT int nvmlDeviceGetTotalEccErrors(struct nvmlDevice_st *device, unsigned kind, unsigned period, unsigned long long *count);
+EXPORT int nvmlEventSetCreate(struct nvmlEventSet_st **set);
+EXPORT int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long kinds, struct nvmlEventSet_st *set);
+EXPORT int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsigned timeout_ms);
 
 static char gpu;
+
+/* The number behind "word=" in the file, or `otherwise`. */
+static unsigned steered(const char *word, unsigned otherwise)
+{
+    char    path[4096], text[256] = "";
+    Dl_info own;
+    FILE   *f;
+    char   *at;
+
+    if (!dladdr(&gpu, &own) || !own.dli_fname || !(at = strrchr(own.dli_fname, '/')))
+        return otherwise;
+    snprintf(path, sizeof path, "%.*s/fake-nvml", (int)(at - own.dli_fname), own.dli_fname);
+    f = fopen(path, "re");
+    if (!f)
+        return otherwise;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    at = strstr(text, word);
+    return at ? (unsigned)strtoul(at + strlen(word), NULL, 10) : otherwise;
+}
 
 int nvmlInit_v2(void)
 {
@@ -30,6 +67,8 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvmlDevice_st **device)
 {
     if (strcmp(uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff") != 0)
         return ERROR_INVALID_ARGUMENT;
+    if (steered("lost=", 0))
+        return ERROR_GPU_IS_LOST;
     *device = (struct nvmlDevice_st *)(void *)&gpu;
     return SUCCESS;
 }
@@ -41,8 +80,52 @@ static int known(const struct nvmlDevice_st *device)
 
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsigned *celsius)
 {
-    *celsius = 41;
+    *celsius = steered("temperature=", 41);
     return sensor ? ERROR_INVALID_ARGUMENT : known(device);
+}
+
+int nvmlDeviceGetTemperatureThreshold(struct nvmlDevice_st *device, unsigned kind, unsigned *celsius)
+{
+    *celsius = steered("slowdown=", 90);
+    return kind == THRESHOLD_SLOWDOWN ? known(device) : ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetTotalEccErrors(struct nvmlDevice_st *device, unsigned kind, unsigned period, unsigned long long *count)
+{
+    *count = steered("ecc=", 0);
+    return kind == 1 && period == 0 ? known(device) : ERROR_INVALID_ARGUMENT;
+}
+
+static unsigned long long listened_to;
+
+int nvmlEventSetCreate(struct nvmlEventSet_st **set)
+{
+    *set = (struct nvmlEventSet_st *)(void *)&listened_to;
+    return SUCCESS;
+}
+
+int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long kinds, struct nvmlEventSet_st *set)
+{
+    if ((void *)set != (void *)&listened_to)
+        return ERROR_INVALID_ARGUMENT;
+    listened_to = kinds;
+    return known(device);
+}
+
+/* Each number of an Xid is told once. */
+int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsigned timeout_ms)
+{
+    static unsigned told;
+    unsigned        xid = steered("xid=", 0);
+
+    (void)timeout_ms;
+    if ((void *)set != (void *)&listened_to)
+        return ERROR_INVALID_ARGUMENT;
+    if (!(listened_to & EVENT_XID) || xid == 0 || xid == told)
+        return ERROR_TIMEOUT;
+    told = xid;
+    *event = (struct event){.device = (struct nvmlDevice_st *)(void *)&gpu, .kind = EVENT_XID, .data = xid};
+    return SUCCESS;
 }
 
 int nvmlDeviceGetPowerUsage(struct nvmlDevice_st *device, unsigned *milliwatts)

@@ -13,6 +13,7 @@ struct pool {
 static struct pool      the_pool;
 static _Atomic unsigned slices_used;
 static _Atomic enum device_state device_state; /* healthy */
+static atomic_bool               device_failed;
 
 void fake_device_state(enum device_state state)
 {
@@ -23,6 +24,23 @@ enum device_state pool_device_state(struct pool *p, unsigned i)
 {
     (void)p, (void)i;
     return atomic_load(&device_state);
+}
+
+enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
+{
+    (void)p, (void)i;
+    return atomic_load(&device_state) == DEVICE_HOT ? problem_set(why, STATUS_OVERLOADED, "fake: too hot") : STATUS_OK;
+}
+
+enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
+{
+    (void)p, (void)i;
+    return atomic_load(&device_failed) ? problem_set(why, STATUS_DEVICE_ERROR, "fake: the device failed") : STATUS_OK;
+}
+
+void fake_device_fail(bool failed)
+{
+    atomic_store(&device_failed, failed);
 }
 
 struct pool *fake_pool(void)

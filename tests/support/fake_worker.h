@@ -51,6 +51,8 @@ void fake_await_queued(unsigned n);
 
 /* What pool_device_state() tells from now on. */
 void fake_device_state(enum device_state state);
+/* Its verdict: nothing on it can be trusted. */
+void fake_device_fail(bool failed);
 /* What MEMORY_INFO tells from now on. */
 void fake_memory(const struct device_memory *memory);
 

@@ -424,3 +424,40 @@ Test(session, resets_while_others_are_at_work_lose_nothing)
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
     fixture_end(&f);
 }
+
+Test(session, a_hot_device_takes_no_new_launch_and_a_cool_one_does)
+{
+    struct launch_spec spec = {.module = SPAN_LITERAL("m"), .kernel = SPAN_LITERAL("noop"), .grid = {1, 1, 1}, .block = {1, 1, 1}};
+    struct launch     *l = NULL;
+    bool               created;
+
+    fixture_start(&f, 64);
+    make_module(&f, "m", "code");
+    fake_device_state(DEVICE_HOT);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OVERLOADED);
+    cr_assert_null(l);
+    make_buffer(&f, "b", 16); /* what is no work is served */
+    fake_device_state(DEVICE_HEALTHY);
+    cr_assert_eq(launch_submit(f.session, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    launch_return(l);
+    fixture_end(&f);
+}
+
+Test(session, a_failed_device_ends_its_sessions_with_its_own_reason)
+{
+    struct session_info info;
+
+    fixture_start(&f, 64);
+    janitor_sweep(f.registry, now_ns());
+    session_info_of(f.session, &info);
+    cr_assert_eq(info.state, SESSION_READY);
+    fake_device_fail(true);
+    janitor_sweep(f.registry, now_ns());
+    session_info_of(f.session, &info);
+    cr_assert_eq(info.state, SESSION_FAULTED);
+    cr_assert_eq(info.fault.status, STATUS_DEVICE_ERROR);
+    cr_assert_str_eq(info.fault.detail, "fake: the device failed");
+    janitor_sweep(f.registry, now_ns()); /* once is enough */
+    fake_device_fail(false);
+    fixture_end(&f);
+}

@@ -1,0 +1,131 @@
+"""A GPU whose management library tells of heat and errors: new work refused, running work finished or ended, and said everywhere.
+The driver and the library are fakes, steered by a file beside them."""
+import pathlib
+import shutil
+import time
+
+import pytest
+
+from conftest import VADD, floats
+from kernels import launch_vadd
+from service_under_test import Service
+
+
+@pytest.fixture
+def gpu(executable, tmp_path):
+    """steer(words), and a service on the fake GPU."""
+    support = pathlib.Path(executable).parents[1] / "tests" / "support"
+    libraries = tmp_path / "driver"
+    libraries.mkdir()
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        if not (support / name).exists():
+            pytest.skip("the fake driver is not built")
+        shutil.copy(support / name, libraries / name)
+
+    def steer(words):
+        (libraries / "new").write_text(words)
+        (libraries / "new").rename(libraries / "fake-nvml")
+
+    steer("")
+    folder = tmp_path / "service"
+    folder.mkdir()
+    service = Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda")
+    yield steer, service
+    service.stop()
+
+
+def eventually(asked, what):
+    deadline = time.monotonic() + 30
+    while not asked():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def device(client):
+    return client.get("/v1/devices/cuda:0").json()
+
+
+@pytest.fixture
+def at_work(gpu):
+    """A session with a module and buffers."""
+    steer, service = gpu
+    client = service.client()
+    session = "/v1/sessions/s"
+    assert client.put(session).status == 201
+    made = client.put_cuda(session + "/modules/m", VADD)
+    if made.status == 503:
+        pytest.skip("no NVRTC on this machine")
+    assert made.status == 201, made
+    for name, step in (("a", 1), ("b", 2), ("c", 0)):
+        assert client.put_octets(f"{session}/buffers/{name}", floats(step * i for i in range(1024))).status == 201
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+    return steer, client, session
+
+
+def test_what_the_library_tells_is_told(gpu):
+    steer, service = gpu
+    client = service.client()
+    told = device(client)
+    assert (told["state"], told["temperature_c"], told["temperature_max_c"], told["xid"], told["ecc_uncorrected"]) == ("healthy", 41, 90, None, 0)
+    steer("ecc=7")
+    eventually(lambda: device(client)["ecc_uncorrected"] == 7, "ECC errors")
+    assert 'gpurest_device_ecc_uncorrected{device="cuda:0"} 7' in client.get("/metrics").body.decode()
+    assert device(client)["state"] == "healthy"
+
+
+def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at_work):
+    steer, client, session = at_work
+    steer("temperature=95")
+    eventually(lambda: device(client)["state"] == "hot", "the heat is not noticed")
+    refused = client.post(session + "/launches", launch_vadd())
+    assert refused.status == 503 and refused.code == "overloaded" and int(refused.headers["Retry-After"]) >= 1
+    batch = client.post(session + "/batches", {"ops": [{"op": "fill", "to": "c", "pattern": {"u8": 0}}]})
+    assert batch.status == 503 and batch.code == "overloaded", batch
+    ready = client.get("/readyz")
+    assert ready.status == 503 and "too hot" in ready.json()["detail"]
+    assert 'gpurest_device_state{device="cuda:0",state="hot"} 1' in client.get("/metrics").body.decode()
+    # What is there can be fetched.
+    assert client.get(session + "/buffers/c/data").body == floats(3 * i for i in range(1024))
+    steer("temperature=88")  # below the limit, but not by enough
+    time.sleep(3)
+    assert device(client)["state"] == "hot"
+    steer("temperature=60")
+    eventually(lambda: device(client)["state"] == "healthy", "it stays hot")
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+    eventually(lambda: client.get("/readyz").status == 200, "it stays unready")
+
+
+def test_an_error_that_asks_for_a_reset_lets_sessions_finish_and_none_begin(at_work):
+    steer, client, session = at_work
+    steer("xid=119")
+    eventually(lambda: device(client)["state"] == "quarantined", "the error is not noticed")
+    assert device(client)["xid"] == 119
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+    other = client.put("/v1/sessions/other", {"device": "cuda:0"})
+    assert other.status == 500 and other.code == "device_error" and "119" in other.json()["detail"]
+    assert client.get("/readyz").status == 503
+    steer("")
+    time.sleep(3)
+    assert device(client)["state"] == "quarantined"  # nobody here can tell that it was reset
+    assert client.post(session + "/launches", launch_vadd()).status == 200
+
+
+@pytest.mark.parametrize("words", ["xid=79", "xid=48", "lost=1"])
+def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
+    steer, client, session = at_work
+    steer(words)
+    eventually(lambda: client.get(session).json()["state"] == "faulted", "the session goes on")
+    assert client.get(session).json()["fault"]["code"] == "device_error"
+    assert device(client)["state"] == "quarantined"
+    reset = client.post(session + "/reset")
+    assert reset.status == 500 and reset.code == "device_error", reset
+
+
+def test_errors_of_kernels_are_no_errors_of_the_device(at_work):
+    steer, client, session = at_work
+    steer("xid=31 ecc=1")
+    eventually(lambda: device(client)["ecc_uncorrected"] == 1, "the library is not asked")
+    steer("xid=94 ecc=2")
+    eventually(lambda: device(client)["ecc_uncorrected"] == 2, "the library is not asked")
+    assert device(client)["state"] == "healthy" and device(client)["xid"] is None
+    assert client.post(session + "/launches", launch_vadd()).status == 200
