@@ -154,7 +154,7 @@ def test_clients_that_leave_at_every_byte(start):
     client.get("/livez")
     pid = service.process.pid
     files = open_files(pid)
-    with Campaign("clients that leave at every byte", 10, 0.02) as c:
+    with Campaign("clients that leave at every byte", 4, 0.02) as c:
         for request in whole_requests():
             for length in range(len(request) + 1):
                 s = connect(service)
@@ -178,7 +178,7 @@ def test_a_flood_of_connections(start):
     service = start("--connections", "300", "--connections-per-address", "200")
     client = service.client()
     workload.prepare(client)
-    with Campaign("a flood of connections", 4, 0.01) as c:
+    with Campaign("a flood of connections", 2, 0.01) as c:
         while c.due():
             sockets = []
             for _ in range(400):

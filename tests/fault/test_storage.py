@@ -27,7 +27,7 @@ def test_damaged_entries(start, tmp_path):
     service = start("--cache", str(tmp_path / "cache"))
     client = service.client()
     workload.prepare(client)
-    with Campaign("damaged entries of the code cache", 5, 0.03) as c:
+    with Campaign("damaged entries of the code cache", 3, 0.03) as c:
         while c.due():
             assert compiled(client) or compiled(client)
             entry = c.random.choice(entries(tmp_path / "cache"))
@@ -65,7 +65,7 @@ def test_a_full_disk(shimmed, tmp_path):
     service, shim = shimmed("--cache", str(tmp_path / "cache"))
     client = service.client()
     workload.prepare(client)
-    with Campaign("a full disk", 4, 0.02) as c:
+    with Campaign("a full disk", 2, 0.02) as c:
         number = 0
         while c.due():
             for function, error in (("write", errno.ENOSPC), ("write", errno.EDQUOT), ("fsync", errno.ENOSPC), ("openat", errno.EROFS), ("renameat", errno.ENOSPC)):
