@@ -126,5 +126,6 @@ def test_the_time_of_day_jumps(shimmed, tmp_path):
                 waited = client.post(workload.S + "/launches", workload.launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
                 assert client.get(waited.headers["Location"], Prefer="wait=1").json()["state"] in ("running", "queued"), "a deadline came early"
                 assert client.delete(waited.headers["Location"] + "?force=1").status in (200, 202, 204)
-                until(lambda: works(client), "does not recover")
+                until(lambda: client.get(workload.S).json()["state"] == "ready", "the session was not reset")
+                workload.prepare(client)
                 c.recovered()
