@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test image-test schemathesis bench coverage setup build asan tsan bundle clean format-check help
+.PHONY: run test image-test schemathesis bench coverage torture fuzz setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
@@ -8,6 +8,8 @@ help:
 	@echo "make schemathesis [EXAMPLES=100]            try the whole API with generated requests, many of them"
 	@echo "make bench [ONLY=rows] [MIB=1024]           measure, beside limits and peers (tests/bench/run.py --help)"
 	@echo "make coverage                               the Python SDK's tests, and which of its lines they do not reach"
+	@echo "make torture [MINUTES=30]                    put faults into the running service (tests/fault)"
+	@echo "make fuzz [SECONDS=120] [TARGET=name]        run the fuzzers (tests/fuzz; needs clang)"
 	@echo "make build | asan | tsan | bundle | format-check | clean"
 
 run:
@@ -27,6 +29,12 @@ bench:
 
 coverage:
 	@scripts/coverage.sh
+
+torture:
+	@MINUTES='$(MINUTES)' scripts/torture.sh
+
+fuzz:
+	@SECONDS_EACH='$(SECONDS)' TARGET='$(TARGET)' scripts/fuzz.sh
 
 setup:
 	@scripts/setup.sh

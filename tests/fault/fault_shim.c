@@ -255,12 +255,12 @@ int open(const char *path, int flags, ...)
     return fails(FAULT_open) ? -1 : real(path, flags, mode);
 }
 
-/* What wakes threads does not fail in truth: files and pipes do. */
+/* What wakes threads does not fail in truth, nor does memory with a descriptor; files with a name and pipes do. */
 static bool may_fail(int fd)
 {
     struct stat s;
 
-    return fstat(fd, &s) == 0 && (S_ISREG(s.st_mode) || S_ISFIFO(s.st_mode)) && fd > STDERR_FILENO;
+    return fstat(fd, &s) == 0 && ((S_ISREG(s.st_mode) && s.st_nlink > 0) || S_ISFIFO(s.st_mode)) && fd > STDERR_FILENO;
 }
 
 ssize_t read(int fd, void *to, size_t bytes)

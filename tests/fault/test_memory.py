@@ -61,7 +61,7 @@ def try_kind(c, shim, client, name, places, times, closed):
             return
 
 
-@pytest.mark.parametrize("times,share,seconds", [(1, 0.25, 12), (100, 0.05, 5)])
+@pytest.mark.parametrize("times,share,seconds", [(1, 0.25, 8), (100, 0.05, 3)])
 def test_allocations_that_fail(shimmed, times, share, seconds):
     service, shim = shimmed("--pool-size", "2")
     if shim.sanitizer:

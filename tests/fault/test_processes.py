@@ -136,7 +136,7 @@ def any_process(c, service, kinds):
     return c.random.choice(by_role[c.random.choice(sorted(by_role))]) if by_role else None
 
 
-@pytest.mark.parametrize("how,seconds,share", [("killed", 8, 0.2), ("stopped", 6, 0.1)])
+@pytest.mark.parametrize("how,seconds,share", [("killed", 6, 0.18), ("stopped", 4, 0.1)])
 def test_processes_under_load(busy, how, seconds, share):
     service, neighbours = busy
     client, kinds = service.client(), set()
@@ -187,7 +187,7 @@ def test_a_worker_that_stays_stopped_is_replaced(start):
 
 def test_the_front_end_dies_and_leaves_no_orphan(executable, tmp_path):
     from service_under_test import Service
-    with Campaign("the front-end killed", 5, 0.06) as c:
+    with Campaign("the front-end killed", 3, 0.06) as c:
         while c.due():
             folder = tmp_path / f"s{c.injected}"
             folder.mkdir()
@@ -224,7 +224,7 @@ def test_no_descriptors_left(start):
     workload.prepare(client)
     pid = service.process.pid
     usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    with Campaign("descriptors used up", 3, 0.02) as c:
+    with Campaign("descriptors used up", 2, 0.02) as c:
         while c.due():
             spare = c.random.randrange(4)
             highest = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd"))

@@ -43,6 +43,16 @@ static void check_promises(void)
         abort();
 }
 
+static void fuzz_digests(void)
+{
+    enum digest_algorithm  wanted;
+    struct expected_digest e;
+    struct problem         why;
+
+    digest_expected(exchange_header(&x, "Content-Digest"), &x.r.arena, &e, &why);
+    digest_wanted("Want-Content-Digest", exchange_header(&x, "Want-Content-Digest"), &wanted, &why);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const struct endpoint table[] = {{.path = "/v1/{a}/b/{c}", .method = METHOD_GET}, {.path = "/", .method = METHOD_PUT}};
@@ -64,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     request_prefer(&x.r);
     request_accepts(&x.r, "application/json");
     request_media_type(&x.r);
+    fuzz_digests();
     arena_finish(&x.r.arena);
     return 0;
 }

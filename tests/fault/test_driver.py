@@ -1,0 +1,119 @@
+"""A driver that answers any error at any call, or never: the answer says so, neighbours and the front-end go on, and all works again afterwards."""
+import http.client
+import mmap
+import pathlib
+import re
+import shutil
+
+import pytest
+
+import workload
+from campaign import FULL, Campaign, until
+
+DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda_driver.def").read_text()
+FUNCTIONS = re.findall(r"^DRIVER\((\w+),", DEFINITIONS, re.M)
+ERRORS = (1, 2, 3, 4, 46, 100, 201, 214, 304, 400, 700, 702, 719, 802, 999)
+HANGING = ("cuLaunchKernel", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuModuleLoadDataEx", "cuMemAllocFromPoolAsync", "cuStreamSynchronize")
+
+
+class Driver:
+    def __init__(self, executable, folder):
+        built = pathlib.Path(executable).parents[1] / "tests/support/libcuda.so.1"
+        if not built.exists():
+            pytest.skip("the fake driver was not built beside GPURESTD")
+        self.path = pathlib.Path(folder) / "libcuda.so.1"
+        shutil.copy(built, self.path)
+        script = pathlib.Path(str(self.path) + ".script")
+        script.write_bytes(bytes(mmap.PAGESIZE))
+        self.file = open(script, "r+b")
+        self.page = mmap.mmap(self.file.fileno(), mmap.PAGESIZE)
+
+    def says(self, text):
+        data = text.encode() + b"\0"
+        self.page[:len(data)] = data
+
+
+@pytest.fixture
+def driven(executable, start, tmp_path):
+    driver = Driver(executable, tmp_path)
+    service = start("--backends", "cuda", "--libcuda", str(driver.path), "--pool-size", "1")
+    return service, driver
+
+
+def work(client):
+    """Some of everything that reaches the driver."""
+    launch = {"module": "f", "kernel": "fill7", "grid": [1], "block": [1], "args": [{"buf": "x"}, {"u32": 1}], "timeout_ms": 500}
+    yield client.put(workload.S + "/buffers/n", {"size": 1000})
+    yield client.post(workload.S + "/launches", launch)
+    yield client.put_octets(workload.S + "/buffers/x/data", b"z" * 4096)
+    yield client.get(workload.S + "/buffers/x/data")
+    yield client.post(workload.S + "/buffers/x/fill", {"pattern": {"u32": 5}})
+    yield client.post(workload.S + "/buffers/y/copy", {"from": "x"})
+    yield client.put_cuda(workload.S + "/modules/n", workload.FAULTS + "\n")
+    yield client.post(workload.S + "/batches", {"ops": workload.OPS})
+    yield client.post(workload.S + "/programs/p/runs", {})
+    yield client.post(workload.S + "/sync", {})
+    yield client.get(workload.S + "/memory")
+    yield client.delete(workload.S + "/buffers/n")
+    yield client.delete(workload.S + "/modules/n")
+    yield client.post(workload.S + "/reset")
+
+
+def right_again(client):
+    try:
+        if client.get(workload.S).json().get("state") != "ready" and client.post(workload.S + "/reset").status != 200:
+            client.delete(workload.S)
+        workload.prepare(client)
+        if client.post(workload.S + "/launches", workload.fill7()).status != 200:
+            client.post(workload.S + "/reset")
+            return False
+        return client.get(workload.S + "/buffers/x/data", Range="bytes=0-3").body == b"\7\0\0\0" and client.get("/readyz").status == 200
+    except (AssertionError, http.client.HTTPException, ConnectionError):
+        client.close()
+        return False
+
+
+def suffer(c, service, client, driver, function, answer):
+    """Answers while the driver misbehaves, then waits until it is whole."""
+    c.note = f"the last: {function} {answer}"
+    driver.says(f"{function}:0:{answer}")
+    c.fault()
+    bad = 0
+    for got in work(client):
+        if got.status >= 400:
+            bad += 1
+            assert got.status != 500 or got.code == "device_error", (function, answer, got)
+            assert got.code
+    driver.says("")
+    until(lambda: right_again(client), lambda: f"{function} {answer}: not right again: {client.get('/readyz?verbose=1').body}", 90)
+    assert service.process.poll() is None, service.stderr()[-4000:]
+    c.recovered()
+    return bad
+
+
+def test_every_error_at_every_call(driven):
+    service, driver = driven
+    client = service.client()
+    workload.prepare(client)
+    with Campaign("errors of the driver", 2, 0.15) as c:
+        cases = [(function, error) for function in FUNCTIONS for error in ERRORS]
+        c.random.shuffle(cases)
+        told = 0
+        for function, error in cases:
+            told += suffer(c, service, client, driver, function, error)
+            if not c.due():
+                break
+        c.note = f"{told} requests failed"
+
+
+@pytest.mark.skipif(not FULL, reason="each takes a call's whole deadline, 30 s")
+def test_calls_that_never_return(driven):
+    service, driver = driven
+    client = service.client()
+    client.timeout = 120
+    workload.prepare(client)
+    with Campaign("calls of the driver that hang", 0, 0.15) as c:
+        for function in HANGING:
+            suffer(c, service, client, driver, function, "hang")
+            if not c.due():
+                break
