@@ -38,7 +38,7 @@ struct op_request {
     struct span        op, as, to, from, buf, event, segment, module, kernel, stream;
     uint64_t           size, offset, from_offset;
     uint32_t           shared_bytes;
-    bool               has_size, has_segment, has_stream;
+    bool               has_size, has_segment, has_stream, cooperative;
     const struct json *pattern, *grid, *block, *args;
 };
 
@@ -56,7 +56,8 @@ static const struct json_field copy_fields[] = {OP_NAME, NAME(from, true), OFFSE
 static const struct json_field fill_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), SIZE, MEMBER(FIELD_ANY, pattern, true, 0)};
 static const struct json_field launch_fields[] = {
     OP_NAME, NAME(module, false), MEMBER(FIELD_STRING, kernel, true, KERNEL_NAME_BYTES - 1), MEMBER(FIELD_ANY, grid, true, 0),
-    MEMBER(FIELD_ANY, block, false, 0), MEMBER(FIELD_U32, shared_bytes, false, UINT32_MAX), MEMBER(FIELD_ANY, args, false, 0), STREAM};
+    MEMBER(FIELD_ANY, block, false, 0), MEMBER(FIELD_U32, shared_bytes, false, UINT32_MAX), MEMBER(FIELD_BOOL, cooperative, false, 0),
+    MEMBER(FIELD_ANY, args, false, 0), STREAM};
 static const struct json_field read_fields[] = {OP_NAME, NAME(from, true), OFFSET(offset), SIZE, NAME(segment, true)};
 static const struct json_field free_fields[] = {OP_NAME, NAME(buf, true)};
 static const struct json_field event_fields[] = {OP_NAME, NAME(event, true), STREAM};
@@ -258,6 +259,7 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
     spec->module = q->module;
     spec->kernel = q->kernel;
     spec->shared_bytes = q->shared_bytes;
+    spec->cooperative = q->cooperative;
     op->launch = spec;
     st = launch_shape_decode(q->grid, q->block, spec, d->why);
     return st ? st : args_decode(q->args, d->arena, &spec->args, &spec->args_count, d->why);
