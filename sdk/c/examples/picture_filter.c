@@ -1,10 +1,12 @@
-/* A 3 x 3 filter on a picture of the user's: PGM in (P5, 8 bits; `convert x.png x.pgm` makes one), PGM out.
- * Usage: picture_filter blur|sharpen|edges IN.pgm OUT.pgm; GPUREST_URL names the service. */
+/* A 3 x 3 filter on a picture of the user's: PGM (P5) or PNG of 8 bits in, colours as grey; out what OUT's name ends with.
+ * Usage: picture_filter blur|sharpen|edges IN OUT; GPUREST_URL names the service. */
 #include <gpurest/gpurest.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SIDE_MAX = 32768 };
+#include "png.h"
+
+enum { SIDE_MAX = 32768, FILE_BYTES_MAX = 1 << 30 };
 
 static const char source[] =
     "extern \"C\" __global__ void filter(const unsigned char *in, unsigned char *out, int width, int height, const float *weights)\n"
@@ -48,12 +50,11 @@ static int read_number(FILE *file)
     return value; /* the one blank behind it is read, too */
 }
 
-static int read_picture(const char *path, struct picture *p)
+static int read_pgm(FILE *file, struct picture *p)
 {
-    FILE *file = fopen(path, "rb");
-    int   good = 0, depth;
+    int good = 0, depth;
 
-    if (file && getc(file) == 'P' && getc(file) == '5') {
+    if (getc(file) == 'P' && getc(file) == '5') {
         p->width = read_number(file);
         p->height = read_number(file);
         depth = read_number(file);
@@ -62,16 +63,59 @@ static int read_picture(const char *path, struct picture *p)
             good = p->pixels && fread(p->pixels, (size_t)p->width, (size_t)p->height, file) == (size_t)p->height;
         }
     }
-    if (file)
-        fclose(file);
     return good;
+}
+
+static int read_png(FILE *file, struct picture *p, const char **why)
+{
+    unsigned char *text = NULL;
+    long           bytes = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+
+    *why = "cannot be read";
+    rewind(file);
+    if (bytes > 0 && bytes <= FILE_BYTES_MAX && (text = malloc((size_t)bytes)) && fread(text, 1, (size_t)bytes, file) == (size_t)bytes)
+        p->pixels = png_decode(text, (size_t)bytes, SIDE_MAX, &p->width, &p->height, why);
+    free(text);
+    return p->pixels != NULL;
+}
+
+/* By its first byte. */
+static int read_picture(const char *path, struct picture *p, const char **why)
+{
+    FILE *file = fopen(path, "rb");
+    int   good, first;
+
+    *why = "is no binary PGM or PNG picture of 8 bits";
+    if (!file)
+        return 0;
+    first = getc(file);
+    rewind(file);
+    good = first == 0x89 ? read_png(file, p, why) : read_pgm(file, p);
+    fclose(file);
+    return good;
+}
+
+static int write_png(FILE *file, const struct picture *p)
+{
+    size_t         bytes = 0;
+    unsigned char *text = png_encode(p->pixels, p->width, p->height, &bytes);
+    int            good = text && fwrite(text, 1, bytes, file) == bytes;
+
+    free(text);
+    return good;
+}
+
+static int write_pgm(FILE *file, const struct picture *p)
+{
+    return fprintf(file, "P5\n%d %d\n255\n", p->width, p->height) > 0 &&
+           fwrite(p->pixels, (size_t)p->width, (size_t)p->height, file) == (size_t)p->height;
 }
 
 static int write_picture(const char *path, const struct picture *p)
 {
-    FILE *file = fopen(path, "wb");
-    int   good = file && fprintf(file, "P5\n%d %d\n255\n", p->width, p->height) > 0 &&
-               fwrite(p->pixels, (size_t)p->width, (size_t)p->height, file) == (size_t)p->height;
+    FILE  *file = fopen(path, "wb");
+    size_t n = strlen(path);
+    int    good = file && (n > 4 && strcmp(path + n - 4, ".png") == 0 ? write_png : write_pgm)(file, p);
 
     if (file && fclose(file))
         good = 0;
@@ -106,14 +150,15 @@ int main(int argc, char **argv)
 {
     const struct filter *f = argc == 4 ? find(argv[1]) : NULL;
     struct picture       in = {0}, out = {0};
+    const char          *why;
     int                  code = EXIT_FAILURE;
 
     if (!f) {
-        fprintf(stderr, "usage: picture_filter blur|sharpen|edges IN.pgm OUT.pgm\n");
+        fprintf(stderr, "usage: picture_filter blur|sharpen|edges IN OUT\n");
         return EXIT_FAILURE;
     }
-    if (!read_picture(argv[2], &in)) {
-        fprintf(stderr, "%s is no binary PGM picture of 8 bits\n", argv[2]);
+    if (!read_picture(argv[2], &in, &why)) {
+        fprintf(stderr, "%s %s\n", argv[2], why);
     } else {
         out = in;
         out.pixels = malloc((size_t)in.width * (size_t)in.height);

@@ -240,6 +240,18 @@ gpurest_status batch_fill(gpurest_batch *b, const struct buffer_entry *e, size_t
     return op_close(b, &m, GPUREST_OK);
 }
 
+/* Room for one more of them, with the number of the operation that is open. */
+static gpurest_status note_launch(gpurest_batch *b)
+{
+    void          *items = b->launches;
+    gpurest_status st = grow(&items, b->launches_count, sizeof *b->launches);
+
+    b->launches = items;
+    if (!st)
+        b->launches[b->launches_count] = b->ops_count;
+    return st;
+}
+
 gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
 {
     struct mark    m;
@@ -253,7 +265,12 @@ gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
         st = launch_write(&b->ops, b->session, b, l);
     if (!st && l->result)
         st = add_result(b, l->result, NULL);
-    return op_close(b, &m, st);
+    if (!st)
+        st = note_launch(b);
+    st = op_close(b, &m, st);
+    if (!st)
+        b->launches_count++;
+    return st;
 }
 
 gpurest_status batch_sync(gpurest_batch *b, const char *stream)

@@ -31,6 +31,8 @@ struct gpurest_batch {
     size_t               made_count, freed_count;
     struct batch_result *results;
     size_t               results_count;
+    size_t              *launches; /* which operations are launches: programs name them by their number among these */
+    size_t               launches_count;
     uint32_t             serial, events; /* of its events */
 };
 
@@ -47,6 +49,10 @@ gpurest_status batch_launch(gpurest_batch *b, const struct launch *l);
 /* stream NULL: all of them. */
 gpurest_status batch_sync(gpurest_batch *b, const char *stream);
 
+/* The whole message, into `out`, which the caller has begun and finishes. */
+gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);
+/* What became of it: sets handles of buffers and results from the answer of a success, gives back what a failure has not done. */
+gpurest_status batch_settle(gpurest_batch *b, gpurest_status st, const struct json *answer, gpurest_op *op);
 /* Sends it and takes the answer; handles of buffers and results are set. op NULL: no operation wants to know. */
 gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op *op);
 /* What gpurest_batch_submit and programs share: it is begun no more; "segments": […]; "ops": […] and "timeout_ms"; how long the line may

@@ -113,6 +113,7 @@ void batch_destroy(gpurest_batch *b)
     free(b->made);
     free(b->freed);
     free(b->results);
+    free(b->launches);
     session_drop(b->session);
     free(b);
 }
@@ -247,6 +248,29 @@ static size_t completed_of(const gpurest_batch *b, gpurest_status st)
     return completed < 0 ? 0 : (size_t)completed < b->ops_count ? (size_t)completed : b->ops_count;
 }
 
+gpurest_status batch_write_message(struct buf *out, gpurest_batch *b)
+{
+    json_open(out, NULL, '{');
+    batch_write_segments(out, b);
+    batch_write_ops(out, b);
+    write_keep(out, b);
+    json_close(out, '}');
+    return out->failed ? fail_memory() : GPUREST_OK;
+}
+
+gpurest_status batch_settle(gpurest_batch *b, gpurest_status st, const struct json *answer, gpurest_op *op)
+{
+    if (!st)
+        st = take_answer(b, answer);
+    else
+        session_note_failure(b->session, failure_last());
+    if (st)
+        settle_freed(b, completed_of(b, st));
+    if (op)
+        op_set_results(op, b->ops_count, completed_of(b, st));
+    return st;
+}
+
 gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op *op)
 {
     struct path       path = session_path(b->session, "/batches");
@@ -258,26 +282,16 @@ gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op
                            .idle_ms = batch_quiet_ms(b),
                            .cancel = cancel};
     struct buf        message;
-    gpurest_status    st = GPUREST_OK;
+    gpurest_status    st;
 
     if (b->ops_count == 0)
         return GPUREST_OK;
     buf_init(&message, 2 * (size_t)BATCH_JSON_BYTES_MAX); /* frame_write knows the bound */
-    json_open(&message, NULL, '{');
-    batch_write_segments(&message, b);
-    batch_write_ops(&message, b);
-    write_keep(&message, b);
-    json_close(&message, '}');
+    st = batch_write_message(&message, b);
     f.json = buf_text(&message);
-    st = message.failed ? fail_memory() : frame_perform(b->session->client, &f);
     if (!st)
-        st = take_answer(b, f.answer);
-    else
-        session_note_failure(b->session, failure_last());
-    if (st)
-        settle_freed(b, completed_of(b, st));
-    if (op)
-        op_set_results(op, b->ops_count, completed_of(b, st));
+        st = frame_perform(b->session->client, &f);
+    st = batch_settle(b, st, f.answer, op);
     json_destroy(f.answer);
     buf_finish(&message);
     return st;

@@ -169,50 +169,98 @@ gpurest_status frame_reader_end(const struct frame_reader *r)
 
 /* ---- the request ---- */
 
-static gpurest_status perform_pieces(gpurest_client *c, struct frame_call *f, const struct piece *pieces, size_t count)
+static void exchange_of(struct exchange *x, const gpurest_client *c, const char *method, const struct frame_call *f)
+{
+    exchange_init(x, method, f->path);
+    x->headers = f->headers;
+    x->repeatable = f->repeatable;
+    x->idle_ms = f->idle_ms > c->idle_ms ? f->idle_ms : c->idle_ms;
+    x->cancel = f->cancel;
+}
+
+/* An exchange whose answer is a frame. */
+static gpurest_status perform_framed(gpurest_client *c, struct frame_call *f, struct exchange *x)
 {
     struct frame_reader r;
-    struct exchange     x;
-    struct progress     sending;
     gpurest_status      st;
 
     frame_reader_init(&r, f->places, f->places_count);
-    exchange_init(&x, "POST", f->path);
-    x.content_type = "application/vnd.gpurest.batch";
-    x.upload = pieces;
-    x.upload_count = count;
-    x.idle_ms = f->idle_ms > c->idle_ms ? f->idle_ms : c->idle_ms;
-    x.cancel = f->cancel;
-    x.sink = frame_reader_take;
-    x.sink_arg = &r;
-    client_progress(c, &sending, exchange_body_bytes(&x));
-    x.sending = &sending;
-    st = client_perform(c, &x);
+    x->sink = frame_reader_take;
+    x->sink_arg = &r;
+    st = client_perform(c, x);
     if (!st)
         st = frame_reader_end(&r);
     if (!st) {
         f->answer = r.message;
         r.message = NULL;
     }
-    progress_finish(&sending);
-    exchange_finish(&x);
     frame_reader_finish(&r);
     return st;
 }
 
-gpurest_status frame_perform(gpurest_client *c, struct frame_call *f)
+static gpurest_status perform_plain(gpurest_client *c, struct frame_call *f, struct exchange *x)
 {
-    struct piece  *pieces = calloc(1 + 2 * f->segments_count, sizeof *pieces);
-    struct buf     head;
-    gpurest_status st = pieces ? GPUREST_OK : fail_memory();
+    gpurest_status st = client_perform(c, x);
+
+    if (st)
+        return st;
+    f->answer = json_parse(x->body.data, x->body.bytes);
+    return json_is_object(f->answer) ? GPUREST_OK : malformed("its message is not JSON");
+}
+
+static gpurest_status post(gpurest_client *c, struct frame_call *f, bool framed)
+{
+    struct piece   *pieces = calloc(1 + 2 * f->segments_count, sizeof *pieces);
+    struct buf      head;
+    struct exchange x;
+    struct progress sending;
+    gpurest_status  st = pieces ? GPUREST_OK : fail_memory();
 
     f->answer = NULL;
     buf_init(&head, BATCH_JSON_BYTES_MAX + BATCH_HEAD_BYTES);
     if (!st)
         st = frame_write(&head, f->json, f->segments, f->segments_count, pieces);
-    if (!st)
-        st = perform_pieces(c, f, pieces, 1 + 2 * f->segments_count);
+    if (!st) {
+        exchange_of(&x, c, "POST", f);
+        x.content_type = "application/vnd.gpurest.batch";
+        x.upload = pieces;
+        x.upload_count = 1 + 2 * f->segments_count;
+        client_progress(c, &sending, exchange_body_bytes(&x));
+        x.sending = &sending;
+        st = framed ? perform_framed(c, f, &x) : perform_plain(c, f, &x);
+        progress_finish(&sending);
+        exchange_finish(&x);
+    }
     buf_finish(&head);
     free(pieces);
     return st;
+}
+
+gpurest_status frame_perform(gpurest_client *c, struct frame_call *f)
+{
+    return post(c, f, true);
+}
+
+gpurest_status frame_send(gpurest_client *c, struct frame_call *f)
+{
+    return post(c, f, false);
+}
+
+/* Each try begins with a reader of its own: the one before may have taken a part of the answer. */
+gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f)
+{
+    struct exchange x;
+    gpurest_status  st;
+
+    f->answer = NULL;
+    for (int tries = 0;; tries++) {
+        exchange_of(&x, c, "GET", f);
+        x.repeatable = false;
+        st = perform_framed(c, f, &x);
+        exchange_finish(&x);
+        if (st != GPUREST_E_CONNECT || tries >= c->max_retries)
+            return st;
+        if (!cancel_sleep(f->cancel, RETRY_DELAY_MS << (tries < 8 ? tries : 8)))
+            return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
+    }
 }

@@ -14,6 +14,8 @@ struct frame_place {
 
 struct frame_call {
     const char               *path;
+    const char               *headers; /* further lines with their CRLFs; NULL: none */
+    bool                      repeatable; /* they hold a key by which the service does it once */
     const char               *json; /* the message, with "segments" as below */
     const struct piece       *segments;
     size_t                    segments_count;
@@ -26,6 +28,11 @@ struct frame_call {
 
 /* One request, never sent twice. */
 gpurest_status frame_perform(gpurest_client *c, struct frame_call *f);
+
+/* The same request, but what is answered is a message alone. Sent again only if it is repeatable. */
+gpurest_status frame_send(gpurest_client *c, struct frame_call *f);
+/* GETs a frame that the service keeps; asked for again when the connection breaks. */
+gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f);
 
 /* ---- the parts, for tests ---- */
 

@@ -92,8 +92,7 @@ static gpurest_status take_state(const struct exchange *x, gpurest_launch_result
     return st;
 }
 
-/* Waits for at most so many seconds, in one request. The line is quiet meanwhile. */
-static void set_wait(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room)
+void follow_wait_set(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room)
 {
     int within = c->idle_ms / 2000;
 
@@ -113,7 +112,7 @@ static gpurest_status follow_once(gpurest_session *s, const char *id, int second
     gpurest_status  st;
 
     exchange_init(&x, "GET", path.text);
-    set_wait(&x, s->client, seconds, prefer, sizeof prefer);
+    follow_wait_set(&x, s->client, seconds, prefer, sizeof prefer);
     x.beyond_pool = in_background;
     x.cancel = cancel;
     st = session_perform(s, &x);
@@ -136,7 +135,7 @@ static gpurest_status post(gpurest_session *s, const char *json, int wait_s, str
     gpurest_status  st;
 
     exchange_init(&x, "POST", path.text);
-    set_wait(&x, s->client, wait_s, prefer, sizeof prefer);
+    follow_wait_set(&x, s->client, wait_s, prefer, sizeof prefer);
     if (!wait_s)
         x.headers = "Prefer: respond-async\r\n";
     x.repeatable = true;

@@ -16,4 +16,7 @@ struct launch {
 /* "module", "kernel", shape, "shared_bytes", "args", "stream": members of an object that is open. */
 gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l);
 
+/* Asks to be answered after so many seconds at the latest, in a line of `header`; the line is quiet meanwhile. */
+void follow_wait_set(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room);
+
 #endif

@@ -57,6 +57,7 @@ enum {
     BATCH_JSON_BYTES_MAX = 4 * 1024 * 1024,
     BATCH_ALIGN_BYTES = 64,
     BATCH_HEAD_BYTES = 16,
+    PROGRAM_SCALARS_MAX = 1024, /* that one run of a program replaces */
 
     /* asynchronous operations */
     TRANSFER_THREADS_MAX = 8,

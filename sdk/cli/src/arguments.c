@@ -109,3 +109,10 @@ bool parse_size(const char *text, uint64_t *out)
     *out <<= shift;
     return true;
 }
+
+bool cli_id_ok(const char *id)
+{
+    size_t n = strlen(id);
+
+    return n > 0 && n <= ID_BYTES_MAX && strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:") == n;
+}

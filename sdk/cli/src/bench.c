@@ -6,14 +6,15 @@
 
 #include "cli.h"
 
-enum { ROUNDS = 5, SMALL_ROUNDS = 200, SIZE_DEFAULT_MIB = 64 };
+enum { ROUNDS = 5, SMALL_ROUNDS = 200, SIZE_DEFAULT_MIB = 64, E2E_FLOATS = 1024 };
 static const double REGRESSION = 0.8; /* of the former figure, either way */
 
 struct bench {
     gpurest_session      *session;
     gpurest_module       *module;
     const gpurest_kernel *kernel;
-    gpurest_buffer        buffer;
+    gpurest_buffer        buffer, other;
+    gpurest_client       *client;
     char                 *data;
     size_t                bytes;
     unsigned              number; /* makes each source a new one */
@@ -35,6 +36,25 @@ static gpurest_status upload(struct bench *b)
 static gpurest_status download(struct bench *b)
 {
     return gpurest_read(b->session, b->buffer, 0, b->data, b->bytes);
+}
+
+/* The library returns when the service has the copy in its queue; the wait for its end is a part of the time. */
+static gpurest_status copy(struct bench *b)
+{
+    gpurest_status st = gpurest_copy(b->session, b->other, 0, b->buffer, 0, b->bytes, (gpurest_stream){0});
+
+    return st ? st : gpurest_sync(b->session);
+}
+
+static const char twice[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }";
+
+/* A whole job in one request: the source (compiled once, then from the cache), bytes there, launch, bytes back. */
+static gpurest_status end_to_end(struct bench *b)
+{
+    static float x[E2E_FLOATS];
+    gpurest_arg  args[] = {GPUREST_INOUT(x, sizeof x)};
+
+    return gpurest_run(b->client, twice, "twice", GPUREST_1D(1), GPUREST_1D(E2E_FLOATS), args, 1, NULL);
 }
 
 static gpurest_status launch(struct bench *b)
@@ -68,8 +88,9 @@ static const struct {
     unsigned rounds;
     bool     rate; /* bytes a second: more is better; else microseconds */
 } rows[] = {
-    {"h2d", "GB/s", upload, ROUNDS, true},         {"d2h", "GB/s", download, ROUNDS, true}, {"launch", "us", launch, SMALL_ROUNDS, false},
-    {"alloc", "us", allocate, SMALL_ROUNDS, false}, {"compile", "us", compile, ROUNDS, false},
+    {"h2d", "GB/s", upload, ROUNDS, true},        {"d2h", "GB/s", download, ROUNDS, true},        {"d2d", "GB/s", copy, ROUNDS, true},
+    {"launch", "us", launch, SMALL_ROUNDS, false}, {"alloc", "us", allocate, SMALL_ROUNDS, false}, {"compile", "us", compile, ROUNDS, false},
+    {"e2e", "us", end_to_end, SMALL_ROUNDS, false},
 };
 
 /* The best of all rounds: what the machine can do, not what disturbed it. */
@@ -133,6 +154,8 @@ static gpurest_status prepare(struct bench *b)
     gpurest_status st = gpurest_alloc(b->session, &b->buffer, b->bytes);
 
     if (!st)
+        st = gpurest_alloc(b->session, &b->other, b->bytes);
+    if (!st)
         st = gpurest_compile(b->session, &b->module, "extern \"C\" __global__ void empty() {}", NULL, 0);
     return st ? st : gpurest_kernel_get(b->module, "empty", &b->kernel);
 }
@@ -143,6 +166,7 @@ static const struct column columns[] = {
     {"UNIT", "unit", FORMAT_TEXT, false},
     {"OF BEFORE", "ratio", FORMAT_NUMBER, false},
 };
+const struct listing bench_listing = {"gpurest.bench/1", columns, COUNT(columns)};
 
 static enum exit_code run_rows(struct cli *c, struct bench *b, const cJSON *former)
 {
@@ -160,7 +184,7 @@ static enum exit_code run_rows(struct cli *c, struct bench *b, const cJSON *form
         if (!st)
             worse = add_item(items, i, value, former) || worse;
     }
-    code = st ? cli_failed(c, st) : output_items(c, "gpurest.bench/1", items, columns, COUNT(columns));
+    code = st ? cli_failed(c, st) : output_items(c, &bench_listing, items);
     cJSON_Delete(items);
     return code || !worse ? code : cli_error(CODE_REGRESSED, "something is worse than %.0f %% of what it was", REGRESSION * 100);
 }
@@ -211,10 +235,10 @@ enum exit_code run_bench(struct cli *c)
     former = read_former(c, compare, &ok);
     if (!ok)
         return CODE_USAGE;
-    c->session = NULL;
     b.bytes = bytes ? (size_t)bytes : 1;
     b.data = calloc(1, b.bytes);
-    code = b.data ? cli_session(c, &b.session) : cli_error(CODE_FAILED, "no memory for --size");
+    code = b.data ? cli_own_session(c, &b.session) : cli_error(CODE_FAILED, "no memory for --size");
+    b.client = c->client;
     if (!code)
         code = run_rows(c, &b, former);
     gpurest_module_unload(b.module);

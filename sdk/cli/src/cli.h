@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
     PATH_BYTES = 4096,
     ARGUMENTS_MAX = 128, /* of a kernel, as the service has it */
     DIMS_MAX = 16,       /* of an array */
     COLUMNS_MAX = 16,
+    ID_BYTES_MAX = 255,  /* of what goes into a path; the service's own are shorter */
     FILE_BYTES_MAX = 1 << 30, /* of a source, a token, a description; arrays may be larger */
 };
 
@@ -44,6 +46,7 @@ struct cli {
     int             argc; /* the command's own arguments, without its name; taken ones are gone */
     char          **argv;
     gpurest_client *client; /* NULL until cli_open */
+    FILE           *out;    /* where data goes: standard output, or what top and diag collect */
 };
 
 struct command {
@@ -92,7 +95,11 @@ enum exit_code cli_request(struct cli *c, const char *method, const char *path, 
 enum exit_code cli_session(struct cli *c, gpurest_session **out);
 /* --session, $GPUREST_SESSION or what connect remembered; NULL: none. The text lives as long as the process. */
 const char *cli_session_name(const struct cli *c);
-/* A bar on stderr for long transfers when that is a terminal. */
+/* One that ends with the command, whatever session is connected: the caller closes it. */
+enum exit_code cli_own_session(struct cli *c, gpurest_session **out);
+/* Whether it can stand in a path: nothing that would lead elsewhere. */
+bool cli_id_ok(const char *id);
+/* One line on stderr for long transfers when that is a terminal (progress.c). */
 void cli_show_progress(struct cli *c);
 /* Asks on the terminal; off one, or without --yes, no. */
 bool cli_confirm(const struct cli *c, const char *what);
@@ -106,6 +113,9 @@ bool file_write(const char *path, const void *head, size_t head_bytes, const voi
 /* $XDG_CONFIG_HOME/gpurest/NAME, else ~/.config/…; the folder is made on request. */
 bool file_of_user(const char *name, bool make_folder, char out[PATH_BYTES]);
 
+/* The service's state and `results` (borrowed) as an archive (bundle.c). */
+enum exit_code bundle_write(struct cli *c, const char *path, const cJSON *results);
+
 /* ---- tables and JSON (output.c) ---- */
 
 enum format { FORMAT_TEXT, FORMAT_NUMBER, FORMAT_BYTES, FORMAT_TIME };
@@ -116,8 +126,14 @@ struct column {
     enum format format;
     bool        wide; /* only with -o wide */
 };
-/* The items (an array, borrowed) as --output wants them. Schema names what they are, as "gpurest.devices/1". */
-enum exit_code output_items(const struct cli *c, const char *schema, const cJSON *items, const struct column *columns, size_t count);
+/* A kind of list that commands print. `schema`: name and version, as "gpurest.devices/1"; versions change when members go or mean something else. */
+struct listing {
+    const char          *schema;
+    const struct column *columns;
+    size_t               count;
+};
+/* The items (an array, borrowed) as --output wants them. */
+enum exit_code output_items(const struct cli *c, const struct listing *listing, const cJSON *items);
 /* One object: all its members, or as JSON. */
 enum exit_code output_object(const struct cli *c, const char *schema, const cJSON *object);
 const cJSON   *output_member(const cJSON *item, const char *path);
@@ -132,6 +148,7 @@ struct array {
     size_t dims_count;
     void  *data; /* owned */
     size_t bytes;
+    bool   raw; /* read from a file that is no .npy */
 };
 /* .npy by its first bytes, else raw bytes of dtype "u1". False: said. */
 bool array_read(const char *path, struct array *out);
@@ -141,6 +158,12 @@ bool array_write(const char *path, const struct array *a, bool raw);
 void array_free(struct array *a);
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#define LISTING(name) extern const struct listing name##_listing;
+#define OBJECT(name, schema)
+#include "schemas.def"
+#undef LISTING
+#undef OBJECT
 
 #define COMMAND(name, function, arguments, summary) enum exit_code function(struct cli *c);
 #include "commands.def"

@@ -107,28 +107,51 @@ static bool compute(struct cli *c, char *found, size_t room)
     return true;
 }
 
+/* A buffer and a kernel that writes far beyond it; what the launch said. */
+static gpurest_status launch_bad(gpurest_session *s, gpurest_module **module)
+{
+    const gpurest_kernel *bad;
+    gpurest_buffer        x;
+    gpurest_status        st = gpurest_compile(s, module, source, NULL, 0);
+
+    if (!st)
+        st = gpurest_kernel_get(*module, "bad", &bad);
+    if (!st)
+        st = gpurest_alloc(s, &x, 64);
+    if (st)
+        return st;
+    gpurest_arg args[] = {GPUREST_BUF(x)};
+    return gpurest_launch(s, bad, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 1);
+}
+
 /* A kernel that faults in one session must leave another one computing. */
+static bool isolated(gpurest_session *faulty, gpurest_session *neighbour, char *found, size_t room)
+{
+    gpurest_module *module = NULL;
+    gpurest_buffer  y;
+    unsigned char   byte = 42, back = 0;
+    gpurest_status  st = gpurest_alloc_from(neighbour, &y, &byte, 1);
+
+    if (st)
+        return failed(found, room);
+    st = launch_bad(faulty, &module);
+    gpurest_module_unload(module);
+    if (st != GPUREST_E_CUDA)
+        return snprintf(found, room, "a bad address gave: %s", st ? gpurest_last_error()->message : "success"), false;
+    if (gpurest_read(neighbour, y, 0, &back, 1))
+        return failed(found, room);
+    snprintf(found, room, "%s", back == 42 ? "a fault in one session, the other goes on" : "the neighbour's byte has changed");
+    return back == 42;
+}
+
 static bool isolation(struct cli *c, char *found, size_t room)
 {
-    gpurest_session *faulty = open_session(c), *neighbour = open_session(c);
-    gpurest_module  *module = NULL;
-    gpurest_buffer   x, y;
-    unsigned char    byte = 42, back = 0;
-    bool             faulted = false, ok = faulty && neighbour && !gpurest_compile(faulty, &module, source, NULL, 0);
+    gpurest_session *faulty = open_session(c), *neighbour = faulty ? open_session(c) : NULL;
+    bool             ok = neighbour ? isolated(faulty, neighbour, found, room) : failed(found, room);
 
-    if (ok && !gpurest_alloc(faulty, &x, 64) && !gpurest_alloc_from(neighbour, &y, &byte, 1)) {
-        const gpurest_kernel *bad;
-        gpurest_arg           args[] = {GPUREST_BUF(x)};
-
-        faulted = !gpurest_kernel_get(module, "bad", &bad) &&
-                  gpurest_launch(faulty, bad, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 1) == GPUREST_E_CUDA;
-        ok = gpurest_read(neighbour, y, 0, &back, 1) == GPUREST_OK && back == 42;
-    }
-    snprintf(found, room, "%s", !faulted ? "a bad address was not reported" : ok ? "a fault in one session, the other goes on" : "the neighbour was hurt");
-    gpurest_module_unload(module);
     gpurest_session_close(faulty);
     gpurest_session_close(neighbour);
-    return ok && faulted;
+    return ok;
 }
 
 static const struct step steps[] = {
@@ -142,15 +165,19 @@ static const struct column columns[] = {
     {"RESULT", "result", FORMAT_TEXT, false},
     {"FOUND", "found", FORMAT_TEXT, false},
 };
+const struct listing diag_listing = {"gpurest.diag/1", columns, COUNT(columns)};
 
 enum exit_code run_diag(struct cli *c)
 {
     uint64_t       level = 4;
+    const char    *bundle = NULL;
     bool           ok = true, passed = true;
     cJSON         *items;
     enum exit_code code;
 
     take_number(c, "--level", &level, &ok);
+    if (ok)
+        take_value(c, "--bundle", &bundle, &ok);
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     code = cli_open(c);
@@ -169,7 +196,9 @@ enum exit_code run_diag(struct cli *c)
         cJSON_AddItemToArray(items, item);
         passed = passed && good;
     }
-    code = output_items(c, "gpurest.diag/1", items, columns, COUNT(columns));
+    code = output_items(c, &diag_listing, items);
+    if (!code && bundle)
+        code = bundle_write(c, bundle, items);
     cJSON_Delete(items);
     return code || passed ? code : CODE_DEGRADED;
 }

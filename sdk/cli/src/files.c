@@ -50,25 +50,49 @@ static bool put(FILE *f, const void *head, size_t head_bytes, const void *data, 
     return fwrite(head, 1, head_bytes, f) == head_bytes && fwrite(data, 1, bytes, f) == bytes && fflush(f) == 0;
 }
 
+/* A device or a pipe is written to; a file put in its place would take it away from everybody. */
+static bool write_through(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wbe");
+    bool  ok = f && put(f, head, head_bytes, data, bytes);
+
+    if (f && fclose(f))
+        ok = false;
+    return ok;
+}
+
+static bool write_beside(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
+{
+    char fresh[PATH_BYTES];
+    bool ok;
+
+    if (snprintf(fresh, sizeof fresh, "%s.part%d", path, (int)getpid()) >= (int)sizeof fresh) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    ok = write_through(fresh, head, head_bytes, data, bytes) && rename(fresh, path) == 0;
+    if (!ok) {
+        int kept = errno;
+        unlink(fresh);
+        errno = kept;
+    }
+    return ok;
+}
+
 bool file_write(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
 {
-    char  fresh[PATH_BYTES];
-    FILE *f;
-    bool  ok;
+    struct stat there;
+    char       *real;
+    bool        ok;
 
     if (strcmp(path, "-") == 0)
         return put(stdout, head, head_bytes, data, bytes) || (cli_error(CODE_FAILED, "standard output cannot be written"), false);
-    if (snprintf(fresh, sizeof fresh, "%s.part%d", path, (int)getpid()) >= (int)sizeof fresh)
-        return cli_error(CODE_FAILED, "%s is too long a name", path), false;
-    f = fopen(fresh, "wbe");
-    ok = f && put(f, head, head_bytes, data, bytes);
-    if (f && fclose(f))
-        ok = false;
-    ok = ok && rename(fresh, path) == 0;
-    if (!ok) {
+    real = realpath(path, NULL); /* a link stays one; NULL: a new file */
+    ok = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_through(path, head, head_bytes, data, bytes)
+                                                            : write_beside(real ? real : path, head, head_bytes, data, bytes);
+    if (!ok)
         cli_error(CODE_FAILED, "%s cannot be written: %s", path, strerror(errno));
-        unlink(fresh);
-    }
+    free(real);
     return ok;
 }
 

@@ -115,9 +115,17 @@ static bool add_inout(struct job *job, const char *text)
     snprintf(a->path, sizeof a->path, "%s", colon ? colon + 1 : text);
     if (!array_read(from, &a->array))
         return false;
-    a->raw = strcmp(a->array.dtype, "u1") == 0 && a->array.dims_count == 1 && a->array.dims[0] == a->array.bytes && !strstr(from, ".npy");
+    a->raw = a->array.raw;
     job->values[job->count] = GPUREST_INOUT(a->array.data, a->array.bytes);
     return true;
+}
+
+/* "--in", or "--in=…" */
+static bool is_option(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(text, name, n) == 0 && (text[n] == '\0' || text[n] == '=');
 }
 
 /* All of --in, --out, --inout and --arg, in their order. */
@@ -130,7 +138,7 @@ static bool take_arguments(struct cli *c, struct job *job)
         bool        ok = true;
         size_t      which = 0;
 
-        while (which < COUNT(names) && strcmp(c->argv[i], names[which]) != 0)
+        while (which < COUNT(names) && !is_option(c->argv[i], names[which]))
             which++;
         if (which == COUNT(names)) {
             i++;
@@ -295,6 +303,7 @@ static const struct column kernel_columns[] = {
     {"LOCAL", "local_bytes", FORMAT_BYTES, false},
     {"MAX THREADS", "max_threads", FORMAT_NUMBER, false},
 };
+const struct listing kernels_listing = {"gpurest.kernels/1", kernel_columns, COUNT(kernel_columns)};
 
 /* "u64@0 u64@8 f32@16", or sizes where types are not known. */
 static void parameters_text(const gpurest_kernel *k, char *out, size_t room)
@@ -353,7 +362,7 @@ enum exit_code run_kernels(struct cli *c)
             cJSON_AddItemToArray(items, kernel_item(k));
     }
     if (!code)
-        code = output_items(c, "gpurest.kernels/1", items, kernel_columns, COUNT(kernel_columns));
+        code = output_items(c, &kernels_listing, items);
     cJSON_Delete(items);
     gpurest_module_unload(module);
     gpurest_session_close(session);

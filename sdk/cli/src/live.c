@@ -1,4 +1,4 @@
-/* What changes while one looks: top, stat, latency. */
+/* What changes while one looks: stat, latency. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,41 +43,6 @@ static bool take_interval(struct cli *c, uint64_t *seconds, uint64_t *count)
     if (ok && *seconds == 0)
         *seconds = 1;
     return ok && take_rest(c, 0, 0);
-}
-
-/* ---- top ---- */
-
-static enum exit_code frame(struct cli *c, bool clear)
-{
-    time_t    now = time(NULL);
-    char      text[64];
-    struct tm local;
-
-    localtime_r(&now, &local);
-    strftime(text, sizeof text, "%H:%M:%S", &local);
-    if (clear)
-        fputs("\033[H\033[2J", stdout);
-    printf("gpurest top - %s - Ctrl-C ends\n", text);
-    c->argc = 0;
-    return run_status(c);
-}
-
-enum exit_code run_top(struct cli *c)
-{
-    bool           once = take_flag(c, "-1") || take_flag(c, "--once") || !isatty(STDOUT_FILENO);
-    uint64_t       seconds = 2, unused = 0;
-    enum exit_code code = CODE_OK;
-
-    if (!take_interval(c, &seconds, &unused))
-        return CODE_USAGE;
-    signal(SIGINT, interrupt);
-    do {
-        code = frame(c, !once);
-        fflush(stdout);
-        if (!once && !interrupted)
-            pause_s(seconds);
-    } while (!once && !interrupted && (code == CODE_OK || code == CODE_DEGRADED));
-    return interrupted ? CODE_OK : code;
 }
 
 /* ---- stat ---- */
@@ -212,6 +177,7 @@ static const struct column latency_columns[] = {
     {"WHAT", "what", FORMAT_TEXT, false},       {"MIN US", "min_us", FORMAT_NUMBER, false}, {"P50 US", "p50_us", FORMAT_NUMBER, false},
     {"P99 US", "p99_us", FORMAT_NUMBER, false}, {"MAX US", "max_us", FORMAT_NUMBER, false},
 };
+const struct listing latency_listing = {"gpurest.latency/1", latency_columns, COUNT(latency_columns)};
 
 static enum exit_code measure_all(struct cli *c, struct trial *t, size_t count)
 {
@@ -223,7 +189,7 @@ static enum exit_code measure_all(struct cli *c, struct trial *t, size_t count)
     if (!code)
         code = measure(c, "4 KiB there and back", try_round_trip, t, count, items);
     if (!code)
-        code = output_items(c, "gpurest.latency/1", items, latency_columns, COUNT(latency_columns));
+        code = output_items(c, &latency_listing, items);
     cJSON_Delete(items);
     return code;
 }
@@ -240,8 +206,7 @@ enum exit_code run_latency(struct cli *c)
         return CODE_USAGE;
     if (count == 0 || count > LATENCY_COUNT_MAX)
         return cli_usage(c, "-c is from 1 to %d", LATENCY_COUNT_MAX);
-    c->session = NULL;
-    code = cli_session(c, &t.session);
+    code = cli_own_session(c, &t.session);
     if (code)
         return code;
     t.client = c->client;

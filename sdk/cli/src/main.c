@@ -7,6 +7,8 @@
 
 #include "cli.h"
 
+enum { TIMEOUT_S_MAX = 86400 };
+
 const struct command commands[] = {
 #define COMMAND(name, function, arguments, summary) {name, function, arguments, summary},
 #include "commands.def"
@@ -51,8 +53,13 @@ static bool take_globals(struct cli *c)
         take_value(c, "--session", &c->session, &ok);
     if (ok)
         take_value(c, "--fields", &c->fields, &ok);
-    if (ok && take_number(c, "--timeout-s", &seconds, &ok) && seconds > 0 && seconds < 86400)
-        c->timeout_ms = (int)seconds * 1000;
+    if (ok && take_number(c, "--timeout-s", &seconds, &ok)) {
+        ok = seconds > 0 && seconds <= TIMEOUT_S_MAX;
+        if (ok)
+            c->timeout_ms = (int)seconds * 1000;
+        else
+            cli_usage(c, "--timeout-s is from 1 to %d", TIMEOUT_S_MAX);
+    }
     if (take_flag(c, "--json"))
         c->output = OUTPUT_JSON;
     c->no_header = take_flag(c, "--no-header");
@@ -74,14 +81,14 @@ static enum exit_code finish(struct cli *c, enum exit_code code)
 
 int main(int argc, char **argv)
 {
-    struct cli            c = {.argc = argc - 1, .argv = argv + 1, .timeout_ms = 60000};
+    struct cli            c = {.argc = argc - 1, .argv = argv + 1, .timeout_ms = 60000, .out = stdout};
     const struct command *command;
 
     signal(SIGPIPE, SIG_IGN);
     if (take_flag(&c, "--help") || take_flag(&c, "-h"))
         return (int)finish(&c, run_help(&c));
-    if (take_flag(&c, "--version"))
-        return (int)finish(&c, run_version(&c));
+    if (take_flag(&c, "--version")) /* the tool's alone: it asks nobody, so it always answers */
+        return printf("gpurest %s\n", gpurest_version()) < 0 ? CODE_FAILED : (int)finish(&c, CODE_OK);
     if (!take_globals(&c))
         return CODE_USAGE;
     c.command = c.argc > 0 ? c.argv[0] : "status";

@@ -137,6 +137,7 @@ bool array_read(const char *path, struct array *out)
         return false;
     if (bytes < MAGIC_BYTES || memcmp(text, magic, sizeof magic - 1) != 0) {
         out->bytes = bytes;
+        out->raw = true;
         return add_dim(out, bytes);
     }
     if (take_npy(path, text, bytes, out))

@@ -44,12 +44,14 @@ static void number_text(const cJSON *v, char out[CELL_BYTES])
         snprintf(out, CELL_BYTES, "%.2f", v->valuedouble);
 }
 
-/* Nothing that a name could do to a terminal. */
+/* Nothing that a name could do to a terminal: no control characters, neither ASCII's nor those of two bytes (U+0080 to U+009F). */
 static void plain(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
             *text = '?';
+        else if ((unsigned char)text[0] == 0xC2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xA0)
+            text[0] = text[1] = '?';
 }
 
 static void cell(const cJSON *v, enum format format, bool human, char out[CELL_BYTES])
@@ -83,17 +85,17 @@ static void now_text(char out[32])
     strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-static enum exit_code print_json(cJSON *document, bool formatted)
+static enum exit_code print_json(FILE *out, const cJSON *document, bool formatted)
 {
     char *text = formatted ? cJSON_Print(document) : cJSON_PrintUnformatted(document);
 
     if (text)
-        puts(text);
+        fprintf(out, "%s\n", text);
     free(text);
     return text ? CODE_OK : cli_error(CODE_FAILED, "no memory for the output");
 }
 
-static enum exit_code print_document(const char *schema, const char *name, const cJSON *value)
+static enum exit_code print_document(FILE *out, const char *schema, const char *name, const cJSON *value)
 {
     cJSON         *document = cJSON_CreateObject();
     char           now[32];
@@ -103,44 +105,44 @@ static enum exit_code print_document(const char *schema, const char *name, const
     cJSON_AddStringToObject(document, "schema", schema);
     cJSON_AddStringToObject(document, "generated_at", now);
     cJSON_AddItemReferenceToObject(document, name, (cJSON *)(uintptr_t)value);
-    code = print_json(document, true);
+    code = print_json(out, document, true);
     cJSON_Delete(document);
     return code;
 }
 
-static enum exit_code print_lines(const cJSON *items)
+static enum exit_code print_lines(FILE *out, const cJSON *items)
 {
     enum exit_code code = CODE_OK;
 
     for (const cJSON *i = items->child; i && !code; i = i->next)
-        code = print_json((cJSON *)(uintptr_t)i, false);
+        code = print_json(out, i, false);
     return code;
 }
 
-static void print_quoted(const char *text)
+static void print_quoted(FILE *out, const char *text)
 {
     if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, stdout);
+        fputs(text, out);
         return;
     }
-    putchar('"');
+    putc('"', out);
     for (; *text; text++)
-        printf(*text == '"' ? "\"\"" : "%c", *text);
-    putchar('"');
+        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
+    putc('"', out);
 }
 
-static void print_csv_row(const cJSON *item, const struct column *columns, size_t count)
+static void print_csv_row(FILE *out, const cJSON *item, const struct column *columns, size_t count)
 {
     char text[CELL_BYTES];
 
     for (size_t i = 0; i < count; i++) {
         if (i)
-            putchar(',');
+            putc(',', out);
         if (item)
             cell(output_member(item, columns[i].path), columns[i].format, false, text);
-        print_quoted(item ? text : columns[i].path);
+        print_quoted(out, item ? text : columns[i].path);
     }
-    putchar('\n');
+    putc('\n', out);
 }
 
 /* ---- people ---- */
@@ -154,15 +156,15 @@ static size_t width_of(const char *text)
     return n;
 }
 
-static void print_padded(const char *text, size_t width, bool right, bool last)
+static void print_padded(FILE *out, const char *text, size_t width, bool right, bool last)
 {
     int pad = (int)(width - width_of(text));
 
     if (right)
-        printf("%*s%s", pad, "", text);
+        fprintf(out, "%*s%s", pad, "", text);
     else
-        printf("%s%*s", text, last ? 0 : pad, "");
-    fputs(last ? "\n" : "  ", stdout);
+        fprintf(out, "%s%*s", text, last ? 0 : pad, "");
+    fputs(last ? "\n" : "  ", out);
 }
 
 static void print_table(const struct cli *c, const cJSON *items, const struct column *columns, size_t count)
@@ -178,11 +180,11 @@ static void print_table(const struct cli *c, const cJSON *items, const struct co
         }
     }
     for (size_t i = 0; i < count && !c->no_header; i++)
-        print_padded(columns[i].title, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
+        print_padded(c->out, columns[i].title, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
     for (const cJSON *item = items->child; item; item = item->next)
         for (size_t i = 0; i < count; i++) {
             cell(output_member(item, columns[i].path), columns[i].format, true, text);
-            print_padded(text, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
+            print_padded(c->out, text, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
         }
 }
 
@@ -208,26 +210,27 @@ static size_t choose(const struct cli *c, const struct column *all, size_t count
     return n;
 }
 
-enum exit_code output_items(const struct cli *c, const char *schema, const cJSON *items, const struct column *columns, size_t count)
+enum exit_code output_items(const struct cli *c, const struct listing *listing, const cJSON *items)
 {
     struct column chosen[COLUMNS_MAX];
     char          names[1024];
+    size_t        count;
 
     snprintf(names, sizeof names, "%s", c->fields ? c->fields : "");
-    count = choose(c, columns, count, chosen, names);
+    count = choose(c, listing->columns, listing->count, chosen, names);
     switch (c->output) {
     case OUTPUT_JSON:
-        return print_document(schema, "items", items);
+        return print_document(c->out, listing->schema, "items", items);
     case OUTPUT_JSONL:
-        return print_lines(items);
+        return print_lines(c->out, items);
     case OUTPUT_CSV:
         if (!c->no_header)
-            print_csv_row(NULL, chosen, count);
+            print_csv_row(c->out, NULL, chosen, count);
         for (const cJSON *i = items->child; i; i = i->next)
-            print_csv_row(i, chosen, count);
+            print_csv_row(c->out, i, chosen, count);
         return CODE_OK;
     case OUTPUT_NAME:
-        print_table(&(struct cli){.no_header = true}, items, columns, 1);
+        print_table(&(struct cli){.no_header = true, .out = c->out}, items, listing->columns, 1);
         return CODE_OK;
     case OUTPUT_TABLE:
     case OUTPUT_WIDE:
@@ -244,25 +247,25 @@ static enum format format_of(const char *name)
     return n > 6 && strcmp(name + n - 6, "_bytes") == 0 ? FORMAT_BYTES : FORMAT_TEXT;
 }
 
-static void print_members(const cJSON *object, unsigned indent)
+static void print_members(FILE *out, const cJSON *object, unsigned indent)
 {
     char text[CELL_BYTES];
 
     for (const cJSON *m = object->child; m; m = m->next) {
         if (cJSON_IsObject(m) && m->child) {
-            printf("%*s%s\n", (int)indent, "", m->string);
-            print_members(m, indent + 2);
+            fprintf(out, "%*s%s\n", (int)indent, "", m->string);
+            print_members(out, m, indent + 2);
             continue;
         }
         cell(m, format_of(m->string), true, text);
-        printf("%*s%-*s %s\n", (int)indent, "", (int)(28 - indent), m->string, text);
+        fprintf(out, "%*s%-*s %s\n", (int)indent, "", (int)(28 - indent), m->string, text);
     }
 }
 
 enum exit_code output_object(const struct cli *c, const char *schema, const cJSON *object)
 {
     if (c->output == OUTPUT_JSON || c->output == OUTPUT_JSONL)
-        return print_document(schema, "item", object);
-    print_members(object, 0);
+        return print_document(c->out, schema, "item", object);
+    print_members(c->out, object, 0);
     return CODE_OK;
 }

@@ -5,12 +5,11 @@
 #include "cli.h"
 
 struct resource {
-    const char          *schema, *noun;
-    const char          *path; /* of the list; its last part, when it is in a session */
-    bool                 in_session;
-    bool                 removable;
-    const struct column *columns;
-    size_t               count;
+    const struct listing *listing;
+    const char           *noun;
+    const char           *path; /* of the list; its last part, when it is in a session */
+    bool                  in_session;
+    bool                  removable;
 };
 
 static const struct column device_columns[] = {
@@ -61,17 +60,17 @@ static const struct column launch_columns[] = {
     {"CREATED", "created_at", FORMAT_TIME, true},
 };
 
-static const struct resource devices = {"gpurest.devices/1", "device", "/v1/devices", false, false, device_columns, COUNT(device_columns)};
-static const struct resource sessions = {"gpurest.sessions/1", "session", "/v1/sessions", false, true, session_columns, COUNT(session_columns)};
-static const struct resource buffers = {"gpurest.buffers/1", "buffer", "/buffers", true, true, buffer_columns, COUNT(buffer_columns)};
-static const struct resource modules = {"gpurest.modules/1", "module", "/modules", true, true, module_columns, COUNT(module_columns)};
-static const struct resource launches = {"gpurest.launches/1", "launch", "/launches", true, true, launch_columns, COUNT(launch_columns)};
+const struct listing devices_listing = {"gpurest.devices/1", device_columns, COUNT(device_columns)};
+const struct listing sessions_listing = {"gpurest.sessions/1", session_columns, COUNT(session_columns)};
+const struct listing buffers_listing = {"gpurest.buffers/1", buffer_columns, COUNT(buffer_columns)};
+const struct listing modules_listing = {"gpurest.modules/1", module_columns, COUNT(module_columns)};
+const struct listing launches_listing = {"gpurest.launches/1", launch_columns, COUNT(launch_columns)};
 
-/* Ids that came from the service or the command line go into a path: nothing that would lead elsewhere. */
-static bool id_ok(const char *id)
-{
-    return id[0] && strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-:") == strlen(id);
-}
+static const struct resource devices = {&devices_listing, "device", "/v1/devices", false, false};
+static const struct resource sessions = {&sessions_listing, "session", "/v1/sessions", false, true};
+static const struct resource buffers = {&buffers_listing, "buffer", "/buffers", true, true};
+static const struct resource modules = {&modules_listing, "module", "/modules", true, true};
+static const struct resource launches = {&launches_listing, "launch", "/launches", true, true};
 
 static enum exit_code path_of(struct cli *c, const struct resource *r, char out[PATH_BYTES])
 {
@@ -79,7 +78,7 @@ static enum exit_code path_of(struct cli *c, const struct resource *r, char out[
 
     if (r->in_session && !session)
         return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
-    if (session && !id_ok(session))
+    if (session && !cli_id_ok(session))
         return cli_usage(c, "\"%s\" is no session", session);
     if (session)
         snprintf(out, PATH_BYTES, "/v1/sessions/%s%s", session, strrchr(r->path, '/'));
@@ -105,9 +104,11 @@ static enum exit_code fetch_all(struct cli *c, const char *path, cJSON *items)
         while (got && got->child)
             cJSON_AddItemToArray(items, cJSON_DetachItemViaPointer(got, got->child));
         next = cJSON_GetObjectItemCaseSensitive(page, "next_cursor");
-        snprintf(cursor, sizeof cursor, "%s", cJSON_IsString(next) && id_ok(next->valuestring) ? next->valuestring : "");
+        cursor[0] = '\0';
+        if (cJSON_IsString(next) && (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
+            code = cli_error(CODE_FAILED, "the list goes on, but its cursor cannot be understood"); /* half a list is no answer */
         cJSON_Delete(page);
-    } while (cursor[0]);
+    } while (cursor[0] && !code);
     return code;
 }
 
@@ -117,7 +118,7 @@ static enum exit_code list(struct cli *c, const struct resource *r, const char *
     enum exit_code code = fetch_all(c, path, items);
 
     if (!code)
-        code = output_items(c, r->schema, items, r->columns, r->count);
+        code = output_items(c, r->listing, items);
     cJSON_Delete(items);
     return code;
 }
@@ -128,7 +129,7 @@ static enum exit_code get(struct cli *c, const struct resource *r, const char *p
     enum exit_code code = cli_get(c, &item, "%s/%s", path, id);
 
     if (!code)
-        code = output_object(c, r->schema, item);
+        code = output_object(c, r->listing->schema, item);
     cJSON_Delete(item);
     return code;
 }
@@ -155,7 +156,7 @@ static enum exit_code run_resource(struct cli *c, const struct resource *r)
 
     if (!take_rest(c, 0, 2))
         return CODE_USAGE;
-    if (c->argc == 2 && !id_ok(c->argv[1]))
+    if (c->argc == 2 && !cli_id_ok(c->argv[1]))
         return cli_usage(c, "\"%s\" is no id", c->argv[1]);
     code = path_of(c, r, path);
     if (code)

@@ -10,7 +10,7 @@
 
 enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
 
-/* 1 ready, 0 not, -1 unreachable (said). */
+/* 1 ready, 0 not, -1 no answer: the last error says why. */
 static int readiness(struct cli *c)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
@@ -21,10 +21,8 @@ static int readiness(struct cli *c)
     request.method = "GET";
     request.path = "/readyz";
     st = gpurest_http(c->client, &request, &response);
-    if (st) {
-        cli_failed(c, st);
+    if (st)
         return -1;
-    }
     status = gpurest_http_status(response);
     gpurest_http_response_free(response);
     return status == 200;
@@ -33,7 +31,7 @@ static int readiness(struct cli *c)
 static enum exit_code sub(struct cli *c, enum exit_code (*run)(struct cli *), const char *title)
 {
     if (c->output == OUTPUT_TABLE && !c->no_header)
-        printf("\n%s\n", title);
+        fprintf(c->out, "\n%s\n", title);
     c->argc = 0;
     return run(c);
 }
@@ -50,9 +48,9 @@ enum exit_code run_status(struct cli *c)
         return code;
     ready = readiness(c);
     if (ready < 0)
-        return CODE_UNREACHABLE;
+        return cli_failed(c, gpurest_last_error()->status);
     if (c->output == OUTPUT_TABLE)
-        printf("%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready", c->color ? "\033[0m" : "");
+        fprintf(c->out, "%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready", c->color ? "\033[0m" : "");
     code = sub(c, run_devices, "DEVICES");
     if (!code)
         code = sub(c, run_sessions, "SESSIONS");
@@ -100,6 +98,7 @@ static const struct column clock_columns[] = {
     {"POWER W", "power_w", FORMAT_NUMBER, false},
     {"TEMP C", "temperature_c", FORMAT_NUMBER, false},
 };
+const struct listing clocks_listing = {"gpurest.clocks/1", clock_columns, COUNT(clock_columns)};
 
 enum exit_code run_config(struct cli *c)
 {
@@ -111,9 +110,9 @@ enum exit_code run_config(struct cli *c)
     if (!code)
         code = output_object(c, "gpurest.limits/1", cJSON_GetObjectItemCaseSensitive(limits, "limits"));
     if (!code && c->output == OUTPUT_TABLE)
-        printf("\nClocks, power and fans are the operator's: shown here, changed with the vendor's tools.\n");
+        fprintf(c->out, "\nClocks, power and fans are the operator's: shown here, changed with the vendor's tools.\n");
     if (!code && c->output == OUTPUT_TABLE)
-        code = output_items(c, "gpurest.clocks/1", cJSON_GetObjectItemCaseSensitive(list, "items"), clock_columns, COUNT(clock_columns));
+        code = output_items(c, &clocks_listing, cJSON_GetObjectItemCaseSensitive(list, "items"));
     cJSON_Delete(limits);
     cJSON_Delete(list);
     return code;
@@ -131,11 +130,13 @@ enum exit_code run_wait(struct cli *c)
         return CODE_USAGE;
     for (until = time(NULL) + (time_t)seconds; time(NULL) <= until; nanosleep(&nap, NULL)) {
         gpurest_options options = GPUREST_OPTIONS_INIT;
+        gpurest_status  st;
 
         options.url = c->url;
-        if (!c->client && gpurest_open_with(&c->client, &options))
-            continue;
-        if (readiness(c) == 1)
+        st = c->client ? GPUREST_OK : gpurest_open_with(&c->client, &options);
+        if (st == GPUREST_E_INVAL)
+            return cli_failed(c, st); /* an address that is none does not become one */
+        if (!st && readiness(c) == 1)
             return CODE_OK;
     }
     return cli_error(CODE_UNREACHABLE, "the service was not ready within %llu s", (unsigned long long)seconds);
@@ -221,7 +222,7 @@ static enum exit_code session_of(struct cli *c, const char **name, char path[PAT
     *name = c->argc ? c->argv[0] : cli_session_name(c);
     if (!*name)
         return cli_usage(c, "which session?");
-    if (strchr(*name, '/') || snprintf(path, PATH_BYTES, "/v1/sessions/%s%s", *name, rest) >= PATH_BYTES)
+    if (!cli_id_ok(*name) || snprintf(path, PATH_BYTES, "/v1/sessions/%s%s", *name, rest) >= PATH_BYTES)
         return cli_usage(c, "\"%s\" is no session", *name);
     return CODE_OK;
 }

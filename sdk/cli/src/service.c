@@ -130,13 +130,16 @@ enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
     enum exit_code code = cli_open(c);
     gpurest_status st;
     va_list        args;
+    int            length;
 
     *out = NULL;
     if (code)
         return code;
     va_start(args, format);
-    vsnprintf(path, sizeof path, format, args);
+    length = vsnprintf(path, sizeof path, format, args);
     va_end(args);
+    if (length < 0 || length >= (int)sizeof path)
+        return cli_error(CODE_USAGE, "a name is too long");
     st = gpurest_request(c->client, "GET", path, NULL, &text);
     if (st)
         return cli_failed(c, st);
@@ -156,6 +159,15 @@ enum exit_code cli_request(struct cli *c, const char *method, const char *path, 
     return st ? cli_failed(c, st) : CODE_OK;
 }
 
+/* The names come from the command line, the environment or a file, and go into paths. */
+static const char *checked(const char *name)
+{
+    if (cli_id_ok(name))
+        return name;
+    cli_error(CODE_USAGE, "\"%s\" is no name of a session", name);
+    return NULL;
+}
+
 const char *cli_session_name(const struct cli *c)
 {
     static char kept[128];
@@ -163,15 +175,15 @@ const char *cli_session_name(const struct cli *c)
     size_t      bytes;
 
     if (c->session)
-        return c->session;
+        return checked(c->session);
     if (getenv("GPUREST_SESSION"))
-        return getenv("GPUREST_SESSION");
+        return checked(getenv("GPUREST_SESSION"));
     if (!file_of_user("session", false, path) || access(path, R_OK))
         return NULL;
     text = file_read(path, &bytes);
     snprintf(kept, sizeof kept, "%.*s", text ? (int)strcspn(text, "\r\n") : 0, text ? text : "");
     free(text);
-    return kept[0] ? kept : NULL;
+    return kept[0] ? checked(kept) : NULL;
 }
 
 enum exit_code cli_session(struct cli *c, gpurest_session **out)
@@ -183,24 +195,22 @@ enum exit_code cli_session(struct cli *c, gpurest_session **out)
     if (code)
         return code;
     options.name = cli_session_name(c);
+    if (!options.name && c->session)
+        return CODE_USAGE;
     options.keep = options.name != NULL;
     st = gpurest_session_open(out, c->client, &options);
     return st ? cli_failed(c, st) : CODE_OK;
 }
 
-static int show_progress(void *context, uint64_t done, uint64_t total)
+enum exit_code cli_own_session(struct cli *c, gpurest_session **out)
 {
-    char have[32], all[32];
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
 
-    (void)context;
-    fprintf(stderr, "\r%s of %s%s", text_of_bytes((double)done, have), text_of_bytes((double)total, all), done == total ? "\n" : "   ");
-    return 0;
-}
-
-void cli_show_progress(struct cli *c)
-{
-    if (!c->quiet && isatty(STDERR_FILENO))
-        gpurest_client_set_progress(c->client, show_progress, NULL);
+    if (code)
+        return code;
+    st = gpurest_session_open(out, c->client, NULL);
+    return st ? cli_failed(c, st) : CODE_OK;
 }
 
 bool cli_confirm(const struct cli *c, const char *what)

@@ -1,0 +1,302 @@
+"""The command line tool for operators: drain, archives, schemas, the live screen; and files that must stay what they are."""
+import fcntl
+import gzip
+import hashlib
+import io
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tarfile
+import termios
+import time
+
+import pytest
+
+from test_cli import AUTH, BUSY, DEGRADED, FAILED, OK, RUN, TWICE, UNREACHABLE, USAGE, floats, job, npy  # noqa: F401 - job is a fixture
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "service"))
+from service_under_test import Service  # noqa: E402
+
+WAIT_S = 60
+
+
+@pytest.fixture
+def own(bare, service, tmp_path_factory):
+    """own(*options) starts a service of the test's own; gives (service, run)."""
+    started = []
+
+    def start(*options):
+        one = Service(str(pathlib.Path(os.environ["GPURESTD"]).resolve()), tmp_path_factory.mktemp("own"), *options)
+        started.append(one)
+        return one, lambda *arguments, **more: bare(*arguments, **{"GPUREST_URL": f"http://127.0.0.1:{one.port}", **more})
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.stop()
+
+
+# ---- drain ----
+
+
+def test_drain_and_resume(own):
+    service, run = own("--drain-timeout", "3600")
+    assert run("drain").returncode == USAGE, "nobody can be asked here"
+    assert run("connect", "stays").returncode == OK
+    done = run("drain", "--yes")
+    assert done.returncode == OK and done.stdout == b"draining, 1 sessions\n", done.stderr
+    assert run("status").returncode == DEGRADED and run("connect", "another").returncode == BUSY
+    assert run("resume").stdout == b"serving, 1 sessions\n"
+    assert run("status").returncode == OK and run("connect", "another").returncode == OK
+    assert run("drain", "nonsense", "--yes").returncode == USAGE
+    assert run("drain", "--exit", "--yes").stdout == b"draining, 2 sessions, ends with the last of them\n"
+    assert run("resume").returncode == BUSY
+    for name in ("stays", "another"):
+        assert run("disconnect", name).returncode == OK
+    assert service.wait() == 0
+
+
+def test_drain_needs_the_right_scope(own, tmp_path):
+    rows = [{"name": name, "sha256": hashlib.sha256(f"{name}-secret".encode()).hexdigest(), "scopes": scopes}
+            for name, scopes in (("reader", ["read"]), ("admin", ["read", "admin"]))]
+    (tmp_path / "tokens").write_text(json.dumps({"tokens": rows}))
+    (tmp_path / "tokens").chmod(0o600)
+    _, run = own("--tokens", str(tmp_path / "tokens"))
+    assert run("drain", "--yes", GPUREST_TOKEN="reader-secret").returncode == AUTH
+    assert run("drain", "--yes", GPUREST_TOKEN="admin-secret").returncode == OK
+
+
+# ---- diag --bundle ----
+
+
+def members(data):
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {one.name: archive.extractfile(one).read() for one in archive.getmembers()}
+
+
+def test_a_bundle_holds_the_state_and_no_secrets(gpurest, tmp_path):
+    secret = "token-that-nobody-may-see"
+    assert gpurest("diag", "--level", "1", "--bundle", "state.tar.gz", GPUREST_TOKEN=secret).returncode == OK
+    data = (tmp_path / "state.tar.gz").read_bytes()
+    found = members(gzip.decompress(data))
+    assert {"tool.txt", "diag.json", "version.json", "ready.json", "devices.json", "limits.json", "sessions.json", "metrics.txt", "logs.txt"} <= found.keys()
+    assert [one["result"] for one in json.loads(found["diag.json"])] == ["ok", "ok"]
+    assert json.loads(found["devices.json"])["items"] and b"gpurest_build_info" in found["metrics.txt"]
+    assert not [name for name, content in found.items() if secret.encode() in content]
+    assert gpurest("diag", "--level", "1", "--bundle", "plain.tar").returncode == OK
+    assert members((tmp_path / "plain.tar").read_bytes()).keys() == found.keys()
+    listed = subprocess.run(["tar", "tzf", "state.tar.gz"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert set(listed.stdout.split()) == found.keys() and listed.stderr == ""
+    assert gpurest("diag", "--level", "1", "--bundle", "nowhere/state.tar").returncode == FAILED
+    assert gpurest("diag", "--bundle").returncode == USAGE
+
+
+# ---- schemas ----
+
+
+def test_what_json_prints_is_what_its_schema_says(gpurest):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    names = gpurest("schema").stdout.decode().split()
+    assert {"devices", "sessions", "diag", "bench", "info"} <= set(names)
+    assert gpurest("connect", "cli-schema").returncode == OK
+    commands = {"devices": ["devices"], "sessions": ["sessions"], "buffers": ["buffers"], "launches": ["launches"], "modules": ["modules"], "memory": ["memory"],
+                "info": ["info"], "version": ["version"], "limits": ["config"], "latency": ["latency", "-c", "2"], "diag": ["diag", "--level", "1"],
+                "bench": ["bench", "launch"]}
+    for name, command in commands.items():
+        schema = json.loads(gpurest("schema", name).stdout)
+        document = json.loads(gpurest(*command, "--json").stdout)
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert schema["properties"]["schema"]["const"] == document["schema"], name
+        assert not jsonschema.Draft202012Validator(schema).is_valid({**document, "schema": "gpurest.other/1"})
+    for name in names:
+        jsonschema.Draft202012Validator.check_schema(json.loads(gpurest("schema", name).stdout))
+    assert gpurest("schema", "nothing").returncode == USAGE
+    assert gpurest("disconnect").returncode == OK
+
+
+# ---- the live screen ----
+
+
+class Terminal:
+    """The tool on a terminal of its own."""
+
+    def __init__(self, tool, arguments, url, folder, rows=12, columns=40):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.seen = b""
+        environment = {**{k: v for k, v in os.environ.items() if k.endswith("_OPTIONS")}, "PATH": os.environ["PATH"], "HOME": str(folder), "GPUREST_URL": url,
+                       "TERM": "xterm"}
+        self.process = subprocess.Popen([tool, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment, cwd=folder)
+
+    def until(self, text):
+        deadline = time.monotonic() + WAIT_S
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536)
+                except OSError:
+                    break
+            elif self.process.poll() is not None:
+                break
+        assert text in self.seen, self.seen
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
+
+    def echo(self):
+        return bool(termios.tcgetattr(self.slave)[3] & termios.ECHO)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def terminal(tool, service, tmp_path):
+    made = []
+
+    def start(*arguments, url=None, **more):
+        made.append(Terminal(tool, arguments, url or f"http://127.0.0.1:{service.port}", tmp_path, **more))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_top_has_a_screen_of_its_own_and_gives_it_back(terminal):
+    top = terminal("top", "-i", "3600")
+    top.until(b"DEVICES")
+    assert top.seen.startswith(b"\x1b[?1049h") and b"\x1b[?1049l" not in top.seen and not top.echo()
+    top.until(b"\x1b[J")
+    for line in top.seen.replace(b"\r", b"").split(b"\n"):
+        text = line.replace(b"\x1b[?1049h\x1b[?25l\x1b[H", b"")
+        for sequence in (b"\x1b[K", b"\x1b[J", b"\x1b[32m", b"\x1b[0m"):
+            text = text.replace(sequence, b"")
+        assert len(text.decode()) <= 40, line
+    frames = top.seen.count(b"\x1b[H")
+    top.resize(3, 200)
+    top.until(b"q ends")
+    assert top.seen.count(b"\x1b[H") > frames and top.seen.rpartition(b"\x1b[H")[2].count(b"\n") <= 3
+    os.write(top.master, b"q")
+    top.until(b"\x1b[?1049l")
+    assert top.process.wait(WAIT_S) == OK and top.echo()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_give_the_screen_back_too(terminal, number):
+    top = terminal("top", "-i", "3600")
+    top.until(b"DEVICES")
+    top.process.send_signal(number)
+    top.until(b"\x1b[?1049l")
+    assert top.process.wait(WAIT_S) == OK and top.echo()
+
+
+def test_top_says_what_went_wrong_on_the_ordinary_screen(own, terminal):
+    service, _ = own("--drain-timeout", "0")
+    top = terminal("top", "-i", "1", url=f"http://127.0.0.1:{service.port}")
+    top.until(b"DEVICES")
+    service.stop()
+    top.until(b"\x1b[?1049l")
+    assert top.process.wait(WAIT_S) == UNREACHABLE
+    top.until(b"\n")
+    assert b"gpurest: " in top.seen.rpartition(b"\x1b[?1049l")[2] and top.echo()
+
+
+def test_top_is_plain_elsewhere(gpurest):
+    done = gpurest("top")
+    assert done.returncode == OK and b"\x1b" not in done.stdout and done.stdout.startswith(b"gpurest top - ")
+    assert json.loads(gpurest("devices", "--json").stdout)["items"]
+    assert gpurest("top", "-i", "0").returncode == USAGE
+
+
+def test_a_long_transfer_is_one_line(terminal, gpurest, tmp_path):
+    (tmp_path / "large").write_bytes(bytes(200 << 20))
+    assert gpurest("connect", "cli-progress").returncode == OK
+    put = terminal("buf", "put", "a", "large", columns=120)
+    put.until(b"100 %")
+    assert put.process.wait(WAIT_S) == OK
+    put.until(b"\n")
+    lines = put.seen.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+    assert len(lines) == 1 and b"200.0 MiB of 200.0 MiB" in lines[0] and b"/s" in lines[0]
+    assert gpurest("disconnect").returncode == OK
+
+
+# ---- benchmarks ----
+
+
+def test_device_copies_and_whole_jobs_are_measured_in_a_session_of_their_own(gpurest):
+    assert gpurest("connect", "cli-bench").returncode == OK
+    rows = json.loads(gpurest("bench", "d2d", "e2e", "--size", "1M", "--json").stdout)["items"]
+    assert [(row["what"], row["unit"]) for row in rows] == [("d2d", "GB/s"), ("e2e", "us")] and all(row["value"] > 0 for row in rows)
+    assert gpurest("latency", "-c", "2").returncode == OK
+    assert gpurest("buffers", "-o", "name").stdout == b"", "nothing is left in the session that is connected"
+    assert gpurest("disconnect").returncode == OK
+
+
+# ---- what is written, and what is not ----
+
+
+def test_devices_pipes_and_links_stay_what_they_are(gpurest, job):
+    os.mkfifo(job / "pipe")
+    reader = subprocess.Popen(["cat", str(job / "pipe")], stdout=subprocess.PIPE)
+    assert gpurest("-q", *RUN, "--out", "pipe:4096", "--arg", "i32:1024").returncode == OK
+    assert reader.communicate(timeout=WAIT_S)[0] == floats(2 * i + 1 for i in range(1024))
+    assert stat.S_ISFIFO((job / "pipe").stat().st_mode)
+    (job / "real").write_bytes(b"old")
+    (job / "link").symlink_to("real")
+    assert gpurest("-q", *RUN, "--out", "link:4096", "--arg", "i32:1024").returncode == OK
+    assert (job / "link").is_symlink() and len((job / "real").read_bytes()) == 4096
+    assert not [one for one in job.iterdir() if "part" in one.name]
+
+
+def test_an_npy_file_stays_one_whatever_its_name(gpurest, tmp_path):
+    (tmp_path / "twice.cu").write_text(TWICE)
+    (tmp_path / "data").write_bytes(npy("|u1", "(8,)", bytes(range(8))))
+    assert gpurest("-q", "run", "twice.cu", "twice", "--grid=1", "--block=8", "--inout=data", "--arg=i32:8").returncode == OK
+    assert (tmp_path / "data").read_bytes() == npy("|u1", "(8,)", bytes(range(0, 16, 2)))
+
+
+def test_arguments_with_an_equals_sign_keep_their_order(gpurest, job):
+    command = ["run", "saxpy.cu", "saxpy", "--grid=4", "--block=256", "--arg=f32:2.0", "--in=x.npy", "--in", "y.npy", "--out=z.raw:4096", "--arg", "i32:1024"]
+    assert gpurest("-q", *command).returncode == OK
+    assert (job / "z.raw").read_bytes() == floats(2 * i + 1 for i in range(1024))
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize("name", ["../devices", "a b", "a?x=1", "a%2f", "", "a/b", "x" * 5000])
+def test_names_of_sessions_are_checked_before_they_stand_in_a_path(gpurest, tmp_path, name):
+    (tmp_path / "a").write_bytes(b"a")
+    for command in (["buffers"], ["memory"], ["buf", "put", "a", "a"], ["buf", "fill", "a", "u8:1"], ["events", "--seconds", "1"], ["reset", "--yes"], ["disconnect"]):
+        assert gpurest(*command, GPUREST_SESSION=name).returncode == USAGE, command
+        assert gpurest(*command, "--session", name).returncode == USAGE, command
+
+
+def test_times_that_are_none(bare):
+    for seconds in ("0", "86401", "soon"):
+        done = bare("status", "--timeout-s", seconds)
+        assert done.returncode == USAGE and b"timeout-s" in done.stderr
+    began = time.monotonic()
+    assert bare("wait", "--timeout", "3000", "--url", "ftp://x").returncode == FAILED
+    assert time.monotonic() - began < 60
+    done = bare("wait", "--timeout", "1", "--url", "http://127.0.0.1:1")
+    assert done.returncode == UNREACHABLE and len(done.stderr.splitlines()) == 1
+
+
+def test_the_version_is_told_without_a_service(bare):
+    done = bare("--version")
+    assert done.returncode == OK and done.stdout.startswith(b"gpurest ") and done.stderr == b""
