@@ -164,6 +164,7 @@ enum {
     COMPILE_DEFINES_MAX = 64,
     COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
     COMPILE_VERSION_BYTES = 32,
+    COMPILE_ARCH_BYTES = 32, /* "sm_90" and the like with the NUL */
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     GLOBALS_PER_MODULE_MAX = 4096,
