@@ -125,7 +125,8 @@ static bool make_compiler(struct frontend *f)
                                     .include_path = c->cuda_include[0] ? c->cuda_include : NULL,
                                     .jobs_max = (unsigned)c->compile_jobs,
                                     .deadline_ms = COMPILE_DEADLINE_MS,
-                                    .allow_no_sandbox = c->allow_no_sandbox};
+                                    .allow_no_sandbox = c->allow_no_sandbox,
+                                    .keep_ready = !c->no_spare_compiler};
 
     if (compile_service_create(&f->app.compiler, &config))
         return refuse("the compile service cannot be made", &why);

@@ -112,6 +112,8 @@ enum {
     STREAMS_PER_SESSION_MAX = 64,
     SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
     SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */
+    SHARE_COPY_THREADS_MAX = 4,  /* of one request */
+    SHARE_PART_BYTES_MIN = 16 * 1024 * 1024, /* for a thread to be worth it */
     LOCAL_SHARING_MIB_DEFAULT = 1024,
     LOCAL_SHARING_MIB_MAX = 1024 * 1024,
     LAUNCHES_QUEUED_MAX = 1024,
@@ -164,6 +166,7 @@ enum {
     COMPILE_DEFINES_MAX = 64,
     COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
     COMPILE_VERSION_BYTES = 32,
+    COMPILE_ARCH_BYTES = 32, /* "sm_90" and the like with the NUL */
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     GLOBALS_PER_MODULE_MAX = 4096,

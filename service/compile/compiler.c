@@ -15,7 +15,6 @@ static const char *const header_folders[] = {"/", "/cccl"};
 
 enum {
     FIXED_OPTIONS_MAX = 3 + COUNT(header_folders),
-    ARCH_NAME_BYTES = 32,
     COMPILE_ARENA_BYTES = 2 * COMPILE_JOB_BYTES_MAX,
 };
 
@@ -32,7 +31,7 @@ struct unit {
     const char              **expressions;
     int                       compiled; /* what nvrtcCompileProgram answered */
     bool                      wants_cubin;
-    char                      arch[ARCH_NAME_BYTES];
+    char                      arch[COMPILE_ARCH_BYTES];
 };
 
 enum status compiler_load(const char *nvrtc_path, struct problem *why)

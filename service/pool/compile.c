@@ -1,139 +1,31 @@
-/* Runs compile workers: a job goes in by a sealed memory file, the output comes back by a pipe, a deadline stands over both. */
+/* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
 #include "pool/compile.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/log.h"
-#include "pool/spawn.h"
+#include "pool/compile_spare.h"
 
-/* The word by which our executable takes the role; main.c and roles.def have it too. */
-static const char ROLE[] = "compile-worker";
-
-enum {
-    READ_PIECE_BYTES = 64 * 1024,
-    ARGUMENTS_MAX = 7,
-};
-
-enum task { TASK_VERSION, TASK_COMPILE, TASK_ASSEMBLE };
+enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
 
 struct compile_service {
-    char           *executable;
-    char           *nvrtc_argument;   /* NULL: none */
-    char           *include_argument; /* NULL: none */
-    uint64_t        deadline_ms;
-    bool            allow_no_sandbox;
-    atomic_bool     no_assembler; /* a worker found none: the next ones need not look */
-    char            version[COMPILE_VERSION_BYTES];
-    pthread_mutex_t lock; /* over running */
-    pthread_cond_t  turn;
-    unsigned        running;
-    unsigned        jobs_max;
+    struct compile_command command;
+    struct compile_spare  *spare; /* NULL: none is kept */
+    uint64_t               deadline_ms;
+    atomic_bool            no_assembler; /* a worker found none: the next ones need not look */
+    char                   version[COMPILE_VERSION_BYTES];
+    pthread_mutex_t        lock; /* over running */
+    pthread_cond_t         turn;
+    unsigned               running;
+    unsigned               jobs_max;
 };
-
-/* One worker. */
-struct child {
-    struct spawned process;
-    int            output_fd;
-};
-
-/* ---- start ---- */
-
-/* NULL-terminated; everything borrowed from the service. */
-static void arguments_fill(const struct compile_service *s, enum task task, char *argv[ARGUMENTS_MAX])
-{
-    unsigned n = 0;
-
-    argv[n++] = s->executable;
-    argv[n++] = (char *)(uintptr_t)ROLE;
-    if (s->nvrtc_argument)
-        argv[n++] = s->nvrtc_argument;
-    if (s->include_argument)
-        argv[n++] = s->include_argument;
-    if (s->allow_no_sandbox)
-        argv[n++] = (char *)(uintptr_t) "--allow-no-sandbox";
-    if (task != TASK_COMPILE)
-        argv[n++] = (char *)(uintptr_t)(task == TASK_VERSION ? "--version" : "--assemble");
-    argv[n] = NULL;
-}
-
-static enum status child_start(const struct compile_service *s, enum task task, int job_fd, struct child *out)
-{
-    char           *argv[ARGUMENTS_MAX];
-    struct spawn_fd fds[] = {{job_fd, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
-    enum status     st = spawn_pipe(&out->output_fd, &fds[1].from);
-
-    if (st)
-        return st;
-    arguments_fill(s, task, argv);
-    st = spawn_start(s->executable, argv, fds, COUNT(fds), &out->process);
-    spawn_close(&fds[1].from); /* only the worker's end may keep the output open */
-    if (st)
-        spawn_close(&out->output_fd);
-    return st;
-}
-
-/* ---- wait ---- */
-
-/* Waits until fd is readable or at its end; false at the deadline. */
-static bool wait_readable(int fd, uint64_t deadline)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    for (;;) {
-        uint64_t        left_ns = deadline_left_ns(deadline);
-        struct timespec left = timespec_of_ns(left_ns);
-        int             n = left_ns ? ppoll(&p, 1, &left, NULL) : 0;
-        if (n > 0)
-            return true;
-        if (n == 0 || errno != EINTR)
-            return false;
-    }
-}
-
-/* OK at the end of the output; COMPILE_TIMEOUT; COMPILER_CRASHED when it is larger than any true output. */
-static enum status read_output(int fd, uint64_t deadline, struct buf *into)
-{
-    for (;;) {
-        char   *at;
-        ssize_t n;
-        if (!wait_readable(fd, deadline))
-            return STATUS_COMPILE_TIMEOUT;
-        at = buf_reserve(into, READ_PIECE_BYTES);
-        if (!at)
-            return STATUS_COMPILER_CRASHED;
-        n = read(fd, at, READ_PIECE_BYTES);
-        if (n == 0)
-            return STATUS_OK;
-        if (n > 0)
-            buf_grew(into, (size_t)n);
-        else if (errno != EINTR)
-            return STATUS_INTERNAL;
-    }
-}
-
-/* Ends the child, unless it ends by itself while `patient`; gives its wait status. */
-static int child_end(struct child *c, bool patient, uint64_t deadline)
-{
-    int state = 0;
-
-    if (!patient || !wait_readable(c->process.pid_fd, deadline))
-        spawn_kill(&c->process);
-    spawn_reap(&c->process, &state);
-    spawn_close(&c->process.pid_fd);
-    spawn_close(&c->output_fd);
-    return state;
-}
 
 /* ---- outcome ---- */
 
@@ -175,19 +67,15 @@ static enum status conclude(enum status read, int state, const struct buf *bytes
     return out->status;
 }
 
-static enum status child_run(const struct compile_service *s, enum task task, int job_fd, struct compile_output *out)
+static enum status child_finish(struct compile_child *c, uint64_t deadline, struct compile_output *out)
 {
-    uint64_t     deadline = deadline_after_ms(s->deadline_ms);
-    struct child c;
-    struct buf   bytes;
-    enum status  st = child_start(s, task, job_fd, &c);
-    int          state;
+    struct buf  bytes;
+    enum status st;
+    int         state;
 
-    if (st)
-        return fail(out, st, "No compiler process could be started");
-    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX + READ_PIECE_BYTES);
-    st = read_output(c.output_fd, deadline, &bytes);
-    state = child_end(&c, st == STATUS_OK, deadline);
+    buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX + OUTPUT_ROOM_BYTES);
+    st = compile_child_read(c, deadline, &bytes);
+    state = compile_child_end(c, st == STATUS_OK, deadline);
     st = conclude(st, state, &bytes, out);
     buf_finish(&bytes);
     return st;
@@ -195,46 +83,44 @@ static enum status child_run(const struct compile_service *s, enum task task, in
 
 /* ---- jobs ---- */
 
-/* -1 on failure. */
-static int memory_file(void)
+/* True: the worker that waited has the job. One that has died meanwhile never saw a source. */
+static bool give_to_spare(struct compile_service *s, struct span job, uint64_t deadline, struct compile_child *c)
 {
-    int low = memfd_create("compile-job", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
-
-    spawn_close(&low);
-    return fd;
+    if (!compile_spare_take(s->spare, c))
+        return false;
+    if (compile_child_send(c, job, deadline))
+        return true;
+    compile_child_end(c, false, 0);
+    return false;
 }
 
-static int write_memory_file(struct span s)
+/* The one that waits has loaded the compiler, not the assembler. */
+static enum status run_bytes(struct compile_service *s, struct span job, bool assemble, struct compile_output *out)
 {
-    int fd = memory_file();
+    uint64_t             deadline = deadline_after_ms(s->deadline_ms);
+    struct compile_child c;
+    enum status          st;
 
-    while (fd >= 0 && s.bytes) {
-        ssize_t n = write(fd, s.data, s.bytes);
-        if (n > 0)
-            s = span_from(s, (size_t)n);
-        else if (n == 0 || errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-    }
-    if (fd >= 0) {
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
-        lseek(fd, 0, SEEK_SET);
-    }
-    return fd;
+    if (!assemble && give_to_spare(s, job, deadline, &c))
+        return child_finish(&c, deadline, out);
+    st = compile_child_start(&s->command, assemble ? "--assemble" : NULL, &c);
+    if (st)
+        return fail(out, st, "No compiler process could be started");
+    compile_child_send(&c, job, deadline); /* a worker that takes it not has something to say */
+    return child_finish(&c, deadline, out);
 }
 
-static int job_file(const struct compile_job *job)
+static enum status run_job(struct compile_service *s, const struct compile_job *job, struct compile_output *out)
 {
     struct buf bytes;
-    int        fd = -1;
 
     buf_init(&bytes, COMPILE_JOB_BYTES_MAX);
-    if (compile_job_encode(job, &bytes) == STATUS_OK)
-        fd = write_memory_file(buf_span(&bytes));
+    if (compile_job_encode(job, &bytes))
+        fail(out, STATUS_OUT_OF_MEMORY, "The job could not be handed to the compiler");
+    else
+        run_bytes(s, buf_span(&bytes), job->assemble, out);
     buf_finish(&bytes);
-    return fd;
+    return out->status;
 }
 
 static bool turn_take(struct compile_service *s)
@@ -251,29 +137,28 @@ static bool turn_take(struct compile_service *s)
     return taken;
 }
 
-static void turn_give(struct compile_service *s)
+/* The next worker is not made ready while others need the processors. */
+static void turn_give(struct compile_service *s, struct span arch)
 {
+    bool quiet;
+
     pthread_mutex_lock(&s->lock);
     s->running--;
+    quiet = s->running == 0;
     pthread_cond_signal(&s->turn);
     pthread_mutex_unlock(&s->lock);
+    if (quiet)
+        compile_spare_refill(s->spare, arch);
 }
 
 enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out)
 {
-    int job_fd;
-
     if (job->assemble && atomic_load(&s->no_assembler))
         return fail(out, STATUS_COMPILER_UNAVAILABLE, "No assembler of PTX is installed");
     if (!turn_take(s))
         return fail(out, STATUS_OVERLOADED, "Too many compilations wait");
-    job_fd = job_file(job);
-    if (job_fd < 0)
-        fail(out, STATUS_OUT_OF_MEMORY, "The job could not be handed to the compiler");
-    else
-        child_run(s, job->assemble ? TASK_ASSEMBLE : TASK_COMPILE, job_fd, out);
-    spawn_close(&job_fd);
-    turn_give(s);
+    run_job(s, job, out);
+    turn_give(s, job->arch);
     if (job->assemble && out->status == STATUS_COMPILER_UNAVAILABLE && !atomic_exchange(&s->no_assembler, true))
         log_warn("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(buf_span(&out->log)));
     return out->status;
@@ -284,14 +169,17 @@ enum status compile_service_run(struct compile_service *s, const struct compile_
 static void ask_version(struct compile_service *s)
 {
     struct compile_output out;
-    int                   no_job = memory_file();
+    struct compile_child  c;
 
     compile_output_init(&out);
-    if (no_job >= 0 && child_run(s, TASK_VERSION, no_job, &out) == STATUS_OK && span_copy(buf_span(&out.log), s->version, sizeof s->version))
+    if (compile_child_start(&s->command, "--version", &c))
+        fail(&out, STATUS_INTERNAL, "no process could be started");
+    else
+        child_finish(&c, deadline_after_ms(s->deadline_ms), &out);
+    if (out.status == STATUS_OK && span_copy(buf_span(&out.log), s->version, sizeof s->version))
         log_info("compile", "compiler: %s", s->version);
     else
         log_warn("compile", "no run-time compiler: %.*s", SPAN_ARG(buf_span(&out.log)));
-    spawn_close(&no_job);
     compile_output_finish(&out);
 }
 
@@ -325,10 +213,19 @@ static bool lock_init(struct compile_service *s)
 
 static void release(struct compile_service *s)
 {
-    free(s->executable);
-    free(s->nvrtc_argument);
-    free(s->include_argument);
+    free(s->command.executable);
+    free(s->command.nvrtc_argument);
+    free(s->command.include_argument);
     free(s);
+}
+
+/* Without it every compilation only starts a worker of its own. */
+static void start_spare(struct compile_service *s)
+{
+    if (compile_spare_create(&s->spare, &s->command))
+        log_warn("compile", "no compile worker is kept ready: no thread could be started");
+    else
+        compile_spare_refill(s->spare, (struct span){0});
 }
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config)
@@ -339,14 +236,16 @@ enum status compile_service_create(struct compile_service **out, const struct co
         return STATUS_OUT_OF_MEMORY;
     s->jobs_max = config->jobs_max ? config->jobs_max : 1;
     s->deadline_ms = config->deadline_ms ? config->deadline_ms : COMPILE_DEADLINE_MS;
-    s->allow_no_sandbox = config->allow_no_sandbox;
-    s->executable = strdup(config->executable);
-    if (!s->executable || !argument_make(&s->nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
-        !argument_make(&s->include_argument, "--include=", config->include_path) || !lock_init(s)) {
+    s->command.allow_no_sandbox = config->allow_no_sandbox;
+    s->command.executable = strdup(config->executable);
+    if (!s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
+        !argument_make(&s->command.include_argument, "--include=", config->include_path) || !lock_init(s)) {
         release(s);
         return STATUS_OUT_OF_MEMORY;
     }
     ask_version(s);
+    if (config->keep_ready && s->version[0])
+        start_spare(s);
     *out = s;
     return STATUS_OK;
 }
@@ -355,6 +254,7 @@ void compile_service_destroy(struct compile_service *s)
 {
     if (!s)
         return;
+    compile_spare_destroy(s->spare);
     pthread_cond_destroy(&s->turn);
     pthread_mutex_destroy(&s->lock);
     release(s);

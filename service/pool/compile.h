@@ -1,4 +1,4 @@
-/* The front-end's side of compile workers: one spawned process per compile, bounded in number, time, memory and output. Thread-safe. */
+/* The front-end's side of compile workers: one process per compile, bounded in number, time, memory and output. Thread-safe. */
 #ifndef GPUREST_POOL_COMPILE_H
 #define GPUREST_POOL_COMPILE_H
 
@@ -13,6 +13,7 @@ struct compile_config {
     unsigned    jobs_max;     /* in parallel; more wait their turn */
     uint64_t    deadline_ms;
     bool        allow_no_sandbox; /* compile where the machine offers no sandbox, too */
+    bool        keep_ready;   /* a worker waits for the next job, loaded and locked down */
 };
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config);

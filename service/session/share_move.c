@@ -1,15 +1,23 @@
 /* Copies between a buffer and the memory that clients map for it, through staging memory, as uploads and downloads go. */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/spin.h"
 #include "session/share.h"
 #include "session/share_parts.h"
 
+/* A part of it, on a thread of its own. */
 struct copy {
-    const struct share *memory;
-    struct transfer    *transfer;
-    uint64_t            at, left; /* in the memory */
+    const struct share  *memory;
+    enum share_direction direction;
+    struct transfer     *transfer;
+    uint64_t             at, left; /* in the memory */
+    pthread_t            thread;
+    bool                 started; /* the thread */
+    enum status          status;
+    struct problem       problem; /* of a failed status */
 };
 
 /* ---- a waker to sleep on ---- */
@@ -130,20 +138,92 @@ static enum status read_all(struct copy *c, struct problem *why)
     return st;
 }
 
-/* The buffer of that id may be another one by now: so the range is checked against both. */
-static enum status copy(struct session *s, struct span buffer, enum share_direction direction, struct copy *c, struct problem *why)
-{
-    enum status st;
+/* ---- several at once ---- */
 
-    if (c->at > c->memory->bytes || c->left > c->memory->bytes - c->at)
+/* A part each, where more processors than the copying needs are there: one thread does not fill a memory bus. */
+static unsigned parts_for(uint64_t bytes)
+{
+    uint64_t most = spin_cpus() / 2;
+
+    most = most < SHARE_COPY_THREADS_MAX ? most : SHARE_COPY_THREADS_MAX;
+    most = most < bytes / SHARE_PART_BYTES_MIN ? most : bytes / SHARE_PART_BYTES_MIN;
+    return most ? (unsigned)most : 1;
+}
+
+static void *copy_part(void *argument)
+{
+    struct copy *c = argument;
+
+    c->status = c->direction == SHARE_TO_DEVICE ? write_all(c, &c->problem) : read_all(c, &c->problem);
+    return NULL;
+}
+
+static enum status begin_part(struct session *s, struct span buffer, struct copy *c, struct problem *why)
+{
+    if (c->direction == SHARE_TO_DEVICE)
+        return transfer_write_begin(s, buffer, c->at, c->left, &c->transfer, why);
+    return transfer_read_begin(s, buffer, c->at, c->left, &c->transfer, why);
+}
+
+/* All are begun before one byte moves: together they have one place in the order of the session. */
+static enum status begin_all(struct session *s, struct span buffer, struct copy *parts, unsigned count, struct problem *why)
+{
+    enum status st = STATUS_OK;
+    unsigned    n = 0;
+
+    while (n < count && !(st = begin_part(s, buffer, &parts[n], why)))
+        n++;
+    if (!st)
+        return STATUS_OK;
+    while (n-- > 0)
+        transfer_destroy(parts[n].transfer);
+    return st;
+}
+
+static enum status copy_all(struct copy *parts, unsigned count, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 1; i < count; i++)
+        parts[i].started = pthread_create(&parts[i].thread, NULL, copy_part, &parts[i]) == 0;
+    copy_part(&parts[0]);
+    for (unsigned i = 1; i < count; i++) {
+        if (parts[i].started)
+            pthread_join(parts[i].thread, NULL);
+        else
+            copy_part(&parts[i]);
+    }
+    for (unsigned i = 0; i < count && !st; i++) {
+        st = parts[i].status;
+        if (st)
+            *why = parts[i].problem;
+    }
+    return st;
+}
+
+/* The buffer of that id may be another one by now: so the range is checked against both. */
+static enum status copy(struct session *s, struct span buffer, const struct copy *whole, struct problem *why)
+{
+    struct copy *parts;
+    unsigned     count = parts_for(whole->left);
+    uint64_t     share = whole->left / count;
+    enum status  st;
+
+    if (whole->at > whole->memory->bytes || whole->left > whole->memory->bytes - whole->at)
         return problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "the range lies outside the shared memory");
-    if (direction == SHARE_TO_DEVICE)
-        st = transfer_write_begin(s, buffer, c->at, c->left, &c->transfer, why);
-    else
-        st = transfer_read_begin(s, buffer, c->at, c->left, &c->transfer, why);
-    if (st)
-        return st;
-    return direction == SHARE_TO_DEVICE ? write_all(c, why) : read_all(c, why);
+    parts = calloc(count, sizeof *parts); /* with their problems they are too large for a stack */
+    if (!parts)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the copy");
+    for (unsigned i = 0; i < count; i++) {
+        parts[i] = *whole;
+        parts[i].at = whole->at + i * share;
+        parts[i].left = i + 1 < count ? share : whole->left - i * share;
+    }
+    st = begin_all(s, buffer, parts, count, why);
+    if (!st)
+        st = copy_all(parts, count, why);
+    free(parts);
+    return st;
 }
 
 static enum status find(struct context *c, struct span id, struct share **out, struct problem *why)
@@ -170,7 +250,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
 {
     struct share   *m = NULL;
     struct context *c;
-    struct copy     work = {.at = offset, .left = bytes};
+    struct copy     work = {.direction = direction, .at = offset, .left = bytes};
     enum status     st = context_enter(s, &c, why);
 
     if (st)
@@ -180,7 +260,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         return context_leave_with(c, st, why);
     context_leave(c); /* the copy has uses of its own: a reset is not to wait for all of it */
     work.memory = m;
-    st = copy(s, buffer, direction, &work, why);
+    st = copy(s, buffer, &work, why);
     pthread_mutex_lock(&s->lock);
     share_unref(s->registry, m);
     pthread_mutex_unlock(&s->lock);

@@ -1,8 +1,9 @@
-/* The compile worker's life: load NVRTC, lock down, read one job, compile, answer, end. */
+/* The compile worker's life: load NVRTC, lock down, maybe warm up, read one job, compile, answer, end. */
 #include "worker/compile_worker.h"
 
 #include <errno.h>
 #include <linux/limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ struct arguments {
     const char *include_path; /* NULL: what belongs to the library */
     bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
     bool        no_sandbox;   /* goes on where this machine offers none */
+    const char *warm_arch;    /* NULL: the job is there, or as good as there. "": an unknown one */
     bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
 };
 
@@ -24,7 +26,7 @@ static const char *value_of(const char *argument, const char *name)
 {
     size_t n = strlen(name);
 
-    return strncmp(argument, name, n) == 0 && argument[n] ? argument + n : NULL;
+    return strncmp(argument, name, n) == 0 ? argument + n : NULL;
 }
 
 static struct arguments parse(int argc, char **argv)
@@ -34,8 +36,10 @@ static struct arguments parse(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *nvrtc = value_of(argv[i], "--nvrtc=");
         const char *include = value_of(argv[i], "--include=");
-        a.nvrtc_path = nvrtc ? nvrtc : a.nvrtc_path;
-        a.include_path = include ? include : a.include_path;
+        const char *warm = value_of(argv[i], "--warm=");
+        a.nvrtc_path = nvrtc && nvrtc[0] ? nvrtc : a.nvrtc_path;
+        a.include_path = include && include[0] ? include : a.include_path;
+        a.warm_arch = warm ? warm : a.warm_arch;
         a.assemble |= strcmp(argv[i], "--assemble") == 0;
         a.no_sandbox |= strcmp(argv[i], "--allow-no-sandbox") == 0;
         a.version |= strcmp(argv[i], "--version") == 0;
@@ -130,6 +134,38 @@ static int assemble(const struct arguments *a)
     return st ? answer_failure(st, why.detail) : compile_job(true);
 }
 
+/* ---- getting ready ---- */
+
+/* Common parts of kernels. What the compiler makes of them nobody sees. */
+static const char WARMING_SOURCE[] =
+    "template <class T> __device__ T sum(T x) { for (int d = 16; d; d /= 2) x += __shfl_down_sync(~0u, x, d); return x; }\n"
+    "extern \"C\" __global__ void warm(float *p, const int *q, int n)\n"
+    "{\n"
+    "    __shared__ float s[32];\n"
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    s[threadIdx.x % 32] = i < n ? expf(p[i]) * q[i] : 0;\n"
+    "    __syncthreads();\n"
+    "    atomicAdd(p, sum(s[threadIdx.x % 32]));\n"
+    "}\n";
+
+static bool job_is_here(void)
+{
+    struct pollfd p = {.fd = COMPILE_JOB_FD, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* The library's first compilation takes several times as long as its second one. */
+static void warm_up(const char *arch)
+{
+    struct compile_job    job = {.source = SPAN_LITERAL(WARMING_SOURCE), .arch = arch[0] ? span_of(arch) : SPAN_LITERAL("compute_75")};
+    struct compile_output out;
+
+    compile_output_init(&out);
+    compiler_run(&job, &out);
+    compile_output_finish(&out);
+}
+
 /* The version travels as the log of an output without code. */
 static int work(const struct arguments *a)
 {
@@ -137,6 +173,7 @@ static int work(const struct arguments *a)
     char           found[PATH_MAX];
     const char    *include = a->include_path;
     enum status    st = compiler_load(a->nvrtc_path, &why);
+    bool           warm = a->warm_arch && !job_is_here();
 
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
@@ -146,6 +183,8 @@ static int work(const struct arguments *a)
         return answer_failure(st, why.detail);
     if (include)
         compiler_use_include("/");
+    if (warm)
+        warm_up(a->warm_arch);
     return a->version ? answer_failure(STATUS_OK, compiler_version()) : compile_job(false);
 }
 

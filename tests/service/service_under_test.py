@@ -116,6 +116,14 @@ def environment(folder):
     return {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **kept}
 
 
+def role_of(pid):
+    """The argument by which the executable took its role; b"" for one that has none yet, or is gone."""
+    try:
+        return (pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") + [b""])[1]
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 class Service:
     """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them; `variables` of its environment."""
 
@@ -167,8 +175,8 @@ class Service:
     def stderr(self):
         return self.stderr_path.read_text(errors="replace")
 
-    def children(self):
-        """Process ids of its workers."""
+    def processes(self):
+        """Process ids of all its children."""
         found = set()
         for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
             try:
@@ -176,6 +184,10 @@ class Service:
             except FileNotFoundError:
                 pass
         return found
+
+    def children(self):
+        """Those of its device workers: a compile worker may come and go at any time."""
+        return {pid for pid in self.processes() if role_of(pid) == b"--role=worker"}
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)

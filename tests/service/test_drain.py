@@ -88,7 +88,7 @@ def test_drain_refuses_what_it_does_not_know(start):
 
 def test_no_worker_outlives_it(start):
     service, client = drained(start, 60)
-    workers = service.children()
+    workers = service.processes()
     assert workers
     assert client.delete("/v1/sessions/old").status == 204
     assert service.wait() == 0

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 void exchange_init(struct exchange *x, const char *method, const char *path)
 {
     memset(x, 0, sizeof *x);
+    x->descriptor = -1;
     x->method = method;
     x->path = path;
     x->repeatable =
@@ -16,14 +18,23 @@ void exchange_init(struct exchange *x, const char *method, const char *path)
     buf_init(&x->body, ANSWER_BODY_BYTES_MAX);
 }
 
+static void drop_descriptor(struct exchange *x)
+{
+    if (x->descriptor >= 0)
+        close(x->descriptor);
+    x->descriptor = -1;
+}
+
 void exchange_finish(struct exchange *x)
 {
+    drop_descriptor(x);
     buf_finish(&x->head);
     buf_finish(&x->body);
 }
 
 void exchange_reset(struct exchange *x)
 {
+    drop_descriptor(x);
     buf_clear(&x->head);
     buf_clear(&x->body);
     x->status = 0;

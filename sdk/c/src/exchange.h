@@ -44,8 +44,11 @@ struct exchange {
     void *sink_arg;
     bool  sink_any; /* the sink takes bodies of any status */
 
+    bool takes_descriptor; /* one comes with the answer, over a Unix socket of our own */
+
     /* The answer. */
     int        status;
+    int        descriptor; /* -1: none has come; whoever takes it puts -1 here, what is left is closed */
     struct buf head; /* header lines, each ending in CRLF */
     struct buf body; /* of what is collected; problems always are */
     size_t     into_done;

@@ -34,6 +34,7 @@ enum {
     PROBLEM_BYTES_MAX = 1024 * 1024,
     CHUNK_LINE_BYTES_MAX = 4 * 1024,
     RECEIVE_BYTES = 64 * 1024,         /* taken from the socket at a time, when not into its place directly */
+    DESCRIPTORS_MAX = 4, /* taken with one piece of an answer */
     TRANSFER_BYTES = 4 * 1024 * 1024,  /* handed to the socket at a time */
     PIECES_AT_ONCE = 64,               /* of a body, in one system call */
     PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report no progress */

@@ -266,6 +266,43 @@ static gpurest_status send_some(struct turn *t, bool *blocked)
     return GPUREST_OK;
 }
 
+/* The first descriptor is the exchange's, more are nobody's. */
+static void take_descriptors(struct exchange *x, struct msghdr *m)
+{
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
+        const unsigned char *data = CMSG_DATA(h);
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; at + sizeof(int) <= h->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, data + at, sizeof fd);
+            if (x->descriptor < 0)
+                x->descriptor = fd;
+            else
+                close(fd);
+        }
+    }
+}
+
+/* As recv(); a descriptor that nobody asked for is dropped by the kernel. */
+static ssize_t receive(struct turn *t, void *to, size_t room)
+{
+    union {
+        struct cmsghdr header;
+        char           bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
+    } control;
+    struct iovec  line = {to, room};
+    struct msghdr m = {.msg_iov = &line, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t       n;
+
+    if (!t->x->takes_descriptor)
+        return recv(t->n->fd, to, room, 0);
+    n = recvmsg(t->n->fd, &m, MSG_CMSG_CLOEXEC);
+    if (n >= 0)
+        take_descriptors(t->x, &m);
+    return n;
+}
+
 /* Receives what is there. *blocked: nothing is. */
 static gpurest_status receive_some(struct turn *t, bool *blocked)
 {
@@ -275,7 +312,7 @@ static gpurest_status receive_some(struct turn *t, bool *blocked)
 
     if (place && room > TRANSFER_BYTES)
         room = TRANSFER_BYTES;
-    n = recv(t->n->fd, place ? place : t->n->received, room, 0);
+    n = receive(t, place ? place : t->n->received, room);
     *blocked = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (n > 0)
         return place ? http_answer_placed(&t->answer, (size_t)n) : http_answer_feed(&t->answer, t->n->received, (size_t)n);

@@ -11,6 +11,7 @@ from ._handle import Handle
 from ._hostmem import Shape, byte_view, count_of, empty
 from ._progress import ProgressOption
 from ._scalars import Scalar, scalar_kind
+from ._shared import SharedMemory
 from .errors import AbortedError, ArgumentError, ClosedError, GpurestError
 
 if TYPE_CHECKING:
@@ -215,6 +216,13 @@ class Buffer(Handle):
         if batch is None:
             return self._session.client._in_background(self.get)
         return batch._read(self._ref, self.nbytes, self._dtype, self._shape)
+
+    def share(self) -> SharedMemory:
+        """Memory of the host that this process maps, of the buffer's size: over a Unix socket, from a service with --local-sharing."""
+        self._check()
+        if self._recording() is not None:
+            raise GpurestError("a batch is being recorded: share() before or after it")
+        return SharedMemory(self)
 
     def __bytes__(self) -> bytes:
         return bytes(self.read())

@@ -1,11 +1,13 @@
 """One blocking connection: a request out, an answer in. Bulk bytes go between the socket and the caller's memory without a copy."""
 from __future__ import annotations
 
+import array
+import os
 import select
 import socket
 import ssl
 import time
-from typing import Callable, Iterator, Optional, Protocol, Tuple
+from typing import Callable, Iterator, List, Optional, Protocol, Tuple
 
 from ._endpoint import Endpoint
 from ._frame import BytesLike
@@ -15,12 +17,18 @@ from .errors import ConnectionError_, ProtocolError, TimeoutError_
 SEND_BYTES = 2 << 20     # between looks for an early answer
 JOIN_BYTES_MAX = 64 << 10  # head and body up to this go out in one call
 RECEIVE_BYTES = 64 << 10
+DESCRIPTORS_MAX = 4
 PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
 Progress = Callable[[int], None]
 
 
 class Descriptor(Protocol):
     def fileno(self) -> int: ...
+
+
+def close_all(descriptors: List[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def readable(sock: Descriptor) -> bool:
@@ -44,6 +52,7 @@ class Connection:
         self.used_at = time.monotonic()
         self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
         self._rest = b""
+        self._descriptors: List[int] = []
 
     def close(self) -> None:
         self.sock.close()
@@ -81,12 +90,17 @@ class Connection:
     def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
         """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
         sent = self._send(request, progress)
-        head = self._head(request)
-        body = self._body(head, into if 200 <= head.status < 300 else None, progress)
+        try:
+            head = self._head(request)
+            body = self._body(head, into if 200 <= head.status < 300 else None, progress)
+        except BaseException:
+            close_all(self._descriptors)
+            raise
+        descriptors, self._descriptors = self._descriptors, []
         self.fresh = False
         self.used_at = time.monotonic()
         self.reusable = head.keep_alive and sent
-        return Response(head.status, head.headers, body)
+        return Response(head.status, head.headers, body, descriptors)
 
     reusable = False
 
@@ -138,7 +152,7 @@ class Connection:
             while True:
                 split = split_head(self._rest)
                 if split is None:
-                    piece = self.sock.recv(RECEIVE_BYTES)
+                    piece = self._receive_with_descriptors() if request.takes_descriptor else self.sock.recv(RECEIVE_BYTES)
                     if not piece:
                         raise self._broken(request, None)
                     self._rest += piece
@@ -154,6 +168,17 @@ class Connection:
             if isinstance(error, ConnectionError_):
                 raise
             raise self._broken(request, error) from error
+
+    def _receive_with_descriptors(self) -> bytes:
+        """What comes with the bytes of a Unix socket is kept for the response. One that is not asked for is dropped by the kernel."""
+        piece, ancillary, _, _ = self.sock.recvmsg(RECEIVE_BYTES, socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize),
+                                                     getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found = array.array("i")
+                found.frombytes(data[:len(data) // found.itemsize * found.itemsize])
+                self._descriptors += found
+        return piece
 
     def _broken(self, request: Request, error: Optional[OSError]) -> ConnectionError_:
         why = f": {error}" if error else ""

@@ -119,6 +119,21 @@ def buffer_copy(sid: str, to: str, offset: int, source: str, from_offset: int, s
     return Call(json_request("POST", buffer_path(sid, to) + "/copy", body), _none)
 
 
+def share_open(sid: str, bid: str) -> Call[List[int]]:
+    """The descriptors that came with the answer; they are the caller's."""
+    return Call(Request("POST", buffer_path(sid, bid) + "/share", takes_descriptor=True), lambda response: response.descriptors)
+
+
+def share_move(sid: str, bid: str, direction: str, offset: int, size: int) -> Call[None]:
+    request = json_request("PUT", buffer_path(sid, bid) + "/share", {"direction": direction, "offset": offset, "size": size})
+    request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # it waits for kernels before it
+    return Call(request, _none)
+
+
+def share_close(sid: str, bid: str) -> Call[None]:
+    return delete(buffer_path(sid, bid) + "/share")
+
+
 # ---- modules ----
 
 def module_path(sid: str, mid: str) -> str:

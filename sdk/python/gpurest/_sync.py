@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Callable, Dict, Iterator, List, Optional, TypeVar
 
-from ._connection import Connection, Progress
+from ._connection import Connection, Progress, close_all
 from ._endpoint import Endpoint, Timeout
 from ._wire import Call, Request, Response, error_of, with_key
 from .errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
@@ -133,6 +133,7 @@ class Transport:
             else:
                 if response.status < 300 or response.status == 304:
                     return response
+                close_all(response.descriptors)
                 failure = error_of(response, request)
                 if last or not may_ask_again(failure):
                     raise failure

@@ -27,6 +27,7 @@ class Request:
     answer_s: float = 0.0
     source: Optional[str] = None
     options: Sequence[str] = ()
+    takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
 
     @property
     def body_bytes(self) -> int:
@@ -35,7 +36,7 @@ class Request:
     @property
     def repeatable(self) -> bool:
         """Sending it twice does what sending it once does."""
-        return self.method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in self.headers
+        return self.method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in self.headers or self.takes_descriptor
 
 
 def with_key(request: Request, wanted: bool) -> Request:
@@ -52,6 +53,7 @@ class Response:
     status: int
     headers: Dict[str, str]
     body: BytesLike
+    descriptors: List[int] = field(default_factory=list)  # whoever takes them out closes them
 
     def json(self) -> Any:
         try:

@@ -11,6 +11,8 @@ enum { PATIENT_MS = 120 * 1000 };
 struct compile_service *service_start(uint64_t deadline_ms);
 /* As service_start; skips the calling test, with the reason, where no NVRTC is found. */
 struct compile_service *service_need(uint64_t deadline_ms);
+/* The same with a worker that waits for the next job. */
+struct compile_service *service_need_ready(uint64_t deadline_ms);
 /* Source only, for that architecture; the output is to be finished by the caller. */
 struct compile_output compile_text(struct compile_service *s, const char *source, const char *arch);
 bool                  log_has(const struct compile_output *o, const char *text);

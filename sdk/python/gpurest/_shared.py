@@ -1,0 +1,88 @@
+"""Memory of the host that this process and the service share for a buffer: bytes move without a socket."""
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _ops
+from ._connection import close_all
+from ._hostmem import numpy, typed_view
+from .errors import ClosedError, GpurestError, ProtocolError
+
+if TYPE_CHECKING:
+    from ._buffer import Buffer
+
+
+class SharedMemory:
+    """As made by Buffer.share(). `data` is the memory, as writable bytes; it holds what the program puts there. to_device() copies it into
+    the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
+
+    It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
+    afterwards is zeros. Several threads may copy ranges apart from each other at once."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        session = buffer.session
+        if session.client._transport.endpoint.scheme != "unix":
+            raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
+        self.buffer = buffer
+        self.nbytes = buffer.nbytes
+        descriptors = session._do(_ops.share_open(session.id, buffer.id))
+        try:
+            if len(descriptors) != 1:
+                raise ProtocolError(f"the service sent {len(descriptors)} descriptors")
+            self._map: Optional[mmap.mmap] = mmap.mmap(descriptors[0], self.nbytes)
+        finally:
+            close_all(descriptors)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes. A view that is kept keeps the mapping."""
+        if self._map is None:
+            raise ClosedError("this shared memory was closed")
+        return memoryview(self._map)
+
+    def array(self) -> Any:
+        """The memory as a NumPy array of the buffer's dtype and shape; without NumPy as a memoryview with that type."""
+        if self.buffer.dtype is None:
+            return self.data
+        if numpy is None:
+            return typed_view(self.data, self.buffer.dtype)
+        return numpy.frombuffer(self.data, self.buffer.dtype.name).reshape(self.buffer.shape)
+
+    def to_device(self, offset: int = 0, size: Optional[int] = None) -> None:
+        """Copies bytes of the memory into the buffer; done when it returns. `size` None: to the end."""
+        self._move("to_device", offset, size)
+
+    def from_device(self, offset: int = 0, size: Optional[int] = None) -> None:
+        """Copies bytes of the buffer into the memory, after everything submitted before."""
+        self._move("from_device", offset, size)
+
+    def _move(self, direction: str, offset: int, size: Optional[int]) -> None:
+        if self._map is None:
+            raise ClosedError("this shared memory was closed")
+        self.buffer._check()
+        if self.buffer._recording() is not None:
+            raise GpurestError("a batch is being recorded: shared memory is copied before or after it")
+        count = self.buffer._range(offset, size)
+        session = self.buffer.session
+        session._do(_ops.share_move(session.id, self.buffer.id, direction, offset, count))
+
+    def close(self) -> None:
+        """The service takes the memory back, from all who share it. Views of it read zeros then. Idempotent."""
+        if self._map is None:
+            return
+        held, self._map = self._map, None
+        try:
+            held.close()
+        except BufferError:
+            pass  # somebody keeps a view: the mapping ends with that
+        if self.buffer.freed or self.buffer._gone():
+            return
+        session = self.buffer.session
+        session._do(_ops.share_close(session.id, self.buffer.id))
+
+    def __enter__(self) -> SharedMemory:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
