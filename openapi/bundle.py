@@ -4,6 +4,7 @@
 bundle.py json        prints it as JSON
 bundle.py c OUT.c     writes it as C, in pieces: where a schema has "x-limit", the bound is left to the service
 
+examples/*.json are examples of answers.
 "x-problems" of an operation lists codes of service/base/status.def; each becomes a response of its HTTP status.
 Those that any request may get (COMMON) are added to all operations. "x-null-is-absent" of a schema widens its optional members.
 """
@@ -59,6 +60,14 @@ def add_problems(operation, path, known):
             response.setdefault("headers", {})["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
 
 
+def add_examples(operation):
+    """Answers of a real service, kept in examples/OPERATION.STATUS.json: a test writes them, and compares them with the live ones."""
+    for status, response in operation["responses"].items():
+        file = HERE / "examples" / f"{operation['operationId']}.{status}.json"
+        if file.exists():
+            response["content"]["application/json"]["examples"] = {"answer": {"value": json.loads(file.read_text())}}
+
+
 def add_common_headers(operation):
     for response in operation["responses"].values():
         response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
@@ -90,6 +99,7 @@ def bundle():
                     add_idempotency(item[method])
                 add_problems(item[method], path, known)
                 add_common_headers(item[method])
+                add_examples(item[method])
     return root
 
 

@@ -310,14 +310,15 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
     *exit_code = 0;
     if (answered(argc, argv))
         return false;
-    if (!take_all(out, argc, argv, &only_check))
+    if (!take_all(out, argc, argv, &only_check)) {
         *exit_code = 2;
-    else if (!only_check)
-        return true;
-    else
+        config_finish(out);
+        return false;
+    }
+    out->only_check = only_check;
+    if (only_check)
         config_print_settings(out);
-    config_finish(out);
-    return false;
+    return true;
 }
 
 void config_finish(struct config *c)

@@ -27,9 +27,10 @@ struct config {
 #undef SETTING_CHOICE
 #undef SETTING_SWITCH
 #undef SETTING_NUMBER
+    bool only_check; /* --check-config: the settings were printed, nothing is to be started */
 };
 
-/* True: go on, *out is filled and config_finish() is due. False: --help, --man, --version or --check-config
+/* True: go on, *out is filled and config_finish() is due. False: --help, --man or --version
  * was answered on standard output (*exit_code = 0), or one line on standard error says what is wrong (*exit_code = 2); nothing is to be
  * freed. */
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code);

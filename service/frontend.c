@@ -343,8 +343,11 @@ static bool start_log(const struct config *c)
         log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
     if (!log_tell_workers(most, format))
         return refuse("no memory for the environment", &why);
-    return !c->log_file[0] || log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files) ||
-           refuse("--log-file cannot be opened", &why);
+    if (!c->log_file[0])
+        return true;
+    if (!log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files))
+        return refuse("--log-file cannot be opened", &why);
+    return log_relay_start() || refuse("--log-file: workers cannot be listened to", &why);
 }
 
 int frontend_main(const struct config *config)
@@ -366,6 +369,7 @@ int frontend_main(const struct config *config)
         log_info("frontend", "stopping");
     }
     stop(&f);
+    log_relay_stop();
     log_file_close();
     return started ? 0 : 1;
 }

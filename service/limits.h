@@ -140,6 +140,8 @@ enum {
     EVENT_STREAMS_PER_SESSION_MAX = 16,
     EVENT_STREAMS_PER_CALLER_MAX = 32,
     EVENT_STREAM_S_MAX = 3600,
+    CHANGES_TICK_MS = 250,                 /* how often a follower of /v1/changes has things looked at */
+    CHANGES_SESSIONS_AT_ONCE = 8,          /* ... and how many sessions are held for that */
     EVENT_HEARTBEAT_S = 15,                /* the setting's default */
     EVENT_PIECE_BYTES = 16 * 1024,         /* given to a connection at a time */
     EVENT_LINES_BYTES_MAX = 1024 * 1024,   /* one event as text: control bytes take six characters */

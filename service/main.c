@@ -1,6 +1,7 @@
 /* One executable, several roles: the front-end starts itself again as worker, counter of devices, compile worker or health check. */
 #include "base/span.h"
 #include "config.h"
+#include "config_check.h"
 #include "frontend.h"
 #include "healthcheck.h"
 #include "init.h"
@@ -25,7 +26,7 @@ static int frontend_run(int argc, char **argv)
         return code;
     if (!config_parse(argc, argv, &config, &code))
         return code;
-    code = frontend_main(&config);
+    code = config.only_check ? config_check(&config) : frontend_main(&config);
     config_finish(&config);
     return code;
 }

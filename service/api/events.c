@@ -8,8 +8,7 @@
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"
-
-#define EVENT_STREAM_TYPE "text/event-stream"
+#include "api/event_stream.h"
 
 struct event_stream {
     struct body_source  source;
@@ -121,7 +120,7 @@ static enum status next_lines(struct event_stream *s)
     if (s->lines.failed)
         return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "no memory for an event");
     if (st == STATUS_PENDING && now >= s->beat_ns) {
-        buf_add_text(&s->lines, ":\n\n");
+        buf_add_text(&s->lines, EVENT_STREAM_BEAT);
         st = STATUS_OK;
     }
     if (!st)
@@ -163,7 +162,7 @@ static void close_stream(struct body_source *source)
 
     events_unwatch(s->session, &s->cursor);
     session_unobserve(s->session);
-    atomic_fetch_sub(&s->request->caller->event_streams, 1);
+    event_stream_give(s->request);
     buf_finish(&s->lines);
     buf_finish(&s->text);
     free(s);
@@ -204,27 +203,16 @@ static enum status parse(struct request *r, struct wanted *w)
     struct span              text, last = request_header(r, "Last-Event-ID");
     enum status              st = query_check(r, names);
 
-    *w = (struct wanted){.types = ~0u, .seconds = EVENT_STREAM_S_MAX, .resumes = last.data != NULL};
-    if (!st && !request_accepts(r, EVENT_STREAM_TYPE))
-        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "events are " EVENT_STREAM_TYPE);
+    *w = (struct wanted){.types = ~0u, .resumes = last.data != NULL};
+    if (!st)
+        st = event_stream_accepts(r);
     if (!st && request_query(r, "types", &text))
         st = parse_types(r, text, &w->types);
-    if (!st && request_query(r, "timeout_seconds", &text) && (!span_u64(text, &w->seconds) || w->seconds < 1 || w->seconds > EVENT_STREAM_S_MAX))
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "timeout_seconds", "range", "timeout_seconds must be a number from 1 to %d",
-                           EVENT_STREAM_S_MAX);
+    if (!st)
+        st = event_stream_seconds(r, &w->seconds);
     if (!st && last.data && !span_u64(span_trim(last), &w->last))
         st = problem_set(&r->problem, STATUS_INVALID_HEADER, "Last-Event-ID must be the id of an event");
     return st;
-}
-
-static enum status count_stream(struct request *r)
-{
-    unsigned before = atomic_fetch_add(&r->caller->event_streams, 1);
-
-    if (before < EVENT_STREAMS_PER_CALLER_MAX)
-        return STATUS_OK;
-    atomic_fetch_sub(&r->caller->event_streams, 1);
-    return problem_limit(&r->problem, STATUS_TOO_MANY_IN_FLIGHT, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, before, 1);
 }
 
 static void fill(struct event_stream *s, struct request *r, const struct wanted *w)
@@ -240,13 +228,13 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
     s->end_ns = now + w->seconds * NS_PER_S;
     buf_init(&s->lines, EVENT_LINES_BYTES_MAX);
     buf_init(&s->text, EVENT_TEXT_BYTES_MAX);
-    buf_add_text(&s->lines, "retry: 1000\n\n"); /* the answer's first bytes, so that clients see that it has begun */
+    buf_add_text(&s->lines, EVENT_STREAM_HEAD);
     session_info_of(s->session, &info);
     memcpy(s->session_id, info.id, sizeof s->session_id);
     memcpy(s->device, info.device, sizeof s->device);
 }
 
-/* Takes the borrowed session, and the place that count_stream() gave, on success. */
+/* Takes the borrowed session, and the caller's place, on success. */
 static enum status start(struct request *r, struct session *session, const struct wanted *w)
 {
     struct event_stream *s = calloc(1, sizeof *s);
@@ -260,16 +248,14 @@ static enum status start(struct request *r, struct session *session, const struc
     }
     s->session = session;
     fill(s, r, w);
-    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
-    reply_header(&r->reply, "X-Accel-Buffering", "no");
+    event_stream_headers(r);
     return reply_source_take(&r->reply, 200, &s->source, REPLY_BYTES_UNKNOWN);
 }
 
 static enum status answer_head(struct request *r, struct session *session)
 {
     session_return(session);
-    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
-    return reply_empty(&r->reply, 200);
+    return event_stream_head(r);
 }
 
 enum status events_get(struct request *r)
@@ -284,11 +270,11 @@ enum status events_get(struct request *r)
         return st;
     if (r->method == METHOD_HEAD)
         return answer_head(r, session);
-    st = count_stream(r);
+    st = event_stream_take(r);
     if (!st) {
         st = start(r, session, &w);
         if (st)
-            atomic_fetch_sub(&r->caller->event_streams, 1);
+            event_stream_give(r);
     }
     if (st)
         session_return(session);

@@ -32,6 +32,12 @@ void log_format_set(enum log_format format);
  * cannot be opened. Before threads start. */
 bool log_file_open(const char *path, uint64_t bytes_max, unsigned files);
 void log_file_close(void);
+/* From now on processes that get log_relay_descriptor() as their standard error write into the log. False without threads or descriptors. */
+bool log_relay_start(void);
+/* Once those processes have ended: what they wrote is in the log. Without a relay nothing happens. */
+void log_relay_stop(void);
+/* -1: there is no relay. */
+int log_relay_descriptor(void);
 /* Sets the variables that log_init() looks at in processes that are started from now on. Before threads start. */
 bool log_tell_workers(enum log_level most, enum log_format format);
 

@@ -98,3 +98,11 @@ void log_line_end(struct log_line *l)
         l->text[l->bytes++] = '}';
     l->text[l->bytes++] = '\n';
 }
+
+void log_line_raw(struct log_line *l, struct span text)
+{
+    l->bytes = 0;
+    for (size_t i = 0; i < text.bytes && l->bytes < sizeof l->text - 1; i++)
+        l->text[l->bytes++] = text.data[i] < 0x20 || text.data[i] > 0x7e ? '?' : text.data[i];
+    l->text[l->bytes++] = '\n';
+}

@@ -15,6 +15,8 @@ struct log_line {
 void log_line_begin(struct log_line *l, enum log_format format);
 void log_line_text(struct log_line *l, const char *key, struct span value);
 void log_line_number(struct log_line *l, const char *key, double value);
+/* A whole line that another process made; anything but printable ASCII becomes '?'. */
+void log_line_raw(struct log_line *l, struct span text);
 /* With its line feed. */
 void log_line_end(struct log_line *l);
 

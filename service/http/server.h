@@ -33,6 +33,18 @@ struct server_config {
     void (*on_problem)(void *app, enum status st);
 };
 
+enum address_verdict {
+    ADDRESS_GOOD,
+    ADDRESS_IN_USE,    /* at the moment */
+    ADDRESS_NO_FOLDER, /* of the Unix socket, yet */
+    ADDRESS_BAD,       /* *why says how */
+};
+
+/* What server_create() would find, without serving. */
+enum address_verdict server_check_address(const char *address, struct problem *why);
+/* Each NULL or a file, as in struct server_config. */
+enum status server_check_tls(const char *cert, const char *key, const char *client_ca, struct problem *why);
+
 /* Binds and starts serving. INVALID_REQUEST for a bad address; otherwise the reason in *why. */
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why);
 /* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the start-up line and the port file. */

@@ -63,6 +63,8 @@ static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fd
     int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     bad = bad ? bad : posix_spawn_file_actions_addopen(f, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    if (log_relay_descriptor() >= 0 && !bad) /* before the others, whose places it may stand in */
+        bad = posix_spawn_file_actions_adddup2(f, log_relay_descriptor(), STDERR_FILENO);
     for (unsigned i = 0; i < fds_count && !bad; i++)
         bad = posix_spawn_file_actions_adddup2(f, fds[i].from, fds[i].to);
     return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, STDERR_FILENO + 1 + (int)fds_count);

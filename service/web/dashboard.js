@@ -1,7 +1,9 @@
-// The service as its operator sees it: asked anew every two seconds while the page is visible.
-import { ask, bytes, element, replace, tokenForm } from "/web/common.js";
+// The service as its operator sees it: a stream says what has changed, and that is asked for anew; without a stream everything is, every few
+// seconds. Only while the page is visible.
+import { ask, authorization, bytes, element, replace, tokenForm } from "/web/common.js";
 
 const PERIOD_MS = 2000;
+const ROUND_MS = 500;
 const STATES = { healthy: "good", ready: "good", suspect: "warn", starting: "warn", closing: "warn", quarantined: "bad", faulted: "bad" };
 
 // What the device tells of itself; a device without sensors tells nothing.
@@ -63,33 +65,130 @@ function serviceList(version) {
   return rows.flatMap(([term, text]) => [element("dt", { className: "quiet" }, term), element("dd", null, text)]);
 }
 
+// ---- what is asked for, by the names of the events that say it has changed ----
+
 async function readiness() {
   const answer = await fetch("/readyz", { cache: "no-store" });
   replace("state", element("span", { className: answer.ok ? "good" : "bad" }, answer.ok ? "ready" : "not ready"));
 }
 
-async function refresh() {
+async function showService() {
+  await readiness();
+  replace("service", ...serviceList(await ask("/version")));
+}
+
+async function showDevices() {
+  replace("devices", ...(await ask("/v1/devices")).items.map(deviceCard));
+}
+
+async function showSessions() {
+  const [sessions, limits] = await Promise.all(["/v1/sessions?limit=1000", "/v1/limits"].map(ask));
+  replace("sessions", ...(sessions.items.length ? sessions.items.map(sessionRow) : [empty(9, "none")]));
+  replace("limits", ...Object.entries(limits.limits).filter(([, limit]) => limit.used !== null).map(limitRow));
+}
+
+const SHOW = { service: showService, devices: showDevices, sessions: showSessions };
+
+async function show(parts) {
   try {
-    await readiness();
-    const [devices, sessions, limits, version] = await Promise.all(["/v1/devices", "/v1/sessions?limit=1000", "/v1/limits", "/version"].map(ask));
-    replace("devices", ...devices.items.map(deviceCard));
-    replace("sessions", ...(sessions.items.length ? sessions.items.map(sessionRow) : [empty(9, "none")]));
-    replace("limits", ...Object.entries(limits.limits).filter(([, limit]) => limit.used !== null).map(limitRow));
-    replace("service", ...serviceList(version));
+    await Promise.all(parts.map((part) => SHOW[part]()));
     replace("trouble");
   } catch (trouble) {
     replace("trouble", trouble.message);
   }
 }
 
-async function run() {
+// ---- when ----
+
+const stale = new Set();
+let showing = false;
+
+// One round at a time, and at most one in ROUND_MS: a busy session changes all the time.
+async function showStale(part) {
+  stale.add(part);
+  if (showing) {
+    return;
+  }
+  showing = true;
+  while (stale.size && !document.hidden) {
+    const parts = [...stale];
+    stale.clear();
+    await show(parts);
+    await pause(ROUND_MS);
+  }
+  showing = false;
+}
+
+function pause(ms) {
+  return new Promise((done) => setTimeout(done, ms));
+}
+
+function mark(way) {
+  document.body.dataset.updates = way;
+}
+
+// Follows /v1/changes until it ends. True: it was there.
+async function follow(stop) {
+  const answer = await fetch("/v1/changes", { headers: { Accept: "text/event-stream", ...authorization() }, cache: "no-store", signal: stop });
+  if (!answer.ok || !answer.body) {
+    return false;
+  }
+  const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  mark("stream");
   for (;;) {
-    if (!document.hidden) {
-      await refresh();
+    const { value, done } = await lines.read();
+    if (done) {
+      return true;
     }
-    await new Promise((done) => setTimeout(done, PERIOD_MS));
+    rest += value;
+    const blocks = rest.split("\n\n");
+    rest = blocks.pop();
+    for (const [, name] of blocks.map((block) => block.match(/^event: (\w+)$/m)).filter(Boolean)) {
+      if (name in SHOW) {
+        showStale(name);
+      }
+    }
   }
 }
 
-tokenForm(refresh);
+// While the page cannot be seen nothing is followed.
+async function followWhileVisible() {
+  const stop = new AbortController();
+  const onHide = () => document.hidden && stop.abort();
+  document.addEventListener("visibilitychange", onHide);
+  try {
+    return await follow(stop.signal);
+  } catch (trouble) {
+    return false;
+  } finally {
+    document.removeEventListener("visibilitychange", onHide);
+  }
+}
+
+// Sensors have no events. Without a stream everything is asked for, as often as they are.
+async function sense() {
+  for (;;) {
+    await pause(PERIOD_MS);
+    if (!document.hidden && document.body.dataset.updates === "stream") {
+      showStale("devices");
+    }
+  }
+}
+
+async function run() {
+  for (;;) {
+    if (!document.hidden) {
+      const followed = await followWhileVisible();
+      mark("poll");
+      if (!followed) {
+        await show(Object.keys(SHOW));
+      }
+    }
+    await pause(PERIOD_MS);
+  }
+}
+
+tokenForm(() => show(Object.keys(SHOW)));
+sense();
 run();

@@ -34,11 +34,18 @@ def test_the_example_is_a_good_configuration_file(executable):
     assert settings_of(executable, FOLDER / "gpurestd.conf")["cache"] == "/var/cache/gpurest"
 
 
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the test's certificate, is not installed")
 def test_the_examples_comments_are_settings_too(executable, tmp_path):
     text = re.sub(r"^# (\w+ = )", r"\1", (FOLDER / "gpurestd.conf").read_text(), flags=re.M)
+    assert "tokens = /etc/gpurest/tokens" in text
+    text = text.replace("/etc/gpurest", str(tmp_path))
+    (tmp_path / "tokens").write_text('{"tokens":[{"name":"ann","sha256":"%s","scopes":["read"]}]}' % ("0" * 64))
+    (tmp_path / "tokens").chmod(0o600)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test", "-keyout", "key.pem", "-out", "cert.pem"], cwd=tmp_path,
+                   check=True, capture_output=True, timeout=60)
     full = tmp_path / "full.conf"
     full.write_text(text)
-    assert settings_of(executable, full)["tokens"] == "/etc/gpurest/tokens"
+    assert settings_of(executable, full)["tokens"] == f"{tmp_path}/tokens"
 
 
 def test_systemd_waits_longer_than_the_drain(executable, unit):

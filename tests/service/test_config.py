@@ -12,17 +12,17 @@ def run(executable, *arguments, **environment):
 
 def test_check_config_prints_what_is_in_force(executable, tmp_path):
     file = tmp_path / "gpurestd.conf"
-    file.write_text("# of a test\nthreads = 3\ndrain-timeout = 5\nlisten = 127.0.0.1:1\nlisten = unix:/x\nlog_level = debug\n")
+    file.write_text(f"# of a test\nthreads = 3\ndrain-timeout = 5\nlisten = 127.0.0.1:0\nlisten = unix:{tmp_path}/x\nlog_level = debug\n")
     got = run(executable, "--check-config", "--config", str(file), "--drain-timeout=7", GPUREST_LOG_LEVEL="warn")
     assert (got.returncode, got.stderr) == (0, "")
     lines = got.stdout.splitlines()
-    for expected in ("threads = 3", "drain_timeout = 7", "listen = 127.0.0.1:1", "listen = unix:/x", "log_level = warn", "access_log = 0", "tokens = "):
+    for expected in ("threads = 3", "drain_timeout = 7", "listen = 127.0.0.1:0", f"listen = unix:{tmp_path}/x", "log_level = warn", "access_log = 0", "tokens = "):
         assert expected in lines
     assert "# host is not set" in lines
 
 
 def test_what_it_prints_is_a_configuration_file(executable, tmp_path):
-    first = run(executable, "--check-config", "--listen=:1", "--listen=:2", "--node", "a b#c", "--access-log")
+    first = run(executable, "--check-config", "--listen=127.0.0.1:0", "--listen=[::1]:0", "--node", "a b#c", "--access-log")
     file = tmp_path / "again.conf"
     file.write_text(first.stdout)
     again = run(executable, "--check-config", f"--config={file}")
@@ -79,3 +79,59 @@ def test_the_manual_is_good_troff(executable):
     source = run(executable, "--man").stdout
     got = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=source, capture_output=True, text=True, timeout=60)
     assert (got.returncode, got.stderr) == (0, "")
+
+
+# ---- what the settings name ----
+
+def checked(executable, tmp_path, *arguments):
+    """(exit code, the complaints, the remarks) of --check-config."""
+    got = subprocess.run([executable, "--check-config", *arguments], capture_output=True, text=True, timeout=60, env={}, cwd=tmp_path)
+    remarks = [line for line in got.stdout.splitlines() if line.startswith("# --")]
+    return got.returncode, got.stderr.splitlines(), remarks
+
+
+def test_addresses_are_checked(executable, tmp_path):
+    (tmp_path / "file").write_text("")
+    for address, word in (("127.0.0.1:99999", "must be HOST:PORT"), ("192.0.2.1:8080", "without"), ("nowhere.invalid:1", "tokens"),
+                          (f"unix:{tmp_path}/file", "something else"), ("unix:" + "x" * 200, "too long"), (":0", "no tokens are configured")):
+        code, complaints, _ = checked(executable, tmp_path, "--listen", address, "--insecure-no-auth" if word == "without" else "--access-log")
+        assert code == 2 and any(word in line for line in complaints), (address, complaints)
+    code, complaints, _ = checked(executable, tmp_path, "--listen=192.0.2.1:8080", "--insecure-no-auth", "--allow-plaintext")
+    assert code == 2 and complaints == ["gpurestd: --listen 192.0.2.1:8080: cannot be bound: Cannot assign requested address"]
+
+
+def test_what_may_come_right_is_a_remark(executable, tmp_path, start):
+    service = start()
+    address = f"127.0.0.1:{service.port}"
+    code, complaints, remarks = checked(executable, tmp_path, "--listen", address, "--listen=unix:/nonexistent/s", "--cache=/nonexistent/c",
+                                        "--log-file=/nonexistent/l", "--port-file=/nonexistent/p")
+    assert (code, complaints) == (0, [])
+    assert remarks == [f"# --listen {address}: in use at the moment", "# --listen unix:/nonexistent/s: its folder is not there yet",
+                       "# --cache /nonexistent/c: the folder is not there yet", "# --log-file /nonexistent: the folder is not there yet",
+                       "# --port-file /nonexistent: the folder is not there yet"]
+    assert service.client().get("/readyz").status == 200, "the service that was there is as it was"
+
+
+@pytest.mark.parametrize("flag,word", [("tokens", "tokens"), ("nvrtc", "No such file"), ("libcuda", "No such file"), ("cuda-include", "No such file"),
+                                       ("tls-cert", "both a certificate and its key")])
+def test_files_that_are_read_must_be_there(executable, tmp_path, flag, word):
+    code, complaints, _ = checked(executable, tmp_path, f"--{flag}={tmp_path}/missing")
+    assert code == 2 and len(complaints) == 1
+    assert complaints[0].startswith(f"gpurestd: --{flag} {tmp_path}/missing: ") and word in complaints[0]
+
+
+def test_every_mistake_is_told(executable, tmp_path):
+    (tmp_path / "bad.pem").write_text("no certificate")
+    (tmp_path / "tokens").write_text("{}")
+    (tmp_path / "tokens").chmod(0o600)
+    code, complaints, _ = checked(executable, tmp_path, "--tls-cert=bad.pem", "--tls-key=bad.pem", "--tokens=tokens", "--cuda-include=bad.pem",
+                                  "--cache=bad.pem/below", "--listen=unix:bad.pem")
+    assert code == 2
+    assert [line.split()[1] for line in complaints] == ["--listen", "--tls-cert", "--tokens", "--cuda-include", "--cache"], complaints
+
+
+def test_a_socket_of_a_running_service_survives_the_check(executable, tmp_path, start):
+    path = tmp_path / "s"
+    service = start("--listen", f"unix:{path}")
+    assert checked(executable, tmp_path, "--listen", f"unix:{path}")[:2] == (0, [])
+    assert path.is_socket() and service.client().get("/readyz").status == 200

@@ -243,3 +243,46 @@ def test_batches_tell_where_the_time_went(client):
     batch["ops"][1]["kernel"] = "nothing"
     wrong = client.post("/v1/run", batch)
     assert wrong.status == 404 and "recv" in timing(wrong)
+
+
+def wait_for(what):
+    deadline = time.monotonic() + 30
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_workers_lines_are_in_the_file(logging, tmp_path, form):
+    path = tmp_path / "log"
+    service, client = logging("--log-file", str(path), "--log-format", form)
+    session = "/v1/sessions/s"
+    assert client.put(session).status == 201
+    assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
+    failed = client.post(session + "/launches", {"module": "f", "kernel": "illegal", "grid": [1], "block": [1], "args": [{"u64": 64}]})
+    assert failed.status == 422
+    role = "role=worker" if form == "text" else '"role":"worker"'
+    line = wait_for(lambda: [line for line in path.read_text().splitlines() if role in line and "kernel_fault" in line])[0]
+    assert (LINE.fullmatch(line) if form == "text" else json.loads(line)["level"])
+    assert line in lines_of(client), "and among the last lines over HTTP"
+    client.delete(session)
+    client.close()
+    service.stop()
+    assert service.stderr() == ""
+
+
+def test_what_is_no_line_becomes_one(logging, tmp_path):
+    """Words that a library in a worker writes: into the very pipe, as the worker would."""
+    path = tmp_path / "log"
+    service, client = logging("--log-file", str(path))
+    worker = next(pid for pid in service.children() if b"--role=worker" in open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0"))
+    with open(f"/proc/{worker}/fd/2", "wb", buffering=0) as stderr:
+        stderr.write(b"libsomething: \x1b[31mno\xff \"good\"\n")
+        stderr.write(b"time=2026-01-01T00:00:00.000Z level=critical role=frontend pid=1 category=auth message=forged\n")
+        stderr.write(b"x" * 5000 + b"\n")
+    lines = wait_for(lambda: [line for line in path.read_text().splitlines() if "libsomething" in line or "forged" in line or "xxxx" in line][4:])
+    lines = [line for line in path.read_text().splitlines() if "libsomething" in line or "forged" in line or "xxxx" in line]
+    assert all(LINE.fullmatch(line) and "level=warn role=frontend" in line and "category=worker" in line for line in lines)
+    assert lines[0].endswith('message="libsomething: ?[31mno? \\"good\\""')
+    assert "level=critical role=frontend pid=1 category=auth message=forged" in lines[1] and 'message="time=2026' in lines[1]

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+from browser import page
+from test_changes import Follower
 from test_start_and_auth import token_file
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -84,3 +86,57 @@ def test_the_docs_show_every_operation(client, service, tmp_path):
             assert operation["summary"].replace("&", "&amp;") in text
     for name in document["components"]["schemas"]:
         assert name in text
+
+
+FOLLOWS = "document.body.dataset.updates === 'stream'"
+POLLS = "document.body.dataset.updates === 'poll'"
+
+
+def on_page(text):
+    return f"document.body.innerText.includes({text!r})"
+
+
+@needs_browser
+def test_the_dashboard_follows_what_happens(start, tmp_path):
+    service = start("--access-log")
+    client = service.client()
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        dashboard.wait_for(FOLLOWS)
+        dashboard.wait_for(on_page("healthy"))
+        assert client.put("/v1/sessions/made-later").status == 201
+        dashboard.wait_for(on_page("made-later"))
+        assert client.put("/v1/sessions/made-later/buffers/x", {"size": 3 * 1024 * 1024}).status == 201
+        dashboard.wait_for(on_page("3.0 MiB"))
+        assert client.delete("/v1/sessions/made-later").status == 204
+        dashboard.wait_for("!" + on_page("made-later"))
+        assert dashboard.value(FOLLOWS), "all that by one stream"
+    assert service.stderr().count("path=/v1/changes ") <= 1, "a line when it ends"
+    client.close()
+
+
+@needs_browser
+def test_without_a_stream_the_dashboard_asks(start, tmp_path):
+    service = start()
+    client = service.client()
+    limit = client.get("/v1/limits").json()["limits"]["event_streams"]["max"]
+    others = [Follower(service) for _ in range(limit)]
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        dashboard.wait_for(POLLS)
+        assert client.put("/v1/sessions/made-later").status == 201
+        dashboard.wait_for(on_page("made-later"))
+        for other in others:
+            other.close()
+        dashboard.wait_for(FOLLOWS)
+        assert client.delete("/v1/sessions/made-later").status == 204
+        dashboard.wait_for("!" + on_page("made-later"))
+    client.close()
+
+
+@needs_browser
+def test_the_dashboard_says_that_the_service_is_gone(start, tmp_path):
+    service = start()
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        dashboard.wait_for(FOLLOWS)
+        service.terminate()
+        assert service.wait() == 0
+        dashboard.wait_for("document.getElementById('trouble').textContent")
