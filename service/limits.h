@@ -93,6 +93,11 @@ enum {
     SESSIONS_MAX = 256,
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
+    BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype; they count among no modules */
+    BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
+    BUILTIN_ARGS_MAX = 32,
+    BUILTIN_EXPRESSION_BYTES = 128,
+    DTYPE_NAME_BYTES = 8,
     STREAMS_PER_SESSION_MAX = 64,
     LAUNCHES_QUEUED_MAX = 1024,
     LAUNCHES_KEPT_MAX = 1024, /* finished ones that GET still answers; the oldest are forgotten first */

@@ -35,11 +35,11 @@ static const struct json_field within_fields[] = {
 
 /* All members that any operation has. */
 struct op_request {
-    struct span        op, as, to, from, buf, event, segment, module, kernel, stream;
+    struct span        op, as, to, from, buf, event, segment, stream;
     uint64_t           size, offset, from_offset;
-    uint32_t           shared_bytes;
     bool               has_size, has_segment, has_stream;
-    const struct json *pattern, *grid, *block, *args;
+    const struct json *pattern, *args;
+    struct launch_form form;
 };
 
 #define MEMBER(type, member, required, max) JSON_FIELD(type, struct op_request, member, required, max)
@@ -55,8 +55,7 @@ static const struct json_field write_fields[] = {OP_NAME, NAME(to, true), OFFSET
 static const struct json_field copy_fields[] = {OP_NAME, NAME(from, true), OFFSET(from_offset), NAME(to, true), OFFSET(offset), SIZE};
 static const struct json_field fill_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), SIZE, MEMBER(FIELD_ANY, pattern, true, 0)};
 static const struct json_field launch_fields[] = {
-    OP_NAME, NAME(module, false), MEMBER(FIELD_STRING, kernel, true, KERNEL_NAME_BYTES - 1), MEMBER(FIELD_ANY, grid, true, 0),
-    MEMBER(FIELD_ANY, block, false, 0), MEMBER(FIELD_U32, shared_bytes, false, UINT32_MAX), MEMBER(FIELD_ANY, args, false, 0), STREAM};
+    OP_NAME, LAUNCH_FORM_FIELDS(struct op_request), MEMBER(FIELD_ANY, args, false, 0), STREAM};
 static const struct json_field read_fields[] = {OP_NAME, NAME(from, true), OFFSET(offset), SIZE, NAME(segment, true)};
 static const struct json_field free_fields[] = {OP_NAME, NAME(buf, true)};
 static const struct json_field event_fields[] = {OP_NAME, NAME(event, true), STREAM};
@@ -255,11 +254,9 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
 
     if (!spec)
         return no_room(d);
-    spec->module = q->module;
-    spec->kernel = q->kernel;
-    spec->shared_bytes = q->shared_bytes;
     op->launch = spec;
-    st = launch_shape_decode(q->grid, q->block, spec, d->why);
+    spec->stream = q->stream;
+    st = launch_form_decode(&q->form, spec, d->why);
     return st ? st : args_decode(q->args, d->arena, &spec->args, &spec->args_count, d->why);
 }
 

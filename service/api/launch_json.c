@@ -6,20 +6,15 @@
 #include "api/args.h"
 
 struct launch_request {
-    struct span        id, module, kernel, stream;
-    const struct json *grid, *block, *args;
-    uint32_t           shared_bytes;
-    bool               cooperative;
+    struct span        id, stream;
+    const struct json *args;
+    struct launch_form form;
     uint64_t           timeout_ms;
 };
 static const struct json_field fields[] = {
     JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
-    JSON_FIELD(FIELD_STRING, struct launch_request, module, true, ID_BYTES - 1),
-    JSON_FIELD(FIELD_STRING, struct launch_request, kernel, true, KERNEL_NAME_BYTES - 1),
-    JSON_FIELD(FIELD_ANY, struct launch_request, grid, true, 0),
-    JSON_FIELD(FIELD_ANY, struct launch_request, block, false, 0),
-    JSON_FIELD(FIELD_U32, struct launch_request, shared_bytes, false, UINT32_MAX),
-    JSON_FIELD(FIELD_BOOL, struct launch_request, cooperative, false, 0),
+    LAUNCH_FORM_FIELDS(struct launch_request),
+    LAUNCH_FORM_FIELD(struct launch_request, FIELD_BOOL, cooperative, 0),
     JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
     JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
@@ -57,7 +52,7 @@ static enum status decode_threads(const struct json *v, struct launch_spec *out,
     return STATUS_OK;
 }
 
-enum status launch_shape_decode(const struct json *grid, const struct json *block, struct launch_spec *out, struct problem *why)
+static enum status launch_shape_decode(const struct json *grid, const struct json *block, struct launch_spec *out, struct problem *why)
 {
     enum status st;
 
@@ -71,6 +66,50 @@ enum status launch_shape_decode(const struct json *grid, const struct json *bloc
     return st;
 }
 
+static enum status misplaced(const char *pointer, struct problem *why)
+{
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
+                         "a built-in kernel has no module, and a grid, a block and shared memory of its own: leave out %s", pointer + 1);
+}
+
+static enum status builtin_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+{
+    if (f->module.data)
+        return misplaced("/module", why);
+    if (f->kernel.data)
+        return misplaced("/kernel", why);
+    if (f->grid)
+        return misplaced("/grid", why);
+    if (f->block)
+        return misplaced("/block", why);
+    if (f->shared_bytes)
+        return misplaced("/shared_bytes", why);
+    if (f->cooperative)
+        return misplaced("/cooperative", why);
+    if (!f->dtype.bytes)
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel is launched for a dtype, such as \"f32\"");
+    out->kernel = f->builtin;
+    out->dtype = f->dtype;
+    return STATUS_OK;
+}
+
+enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+{
+    if (f->builtin.data)
+        return builtin_decode(f, out, why);
+    if (f->dtype.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "conflict", "only built-in kernels have a dtype");
+    if (!f->kernel.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/kernel", "required", "kernel is missing, or builtin");
+    if (!f->grid)
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "required", "grid is missing");
+    out->module = f->module;
+    out->kernel = f->kernel;
+    out->shared_bytes = f->shared_bytes;
+    out->cooperative = f->cooperative;
+    return launch_shape_decode(f->grid, f->block, out, why);
+}
+
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc)
 {
     struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
@@ -81,10 +120,11 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     *out = (struct launch_spec){
-        .id = q.id, .module = q.module, .kernel = q.kernel, .stream = q.stream, .shared_bytes = q.shared_bytes,
-        .cooperative = q.cooperative, .timeout_ms = q.timeout_ms};
+        .id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
+    if (!st && !q.form.builtin.data && !q.form.module.data)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module is missing, or builtin");
     if (!st)
-        st = launch_shape_decode(q.grid, q.block, out, &r->problem);
+        st = launch_form_decode(&q.form, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
 }
 
@@ -111,7 +151,13 @@ static void add_end(struct json_writer *w, const struct request *r, const struct
 void launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i)
 {
     json_add_text(w, "id", i->id);
-    json_add_text(w, "module", i->module);
+    if (i->dtype[0]) {
+        json_add_null(w, "module");
+        json_add_text(w, "builtin", i->kernel);
+        json_add_text(w, "dtype", i->dtype);
+    } else {
+        json_add_text(w, "module", i->module);
+    }
     json_add_text(w, "kernel", i->kernel);
     add_dims(w, "grid", i->grid);
     add_dims(w, "block", i->block);

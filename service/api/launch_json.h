@@ -4,10 +4,25 @@
 
 #include "api/call.h"
 
+/* What is launched and with which shape, as a request or an operation of a batch says it. */
+struct launch_form {
+    struct span        module, kernel, builtin, dtype;
+    const struct json *grid, *block;
+    uint32_t           shared_bytes;
+    bool               cooperative;
+};
+/* Rows of a field table whose struct has a `struct launch_form form`. */
+#define LAUNCH_FORM_FIELD(owner, type, member, max) {#member, type, offsetof(owner, form.member), false, max, SIZE_MAX}
+#define LAUNCH_FORM_FIELDS(owner) \
+    LAUNCH_FORM_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
+        LAUNCH_FORM_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
+        LAUNCH_FORM_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FORM_FIELD(owner, FIELD_ANY, block, 0), \
+        LAUNCH_FORM_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX)
+
 /* The request body as a specification; it borrows from *doc (to be destroyed in every case) and the request's arena. */
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc);
-/* Grid and block alone; block may be NULL. Pointers are "/grid" and "/block". */
-enum status launch_shape_decode(const struct json *grid, const struct json *block, struct launch_spec *out, struct problem *why);
+/* Of a kernel of a module (the module itself may be absent) or a built-in one. Pointers are "/grid", "/dtype" and the like. */
+enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why);
 void        launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i);
 
 #endif

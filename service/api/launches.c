@@ -160,6 +160,16 @@ static enum status answer_submitted(struct request *r, struct following *f)
     return async ? answer_launch(r, info, 202) : answer_end_of(r, info);
 }
 
+/* Everything begins anew there. */
+static enum status to_executor(struct request *r)
+{
+    on_finish(r);
+    r->on_finish = NULL;
+    r->progress = NULL;
+    r->wants_executor = true;
+    return STATUS_PENDING;
+}
+
 static enum status submit(struct request *r)
 {
     struct json_document *doc = NULL;
@@ -175,7 +185,9 @@ static enum status submit(struct request *r)
     if (st)
         return st;
     st = launch_decode(r, &spec, &doc);
-    if (!st)
+    if (!st && !r->wants_executor && launch_blocks(f->session, &spec))
+        st = to_executor(r);
+    else if (!st)
         st = launch_submit(f->session, &spec, &launch, &created, &r->problem);
     json_document_destroy(doc);
     if (st)

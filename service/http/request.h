@@ -63,6 +63,7 @@ struct request {
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
     bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
+    bool                   wants_executor; /* an ON_LOOP handler that would block sets it and returns PENDING: it is called again on the executor */
     bool                   wants_whole;  /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
     struct span            body;   /* collected body; empty for streamed ones */
     struct body_sink      *sink;   /* set by begin for a streamed body; owned by whoever set it */

@@ -212,6 +212,11 @@ static bool executor_keeps(struct exchange *x)
     return !x->woken;
 }
 
+static enum place place_of(const struct exchange *x)
+{
+    return x->r.wants_executor ? ON_EXECUTOR : x->r.endpoint->place;
+}
+
 /* Once resumed, MHD may drop it before it asks for the answer; so one that goes on without its client is handled before that.
  * True while it waits. */
 static bool waits_on(struct exchange *x)
@@ -221,11 +226,13 @@ static bool waits_on(struct exchange *x)
     x->woken = false;
     if (x->executed)
         st = x->executor_result;
-    else if (x->r.endpoint->place == ON_LOOP)
+    else if (place_of(x) == ON_LOOP)
         st = exchange_run_handler(x);
     else
         st = executor_submit(x->loop->server->executor, x);
-    x->on_executor = !x->executed && !st && x->r.endpoint->place == ON_EXECUTOR;
+    if (st == STATUS_PENDING && !x->executed && place_of(x) == ON_EXECUTOR) /* it has just found out that it would block */
+        st = executor_submit(x->loop->server->executor, x);
+    x->on_executor = !x->executed && !st && place_of(x) == ON_EXECUTOR;
     x->executed = false;
     if (x->on_executor)
         return true;
@@ -365,15 +372,6 @@ static enum MHD_Result suspend(struct exchange *x)
     return MHD_YES;
 }
 
-static enum MHD_Result handle_on_loop(struct exchange *x)
-{
-    enum status st;
-
-    x->woken = false;
-    st = exchange_run_handler(x);
-    return st == STATUS_PENDING ? suspend(x) : exchange_answer(x, st);
-}
-
 static enum MHD_Result handle_on_executor(struct exchange *x)
 {
     enum status st;
@@ -389,6 +387,17 @@ static enum MHD_Result handle_on_executor(struct exchange *x)
         return exchange_answer(x, st);
     x->on_executor = true;
     return suspend(x);
+}
+
+static enum MHD_Result handle_on_loop(struct exchange *x)
+{
+    enum status st;
+
+    x->woken = false;
+    st = exchange_run_handler(x);
+    if (st == STATUS_PENDING && place_of(x) == ON_EXECUTOR)
+        return handle_on_executor(x);
+    return st == STATUS_PENDING ? suspend(x) : exchange_answer(x, st);
 }
 
 /* What was held back goes to the sink now. */
@@ -435,7 +444,7 @@ static enum MHD_Result handle(struct exchange *x)
     x->state = EXCHANGE_HANDLING;
     if (keyed_replays(x))
         return exchange_answer(x, keyed_replay(x));
-    return x->r.endpoint->place == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
+    return place_of(x) == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
 }
 
 /* ---- MHD's calls ---- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "session/builtin.h"
 #include "session/program_parts.h"
 
 enum status batch_blame(struct problem *why, enum status st, unsigned op, unsigned completed)
@@ -167,11 +168,12 @@ static bool make_parts(struct batch *b)
     b->events = calloc(spec->ops_count + 1u, sizeof *b->events);
     b->kept = calloc(spec->keep_count + 1u, sizeof *b->kept);
     b->later = calloc(spec->ops_count + 1u, sizeof *b->later);
+    b->calls = calloc(spec->ops_count + 1u, sizeof *b->calls);
     b->flights = calloc(BATCH_CALLS_IN_FLIGHT_MAX, sizeof *b->flights);
     b->list.items = calloc(RUN_ITEMS_MAX, sizeof *b->list.items);
     b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
     b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
-    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later && b->flights;
+    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later && b->calls && b->flights;
 }
 
 static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)
@@ -392,6 +394,7 @@ static void free_parts(struct batch *b)
     free(b->events);
     free(b->kept);
     free(b->later);
+    free(b->calls);
     free(b->flights);
     free(b->list.items);
     free(b->listed);
@@ -409,6 +412,8 @@ void batch_destroy(struct batch *b)
     s = b->session;
     for (unsigned i = 0; b->targets && i < b->spec->segments_count; i++)
         transfer_destroy(b->targets[i].transfer);
+    for (unsigned i = 0; b->calls && i < b->spec->ops_count; i++)
+        builtin_close(b->context, b->calls[i]);
     let_go(b);
     free_parts(b);
     free(b);

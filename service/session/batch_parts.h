@@ -117,6 +117,9 @@ struct batch {
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
     double                   compile_ms, upload_ms, queue_ms, run_ms;
+    struct builtin_call    **calls;  /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
+    struct local            *scratch; /* of the latest of them that takes some; one of `locals` */
+    uint32_t                 scratch_slot;
     struct batch_later      *later; /* [spec.ops_count]: READs whose bytes stayed on the device */
     bool                     succeeded;
 

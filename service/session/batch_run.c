@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "session/builtin.h"
 #include "session/program_parts.h"
 
 static enum status no_buffer(const char *pointer, struct problem *why)
@@ -198,7 +199,10 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
     struct module  *m = spec->module.bytes ? NULL : b->module;
 
     pthread_mutex_lock(&s->lock);
-    if (b->spec->program)
+    if (b->calls[op]) {
+        m = b->calls[op]->module;
+        m->refs++;
+    } else if (b->spec->program)
         m = program_module(b->spec->program, op);
     else if (m)
         m->refs++;
@@ -212,11 +216,14 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
 
 static enum status pack(struct batch *b, struct batch_order *o, struct module *m, struct problem *why)
 {
-    const struct launch_spec *spec = op_of(b, o)->launch;
-    struct msg_launch        *msg = &o->body.launch;
-    struct packed             packed;
-    enum status               st = check_pack(&m->table.kernels[msg->kernel], spec->args, spec->args_count, where, b, &packed, why);
+    const struct builtin_call *call = b->calls[o->op];
+    const struct launch_spec  *spec = call ? &call->spec : op_of(b, o)->launch;
+    struct msg_launch         *msg = &o->body.launch;
+    struct packed              packed;
+    enum status                st = call ? builtin_check(call, where, b, why) : STATUS_OK;
 
+    if (!st)
+        st = check_pack(&m->table.kernels[msg->kernel], spec->args, spec->args_count, where, b, &packed, why);
     if (st)
         return st;
     msg->params_bytes = packed.bytes;
@@ -269,7 +276,7 @@ static enum status launch_with(struct batch *b, unsigned i, struct module *m, st
 
     if (st)
         return st;
-    st = launch_configure(b->context, m, op->launch, &msg, why);
+    st = launch_configure(b->context, m, b->calls[i] ? &b->calls[i]->spec : op->launch, &msg, why);
     if (!st)
         st = stream_number(b->context, op->stream, &msg.stream, why);
     if (st)
@@ -277,10 +284,39 @@ static enum status launch_with(struct batch *b, unsigned i, struct module *m, st
     return m->table.prints ? launch_alone(b, i, m, &msg, why) : launch_listed(b, i, m, &msg, why);
 }
 
+/* Launches of one stream follow each other, so one piece of scratch memory does for all of them. */
+static enum status get_scratch(struct batch *b, const struct builtin_call *call, uint64_t *address, struct problem *why)
+{
+    bool        enough = b->scratch && b->scratch_slot == call->slot && b->scratch->buffer.bytes >= call->plan.scratch_bytes;
+    enum status st = STATUS_OK;
+
+    if (!call->plan.takes_scratch)
+        return STATUS_OK;
+    if (!enough)
+        st = batch_local(b, call->plan.scratch_bytes, &b->scratch, why);
+    if (st)
+        return st;
+    b->scratch_slot = call->slot;
+    *address = b->scratch->buffer.address;
+    return STATUS_OK;
+}
+
+static enum status open_builtin(struct batch *b, unsigned i, struct problem *why)
+{
+    uint64_t    scratch = 0;
+    enum status st = builtin_open(b->context, b->spec->ops[i].launch, &b->calls[i], why);
+
+    if (!st)
+        st = get_scratch(b, b->calls[i], &scratch, why);
+    if (!st)
+        builtin_seal(b->calls[i], scratch);
+    return batch_noted(b->context, st, why);
+}
+
 static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
 {
-    enum status    st = STATUS_OK;
-    struct module *m = module_of(b, i, &st, why);
+    enum status    st = b->spec->ops[i].launch->dtype.bytes ? open_builtin(b, i, why) : STATUS_OK;
+    struct module *m = st ? NULL : module_of(b, i, &st, why);
 
     if (st)
         return st;

@@ -8,6 +8,7 @@
 struct device_facts {
     char     arch[16];
     bool     wants_ptx;
+    uint32_t multiprocessors;
     uint32_t max_threads_per_block;
     uint32_t max_block[3];
     uint32_t max_grid[3];

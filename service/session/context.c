@@ -11,6 +11,7 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     memcpy(f->arch, info->compile_arch, sizeof f->arch);
     f->arch[sizeof f->arch - 1] = '\0';
     f->wants_ptx = info->wants_ptx != 0;
+    f->multiprocessors = info->multiprocessors;
     f->max_threads_per_block = info->max_threads_per_block;
     memcpy(f->max_block, info->max_block, sizeof f->max_block);
     memcpy(f->max_grid, info->max_grid, sizeof f->max_grid);
@@ -39,6 +40,7 @@ static void context_free(struct context *c)
     table_finish(&c->locals);
     table_finish(&c->programs);
     table_finish(&c->modules);
+    table_finish(&c->builtins);
     table_finish(&c->launches);
     pthread_mutex_destroy(&c->submit_lock);
     pthread_mutex_destroy(&c->load_lock);
@@ -276,6 +278,8 @@ static void drop_objects(struct context *c)
     program_drop_all(c);
     locals_drop_all(c);
     while ((e = table_pop(&c->modules)) != NULL)
+        module_unref((struct module *)e);
+    while ((e = table_pop(&c->builtins)) != NULL)
         module_unref((struct module *)e);
     while (c->unloads) {
         struct module *m = c->unloads;

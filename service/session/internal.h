@@ -55,6 +55,8 @@ struct stream {
     uint32_t number;
 };
 
+struct local;
+
 struct context {
     struct session    *session;
     struct worker     *worker; /* valid while uses > 0 */
@@ -69,6 +71,7 @@ struct context {
     bool             lost; /* a fault ended it */
     uint64_t         lost_ns;
     struct table     buffers, modules, launches;
+    struct table     builtins; /* modules of built-in kernels, by "name/dtype": nobody lists or names them */
     struct stream    streams[STREAMS_PER_SESSION_MAX];
     unsigned         streams_count;
     uint64_t         code_bytes; /* of all modules, as kept here */
@@ -170,6 +173,8 @@ struct module {
     unsigned            refs;    /* the table, borrowers and unfinished launches */
     bool                ready;
     bool                loaded;
+    bool                failed; /* of ours: it will not be ready */
+    bool                ours; /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
     uint32_t            remote;
     unsigned char       digest[SHA256_BYTES];
     char                code_hash[SHA256_HEX_BYTES];
@@ -203,6 +208,8 @@ struct launch {
     unsigned char     digest[SHA256_BYTES];
     char              module_id[ID_BYTES];
     struct module    *module; /* held until it ended */
+    struct local     *scratch; /* of a built-in kernel; until it ended. NULL: none */
+    char              dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
     char              stream[STREAM_NAME_BYTES];
     char             *kernel; /* owned */
     uint32_t          grid[3], block[3], shared_bytes;
@@ -346,6 +353,8 @@ void        module_input_digest(const struct module_spec *spec, unsigned char ou
 enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why);
 /* The last one has it unloaded by the helper; it is freed then. */
 void module_unref(struct module *m);
+/* The loaded module of a built-in kernel, made at its first use, with one more reference. May block. */
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, struct module **out, struct problem *why);
 /* No device has it any more. */
 void module_free(struct module *m);
 /* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */
@@ -382,6 +391,9 @@ enum status launch_configure(struct context *c, struct module *m, const struct l
 void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES]);
 /* With session.lock held. */
 void launch_unref(struct launch *l);
+
+/* With session.lock held: the scratch memory of a built-in kernel's launch is the device's again, behind what was submitted. */
+void launch_drop_scratch(struct launch *l);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
 /* One has succeeded, in that time on the device. */

@@ -1,5 +1,6 @@
 /* Launches: checked, named, submitted. */
-#include "session/internal.h"
+#include "session/batch_parts.h"
+#include "session/builtin.h"
 
 #include <stdlib.h>
 
@@ -29,6 +30,7 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_init(&h);
     digest_add_field(&h, spec->module);
     digest_add_field(&h, spec->kernel);
+    digest_add_field(&h, spec->dtype);
     digest_add_field(&h, spec->stream);
     digest_add(&h, spec->grid, sizeof spec->grid);
     digest_add(&h, spec->block, sizeof spec->block);
@@ -157,7 +159,8 @@ static enum status prepare(struct context *c, struct launch *l, const struct lau
     if (st)
         return st;
     span_copy(spec->stream, l->stream, sizeof l->stream);
-    memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
+    if (!spec->builtin)
+        memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
     l->shared_bytes = spec->shared_bytes;
     l->created_wall_ns = wall_ns();
     return configure(c, l, spec, why);
@@ -210,7 +213,10 @@ static enum status place(struct context *c, struct launch *l, const struct launc
         return st;
     if (c->unfinished_count >= LAUNCHES_QUEUED_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "launches_queued", LAUNCHES_QUEUED_MAX, c->unfinished_count, 1);
-    st = check_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
+    if (spec->builtin)
+        st = builtin_check(spec->builtin, buffer_where, c, why);
+    if (!st)
+        st = check_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
     if (st)
         return st;
     st = table_put(&c->launches, &l->entry);
@@ -271,7 +277,25 @@ static void discard(struct launch *l)
 {
     if (l->module)
         module_unref(l->module);
+    launch_drop_scratch(l);
     launch_unref(l);
+}
+
+/* What a built-in kernel needs, made for *l. */
+static enum status begin_builtin(struct context *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
+                                 struct problem *why)
+{
+    enum status st = builtin_open(c, spec, out, why);
+
+    if (!st && (*out)->plan.takes_scratch)
+        st = local_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
+    if (st)
+        return st;
+    span_copy(spec->dtype, l->dtype, sizeof l->dtype);
+    l->module = (*out)->module;
+    (*out)->module = NULL;
+    builtin_seal(*out, l->scratch ? l->scratch->buffer.address : 0);
+    return st;
 }
 
 static enum status submit_new(struct context *c, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
@@ -279,6 +303,7 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
     struct session *s = c->session;
     struct launch  *l = make(c, spec);
     struct launch  *known = NULL;
+    struct builtin_call *call = NULL;
     enum status     st;
 
     if (!l)
@@ -286,9 +311,13 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
     pthread_mutex_lock(&s->lock);
     context_ref(c);
     st = existing(c, spec->id, l->digest, &known, why);
-    if (!st && !known)
+    if (!st && !known && !spec->dtype.bytes)
         st = module_find(c, spec->module, &l->module, why);
     pthread_mutex_unlock(&s->lock);
+    if (!st && !known && spec->dtype.bytes) {
+        st = begin_builtin(c, l, spec, &call, why);
+        spec = st ? spec : &call->spec;
+    }
     if (!st && !known)
         st = prepare(c, l, spec, why);
     if (!st && !known)
@@ -298,6 +327,7 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
         discard(l);
         pthread_mutex_unlock(&s->lock);
     }
+    builtin_close(c, call);
     *created = !st && !known;
     *out = st ? NULL : known ? known : l;
     return st;

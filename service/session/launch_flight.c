@@ -1,6 +1,6 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
 #include "base/metrics.h"
-#include "session/internal.h"
+#include "session/batch_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,6 +72,15 @@ static void measure(const struct launch *l)
         times_add(TIMES_LAUNCH_QUEUE_TIME, l->started_wall_ns > l->created_wall_ns ? l->started_wall_ns - l->created_wall_ns : 0);
 }
 
+void launch_drop_scratch(struct launch *l)
+{
+    if (!l->scratch)
+        return;
+    local_abandon(l->context, l->scratch);
+    buffer_unref(&l->scratch->buffer);
+    l->scratch = NULL;
+}
+
 static void finish(struct launch *l, enum launch_state state, const struct problem *why)
 {
     struct context *c = l->context;
@@ -90,6 +99,7 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     unlink_unfinished(l);
     module_unref(l->module);
     l->module = NULL;
+    launch_drop_scratch(l);
     wake_watchers(l);
     pthread_cond_broadcast(&c->session->changed);
     keep(c, l);

@@ -128,6 +128,7 @@ void launch_info_of(struct launch *l, struct launch_info *out)
     pthread_mutex_lock(&s->lock);
     memcpy(out->id, l->entry.id, sizeof out->id);
     memcpy(out->module, l->module_id, sizeof out->module);
+    memcpy(out->dtype, l->dtype, sizeof out->dtype);
     memcpy(out->stream, l->stream, sizeof out->stream);
     out->kernel = l->kernel;
     memcpy(out->grid, l->grid, sizeof out->grid);

@@ -143,7 +143,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         *image = buf_span(&o->ptx);
         return STATUS_OK;
     }
-    st = compile_module(config->cache, config->compiler, m->context->session->tenant_name, spec, span_of(m->arch),
+    st = compile_module(config->cache, config->compiler, m->ours ? "/builtin" : m->context->session->tenant_name, spec, span_of(m->arch),
                         !m->context->facts.wants_ptx, arena, &m->compiled, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
@@ -227,12 +227,14 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
 
     if (!st)
         st = keep_names(m, spec, why);
-    if (!st)
+    if (!st && !m->ours)
         st = count_code(m, why);
     if (!st) {
         hash_code(m, image);
         st = load(m, image, why);
     }
+    if (m->ours)
+        compiled_finish(&m->compiled);
     if (!st && !(m->best = calloc(m->table.kernels_count + 1u, sizeof *m->best)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
     return st;
@@ -261,6 +263,90 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
         *out = m;
     }
     pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* ---- of built-in kernels ---- */
+
+/* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
+static enum status place_builtin(struct session *s, struct span id, struct module **out, bool *created, struct problem *why)
+{
+    struct context *c = s->context;
+    struct module  *m = (struct module *)table_get(&c->builtins, id);
+
+    *created = !m;
+    if (!m && c->builtins.count >= BUILTINS_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "builtin_kernels", BUILTINS_PER_SESSION_MAX, c->builtins.count, 1);
+    if (!m)
+        m = make(c, (const unsigned char[SHA256_BYTES]){0});
+    else
+        m->refs++;
+    if (*created && m) {
+        m->ours = true;
+        if (!span_copy(id, m->entry.id, sizeof m->entry.id) || table_put(&c->builtins, &m->entry)) {
+            module_unref(m);
+            m = NULL;
+        } else {
+            m->refs++;
+        }
+    }
+    *out = m;
+    return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+}
+
+/* With session.lock held: until the one who builds it is done, or has failed. */
+static enum status await_builtin(struct module *m, struct problem *why)
+{
+    struct context *c = m->context;
+
+    while (!m->ready && !m->failed && !c->closed)
+        pthread_cond_wait(&c->session->changed, &c->session->lock);
+    if (m->ready)
+        return context_still_usable(c, why);
+    return problem_set(why, STATUS_SESSION_BUSY, "the built-in kernel could not be made for another request; try again");
+}
+
+/* With session.lock held. */
+static enum status settle_builtin(struct module *m, enum status st)
+{
+    m->ready = !st;
+    m->failed = st != STATUS_OK;
+    if (st && table_remove(&m->context->builtins, &m->entry))
+        module_unref(m);
+    pthread_cond_broadcast(&m->context->session->changed);
+    return st;
+}
+
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, struct module **out, struct problem *why)
+{
+    struct module *m = NULL;
+    struct arena   arena;
+    bool           created = false;
+    enum status    st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st)
+        st = place_builtin(s, id, &m, &created, why);
+    if (!st && !created)
+        st = await_builtin(m, why);
+    pthread_mutex_unlock(&s->lock);
+    if (m && created) {
+        arena_init(&arena, REQUEST_ARENA_BYTES);
+        st = build(m, spec, &arena, why);
+        if (st == STATUS_COMPILE_FAILED) /* its log is in the arena */
+            st = problem_set(why, STATUS_INTERNAL, "the built-in kernel %.*s does not compile for this device", SPAN_ARG(id));
+        arena_finish(&arena);
+        pthread_mutex_lock(&s->lock);
+        settle_builtin(m, st);
+        pthread_mutex_unlock(&s->lock);
+    }
+    if (st && m) {
+        pthread_mutex_lock(&s->lock);
+        module_unref(m);
+        pthread_mutex_unlock(&s->lock);
+    }
+    *out = st ? NULL : m;
     return st;
 }
 

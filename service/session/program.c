@@ -136,6 +136,8 @@ static enum status resolve(struct program *p, unsigned i, struct problem *why)
     struct span               id = launch->module.bytes ? launch->module : spec_of(p)->module;
     enum status               st = STATUS_OK;
 
+    if (launch->dtype.bytes) /* a built-in kernel's module is found by every run */
+        return STATUS_OK;
     pthread_mutex_lock(&p->context->session->lock);
     if (!launch->module.bytes && p->made) {
         p->modules[i] = p->made;

@@ -18,6 +18,7 @@ struct code_cache;
 struct registry; /* all sessions of this process */
 struct session;
 struct launch;   /* reference-counted */
+struct builtin_call;
 struct transfer; /* a streamed write to or read from a buffer */
 
 /* Who owns what is made, in this layer's own words. `owner` is compared by pointer and never followed. */
@@ -249,6 +250,8 @@ struct launch_spec {
     struct span              id; /* empty: the server makes one */
     struct span              module;
     struct span              kernel; /* as in the source, mangled, or a name expression */
+    struct span              dtype;  /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
+    const struct builtin_call *builtin; /* session/ itself sets it */
     uint32_t                 grid[3];  /* grid[0] = 0: derive from `threads` */
     uint64_t                 threads;  /* only with automatic block */
     uint32_t                 block[3]; /* block[0] = 0: the occupancy calculator's choice */
@@ -261,6 +264,7 @@ struct launch_spec {
 };
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
+    char              dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, and no module */
     const char       *kernel; /* borrowed until launch_return */
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;
@@ -270,8 +274,10 @@ struct launch_info {
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };
+/* Whether launch_submit() would wait for a compiler or for memory: a built-in kernel's first use in the session, or one with scratch memory. */
+bool launch_blocks(struct session *s, const struct launch_spec *spec);
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits.
- * Never blocks, except that a first use of a stream name or an automatic block asks the worker (microseconds).
+ * Never blocks, except that a first use of a stream name or an automatic block asks the worker (microseconds), and as launch_blocks() says.
  * *out is a reference to give to launch_return, NULL on failure. With an id that exists: SPEC_CONFLICT unless equal (then *created = false). */
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why);
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why);

@@ -1,0 +1,356 @@
+/* Reductions: of all elements to one, and along one axis of outer x length x inner.
+ *
+ * Method: every thread combines vectors of 16 bytes, several in flight, then warps by shuffles and blocks through shared memory. Of the whole array
+ * every block leaves its result in the module's own memory, and the last block to arrive (a counter tells) combines them: one launch. Along an axis
+ * a block takes one row when the axis is the last one, else 32 neighbouring columns.
+ * Numbers: sums of f16, bf16 and f32 are kept in f32 as pairs (sum, what was lost), by the error-free addition of two numbers (Knuth, TAOCP 2,
+ * 4.2.2): the result is as good as if rounded a few times only, whatever the number of elements. Sums of integers are 64 bits wide and wrap around.
+ * var is that of merged means and squared deviations (Chan, Golub and LeVeque, 1983), which does not cancel. min, max and the places of them take
+ * the first NaN for the least and the greatest, as NumPy does; places are those of the first of equals. Sums are the same from run to run on one
+ * device, as every combination happens in a fixed order. */
+#include "common.cuh"
+
+/* ---- states: what elements are collected in ---- */
+
+/* sum + lost is the exact sum but for the rounding of `lost`. */
+template <class C> struct exact {
+    C sum, lost;
+};
+template <class C> DEVICE void exact_add(exact<C> &s, C x)
+{
+    C t = s.sum + x, b = t - s.sum;
+    s.lost += (s.sum - (t - b)) + (x - b);
+    s.sum = t;
+}
+/* Infinities and NaN leave NaN in `lost`. */
+template <class C> DEVICE C exact_value(const exact<C> &s) { return is_nan(s.lost) ? s.sum : s.sum + s.lost; }
+
+template <class T, bool REAL = traits<T>::real> struct sum_of {
+    typedef typename traits<T>::sum     C;
+    typedef exact<C>                    state;
+    typedef typename traits<T>::sum_out out;
+    static DEVICE state empty() { return {(C)0, (C)0}; }
+    static DEVICE void  add(state &s, T x, u64) { exact_add(s, (C)x); }
+    static DEVICE state merge(state a, state b)
+    {
+        exact_add(a, b.sum);
+        a.lost += b.lost;
+        return a;
+    }
+    static DEVICE out result(state s, u64, f64) { return (out)exact_value(s); }
+};
+template <class T> struct sum_of<T, false> {
+    typedef typename traits<T>::sum C;
+    typedef C                       state;
+    typedef C                       out;
+    static DEVICE state empty() { return 0; }
+    static DEVICE void  add(state &s, T x, u64) { s += (C)x; }
+    static DEVICE state merge(state a, state b) { return a + b; }
+    static DEVICE out   result(state s, u64, f64) { return s; }
+};
+
+template <class T> struct prod_of {
+    typedef typename traits<T>::sum     state;
+    typedef typename traits<T>::sum_out out;
+    static DEVICE state empty() { return (state)1; }
+    static DEVICE void  add(state &s, T x, u64) { s *= (state)x; }
+    static DEVICE state merge(state a, state b) { return a * b; }
+    static DEVICE out   result(state s, u64, f64) { return (out)s; }
+};
+
+/* Means of integers are of their exact 64-bit sums. */
+template <class T> struct mean_of : sum_of<T> {
+    typedef typename traits<T>::mean_out out;
+    static DEVICE out result(typename sum_of<T>::state s, u64 n, f64)
+    {
+        if constexpr (traits<T>::real)
+            return (out)(exact_value(s) / (typename traits<T>::sum)n);
+        else
+            return (f64)s / (f64)n;
+    }
+};
+
+template <class T> struct alignas(16) moments {
+    typename traits<T>::mean mean, squares; /* of deviations from the mean */
+    u64                      n;
+};
+template <class T> struct var_of {
+    typedef typename traits<T>::mean     C;
+    typedef moments<T>                   state;
+    typedef typename traits<T>::mean_out out;
+    static DEVICE state empty() { return {(C)0, (C)0, 0}; }
+    static DEVICE void  add(state &s, T x, u64)
+    {
+        C by = (C)x - s.mean;
+        s.n++;
+        s.mean += by / (C)s.n;
+        s.squares += by * ((C)x - s.mean);
+    }
+    static DEVICE state merge(state a, state b)
+    {
+        if (a.n == 0 || b.n == 0)
+            return a.n ? a : b;
+        C n = (C)a.n + (C)b.n, by = b.mean - a.mean;
+        return {a.mean + by * ((C)b.n / n), a.squares + b.squares + by * by * ((C)a.n * ((C)b.n / n)), a.n + b.n};
+    }
+    static DEVICE out result(state s, u64, f64 ddof) { return (out)(s.squares / (C)((f64)s.n - ddof)); }
+};
+
+/* A vector is taken at once: one division for all of it. */
+template <class R, class T, int N> struct take {
+    static DEVICE void vector(typename R::state &s, pack<T, N> p, u64 first)
+    {
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            R::add(s, p.v[e], first + e);
+    }
+};
+template <class T, int N> struct take<var_of<T>, T, N> {
+    static DEVICE void vector(moments<T> &s, pack<T, N> p, u64)
+    {
+        typedef typename traits<T>::mean C;
+        C total = (C)0, squares = (C)0;
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            total += (C)p.v[e];
+        C mean = total / (C)N;
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            C by = (C)p.v[e] - mean;
+            squares += by * by;
+        }
+        s = var_of<T>::merge(s, moments<T>{mean, squares, N});
+    }
+};
+
+template <class T> struct extreme {
+    static DEVICE bool before(bool greatest, T a, T b)
+    {
+        typedef compute_t<T> C;
+        C p = (C)a, q = (C)b;
+        return is_nan(p) ? !is_nan(q) : greatest ? p > q : p < q;
+    }
+};
+template <class T, bool GREATEST> struct extreme_of {
+    struct alignas(8) state {
+        T    best;
+        bool any;
+    };
+    typedef T out;
+    static DEVICE state empty()
+    {
+        state s;
+        s.any = false;
+        s.best = (T)(compute_t<T>)0;
+        return s;
+    }
+    static DEVICE void add(state &s, T x, u64)
+    {
+        if (!s.any || extreme<T>::before(GREATEST, x, s.best))
+            s.best = x;
+        s.any = true;
+    }
+    static DEVICE state merge(state a, state b)
+    {
+        if (b.any)
+            add(a, b.best, 0);
+        return a;
+    }
+    static DEVICE out result(state s, u64, f64) { return s.best; }
+};
+template <class T> using min_of = extreme_of<T, false>;
+template <class T> using max_of = extreme_of<T, true>;
+
+template <class T, bool GREATEST> struct place_of {
+    struct alignas(8) state {
+        u64 at; /* ~0: nothing yet */
+        T   best;
+    };
+    typedef i64 out;
+    static DEVICE state empty()
+    {
+        state s;
+        s.at = ~(u64)0;
+        s.best = (T)(compute_t<T>)0;
+        return s;
+    }
+    static DEVICE void add(state &s, T x, u64 i)
+    {
+        bool better = s.at == ~(u64)0 || extreme<T>::before(GREATEST, x, s.best);
+        bool equal = !better && i < s.at && !extreme<T>::before(GREATEST, s.best, x);
+        if (better || equal) {
+            s.best = x;
+            s.at = i;
+        }
+    }
+    static DEVICE state merge(state a, state b)
+    {
+        if (b.at != ~(u64)0)
+            add(a, b.best, b.at);
+        return a;
+    }
+    static DEVICE out result(state s, u64, f64) { return (i64)s.at; }
+};
+template <class T> using argmin_of = place_of<T, false>;
+template <class T> using argmax_of = place_of<T, true>;
+
+template <class T, bool ALL> struct truth_of {
+    typedef u32  state;
+    typedef bool out;
+    static DEVICE state empty() { return ALL; }
+    static DEVICE void  add(state &s, T x, u64)
+    {
+        bool is = (compute_t<T>)x != (compute_t<T>)0;
+        s = ALL ? s & (u32)is : s | (u32)is;
+    }
+    static DEVICE state merge(state a, state b) { return ALL ? a & b : a | b; }
+    static DEVICE out   result(state s, u64, f64) { return s != 0; }
+};
+template <class T> using any_of = truth_of<T, false>;
+template <class T> using all_of = truth_of<T, true>;
+
+/* ---- all elements ---- */
+
+enum { STATE_BYTES_MAX = 32 };
+static __device__ uint4 shares[SLOTS][BLOCKS_AT_ONCE_MAX * STATE_BYTES_MAX / 16];
+static __device__ u32   arrivals[SLOTS];
+
+template <class R, class T> DEVICE typename R::state share_of(const T *x, u64 n)
+{
+    constexpr int N = 16 / sizeof(T), UNROLL = sizeof(T) == 1 ? 2 : 4;
+    typename R::state s = R::empty();
+    u64 vectors = aligned<T, N>(x) ? n / N : 0;
+    u64 at = (u64)blockIdx.x * blockDim.x * UNROLL + threadIdx.x, step = global_threads() * UNROLL;
+
+    for (; at + (UNROLL - 1) * blockDim.x < vectors; at += step) {
+        pack<T, N> p[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            p[u] = pack_load<T, N>(x, at + u * blockDim.x);
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            take<R, T, N>::vector(s, p[u], (at + u * blockDim.x) * N);
+    }
+    for (int u = 0; u < UNROLL - 1 && at < vectors; u++, at += blockDim.x)
+        take<R, T, N>::vector(s, pack_load<T, N>(x, at), at * N);
+    for (u64 i = vectors * N + global_thread(); i < n; i += global_threads())
+        R::add(s, x[i], i);
+    return s;
+}
+
+/* True in the block that comes last: it sees what the others wrote. */
+DEVICE bool last_to_arrive(u32 slot)
+{
+    __shared__ bool last;
+
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicInc(&arrivals[slot], gridDim.x - 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
+template <class T, class R> DEVICE void reduce_all(const T *x, typename R::out *out, u64 n, f64 ddof, u32 slot)
+{
+    typedef typename R::state S;
+    static_assert(sizeof(S) <= STATE_BYTES_MAX, "a state has its place");
+    volatile u32 *to = (volatile u32 *)((char *)shares[slot] + blockIdx.x * sizeof(S));
+    S             s = block_reduce(share_of<R>(x, n), R::merge);
+
+    if (gridDim.x > 1) {
+        if (threadIdx.x == 0)
+            for (int i = 0; i < (int)(sizeof(S) / 4); i++)
+                to[i] = ((const u32 *)&s)[i];
+        if (!last_to_arrive(slot))
+            return;
+        s = R::empty();
+        for (u32 b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
+            S other;
+            volatile u32 *from = (volatile u32 *)((char *)shares[slot] + b * sizeof(S));
+            for (int i = 0; i < (int)(sizeof(S) / 4); i++)
+                ((u32 *)&other)[i] = from[i];
+            s = R::merge(s, other);
+        }
+        __syncthreads();
+        s = block_reduce(s, R::merge);
+    }
+    if (threadIdx.x == 0)
+        *out = R::result(s, n, ddof);
+}
+
+template <class T, class R> __global__ void __launch_bounds__(512) reduce(const T *x, typename R::out *out, u64 n, u32 slot)
+{
+    reduce_all<T, R>(x, out, n, 0, slot);
+}
+template <class T, class R> __global__ void __launch_bounds__(512) reduce_ddof(const T *x, typename R::out *out, u64 n, f64 ddof, u32 slot)
+{
+    reduce_all<T, R>(x, out, n, ddof, slot);
+}
+
+/* ---- along an axis ---- */
+
+template <class T, class R> DEVICE void reduce_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)
+{
+    constexpr int N = 16 / sizeof(T);
+
+    for (u64 row = blockIdx.x; row < rows; row += gridDim.x) {
+        const T          *of = x + row * length;
+        typename R::state s = R::empty();
+        u64               vectors = aligned<T, N>(of) ? length / N : 0;
+        for (u64 at = threadIdx.x; at < vectors; at += blockDim.x)
+            take<R, T, N>::vector(s, pack_load<T, N>(of, at), at * N);
+        for (u64 i = vectors * N + threadIdx.x; i < length; i += blockDim.x)
+            R::add(s, of[i], i);
+        s = block_reduce(s, R::merge);
+        if (threadIdx.x == 0)
+            out[row] = R::result(s, length, ddof);
+        __syncthreads();
+    }
+}
+
+/* Eight warps share the axis, lanes are columns. */
+template <class T, class R> DEVICE void reduce_columns(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
+{
+    typedef typename R::state S;
+    __shared__ alignas(16) char room[8 * 32 * sizeof(S)];
+    S  *parts = (S *)room;
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u64 strips = (inner + 31) / 32;
+
+    for (u64 job = blockIdx.x; job < outer * strips; job += gridDim.x) {
+        u64      column = job % strips * 32 + lane;
+        const T *of = x + job / strips * length * inner + column;
+        S        s = R::empty();
+        if (column < inner)
+            for (u64 i = warp; i < length; i += 8)
+                R::add(s, of[i * inner], i);
+        parts[warp * 32 + lane] = s;
+        __syncthreads();
+        if (warp == 0 && column < inner) {
+            for (int w = 1; w < 8; w++)
+                s = R::merge(s, parts[w * 32 + lane]);
+            out[job / strips * inner + column] = R::result(s, length, ddof);
+        }
+        __syncthreads();
+    }
+}
+
+template <class T, class R> DEVICE void reduce_along(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
+{
+    if (inner == 1)
+        reduce_rows<T, R>(x, out, outer, length, ddof);
+    else
+        reduce_columns<T, R>(x, out, outer, length, inner, ddof);
+}
+template <class T, class R>
+__global__ void __launch_bounds__(1024) reduce_axis(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner)
+{
+    reduce_along<T, R>(x, out, outer, length, inner, 0);
+}
+template <class T, class R>
+__global__ void __launch_bounds__(1024) reduce_axis_ddof(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
+{
+    reduce_along<T, R>(x, out, outer, length, inner, ddof);
+}

@@ -1,0 +1,66 @@
+/* Softmax and its logarithm over the rows of a matrix.
+ *
+ * Method: a block per row. exp(x - greatest) / sum, so that nothing overflows. Rows of up to 16 elements per thread stay in registers and are read
+ * once; longer ones are read three times, the second and third time mostly from cache.
+ * Numbers: computed in f32 (f64 for f64) and rounded once. A NaN or +inf in a row makes all of it NaN, as does a row of -inf alone. */
+#include "common.cuh"
+
+template <class T, int N, bool LOG> DEVICE void row_in_registers(const T *row, T *out, u64 columns, compute_t<T> *room)
+{
+    typedef compute_t<T> C;
+    C v[ROW_SLOTS], greatest = limit<C>::lowest(), sum = (C)0;
+
+    row_load<T, N>(row, columns, [&](int slot, u64, C x) {
+        v[slot] = x;
+        greatest = greater_one()(greatest, x);
+    });
+    greatest = block_all(greatest, room, greater_one());
+#pragma unroll
+    for (int k = 0; k < ROW_SLOTS / N; k++)
+        if (threadIdx.x + (u64)k * blockDim.x < columns / N)
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                C power = exp(v[k * N + e] - greatest);
+                v[k * N + e] = LOG ? v[k * N + e] : power;
+                sum += power;
+            }
+    sum = block_all(sum, room, plus());
+    C total = LOG ? log(sum) : (C)1 / sum;
+    row_store<T, N>(out, columns, [&](int slot, u64) { return LOG ? v[slot] - greatest - total : v[slot] * total; });
+}
+
+template <class T, bool LOG> DEVICE void row_again(const T *row, T *out, u64 columns, compute_t<T> *room)
+{
+    typedef compute_t<T> C;
+    C greatest = limit<C>::lowest(), sum = (C)0;
+
+    for (u64 i = threadIdx.x; i < columns; i += blockDim.x)
+        greatest = greater_one()(greatest, (C)row[i]);
+    greatest = block_all(greatest, room, greater_one());
+    for (u64 i = threadIdx.x; i < columns; i += blockDim.x)
+        sum += exp((C)row[i] - greatest);
+    sum = block_all(sum, room, plus());
+    if (LOG)
+        sum = log(sum);
+    for (u64 i = threadIdx.x; i < columns; i += blockDim.x)
+        out[i] = (T)(LOG ? (C)row[i] - greatest - sum : exp((C)row[i] - greatest) / sum);
+}
+
+template <class T, bool LOG> __global__ void __launch_bounds__(1024) softmax(const T *x, T *out, u64 rows, u64 columns)
+{
+    constexpr int N = 16 / sizeof(T);
+    __shared__ compute_t<T> room[32];
+    bool wide = columns % N == 0 && aligned<T, N>(x) && aligned<T, N>(out);
+
+    for (u64 row = blockIdx.x; row < rows; row += gridDim.x) {
+        const T *from = x + row * columns;
+        T       *to = out + row * columns;
+        if (!row_fits(columns))
+            row_again<T, LOG>(from, to, columns, room);
+        else if (wide)
+            row_in_registers<T, N, LOG>(from, to, columns, room);
+        else
+            row_in_registers<T, 1, LOG>(from, to, columns, room);
+        __syncthreads();
+    }
+}

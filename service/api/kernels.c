@@ -1,0 +1,130 @@
+/* The built-in kernels, to be listed and read. */
+#include "kernels/kernels.h"
+
+#include "api/endpoints.h"
+#include "api/call.h"
+
+static const char *access_name(enum builtin_access access)
+{
+    switch (access) {
+    case BUILTIN_IN:
+        return "read";
+    case BUILTIN_OUT:
+        return "write";
+    case BUILTIN_INOUT:
+        return "read_write";
+    case BUILTIN_VALUE:
+        break;
+    }
+    return "value";
+}
+
+static const char *rule_text(enum builtin_rule rule)
+{
+    switch (rule) {
+    case BUILTIN_FLAT:
+        return "threads take vectors of 16 bytes; as many blocks as there is work";
+    case BUILTIN_SHARES:
+        return "threads take vectors of 16 bytes, blocks equal shares; a few blocks per multiprocessor, the last of which combines what they found";
+    case BUILTIN_ROWS:
+        return "a block per row, as wide as the row needs";
+    case BUILTIN_AXIS:
+        return "a block per result when the axis is the last one, else for 32 results that are neighbours";
+    case BUILTIN_TILES:
+        return "a block per tile of the result";
+    case BUILTIN_WHOLE:
+        return "cooperative: as many blocks as run at once, which wait for each other";
+    }
+    return "";
+}
+
+static void add_dtypes(struct json_writer *w, const struct builtin *k)
+{
+    const char *name;
+
+    json_open_array(w, "dtypes");
+    for (unsigned i = 0; (name = builtin_dtype_name(i)) != NULL; i++)
+        if (k->dtypes >> i & 1)
+            json_add_text(w, NULL, name);
+    json_close_array(w);
+}
+
+static void add_param(struct json_writer *w, const struct builtin_param *p)
+{
+    bool whole = p->access == BUILTIN_VALUE && p->type >= BUILTIN_DTYPE_i8 && p->type < BUILTIN_DTYPES;
+
+    json_open_object(w, NULL);
+    json_add_text(w, "name", p->name);
+    json_add_text(w, "access", access_name(p->access));
+    json_add_text(w, "type", builtin_type_name(p));
+    if (p->access != BUILTIN_VALUE)
+        json_add_text(w, "elements", p->elements);
+    if (whole && p->least)
+        json_add_u64(w, "minimum", p->least);
+    if (whole && p->most != UINT64_MAX)
+        json_add_u64(w, "maximum", p->most);
+    json_add_text(w, "meaning", p->meaning);
+    json_close_object(w);
+}
+
+static void add_members(struct json_writer *w, const struct builtin *k)
+{
+    json_add_text(w, "name", k->name);
+    json_add_text(w, "family", k->family);
+    json_add_text(w, "summary", k->summary);
+    add_dtypes(w, k);
+    json_open_array(w, "params");
+    for (unsigned i = 0; i < k->params_count; i++)
+        add_param(w, &k->params[i]);
+    json_close_array(w);
+    json_add_text(w, "shape", rule_text(k->shape.rule));
+    if (k->shape.scratch)
+        json_add_text(w, "scratch_bytes", k->shape.scratch);
+    else
+        json_add_null(w, "scratch_bytes");
+}
+
+/* They stand in the order of their rows; a cursor is a name. */
+enum status kernels_list(struct request *r)
+{
+    const struct builtin *k;
+    struct page           page;
+    struct answer         a;
+    unsigned              i = 0, sent = 0;
+    enum status           st = page_of(r, 0, &page);
+
+    if (st)
+        return st;
+    while (page.cursor.bytes && (k = builtin_at(i)) != NULL) {
+        i++;
+        if (span_is(page.cursor, k->name))
+            break;
+    }
+    answer_list_begin(&a);
+    for (; sent < page.limit && (k = builtin_at(i)) != NULL; i++, sent++) {
+        json_open_object(&a.w, NULL);
+        add_members(&a.w, k);
+        json_close_object(&a.w);
+    }
+    if (sent && builtin_at(i))
+        span_copy(span_of(builtin_at(i - 1)->name), page.next, sizeof page.next);
+    return answer_list_end(&a, r, &page);
+}
+
+enum status kernels_get(struct request *r)
+{
+    const struct builtin *k = builtin_find(r->params[0]);
+    struct answer         a;
+    enum status           st = query_check(r, NULL);
+
+    if (st)
+        return st;
+    if (!k)
+        return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "no built-in kernel of this name");
+    answer_begin(&a);
+    add_members(&a.w, k);
+    json_add_text(&a.w, "notes", builtin_source_of(k)->notes);
+    json_add_string(&a.w, "source", builtin_source_of(k)->text);
+    json_add_string(&a.w, "common", builtin_common_source()->text);
+    return answer_end(&a, r, 200);
+}

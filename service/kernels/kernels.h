@@ -1,0 +1,122 @@
+/* The built-in kernels: what there is, what each takes, and with which grid it is launched. The rows stand in kernels/kernels.def, the CUDA C++
+ * sources beside them; both become a part of the executable. Pure functions over constant tables: thread-safe, nothing is owned. */
+#ifndef GPUREST_KERNELS_KERNELS_H
+#define GPUREST_KERNELS_KERNELS_H
+
+#include "base/problem.h"
+#include "base/span.h"
+#include "limits.h"
+
+enum builtin_dtype {
+#define DTYPE(name, bytes, accumulator, real) BUILTIN_DTYPE_##name,
+#include "kernels/dtypes.def"
+#undef DTYPE
+    BUILTIN_DTYPES,
+};
+
+/* Of a parameter: one of the above, or one that follows from the kernel's dtype. */
+enum builtin_type {
+    BUILTIN_TYPE_T = BUILTIN_DTYPES, /* the dtype itself */
+    BUILTIN_TYPE_ACCUMULATOR,       /* what sums of it are kept in */
+    BUILTIN_TYPE_REAL,              /* what means of it are */
+};
+
+enum builtin_access { BUILTIN_IN, BUILTIN_OUT, BUILTIN_INOUT, BUILTIN_VALUE };
+
+struct builtin_param {
+    enum builtin_access access;
+    unsigned           type; /* enum builtin_dtype or builtin_type */
+    const char        *name;
+    const char        *elements; /* a buffer holds at least so many: builtin_extent() */
+    uint64_t           least, most; /* of an integer VALUE */
+    const char        *meaning;
+};
+
+/* How the grid follows from the arguments. */
+enum builtin_rule {
+    BUILTIN_FLAT,   /* count[0] elements, `vectors` of 16 bytes per thread */
+    BUILTIN_SHARES, /* the same, but no more blocks than `per_sm` for each multiprocessor; a slot */
+    BUILTIN_ROWS,   /* count[0] rows of count[1] elements: a block for each, as wide as a row needs */
+    BUILTIN_AXIS,   /* count[0] x count[1] x count[2], reduced over the middle one */
+    BUILTIN_TILES,  /* tile[i] of count[i] in direction i */
+    BUILTIN_WHOLE,  /* cooperative: per_sm blocks for each multiprocessor, or fewer when count[0] / tile[0] are fewer */
+};
+
+struct builtin_shape {
+    enum builtin_rule rule;
+    const char      *count[3];
+    uint32_t         tile[3];
+    uint32_t         block;
+    uint32_t         vectors;
+    uint32_t         per_sm;
+    const char      *scratch; /* bytes; NULL: none */
+};
+
+struct builtin {
+    const char                *name, *family; /* the family is its source's file name */
+    const char                *function;      /* the expression that instantiates it; $T is the dtype */
+    uint32_t                   dtypes;        /* a bit for each */
+    struct builtin_shape        shape;
+    const char                *summary;
+    const struct builtin_param *params;
+    unsigned                   params_count;
+};
+
+struct builtin_source {
+    const char *name; /* of the file */
+    struct span text;
+    const char *notes; /* the comment that it begins with */
+};
+
+/* What of the device counts. */
+struct builtin_device {
+    uint32_t multiprocessors;
+    uint32_t max_grid[3];
+};
+
+/* A launch's shape. Kernels that share scratch memory of their module between the blocks of a launch take the number of a slot as one more
+ * argument (u32), behind it those with scratch of their own its address. */
+struct builtin_plan {
+    uint32_t grid[3], block[3];
+    bool     cooperative;
+    bool     takes_slot, takes_scratch;
+    uint64_t scratch_bytes; /* > 0 when it takes some */
+};
+
+/* ---- catalog.c ---- */
+/* In the order of their rows; NULL behind the last. */
+const struct builtin    *builtin_at(unsigned index);
+const struct builtin    *builtin_find(struct span name); /* NULL: none */
+const struct builtin_source *builtin_source_of(const struct builtin *k);
+/* What all of them include. */
+const struct builtin_source *builtin_common_source(void);
+const char                 *builtin_dtype_name(unsigned dtype);
+/* False: no dtype, or not one of this kernel. */
+bool                        builtin_dtype_find(const struct builtin *k, struct span name, enum builtin_dtype *out);
+/* The dtype that a parameter has. */
+enum builtin_dtype           builtin_type_of(const struct builtin_param *p, enum builtin_dtype dtype);
+unsigned                    builtin_type_bytes(const struct builtin_param *p, enum builtin_dtype dtype);
+/* A parameter's type in words: "f32", "T". */
+const char                 *builtin_type_name(const struct builtin_param *p);
+/* The function's expression with its dtype; false when `room` is too small. */
+bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
+
+/* ---- extent.c ---- */
+/* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
+ * sizeof_T and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */
+bool builtin_extent(const struct builtin *k, const char *expression, enum builtin_dtype dtype, const uint64_t *values, uint64_t blocks,
+                   uint64_t *out);
+
+/* ---- plan.c ---- */
+/* `values`: each VALUE's bits, by parameter. ARGUMENT_MISMATCH with /args/N for one out of its bounds, LAUNCH_CONFIG_INVALID. */
+enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
+                        struct builtin_plan *out, struct problem *why);
+/* Bytes that the buffer of parameter `i` must have behind its offset. */
+enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, unsigned i, uint64_t *out,
+                                struct problem *why);
+
+/* ---- made by kernels/embed.py ---- */
+extern const struct builtin_source builtin_sources[];
+extern const unsigned             builtin_sources_count;
+
+#endif

@@ -1,0 +1,159 @@
+/* From a kernel's arguments to the shape of its launch. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "kernels/kernels.h"
+
+enum {
+    VECTOR_BYTES = 16,     /* the widest load of a thread */
+    ROW_THREADS_MAX = 1024,
+    ROW_PER_THREAD = 4,    /* elements of a row for each thread, before the block grows */
+    AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
+    AXIS_THREADS = 256,
+};
+
+struct counts {
+    uint64_t n[3];
+};
+
+static uint64_t quotient_up(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* At least one block, and no more than fit: kernels go on behind their grid where that can happen. */
+static uint32_t bounded(uint64_t blocks, uint32_t most)
+{
+    return blocks == 0 ? 1 : blocks > most ? most : (uint32_t)blocks;
+}
+
+static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype)
+{
+    struct builtin_param T = {.type = BUILTIN_TYPE_T};
+    uint64_t             per_vector = VECTOR_BYTES / builtin_type_bytes(&T, dtype);
+
+    return (uint64_t)k->shape.block * k->shape.vectors * per_vector;
+}
+
+static uint32_t row_threads(uint64_t columns)
+{
+    uint32_t threads = 32;
+
+    while (threads < ROW_THREADS_MAX && (uint64_t)threads * ROW_PER_THREAD < columns)
+        threads *= 2;
+    return threads;
+}
+
+static void shape_axis(const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
+{
+    uint64_t blocks = c->n[0];
+
+    out->block[0] = AXIS_THREADS;
+    if (c->n[2] == 1)
+        out->block[0] = row_threads(c->n[1]);
+    else if (__builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
+        blocks = UINT64_MAX;
+    out->grid[0] = bounded(blocks, device->max_grid[0]);
+}
+
+static void shape_tiles(const struct builtin *k, const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
+{
+    out->block[0] = k->shape.block;
+    for (unsigned i = 0; i < 3; i++)
+        out->grid[i] = bounded(quotient_up(c->n[i], k->shape.tile[i]), device->max_grid[i]);
+}
+
+static uint32_t at_once(const struct builtin *k, const struct builtin_device *device)
+{
+    uint64_t blocks = (uint64_t)k->shape.per_sm * (device->multiprocessors ? device->multiprocessors : 1);
+
+    return bounded(blocks, BUILTIN_BLOCKS_AT_ONCE_MAX);
+}
+
+static void shape(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
+                  struct builtin_plan *out)
+{
+    switch (k->shape.rule) {
+    case BUILTIN_FLAT:
+        out->block[0] = k->shape.block;
+        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), device->max_grid[0]);
+        break;
+    case BUILTIN_SHARES:
+        out->block[0] = k->shape.block;
+        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), at_once(k, device));
+        out->takes_slot = true;
+        break;
+    case BUILTIN_ROWS:
+        out->block[0] = row_threads(c->n[1]);
+        out->grid[0] = bounded(c->n[0], device->max_grid[0]);
+        break;
+    case BUILTIN_AXIS:
+        shape_axis(c, device, out);
+        break;
+    case BUILTIN_TILES:
+        shape_tiles(k, c, device, out);
+        break;
+    case BUILTIN_WHOLE:
+        out->block[0] = k->shape.block;
+        out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(k, device));
+        out->cooperative = true;
+        out->takes_slot = true;
+        break;
+    }
+}
+
+static enum status too_much(const struct builtin *k, struct problem *why)
+{
+    return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "range", "the sizes given to %s are beyond 2^62", k->name);
+}
+
+static enum status check_values(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, struct problem *why)
+{
+    for (unsigned i = 0; i < k->params_count; i++) {
+        const struct builtin_param *p = &k->params[i];
+        enum builtin_dtype          type = builtin_type_of(p, dtype);
+        char                        at[PROBLEM_POINTER_BYTES];
+
+        if (p->access != BUILTIN_VALUE || type < BUILTIN_DTYPE_i8 || (values[i] >= p->least && values[i] <= p->most))
+            continue;
+        snprintf(at, sizeof at, "/args/%u", i);
+        if (p->most == UINT64_MAX)
+            return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be at least %" PRIu64, p->name, k->name, p->least);
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be from %" PRIu64 " to %" PRIu64, p->name, k->name,
+                             p->least, p->most);
+    }
+    return STATUS_OK;
+}
+
+enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
+                            struct builtin_plan *out, struct problem *why)
+{
+    struct counts c = {{1, 1, 1}};
+    enum status   st = check_values(k, dtype, values, why);
+
+    *out = (struct builtin_plan){.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    for (unsigned i = 0; i < 3 && !st; i++)
+        if (k->shape.count[i] && !builtin_extent(k, k->shape.count[i], dtype, values, 0, &c.n[i]))
+            st = too_much(k, why);
+    if (st)
+        return st;
+    shape(k, dtype, &c, device, out);
+    if (!k->shape.scratch)
+        return STATUS_OK;
+    out->takes_scratch = true;
+    if (!builtin_extent(k, k->shape.scratch, dtype, values, out->grid[0], &out->scratch_bytes))
+        return too_much(k, why);
+    out->scratch_bytes += out->scratch_bytes == 0;
+    return STATUS_OK;
+}
+
+enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, unsigned i, uint64_t *out,
+                                 struct problem *why)
+{
+    uint64_t elements;
+
+    if (!builtin_extent(k, k->params[i].elements, dtype, values, 0, &elements) ||
+        __builtin_mul_overflow(elements, builtin_type_bytes(&k->params[i], dtype), out))
+        return too_much(k, why);
+    return STATUS_OK;
+}

@@ -1,0 +1,236 @@
+/* From a built-in kernel's name and arguments to a launch. */
+#include "session/builtin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/internal.h"
+
+enum { OPTION_BYTES = 48 };
+
+/* ---- arguments ---- */
+
+static enum status mismatch(const struct builtin_call *call, unsigned i, struct problem *why)
+{
+    const struct builtin_param *p = &call->kernel->params[i];
+    const char                 *type = builtin_dtype_name(builtin_type_of(p, call->dtype));
+    char                        at[PROBLEM_POINTER_BYTES];
+
+    snprintf(at, sizeof at, "/args/%u", i);
+    if (p->access == BUILTIN_VALUE)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a value, {\"%s\": ...}", p->name, call->kernel->name, type);
+    return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a buffer of %s, {\"buf\": \"id\"}", p->name,
+                         call->kernel->name, type);
+}
+
+static bool fits(const struct builtin_param *p, enum builtin_dtype dtype, const struct launch_arg *a)
+{
+    if (p->access != BUILTIN_VALUE)
+        return a->kind == ARG_BUFFER;
+    return a->kind == ARG_SCALAR && a->scalar_bytes == builtin_type_bytes(p, dtype);
+}
+
+static enum status take_args(struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    const struct builtin *k = call->kernel;
+
+    if (spec->args_count != k->params_count)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "%s takes %u arguments, got %u", k->name, k->params_count,
+                             spec->args_count);
+    for (unsigned i = 0; i < k->params_count; i++) {
+        if (!fits(&k->params[i], call->dtype, &spec->args[i]))
+            return mismatch(call, i, why);
+        call->args[i] = spec->args[i];
+        call->values[i] = spec->args[i].value;
+    }
+    call->args_count = k->params_count;
+    return STATUS_OK;
+}
+
+static enum status check_buffer(const struct builtin_call *call, unsigned i, buffer_lookup *lookup, void *context, struct problem *why)
+{
+    const struct builtin       *k = call->kernel;
+    const struct builtin_param *p = &k->params[i];
+    const struct launch_arg    *a = &call->args[i];
+    uint64_t                    address, bytes, needed;
+    unsigned                    each = builtin_type_bytes(p, call->dtype);
+    char                        at[PROBLEM_POINTER_BYTES];
+    enum status                 st;
+
+    snprintf(at, sizeof at, "/args/%u", i);
+    if (!lookup(context, a->buffer, &address, &bytes))
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: no buffer of this id in the session", p->name, k->name);
+    if (a->offset > bytes || a->offset % each)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "offset",
+                             "%s of %s: offset %" PRIu64 " lies outside the buffer of %" PRIu64 " bytes, or between elements of %u bytes",
+                             p->name, k->name, a->offset, bytes, each);
+    st = builtin_buffer_bytes(k, call->dtype, call->values, i, &needed, why);
+    if (!st && needed > bytes - a->offset)
+        st = problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "size",
+                           "%s of %s holds %s elements of %u bytes, %" PRIu64 " bytes; the buffer has %" PRIu64 " from there", p->name, k->name,
+                           p->elements, each, needed, bytes - a->offset);
+    return st;
+}
+
+enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup, void *context, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < call->kernel->params_count && !st; i++)
+        if (call->kernel->params[i].access != BUILTIN_VALUE)
+            st = check_buffer(call, i, lookup, context, why);
+    return st;
+}
+
+/* ---- the kernel and its module ---- */
+
+static enum status find(struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    call->kernel = builtin_find(spec->kernel);
+    if (!call->kernel)
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found", "no built-in kernel of this name; GET /v1/kernels lists them");
+    if (call->kernel->params_count > BUILTIN_ARGS_MAX)
+        return problem_set(why, STATUS_INTERNAL, "%s has too many parameters", call->kernel->name);
+    if (!builtin_dtype_find(call->kernel, spec->dtype, &call->dtype))
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value", "%s is not made for this dtype; GET /v1/kernels/%s lists its dtypes",
+                             call->kernel->name, call->kernel->name);
+    return STATUS_OK;
+}
+
+static void module_id(const struct builtin_call *call, char out[ID_BYTES])
+{
+    snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
+}
+
+static enum status get_module(struct context *c, struct builtin_call *call, struct problem *why)
+{
+    const struct builtin_source *source = builtin_source_of(call->kernel), *common = builtin_common_source();
+    struct span                  expression = span_of(call->expression);
+    struct span                  header;
+    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES];
+    struct span                  options[] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}};
+    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = COUNT(options), .headers_count = 1,
+                                         .name_expressions = &expression, .name_expressions_count = 1};
+    char                         id[ID_BYTES];
+    enum status                  st;
+
+    if (!source || !common)
+        return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", call->kernel->name);
+    options[1].bytes = (size_t)snprintf(slots, sizeof slots, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);
+    options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
+    spec.source = source->text;
+    spec.header_texts = &common->text;
+    header = span_of(common->name);
+    spec.header_names = &header;
+    module_id(call, id);
+    st = module_builtin(c->session, span_of(id), &spec, &call->module, why);
+    if (!st && call->module->context != c)
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    return st;
+}
+
+/* 0 is the default stream's, the others' follow. */
+static enum status find_slot(struct context *c, struct span stream, uint32_t *out, struct problem *why)
+{
+    uint32_t    number;
+    enum status st = stream_number(c, stream, &number, why);
+
+    *out = 0;
+    pthread_mutex_lock(&c->session->lock);
+    for (unsigned i = 0; i < c->streams_count && !st; i++)
+        if (span_is(stream, c->streams[i].name))
+            *out = i + 1;
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+static enum status plan(struct context *c, struct builtin_call *call, struct problem *why)
+{
+    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors};
+
+    memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
+    return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
+}
+
+static enum status open_call(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    enum status st = find(call, spec, why);
+
+    if (!st)
+        st = take_args(call, spec, why);
+    if (!st)
+        st = plan(c, call, why);
+    if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
+        st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
+    if (!st)
+        st = find_slot(c, spec->stream, &call->slot, why);
+    if (!st)
+        st = get_module(c, call, why);
+    call->spec = *spec;
+    return st;
+}
+
+enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why)
+{
+    struct builtin_call *call = calloc(1, sizeof *call);
+    enum status          st;
+
+    *out = NULL;
+    if (!call)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+    st = open_call(c, call, spec, why);
+    if (st)
+        builtin_close(c, call);
+    else
+        *out = call;
+    return st;
+}
+
+void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
+{
+    struct launch_spec *spec = &call->spec;
+
+    if (call->plan.takes_slot)
+        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = call->slot};
+    if (call->plan.takes_scratch)
+        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
+    spec->builtin = call;
+    spec->kernel = span_of(call->expression);
+    spec->dtype = (struct span){0};
+    memcpy(spec->grid, call->plan.grid, sizeof spec->grid);
+    memcpy(spec->block, call->plan.block, sizeof spec->block);
+    spec->cooperative = call->plan.cooperative;
+    spec->args = call->args;
+    spec->args_count = call->args_count;
+}
+
+void builtin_close(struct context *c, struct builtin_call *call)
+{
+    if (call && call->module) {
+        pthread_mutex_lock(&c->session->lock);
+        module_unref(call->module);
+        pthread_mutex_unlock(&c->session->lock);
+    }
+    free(call);
+}
+
+/* ---- before a launch ---- */
+
+bool launch_blocks(struct session *s, const struct launch_spec *spec)
+{
+    struct builtin_call call = {0};
+    struct problem      ignored;
+    const struct module *m;
+    char                id[ID_BYTES];
+    bool                ready;
+
+    if (!spec->dtype.bytes || find(&call, spec, &ignored))
+        return false; /* refused without waiting */
+    module_id(&call, id);
+    pthread_mutex_lock(&s->lock);
+    m = s->context ? (const struct module *)table_get(&s->context->builtins, span_of(id)) : NULL;
+    ready = m && m->ready;
+    pthread_mutex_unlock(&s->lock);
+    return !ready || call.kernel->shape.scratch;
+}

@@ -1,0 +1,35 @@
+/* Launches of built-in kernels: what the client said becomes a launch of a module that the service makes itself, with a grid, a block and
+ * scratch memory that follow from the arguments. */
+#ifndef GPUREST_SESSION_BUILTIN_H
+#define GPUREST_SESSION_BUILTIN_H
+
+#include "kernels/kernels.h"
+#include "session/check.h"
+
+struct context;
+
+struct builtin_call {
+    const struct builtin *kernel;
+    enum builtin_dtype    dtype;
+    struct builtin_plan   plan;
+    uint32_t              slot;   /* of its stream: launches of one stream follow each other and share scratch memory */
+    struct module        *module; /* a reference, until somebody takes it over */
+    uint64_t              values[BUILTIN_ARGS_MAX];
+    struct launch_arg     args[BUILTIN_ARGS_MAX + 2]; /* the client's, the slot, the scratch memory */
+    unsigned              args_count;
+    char                  expression[BUILTIN_EXPRESSION_BYTES];
+    struct launch_spec    spec; /* what is launched; complete after builtin_seal() */
+};
+
+/* Finds the kernel, checks the arguments as far as they can be without the buffers, makes the module. spec->dtype is not empty; *spec is
+ * borrowed. Needs a use of c; may block as module_builtin() does. *out is to be given to builtin_close(), NULL on failure. Errors name the
+ * parameter: KERNEL_NOT_FOUND, INVALID_FIELD (/dtype), ARGUMENT_MISMATCH (/args/N), LAUNCH_CONFIG_INVALID. */
+enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why);
+/* Scratch memory lies there; 0 if it takes none. */
+void        builtin_seal(struct builtin_call *call, uint64_t scratch_address);
+/* Whether every buffer is there and large enough. With session.lock held. */
+enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup, void *context, struct problem *why);
+/* NULL is a no-op. */
+void        builtin_close(struct context *c, struct builtin_call *call);
+
+#endif

@@ -1,0 +1,41 @@
+"""The built-in kernels of a service of its own. GPURESTD names the executable, GPUREST_TEST_BACKENDS its devices ("cpu" unless given)."""
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from arrays import Kernels  # noqa: E402
+from service_under_test import Service  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    path = os.environ.get("GPURESTD")
+    if not path:
+        pytest.skip("GPURESTD does not name a gpurestd to test")
+    one = Service(str(pathlib.Path(path).resolve()), tmp_path_factory.mktemp("service"))
+    yield one
+    one.stop()
+
+
+@pytest.fixture(scope="session")
+def client(service):
+    one = service.client()
+    one.timeout = 600
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def kernels(client):
+    """One session for all: what a kernel leaves behind is met by the next."""
+    assert client.put("/v1/sessions/kernels").status == 201
+    return Kernels(client, "/v1/sessions/kernels")
+
+
+@pytest.fixture(scope="session")
+def on_gpu():
+    return "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")
