@@ -1,0 +1,300 @@
+"""Built-in kernels beside PyTorch and CuPy in one run: device time by the device's own events, ratios, and achieved over measured copy bandwidth.
+
+    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--only add] [--json out.json]
+
+Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
+so they reach the device as one CUDA graph; PyTorch's calls are captured as one graph too (those that cannot be captured run as a loop, marked *).
+CuPy's run as a loop and include what its host needs per call where that is longer than the kernel. Operands are the same random numbers for all.
+One run's columns can be compared with each other, figures of different machines cannot."""
+import argparse
+import importlib
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "service"))
+
+import batch_client  # noqa: E402
+import os  # noqa: E402
+
+M = 1 << 20
+
+
+def peer(name):
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # whatever keeps it from being used: it is told, not hidden
+        print(f"{name}: not here ({type(error).__name__})", file=sys.stderr)
+        return None
+
+
+class Case:
+    """`inputs`: arrays by name; `outputs`: bytes by name; `launch(buf)`: (builtin, dtype, args) with buf(name) for a buffer. moved: bytes that must
+    cross the memory bus; flops instead for products. torch, cupy: functions of their module and a dict of its arrays, giving a call."""
+
+    def __init__(self, name, inputs, outputs, builtin, dtype, args, moved=0, flops=0, torch=None, cupy=None, calls=None, tf32=False, cast=None):
+        self.name, self.inputs, self.outputs, self.builtin, self.dtype, self.args = name, inputs, outputs, builtin, dtype, args
+        self.moved, self.flops, self.torch, self.cupy, self.tf32, self.cast = moved, flops, torch, cupy, tf32, cast
+        self.calls = calls or (50 if max(moved / 4e9, flops / 3e10) < 0.1 else 10)
+
+
+def u64(n):
+    return {"u64": int(n)}
+
+
+def f32_random(n, seed=0):
+    return np.random.default_rng(seed).standard_normal(n, np.float32)
+
+
+def bf16_bits(x):
+    bits = x.view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def elementwise_cases():
+    for n, label in ((M, "1M"), (64 * M, "64M")):
+        yield Case(f"add f32 {label}", {"a": lambda n=n: f32_random(n), "b": lambda n=n: f32_random(n, 1)}, {"out": 4 * n}, "add", "f32",
+                   ["a", "b", "out", u64(n)], moved=12 * n, torch=lambda t, v: lambda: t.add(v["a"], v["b"], out=v["out"]),
+                   cupy=lambda c, v: lambda: c.add(v["a"], v["b"], v["out"]))
+    n = 64 * M
+    yield Case("exp f32 64M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "exp", "f32", ["a", "out", u64(n)], moved=8 * n,
+               torch=lambda t, v: lambda: t.exp(v["a"], out=v["out"]), cupy=lambda c, v: lambda: c.exp(v["a"], v["out"]))
+    yield Case("copy f32 64M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "copy", "f32", ["a", "out", u64(n)], moved=8 * n,
+               torch=lambda t, v: lambda: v["out"].copy_(v["a"]), cupy=lambda c, v: lambda: c.copyto(v["out"], v["a"]))
+
+
+def reduce_cases():
+    for n, label in ((M, "1M"), (64 * M, "64M")):
+        yield Case(f"sum f32 {label}", {"a": lambda n=n: f32_random(n)}, {"out": 4}, "reduce_sum", "f32", ["a", "out", u64(n)], moved=4 * n,
+                   torch=lambda t, v: lambda: t.sum(v["a"]), cupy=lambda c, v: lambda: v["a"].sum())
+    n = 64 * M
+    yield Case("argmax f32 64M", {"a": lambda: f32_random(n)}, {"out": 8}, "reduce_argmax", "f32", ["a", "out", u64(n)], moved=4 * n,
+               torch=lambda t, v: lambda: t.argmax(v["a"]), cupy=lambda c, v: lambda: v["a"].argmax())
+    yield Case("var f32 64M", {"a": lambda: f32_random(n)}, {"out": 4}, "reduce_var", "f32", ["a", "out", u64(n), {"f64": 1}], moved=4 * n,
+               torch=lambda t, v: lambda: t.var(v["a"]), cupy=lambda c, v: lambda: v["a"].var(ddof=1))
+    rows, columns = 65536, 1024
+    for name, sizes, shape, axis in (("last", (rows, columns, 1), (rows, columns), 1), ("first", (1, columns, rows), (columns, rows), 0)):
+        yield Case(f"sum f32 {name} axis", {"a": lambda: f32_random(rows * columns)}, {"out": 4 * rows}, "reduce_sum_axis", "f32",
+                   ["a", "out", *map(u64, sizes)], moved=4 * rows * columns,
+                   torch=lambda t, v, s=shape, x=axis: lambda: t.sum(v["a"].view(s), x),
+                   cupy=lambda c, v, s=shape, x=axis: lambda: v["a"].reshape(s).sum(x))
+
+
+def row_cases():
+    for rows, columns, label in ((1, 10000, "10K"), (1024, 1024, "1024x1024"), (65536, 1024, "65536x1024")):
+        n = rows * columns
+        yield Case(f"softmax f32 {label}", {"a": lambda n=n: f32_random(n)}, {"out": 4 * n}, "softmax", "f32",
+                   ["a", "out", u64(rows), u64(columns)], moved=8 * n,
+                   torch=lambda t, v, s=(rows, columns): lambda: t.softmax(v["a"].view(s), 1))
+    n = rows * columns
+    yield Case(f"layer norm f32 {label}", {"a": lambda: f32_random(n), "g": lambda: f32_random(columns), "b": lambda: f32_random(columns)},
+               {"out": 4 * n}, "layer_norm", "f32", ["a", "g", "b", "out", u64(rows), u64(columns), {"f64": 1e-5}], moved=8 * n,
+               torch=lambda t, v: lambda: t.nn.functional.layer_norm(v["a"].view(rows, columns), (columns,), v["g"], v["b"], 1e-5))
+
+
+def matmul_cases():
+    for n in (1024, 8192):
+        for dtype, builtin, tf32 in (("f32", "matmul", False), ("f32", "matmul_tf32", True), ("bf16", "matmul", False)):
+            each = 2 if dtype == "bf16" else 4
+            make = (lambda n=n, s=0: bf16_bits(f32_random(n * n, s))) if dtype == "bf16" else (lambda n=n, s=0: f32_random(n * n, s))
+            yield Case(f"matmul {'tf32' if tf32 else dtype} {n}", {"a": make, "b": lambda make=make: make(s=1)}, {"out": each * n * n}, builtin, dtype,
+                       ["a", "b", "out", u64(n), u64(n), u64(n), u64(1)], flops=2 * n ** 3, tf32=tf32, cast="bfloat16" if dtype == "bf16" else None,
+                       torch=lambda t, v, n=n: lambda: t.matmul(v["a"].view(n, n), v["b"].view(n, n), out=v["out"].view(n, n)),
+                       cupy=None if tf32 or dtype == "bf16" else lambda c, v, n=n: lambda: c.matmul(v["a"].reshape(n, n), v["b"].reshape(n, n)))
+
+
+def other_cases():
+    n = 16 * M
+    yield Case("scan f32 16M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "scan_sum", "f32", ["a", "out", u64(n), {"bool": False}], moved=8 * n,
+               torch=lambda t, v: lambda: t.cumsum(v["a"], 0, out=v["out"]), cupy=lambda c, v: lambda: c.cumsum(v["a"], out=v["out"]))
+    yield Case("sort f32 16M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "sort", "f32", ["a", "out", u64(n), {"bool": False}],
+               torch=lambda t, v: lambda: t.sort(v["a"]), cupy=lambda c, v: lambda: c.sort(v["a"]), moved=8 * n)
+    side = 8192
+    yield Case("transpose f32 8192", {"a": lambda: f32_random(side * side)}, {"out": 4 * side * side}, "transpose", "f32",
+               ["a", "out", u64(side), u64(side), u64(1)], moved=8 * side * side,
+               torch=lambda t, v: lambda: v["out"].view(side, side).copy_(v["a"].view(side, side).t()),
+               cupy=lambda c, v: lambda: c.copyto(v["out"].reshape(side, side), v["a"].reshape(side, side).T))
+    n = 64 * M
+    yield Case("uniform f32 64M", {}, {"out": 4 * n}, "random_uniform", "f32", ["out", u64(n), u64(1), u64(0)], moved=4 * n,
+               torch=lambda t, v: lambda: v["out"].uniform_())
+    yield Case("normal f32 64M", {}, {"out": 4 * n}, "random_normal", "f32", ["out", u64(n), u64(1), u64(0)], moved=4 * n,
+               torch=lambda t, v: lambda: v["out"].normal_())
+    n = M
+    yield Case("fft c64 1M", {"a": lambda: f32_random(2 * n)}, {"out": 8 * n}, "fft", "f32", ["a", "out", u64(n), u64(1), {"bool": False}],
+               moved=16 * n, torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(-1, 2))),
+               cupy=lambda c, v: lambda: c.fft.fft(v["a"].view(c.complex64)))
+    batch, size = 4096, 1024
+    yield Case("fft c64 4096x1024", {"a": lambda: f32_random(2 * batch * size)}, {"out": 8 * batch * size}, "fft", "f32",
+               ["a", "out", u64(size), u64(batch), {"bool": False}], moved=16 * batch * size,
+               torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(batch, size, 2))))
+
+
+CASES = (elementwise_cases, reduce_cases, row_cases, matmul_cases, other_cases)
+
+
+class Ours:
+    def __init__(self, gpurestd, backend, folder):
+        os.environ["GPUREST_TEST_BACKENDS"] = backend
+        from service_under_test import Service
+        self.service = Service(gpurestd, folder)
+        self.client = self.service.client()
+        self.client.timeout = 600
+        assert self.client.put("/v1/sessions/bench").status == 201
+        self.known = {item["name"] for item in self.client.get("/v1/kernels?limit=1000").json()["items"]}
+
+    def device(self):
+        return self.client.get("/v1/devices").json()["items"][0]["name"]
+
+    def timed(self, ops, calls, rounds):
+        """Least time per call, in microseconds, of a program of warm-up and `calls` times ops between two events."""
+        program = [{"op": "record", "event": "begin"}] + ops * calls + [{"op": "record", "event": "end"}, {"op": "elapsed", "from": "begin", "to": "end"}]
+        path = "/v1/sessions/bench/programs/p"
+        answer = self.client.put(path, {"ops": ops * 2 + program, "timeout_ms": 300000})
+        assert answer.status == 201, answer
+        least = None
+        for _ in range(rounds + 1):
+            run = batch_client.send(self.client, path + "/runs", {}, {})
+            assert run.status == 200, run
+            us = next(op["elapsed_us"] for op in run.message["ops"] if "elapsed_us" in op) / calls
+            least = us if least is None else min(least, us)
+        assert self.client.delete(path).status == 204
+        return least
+
+    def measure(self, case, rounds):
+        if case.builtin not in self.known:
+            return None
+        for name, make in case.inputs.items():
+            assert self.client.put_octets(f"/v1/sessions/bench/buffers/{name}", make().tobytes()).status == 201
+        for name, size in case.outputs.items():
+            assert self.client.put(f"/v1/sessions/bench/buffers/{name}", {"size": size}).status == 201
+        launch = {"op": "launch", "builtin": case.builtin, "dtype": case.dtype, "args": [{"buf": a} if isinstance(a, str) else a for a in case.args]}
+        us = self.timed([launch], case.calls, rounds)
+        for name in [*case.inputs, *case.outputs]:
+            assert self.client.delete(f"/v1/sessions/bench/buffers/{name}").status == 204
+        return us
+
+    def copy_bandwidth(self, rounds):
+        size = 256 * M
+        for name in ("a", "b"):
+            assert self.client.put(f"/v1/sessions/bench/buffers/{name}", {"size": size}).status == 201
+        us = self.timed([{"op": "copy", "from": "a", "to": "b"}], 10, rounds)
+        for name in ("a", "b"):
+            assert self.client.delete(f"/v1/sessions/bench/buffers/{name}").status == 204
+        return 2 * size / us / 1e3
+
+
+def torch_measure(torch, case, rounds):
+    """(microseconds per call, captured as a graph?)"""
+    torch.backends.cuda.matmul.allow_tf32 = case.tf32
+    arrays = {}
+    for name, make in case.inputs.items():
+        host = torch.from_numpy(make().view(np.int16) if case.cast else make())
+        arrays[name] = host.cuda().view(getattr(torch, case.cast)) if case.cast else host.cuda()
+    for name, size in case.outputs.items():
+        kind = getattr(torch, case.cast or "float32")
+        arrays[name] = torch.empty(max(1, size // (2 if case.cast else 4)), dtype=kind, device="cuda")
+    call = case.torch(torch, arrays)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    captured = True
+    try:
+        with torch.cuda.graph(graph):
+            for _ in range(case.calls):
+                call()
+        many = graph.replay
+    except Exception:
+        captured = False
+        torch.cuda.synchronize()
+
+        def many():
+            for _ in range(case.calls):
+                call()
+    return events(torch, many, case.calls, rounds), captured
+
+
+def events(torch, many, calls, rounds):
+    least = None
+    for _ in range(rounds + 1):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        many()
+        end.record()
+        torch.cuda.synchronize()
+        us = begin.elapsed_time(end) * 1e3 / calls
+        least = us if least is None else min(least, us)
+    return least
+
+
+def cupy_measure(cupy, case, rounds):
+    arrays = {name: cupy.asarray(make()) for name, make in case.inputs.items()}
+    for name, size in case.outputs.items():
+        arrays[name] = cupy.empty(max(1, size // 4), cupy.float32)
+    call = case.cupy(cupy, arrays)
+    for _ in range(3):
+        call()
+    least = None
+    for _ in range(rounds + 1):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        for _ in range(case.calls):
+            call()
+        end.record()
+        end.synchronize()
+        us = cupy.cuda.get_elapsed_time(begin, end) * 1e3 / case.calls
+        least = us if least is None else min(least, us)
+    return least
+
+
+def row_of(case, ours, torch_us, captured, cupy_us, copy):
+    def cell(us, form="{:10.1f}"):
+        return form.format(us) if us is not None else " " * 9 + "-"
+    text = f"{case.name:26s}{cell(ours)}{cell(torch_us)}{' ' if captured else '*'}{cell(cupy_us)}"
+    text += cell(torch_us / ours if ours and torch_us else None, "{:10.2f}") + cell(cupy_us / ours if ours and cupy_us else None, "{:10.2f}")
+    if ours and case.moved:
+        text += f"{case.moved / ours / 1e3:10.0f} GB/s {case.moved / ours / 1e3 / copy:5.2f} of copy"
+    if ours and case.flops:
+        text += f"{case.flops / ours / 1e6:10.1f} TFLOP/s"
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpurestd", required=True)
+    parser.add_argument("--backend", default="cuda")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    torch, cupy = (peer("torch"), peer("cupy")) if options.backend == "cuda" else (None, None)
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options.backend, folder)
+        copy = ours.copy_bandwidth(options.rounds)
+        print(f"{ours.device()}; PyTorch {getattr(torch, '__version__', '-')}, CuPy {getattr(cupy, '__version__', '-')}; copy {copy:.0f} GB/s "
+              "(256 MiB, read and written)")
+        print(f"{'microseconds':26s}{'gpurest':>10s}{'PyTorch':>10s} {'CuPy':>10s}{'PyT/ours':>10s}{'CuPy/ours':>10s}")
+        told = []
+        for case in (case for cases in CASES for case in cases() if options.only in case.name):
+            own = ours.measure(case, options.rounds)
+            torch_us, captured = torch_measure(torch, case, options.rounds) if torch and case.torch else (None, True)
+            cupy_us = cupy_measure(cupy, case, options.rounds) if cupy and case.cupy else None
+            print(row_of(case, own, torch_us, captured, cupy_us, copy), flush=True)
+            told.append({"case": case.name, "ours_us": own, "torch_us": torch_us, "torch_graph": captured, "cupy_us": cupy_us, "moved": case.moved,
+                         "flops": case.flops, "copy_gb_per_s": copy})
+            if torch:
+                torch.cuda.empty_cache()
+        ours.client.close()
+        ours.service.stop()
+    if options.json:
+        options.json.write_text(json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":
+    main()
