@@ -14,7 +14,6 @@ struct launch_request {
 static const struct json_field fields[] = {
     JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
     LAUNCH_FORM_FIELDS(struct launch_request),
-    LAUNCH_FORM_FIELD(struct launch_request, FIELD_BOOL, cooperative, 0),
     JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
     JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),

@@ -17,7 +17,7 @@ struct launch_form {
     LAUNCH_FORM_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
         LAUNCH_FORM_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
         LAUNCH_FORM_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FORM_FIELD(owner, FIELD_ANY, block, 0), \
-        LAUNCH_FORM_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX)
+        LAUNCH_FORM_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FORM_FIELD(owner, FIELD_BOOL, cooperative, 0)
 
 /* The request body as a specification; it borrows from *doc (to be destroyed in every case) and the request's arena. */
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc);

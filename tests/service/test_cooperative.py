@@ -3,6 +3,8 @@ import struct
 
 import pytest
 
+from batch_client import send
+
 SOURCE = r"""
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -75,3 +77,43 @@ def test_without_it_the_cpu_device_refuses_such_a_kernel(client, module):
         pytest.skip("a GPU lets the kernel fault")
     refused = launch(client, module, cooperative=False)
     assert refused.code == "launch_config_invalid" and "cooperative" in refused.json()["detail"]
+
+
+def in_batch(**changes):
+    operation = {"op": "launch", "kernel": "total", "grid": [BLOCKS], "block": [64], "cooperative": True,
+                 "args": [{"buf": "$values"}, {"buf": "$sums"}, {"u32": ROUNDS}]}
+    operation.update(changes)
+    return {"module": {"source": SOURCE}, "ops": [
+        {"op": "alloc", "as": "$values", "size": 1 << 16}, {"op": "alloc", "as": "$sums", "size": 4 * BLOCKS * ROUNDS}, operation, operation,
+        {"op": "read", "from": "$sums", "segment": "sums"}]}
+
+
+def check_segment(answer):
+    assert answer.status == 200, answer
+    sums = struct.unpack(f"<{BLOCKS * ROUNDS}I", answer.segments["sums"])
+    assert list(sums) == [sum(i + k for i in range(BLOCKS)) for k in range(ROUNDS) for _ in range(BLOCKS)]
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["framed", "json"])
+@pytest.mark.parametrize("place", ["batches", "run"])
+def test_in_batches(client, session, place, within):
+    path = session + "/batches" if place == "batches" else "/v1/run"
+    check_segment(send(client, path, in_batch(), within=within))
+    assert send(client, path, in_batch(cooperative="yes"), within=within).code == "invalid_field"
+
+
+def test_batches_without_it_are_refused_by_the_cpu_device(client, session):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("a GPU lets the kernel fault")
+    refused = send(client, session + "/batches", in_batch(cooperative=False))
+    assert refused.code == "launch_config_invalid" and "cooperative" in refused.json()["detail"]
+
+
+def test_in_programs_among_other_launches(client, module):
+    launches = [{"op": "launch", "kernel": "total", "grid": [BLOCKS], "block": [64], "cooperative": together,
+                 "args": [{"buf": "values"}, {"buf": "sums"}, {"u32": rounds}]} for together, rounds in ((True, ROUNDS), (True, 1), (True, ROUNDS))]
+    assert client.put(module + "/programs/p", {"module": "m", "ops": launches}).status == 201
+    for _ in range(3):
+        assert client.post(module + "/programs/p/runs", {}).status == 200
+    sums = struct.unpack(f"<{BLOCKS * ROUNDS}I", client.get(module + "/buffers/sums/data").body)
+    assert list(sums) == [sum(i + k for i in range(BLOCKS)) for k in range(ROUNDS) for _ in range(BLOCKS)]
