@@ -112,7 +112,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
         memcpy(AIMED(M, i), run, sizeof run);                                         \
     }
 #define MOVE(name, M, R)                                                              \
-    static void load_##name(struct lanes *l, const struct op *o)                      \
+    KERNEL_MEMORY static void load_##name(struct lanes *l, const struct op *o)        \
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
         R              *into = LANE(R, o->d);                                         \
@@ -136,7 +136,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
             LANES_EACH(into[i] = (R)*(const M *)(const void *)lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), sizeof(M), i)); \
         }                                                                             \
     }                                                                                 \
-    static void store_##name(struct lanes *l, const struct op *o)                     \
+    KERNEL_MEMORY static void store_##name(struct lanes *l, const struct op *o)       \
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
         const R        *d_ = LANE(R, o->d);                                           \
@@ -227,7 +227,7 @@ static uint64_t extend(uint64_t value, unsigned bytes, bool is_signed)
     return is_signed ? (uint64_t)((int64_t)(value << shift) >> shift) : value;
 }
 
-void load_vector(struct lanes *l, const struct op *o)
+KERNEL_MEMORY void load_vector(struct lanes *l, const struct op *o)
 {
     const uint64_t             *address = LANE(uint64_t, o->a);
     const struct vector_places *v = o->extra;
@@ -247,7 +247,7 @@ void load_vector(struct lanes *l, const struct op *o)
     }
 }
 
-void store_vector(struct lanes *l, const struct op *o)
+KERNEL_MEMORY void store_vector(struct lanes *l, const struct op *o)
 {
     const uint64_t             *address = LANE(uint64_t, o->a);
     const struct vector_places *v = o->extra;

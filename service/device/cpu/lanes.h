@@ -56,6 +56,9 @@ struct lanes {
     struct block_run *run;
 };
 
+/* On functions that read and write kernels' memory: whether kernels race there is their affair, and not what ThreadSanitizer is to find. */
+#define KERNEL_MEMORY __attribute__((no_sanitize_thread))
+
 /* A destination may be a source too, but only lane by lane: so there is never a dependency between iterations. */
 #define LANES_LOOP(STATEMENT)                                             \
     do {                                                                  \

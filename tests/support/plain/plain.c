@@ -12,13 +12,34 @@ void plain_test_add(struct plain_test *t)
     tests = t;
 }
 
+static struct plain_suite *suites;
+
+void plain_suite_add(struct plain_suite *s)
+{
+    s->next = suites;
+    suites = s;
+}
+
+static void run(const struct plain_test *t)
+{
+    const struct plain_suite *s = suites;
+
+    while (s && strcmp(s->name, t->suite) != 0)
+        s = s->next;
+    if (s && s->init)
+        s->init();
+    t->run();
+    if (s && s->fini)
+        s->fini();
+}
+
 static int passes(const struct plain_test *t)
 {
     int   wait_status = -1;
     pid_t child = fork();
 
     if (child == 0) {
-        t->run();
+        run(t);
         exit(EXIT_SUCCESS);
     }
     waitpid(child, &wait_status, 0);

@@ -16,6 +16,24 @@ struct plain_test {
 
 void plain_test_add(struct plain_test *t);
 
+/* What surrounds each test of that name. */
+struct plain_suite {
+    const char         *name;
+    void              (*init)(void);
+    void              (*fini)(void);
+    double              timeout; /* as above */
+    struct plain_suite *next;
+};
+
+void plain_suite_add(struct plain_suite *s);
+
+#define TestSuite(suite_, ...)                                                                                          \
+    __attribute__((constructor)) static void suite_##_suite_add(void)                                                   \
+    {                                                                                                                   \
+        static struct plain_suite s = {.name = #suite_, __VA_ARGS__};                                                   \
+        plain_suite_add(&s);                                                                                            \
+    }
+
 #define Test(suite_, name_, ...)                                                                                        \
     static void suite_##_##name_##_run(void);                                                                           \
     __attribute__((constructor)) static void suite_##_##name_##_add(void)                                               \
@@ -44,6 +62,7 @@ void plain_test_add(struct plain_test *t);
 #define cr_assert_not_null(a, ...) cr_assert((a) != NULL)
 #define cr_assert_str_eq(a, b, ...) cr_assert(strcmp(a, b) == 0)
 #define cr_assert_str_neq(a, b, ...) cr_assert(strcmp(a, b) != 0)
+#define cr_assert_float_eq(a, b, epsilon, ...) cr_assert((a) - (b) <= (epsilon) && (b) - (a) <= (epsilon))
 #define cr_assert_arr_eq(a, b, bytes, ...) cr_assert(memcmp(a, b, bytes) == 0)
 
 #endif
