@@ -313,6 +313,14 @@ static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type typ
     return true;
 }
 
+/* Exchanges are of bits, and 64-bit sums have no sign. */
+static bool atom_fits(enum atom_op op, enum ptx_type t)
+{
+    if (op == ATOM_EXCH || op == ATOM_CAS)
+        return t == PTX_B16 || t == PTX_B32 || t == PTX_B64;
+    return op != ATOM_ADD || t != PTX_S64;
+}
+
 static bool atomic(struct decoder *d)
 {
     unsigned               first = d->insn->opcode == PTX_OP_ATOM, bytes = type_bytes(d);
@@ -323,7 +331,8 @@ static bool atomic(struct decoder *d)
     op_fn                  run;
     struct op             *o;
 
-    if (!atom_operation(d->insn, &op) || !atom_type((enum ptx_type)d->insn->type, &type) || operand(d, first)->kind != PTX_ADDRESS)
+    if (!atom_operation(d->insn, &op) || !atom_type((enum ptx_type)d->insn->type, &type) || operand(d, first)->kind != PTX_ADDRESS
+        || !atom_fits(op, (enum ptx_type)d->insn->type))
         return false;
     if (d->insn->vector > 1)
         return atomic_vector(d, op, type);

@@ -23,10 +23,14 @@ struct form_row {
     const char *in, *out;
     double      ulps;
     const char *text;
+    bool        unmeasured;
 };
 static const struct form_row forms[] = {
-#define FORM(in, out, ulps, text) {#in, #out, ulps, text},
+#define FORM(in, out, ulps, text) {#in, #out, ulps, text, false},
 #include "bench/goldens/forms.def"
+#undef FORM
+#define FORM(in, out, ulps, text) {#in, #out, ulps, text, true},
+#include "bench/goldens/forms_unmeasured.def"
 #undef FORM
 };
 
@@ -270,7 +274,8 @@ static void add_output(struct item *it, char out)
 
 static void make_form(const struct form_row *row, struct item *it)
 {
-    *it = (struct item){.kernel = "k", .form = row->text, .grid = {1, 1, 1}, .block = {FORM_THREADS, 1, 1}, .ulps = row->ulps};
+    *it = (struct item){.kernel = "k", .form = row->text, .grid = {1, 1, 1}, .block = {FORM_THREADS, 1, 1}, .ulps = row->ulps,
+                        .unmeasured = row->unmeasured};
     if (row->ulps < 0) {
         it->tolerance = ldexp(1, (int)row->ulps);
         it->ulps = 0;

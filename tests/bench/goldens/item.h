@@ -38,6 +38,7 @@ struct item {
     const char *file;   /* of PTX, or NULL */
     const char *kernel;
     const char *form;   /* the text of an instruction form, or NULL */
+    bool        unmeasured; /* files of results need not have it yet */
     uint32_t    grid[3], block[3], shared_bytes;
     double      ulps; /* exact when this and tolerance are 0; below 0: the tolerance is 2 to its power */
     double      tolerance;
