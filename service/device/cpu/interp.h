@@ -186,6 +186,8 @@ void block_describe_guard(struct block_run *r);
 void mask_measure(struct mask *m, uint32_t count);
 void mask_clear(struct mask *m);
 void mask_add(struct mask *to, const struct mask *m);
+/* The ones of m become 0 in an array of lanes. */
+void mask_remove(uint8_t *lanes, const struct mask *m);
 /* In how many lanes of m the predicate, flipped if `flip` is 1, holds. */
 uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip);
 /* Those lanes become `to`; or they move from m to `side`. */

@@ -69,13 +69,23 @@ void block_run_finish(struct block_run *r)
     free(r->shared);
 }
 
+/* One value in all lanes; the bounds are read once, since what is written could be them for all the compiler knows. */
+#define FILL(T)                                                           \
+    do {                                                                  \
+        T *restrict    to = LANE(T, c->place);                            \
+        const T        value = (T)c->value;                               \
+        const uint32_t count = l->count;                                  \
+        for (uint32_t i = 0; i < count; i++)                              \
+            to[i] = value;                                                \
+    } while (0)
+
 static void fill_constant(struct lanes *l, const struct code_constant *c)
 {
     switch (c->width) {
-    case 1: memset(LANE(uint8_t, c->place), (int)(c->value & 255), l->count); break;
-    case 2: for (uint32_t i = 0; i < l->count; i++) LANE(uint16_t, c->place)[i] = (uint16_t)c->value; break;
-    case 4: for (uint32_t i = 0; i < l->count; i++) LANE(uint32_t, c->place)[i] = (uint32_t)c->value; break;
-    default: for (uint32_t i = 0; i < l->count; i++) LANE(uint64_t, c->place)[i] = c->value; break;
+    case 1:  FILL(uint8_t); break;
+    case 2:  FILL(uint16_t); break;
+    case 4:  FILL(uint32_t); break;
+    default: FILL(uint64_t); break;
     }
 }
 

@@ -103,7 +103,8 @@ ALL_FLOATS(ROUNDED2, div_rounded, x / y, x / y)
 ALL_FLOATS(ROUNDED1, sqrt_rounded, sqrtf(x), sqrt(x))
 ALL_FLOATS(ROUNDED1, rcp_rounded, 1.0f / x, 1.0 / x)
 
-ALL_FLOATS(SLOW1, ex2, exp2f(x), exp2(x))
+UNARY(ex2, f32, float, KEEP, KEEP, exp2_f32(x))
+UNARY(ex2, f32_ftz, float, flush_f32, flush_f32, exp2_f32(x))
 ALL_FLOATS(SLOW1, lg2, log2f(x), log2(x))
 ALL_FLOATS(SLOW1, sin, sinf(x), sin(x))
 ALL_FLOATS(SLOW1, cos, cosf(x), cos(x))
@@ -131,7 +132,7 @@ static const struct float_row rows[] = {
     {PTX_OP_SQRT, BY_FLOAT(sqrt), BY_FLOAT(sqrt_rounded)}, {PTX_OP_RCP, BY_FLOAT(rcp), BY_FLOAT(rcp_rounded)},
     {PTX_OP_MIN, BY_FLOAT(min), {0}}, {PTX_OP_MAX, BY_FLOAT(max), {0}}, {PTX_OP_NEG, BY_FLOAT(neg), {0}},
     {PTX_OP_ABS, BY_FLOAT(abs), {0}}, {PTX_OP_RSQRT, BY_FLOAT(rsqrt), {0}}, {PTX_OP_COPYSIGN, BY_FLOAT(copysign), {0}},
-    {PTX_OP_EX2, BY_FLOAT(ex2), {0}}, {PTX_OP_LG2, BY_FLOAT(lg2), {0}}, {PTX_OP_SIN, BY_FLOAT(sin), {0}},
+    {PTX_OP_EX2, {op_ex2_f32, op_ex2_f32_ftz, NULL}, {0}}, {PTX_OP_LG2, BY_FLOAT(lg2), {0}}, {PTX_OP_SIN, BY_FLOAT(sin), {0}},
     {PTX_OP_COS, BY_FLOAT(cos), {0}}, {PTX_OP_TANH, BY_FLOAT(tanh), {0}},
 };
 

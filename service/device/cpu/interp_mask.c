@@ -13,6 +13,11 @@ static uint64_t word_at(const uint8_t *m, uint32_t w)
     return v;
 }
 
+static void put_word(uint8_t *m, uint32_t w, uint64_t v)
+{
+    memcpy(m + (size_t)w * WORD_LANES, &v, sizeof v);
+}
+
 /* Of a word whose bytes are sums of at most CPU_BLOCK_THREADS_MAX / WORD_LANES ones. */
 static uint32_t sum_of_bytes(uint64_t v)
 {
@@ -26,15 +31,6 @@ static uint32_t word_above(uint32_t lane)
     return (lane + WORD_LANES - 1) / WORD_LANES;
 }
 
-static uint32_t ones(const uint8_t *m, uint32_t low, uint32_t high)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t w = low / WORD_LANES, end = word_above(high); w < end; w++)
-        sum += word_at(m, w);
-    return sum_of_bytes(sum);
-}
-
 void mask_clear(struct mask *m)
 {
     if (m->count)
@@ -42,14 +38,14 @@ void mask_clear(struct mask *m)
     *m = (struct mask){.m = m->m};
 }
 
-/* Shrinks [low, high), in which all ones lie, to the ones. */
-static void measure_within(struct mask *m, uint32_t low, uint32_t high)
+/* Sets count, and [low, high), which now holds all ones, shrunk to them. */
+static void settle(struct mask *m, uint32_t low, uint32_t high, uint32_t count)
 {
     uint32_t first = low / WORD_LANES, last = word_above(high);
 
-    m->count = ones(m->m, low, high);
+    m->count = count;
     m->low = m->high = 0;
-    if (!m->count)
+    if (!count)
         return;
     while (!word_at(m->m, first))
         first++;
@@ -61,18 +57,37 @@ static void measure_within(struct mask *m, uint32_t low, uint32_t high)
 
 void mask_measure(struct mask *m, uint32_t count)
 {
-    measure_within(m, 0, count);
+    uint64_t sum = 0;
+
+    for (uint32_t w = 0, end = word_above(count); w < end; w++)
+        sum += word_at(m->m, w);
+    settle(m, 0, count, sum_of_bytes(sum));
 }
 
+/* The arrays of the loops below never overlap; the compiler is told so, since bytes could be anything to it. */
 void mask_add(struct mask *to, const struct mask *m)
 {
-    uint32_t low = to->count && to->low < m->low ? to->low : m->low, high = to->high > m->high ? to->high : m->high;
+    uint8_t *restrict       t = to->m;
+    const uint8_t *restrict from = m->m;
+    const uint32_t          low = to->count && to->low < m->low ? to->low : m->low, high = to->high > m->high ? to->high : m->high;
+    uint64_t                sum = 0;
 
-    for (uint32_t i = m->low; i < m->high; i++)
-        to->m[i] |= m->m[i];
+    for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++)
+        put_word(t, w, word_at(t, w) | word_at(from, w));
+    for (uint32_t w = low / WORD_LANES, end = word_above(high); w < end; w++)
+        sum += word_at(t, w);
     to->low = low;
     to->high = high;
-    to->count = ones(to->m, low, high);
+    to->count = sum_of_bytes(sum);
+}
+
+void mask_remove(uint8_t *lanes, const struct mask *m)
+{
+    uint8_t *restrict       t = lanes;
+    const uint8_t *restrict from = m->m;
+
+    for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++)
+        put_word(t, w, word_at(t, w) & ~word_at(from, w));
 }
 
 uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip)
@@ -87,18 +102,27 @@ uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip
 
 void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, uint8_t flip)
 {
-    uint8_t       *t = to->m;
-    const uint8_t *from = m->m;
+    uint8_t *restrict       t = to->m;
+    const uint8_t *restrict from = m->m, *restrict p = predicate;
+    const uint64_t          flips = flip ? EVERY_LANE : 0;
+    uint64_t                sum = 0;
 
     mask_clear(to);
-    for (uint32_t i = m->low; i < m->high; i++)
-        t[i] = from[i] & (predicate[i] ^ flip);
-    measure_within(to, m->low, m->high);
+    for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++) {
+        const uint64_t v = word_at(from, w) & (word_at(p, w) ^ flips);
+
+        put_word(t, w, v);
+        sum += v;
+    }
+    settle(to, m->low, m->high, sum_of_bytes(sum));
 }
 
 void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uint8_t flip)
 {
-    uint32_t holds = mask_holds(m, predicate, flip), low = m->low, high = m->high;
+    const uint32_t          holds = mask_holds(m, predicate, flip), low = m->low, high = m->high;
+    const uint64_t          flips = flip ? EVERY_LANE : 0;
+    uint8_t *restrict       stay = m->m, *restrict go = side->m;
+    const uint8_t *restrict p = predicate;
 
     mask_clear(side);
     if (holds == 0)
@@ -109,8 +133,12 @@ void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uin
         *side = all;
         return;
     }
-    mask_pick(side, m, predicate, flip);
-    for (uint32_t i = low; i < high; i++)
-        m->m[i] ^= side->m[i];
-    measure_within(m, low, high);
+    for (uint32_t w = low / WORD_LANES, end = word_above(high); w < end; w++) {
+        const uint64_t v = word_at(stay, w), taken = v & (word_at(p, w) ^ flips);
+
+        put_word(go, w, taken);
+        put_word(stay, w, v ^ taken);
+    }
+    settle(side, low, high, holds);
+    settle(m, low, high, m->count - holds);
 }

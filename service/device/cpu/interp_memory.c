@@ -88,6 +88,17 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
                        const R v_ = (R)*(const M *)(const void *)(at.origin + at_); into[i] = m_[i] ? v_ : into[i]); \
         }                                                                             \
     } while (0)
+/* Registers and kernels' memory never overlap. Counted by size_t: compilers see that such an index does not wrap. */
+#define MOVE_ALL(T, F, to, from)                                                      \
+    {                                                                                 \
+        T *restrict       to_ = to;                                                   \
+        const F *restrict from_ = from;                                               \
+        const size_t      count_ = l->high - l->low;                                  \
+        for (size_t k = 0; k < count_; k++)                                           \
+            to_[k] = (T)from_[k];                                                     \
+    }
+#define LOAD_ALL(M, R, to, first)    MOVE_ALL(R, M, to, (const M *)(const void *)(first))
+#define STORE_ALL(M, R, first, from) MOVE_ALL(M, R, (M *)(void *)(first), from)
 /* A run's elements all at once: they are read before any is written. */
 #define LOAD_RUNS(M, R, into)                                                         \
     for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
@@ -118,11 +129,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
         R              *into = LANE(R, o->d);                                         \
         struct aim      at;                                                           \
         switch (aim(l, o, sizeof(M), &at)) {                                          \
-        case CONSECUTIVE: {                                                           \
-            const M *from = (const M *)(const void *)at.first;                        \
-            LANES_LOOP(into[i] = (R)from[i - low_]);                                  \
-            return;                                                                   \
-        }                                                                             \
+        case CONSECUTIVE: LOAD_ALL(M, R, into + l->low, at.first) return;             \
         case SAME: {                                                                  \
             const R value = (R)*(const M *)(const void *)at.first;                    \
             LANES_SET(R, o->d, , value);                                              \
@@ -142,11 +149,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
         const R        *d_ = LANE(R, o->d);                                           \
         struct aim      at;                                                           \
         switch (aim(l, o, sizeof(M), &at)) {                                          \
-        case CONSECUTIVE: {                                                           \
-            M *to = (M *)(void *)at.first;                                            \
-            LANES_LOOP(to[i - low_] = (M)d_[i]);                                      \
-            return;                                                                   \
-        }                                                                             \
+        case CONSECUTIVE: STORE_ALL(M, R, at.first, d_ + l->low) return;              \
         case RUN_CONSECUTIVE: STORE_RUNS(M, d_) return;                                \
         case SAME:                                                                    \
         case RUN_SAME:                                                                \

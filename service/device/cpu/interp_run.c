@@ -217,10 +217,7 @@ static uint32_t branch_table(struct block_run *r, struct activation *a, const st
 /* Lanes that exit leave the block for good: nobody waits for them any more. */
 static void leave_lanes(struct block_run *r, struct activation *a, const struct mask *m)
 {
-    for (uint32_t i = m->low; i < m->high; i++) {
-        if (m->m[i])
-            r->live[i] = 0;
-    }
+    mask_remove(r->live, m);
     r->live_count -= m->count;
     memset(a->deferred_bits, 0, a->words * sizeof *a->deferred_bits);
 }

@@ -189,16 +189,20 @@ static bool set_pair(struct decoder *d)
     return true;
 }
 
-/* Comparisons of halves have results of their own size or of 32 bits, all others of 32 bits. */
+/* As the vendor's assembler has it: pairs give pairs or 32 bits, halves halves or integers, all others 32 bits or a half. */
 static bool set_types_fit(enum ptx_type to, enum ptx_type from)
 {
     bool half = from == PTX_F16 || from == PTX_BF16;
 
     if (to == PTX_U32 || to == PTX_S32)
         return true;
+    if (is_pair(from) || is_pair(to))
+        return to == from;
     if (to == PTX_U16 || to == PTX_S16)
         return half;
-    return half || is_pair(from) ? to == from : to == PTX_F32;
+    if (half)
+        return to == from || to == PTX_BF16;
+    return to == PTX_F32 || to == PTX_F16 || to == PTX_BF16;
 }
 
 bool translate_set(struct decoder *d)
