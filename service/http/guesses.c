@@ -86,7 +86,8 @@ static void make_known(struct place *p, const struct caller *caller)
     p->next_known = (p->next_known + 1) % GUESS_CALLERS_KNOWN;
 }
 
-bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now, uint64_t *wait_ns)
+bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now,
+                   uint64_t *wait_ns)
 {
     uint64_t      interval_ns;
     struct place *p;

@@ -1,5 +1,5 @@
-/* Wrong tokens by the address that sent them: one that sends too many is refused whatever token it shows, so that guessing tells it nothing.
- * Callers that were let in from that address before are let in all the same, or whoever shares an address could lock them out.
+/* Wrong tokens by the address that sent them: one that sends too many is refused whatever token it shows, so that guessing tells it
+ * nothing. Callers that were let in from that address before are let in all the same, or whoever shares an address could lock them out.
  * Thread-safe; nobody waits but for a short lock. */
 #ifndef GPUREST_HTTP_GUESSES_H
 #define GPUREST_HTTP_GUESSES_H
@@ -18,6 +18,7 @@ void            guesses_destroy(struct guesses *g); /* NULL is a no-op */
 
 /* What is to be made of a token that came from there: `caller` is whose it is, NULL: nobody's. False: refuse it without telling which;
  * *wait_ns until the address is heard again. */
-bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now, uint64_t *wait_ns);
+bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now,
+                   uint64_t *wait_ns);
 
 #endif

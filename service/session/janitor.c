@@ -41,8 +41,8 @@ static enum status overrun(const struct context *c, uint64_t now, struct problem
  * loop waits for no kernel, so that one which does not answer has stopped; the call's own deadline then ends it. */
 static bool wants_ping(const struct context *c, uint64_t now)
 {
-    return c->in_ring && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
-           past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
+    return c->in_ring && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open &&
+           past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
 }
 
 static void ping_came(struct call *call, enum call_event event)

@@ -137,10 +137,10 @@ void free(void *p)
 
 /* ---- the rest, each with the real one found at its first call ---- */
 
-#define REAL(name)                                              \
-    static __typeof__(&name) real;                              \
-    if (!real)                                                  \
-        real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name)
+#define REAL(name)                                                                                                                         \
+    static __typeof__(&name) real;                                                                                                         \
+    if (!real)                                                                                                                             \
+    real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name)
 
 /* A short count where there is one; else the failure itself. */
 static size_t shortened(size_t bytes)

@@ -95,7 +95,7 @@ def test_every_error_at_every_call(driven):
     service, driver = driven
     client = service.client()
     workload.prepare(client)
-    with Campaign("errors of the driver", 2, 0.15) as c:
+    with Campaign("errors of the driver", 6, 0.15) as c:
         cases = [(function, error) for function in FUNCTIONS for error in ERRORS]
         c.random.shuffle(cases)
         told = 0

@@ -16,12 +16,12 @@ from workload import VADD, floats
 
 
 def role_of(pid):
-    """"keeper", "worker", "compile" or the like; "" when it is gone."""
+    """"worker" (warm, used, or a device's keeper), "compile-worker" or the like; "" when it is gone, or not yet more than a copy of the front-end."""
     try:
         words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:2]
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return words[0].removeprefix("--role=") if words else ""
+    return words[0].removeprefix("--role=") if words and words[0].startswith(("--role=", "compile-worker")) else ""
 
 
 def descendants(pid):
@@ -140,6 +140,7 @@ def any_process(c, service, kinds):
 def test_processes_under_load(busy, how, seconds, share):
     service, neighbours = busy
     client, kinds = service.client(), set()
+    until(lambda: all(neighbour.rounds for neighbour in neighbours), "the neighbours do not compute", 60)
     with Campaign(f"processes {how}", seconds, share) as c:
         while c.due():
             pid = any_process(c, service, kinds)

@@ -51,6 +51,22 @@ static void fuzz_message(const uint8_t *data, size_t bytes)
     message_fits(message, &body, bytes - sizeof message);
 }
 
+/* A short input sets indices and lengths alike. */
+static void repeat(const uint8_t *data, size_t bytes, unsigned char *to, size_t room)
+{
+    size_t have = bytes < room ? bytes : room;
+
+    memset(to, 0, room);
+    if (have)
+        memcpy(to, data, have);
+    while (have && have < room) {
+        size_t n = have < room - have ? have : room - have;
+
+        memcpy(to + have, to, n);
+        have += n;
+    }
+}
+
 static void fuzz_ring(const uint8_t *data, size_t bytes)
 {
     static _Alignas(RING_LINE_BYTES) unsigned char memory[RING_SLOTS * (sizeof(struct completion) + 2 * RING_LINE_BYTES)];
@@ -60,8 +76,7 @@ static void fuzz_ring(const uint8_t *data, size_t bytes)
 
     if (all > sizeof memory)
         abort();
-    for (size_t i = 0; i < all; i++)
-        memory[i] = bytes ? data[i % bytes] : 0; /* a short input sets indices and lengths alike */
+    repeat(data, bytes, memory, all);
     ring_init(&r, memory, sizeof(struct completion));
     for (int i = 0; i < POPS && ring_pop(&r, slot, &n) == STATUS_OK; i++)
         if (n > sizeof slot)

@@ -1,5 +1,5 @@
-/* Random bytes, random indices and random frames, those well formed that are hardest to find out: the number of a call that is under way with any
- * outcome. */
+/* Random bytes, random indices and random frames, those well formed that are hardest to find out: the number of a call that is under way
+ * with any outcome. */
 #include "hostile.h"
 
 #include <stdio.h>

@@ -38,7 +38,7 @@ static unsigned workers_wanted(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : WORKERS;
 }
 
-Test(hostile, whatever_a_worker_writes_each_call_ends_once_and_the_next_worker_is_whole, .timeout = 1500)
+Test(hostile, whatever_a_worker_writes_each_call_ends_once_and_the_next_worker_is_whole)
 {
     struct pool *p;
     unsigned     bad = 0, wanted = workers_wanted();
