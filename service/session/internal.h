@@ -49,6 +49,7 @@ struct registry {
     pthread_cond_t         runner_left;
     uint64_t               shared_bytes; /* of memory shared with clients, what is still to be given back included */
     unsigned               shares_count;
+    pthread_mutex_t        reap_lock;    /* outer to `lock`: who has had it knows that all dead shares are gone */
     struct share          *shares_dead;  /* for shares_reap() */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };

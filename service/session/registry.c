@@ -21,6 +21,7 @@ enum status registry_create(struct registry **out, const struct registry_config 
         return STATUS_INVALID_FIELD;
     }
     pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->reap_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->janitor_kick, &monotonic);
@@ -45,6 +46,7 @@ no_helper:
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
+    pthread_mutex_destroy(&r->reap_lock);
     pthread_mutex_destroy(&r->lock);
     free(r);
     return STATUS_OUT_OF_MEMORY;
@@ -85,6 +87,7 @@ void registry_destroy(struct registry *r)
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
+    pthread_mutex_destroy(&r->reap_lock);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }

@@ -97,12 +97,14 @@ void shares_reap(struct registry *r)
 {
     struct share *m;
 
+    pthread_mutex_lock(&r->reap_lock);
     while ((m = take_dead(r)) != NULL) {
         uint64_t bytes = m->bytes;
 
         memory_finish(m);
         host_release(r, bytes);
     }
+    pthread_mutex_unlock(&r->reap_lock);
 }
 
 static void bury(struct registry *r, struct share *m)
@@ -141,9 +143,20 @@ void shares_detach_all(struct context *c)
 
 /* ---- making ---- */
 
+/* What others are just giving back counts no more. */
+static enum status host_reserve_soon(struct registry *r, uint64_t bytes, struct problem *why)
+{
+    enum status st = host_reserve(r, bytes, why);
+
+    if (st != STATUS_OVERLOADED)
+        return st;
+    shares_reap(r);
+    return host_reserve(r, bytes, why);
+}
+
 static enum status make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
 {
-    enum status   st = host_reserve(r, bytes, why);
+    enum status   st = host_reserve_soon(r, bytes, why);
     struct share *m = st ? NULL : calloc(1, sizeof *m);
 
     if (st)

@@ -80,7 +80,7 @@ def shared_descriptors(service):
 
 
 def eventually(holds, at_once=False):
-    """After a reset the old worker's end is not waited for, and with it what belongs to it."""
+    """At the latest when the old worker has ended."""
     deadline = time.monotonic() + (0 if at_once else 20)
     while not holds():
         assert time.monotonic() < deadline

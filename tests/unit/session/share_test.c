@@ -52,7 +52,7 @@ static uint64_t blocks_of(int fd)
     return (uint64_t)st.st_blocks;
 }
 
-/* After a reset the old worker's end is not waited for. */
+/* At the latest when the old worker has ended. */
 static void await_taken_back(int fd)
 {
     uint64_t deadline = deadline_after_ms(20 * 1000);
@@ -197,7 +197,7 @@ Test(share, a_reset_and_a_deletion_end_it)
     fixture_end(&f);
 }
 
-/* Its memory is on its way back: who shares anew waits for it instead of being refused. */
+/* What was shared does not count any more. */
 Test(share, after_a_reset_there_is_room_again_at_once)
 {
     int fd;
