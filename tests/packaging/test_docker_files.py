@@ -49,6 +49,15 @@ def test_everything_that_is_copied_is_there_and_not_ignored(dockerfile):
             assert (ROOT / source).exists() and source.split("/")[0] not in ignored, source
 
 
+def test_everything_that_the_service_is_made_of_is_copied(dockerfile):
+    """Folders that the build files name from the project's root; what is missing shows only when an image is built."""
+    build_files = [ROOT / "CMakeLists.txt", *(ROOT / "service").rglob("CMakeLists.txt"), *(ROOT / "scripts/cmake").iterdir()]
+    named = {name for file in build_files for name in re.findall(r"\$\{PROJECT_SOURCE_DIR\}/(\w+)/", file.read_text())}
+    copied = set(re.findall(r"^COPY (\w+) \w+$", dockerfile, re.M))
+    assert {"openapi", "kernels"} <= named
+    assert named <= copied
+
+
 def test_packages_leave_no_lists_behind(dockerfile):
     for step in re.findall(r"^RUN (.*?[^\\])$", dockerfile, re.M | re.S):
         assert ("apt-get update" in step) == ("/var/lib/apt/lists/*" in step), step

@@ -154,7 +154,9 @@ class Checker:
         if os.environ.get("GPUREST_WRITE_EXAMPLES") and operation["operationId"] != "openapi_get":
             file = ROOT / "openapi/examples" / f"{operation['operationId']}.{status}.json"
             file.parent.mkdir(exist_ok=True)
-            file.write_text(json.dumps(answer, indent=1) + "\n")
+            shown = {name: v[:2] if name == "items" else v[:1000] if isinstance(v, str) else v for name, v in answer.items()}
+            file.write_text(json.dumps(shown, indent=1) + "\n")
+            return
         for example in content.get("examples", {}).values():
             assert members(example["value"]) == members(answer), operation["operationId"]
 
