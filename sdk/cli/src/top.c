@@ -13,6 +13,7 @@
 
 enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
 
+static const int              signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 static volatile sig_atomic_t ended, resized;
 
 static void end(int signal_number)
@@ -139,15 +140,24 @@ static void leave(const struct screen *s)
         tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
 }
 
-/* Until the interval is over, the window has another size, or somebody wants to leave (true). */
+/* Until the interval is over, the window has another size, or somebody wants to leave (true). Signals come during the wait or have come
+ * before the look at what they set: none comes in between. */
 static bool wait_key(const struct screen *s, unsigned seconds)
 {
-    struct pollfd p = {.fd = s->keys ? STDIN_FILENO : -1, .events = POLLIN};
-    char          key = 0;
+    const struct timespec interval = {(time_t)seconds, 0};
+    struct pollfd         p = {.fd = s->keys ? STDIN_FILENO : -1, .events = POLLIN};
+    sigset_t              ours, before;
+    char                  key = 0;
+    bool                  gone = false;
 
-    if (poll(&p, 1, (int)seconds * 1000) > 0 && read(STDIN_FILENO, &key, 1) != 1)
-        return true; /* the terminal is gone */
-    return key == 'q' || key == 'Q' || ended;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < COUNT(signals); i++)
+        sigaddset(&ours, signals[i]);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    if (!ended && !resized && ppoll(&p, 1, &interval, &before) > 0)
+        gone = read(STDIN_FILENO, &key, 1) != 1; /* the terminal is */
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return gone || key == 'q' || key == 'Q' || ended;
 }
 
 static enum exit_code live(struct cli *c, unsigned seconds)
@@ -156,10 +166,8 @@ static enum exit_code live(struct cli *c, unsigned seconds)
     enum exit_code code = CODE_OK;
     bool           leaving = false;
 
-    on_signal(SIGINT, end);
-    on_signal(SIGTERM, end);
-    on_signal(SIGHUP, end);
-    on_signal(SIGWINCH, resize);
+    for (size_t i = 0; i < COUNT(signals); i++)
+        on_signal(signals[i], signals[i] == SIGWINCH ? resize : end);
     enter(&s);
     for (char *text = compose(c, &code); text && !leaving; text = leaving ? NULL : compose(c, &code)) {
         do {

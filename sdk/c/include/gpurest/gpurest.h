@@ -525,14 +525,12 @@ GPUREST_API gpurest_status gpurest_event_elapsed_ms(gpurest_session *session, gp
 GPUREST_API gpurest_status gpurest_batch_begin(gpurest_session *session, gpurest_batch **out);
 /* Local. For the whole of it at the service; 0: the service's default (60 s). */
 GPUREST_API gpurest_status gpurest_batch_timeout_ms(gpurest_batch *batch, uint64_t timeout_ms);
-/* Local. Operations queued so far. */
-GPUREST_API size_t gpurest_batch_count(const gpurest_batch *batch);
+GPUREST_API size_t         gpurest_batch_count(const gpurest_batch *batch); /* Local. Operations queued so far. */
 /* Consumes the batch, on failure too. out_or_null NULL: waits for its end; else released by gpurest_op_free. Memory that it reads into,
  * results and *out_ms of its calls are to live until it is done. */
 GPUREST_API gpurest_status gpurest_batch_submit(gpurest_batch *batch, gpurest_op **out_or_null);
-/* As gpurest_batch_submit with an operation, but the service keeps the batch: no connection is held while it runs, and a broken one loses
- * nothing. Batches in the background of one session are done in the order of their submission; no other call waits for them: wait for the
- * operation before what it works on is used. Cancelling ends a batch that still waits at the service; one that runs goes on. */
+/* The same, but the service keeps the batch: no connection is held while it runs, and a broken one loses nothing. Such batches of a session
+ * are done in their order; no other call waits for them. Cancelling ends one that still waits at the service; one that runs goes on. */
 GPUREST_API gpurest_status gpurest_batch_submit_background(gpurest_batch *batch, gpurest_op **out);
 /* Local. Forgets what was queued. NULL is fine. */
 GPUREST_API void gpurest_batch_discard(gpurest_batch *batch);
@@ -550,29 +548,23 @@ GPUREST_API gpurest_status gpurest_batch_prepare(gpurest_batch *batch, gpurest_p
  * was to go. Any thread, also while it runs, with outputs of its own. Never sent twice. */
 GPUREST_API gpurest_status gpurest_program_run(gpurest_program *program, const void *const *inputs, size_t inputs_count,
                                                void *const *outputs, size_t outputs_count);
-/* Another value for a scalar argument. */
+/* Another value, GPUREST_F32(…) and its like, for an argument of one of the batch's launches; both count from 0. */
 typedef struct gpurest_program_scalar {
-    size_t      launch;   /* the batch's launches, from 0 */
-    size_t      argument; /* of its kernel, from 0 */
-    gpurest_arg value;    /* GPUREST_F32 and its like: no buffer, no bytes */
+    size_t      launch, argument;
+    gpurest_arg value;
 } gpurest_program_scalar;
-
 typedef struct gpurest_program_run_options {
     size_t                        struct_size;
     const void *const            *inputs; /* as in gpurest_program_run */
-    size_t                        inputs_count;
     void *const                  *outputs;
-    size_t                        outputs_count;
     const gpurest_program_scalar *scalars; /* for this run alone; each argument once, in any order, at most 1,024 */
-    size_t                        scalars_count;
+    size_t                        inputs_count, outputs_count, scalars_count;
 } gpurest_program_run_options;
-#define GPUREST_PROGRAM_RUN_OPTIONS_INIT                                                                                                   \
-    {                                                                                                                                      \
-        sizeof(gpurest_program_run_options), 0, 0, 0, 0, 0, 0                                                                              \
-    }
+#define GPUREST_PROGRAM_RUN_OPTIONS_INIT \
+    {sizeof(gpurest_program_run_options), 0, 0, 0, 0, 0, 0}
 
-/* As gpurest_program_run, with scalars of its own. options NULL: everything as it was queued. out_or_null NULL: waits for its end; else
- * released by gpurest_op_free: inputs and outputs are to live until it is done, the program until then, too; scalars are copied. */
+/* As gpurest_program_run. options NULL: everything as it was queued. out_or_null NULL: waits for its end; else released by gpurest_op_free:
+ * inputs, outputs and the program are to live until it is done; scalars are copied. */
 GPUREST_API gpurest_status gpurest_program_run_with(gpurest_program *program, const gpurest_program_run_options *options,
                                                     gpurest_op **out_or_null);
 /* NULL is fine. */
