@@ -32,6 +32,8 @@ static const char *rule_text(enum builtin_rule rule)
         return "a block per result when the axis is the last one, else for 32 results that are neighbours";
     case BUILTIN_TILES:
         return "a block per tile of the result";
+    case BUILTIN_POOL:
+        return "a few blocks per multiprocessor share out the tiles of the result";
     case BUILTIN_WHOLE:
         return "cooperative: as many blocks as run at once, which wait for each other";
     }

@@ -45,6 +45,8 @@ enum {
 #define AXIS(outer, length, inner) {.rule = BUILTIN_AXIS, .count = {outer, length, inner}}
 #define TILES(x, tile_x, y, tile_y, z, tile_z, threads) \
     {.rule = BUILTIN_TILES, .count = {x, y, z}, .tile = {tile_x, tile_y, tile_z}, .block = threads}
+#define POOL(n, per_block, threads, blocks_per_sm) \
+    {.rule = BUILTIN_POOL, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm}
 #define WHOLE(n, per_block, threads, blocks_per_sm, bytes) \
     {.rule = BUILTIN_WHOLE, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm, .scratch = bytes}
 

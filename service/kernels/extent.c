@@ -8,7 +8,8 @@ enum { NUMBER_DIGITS_MAX = 9 };
 struct evaluation {
     const struct builtin *kernel;
     const uint64_t       *values;
-    uint64_t              blocks, sizeof_T;
+    uint64_t              blocks;
+    enum builtin_dtype    dtype;
     struct span           rest;
     bool                  failed; /* beyond EXTENT_MAX, or a malformed row */
 };
@@ -51,7 +52,9 @@ static uint64_t named(struct evaluation *e)
     if (span_is(name, "blocks"))
         return e->blocks;
     if (span_is(name, "sizeof_T"))
-        return e->sizeof_T;
+        return builtin_type_bytes(&(struct builtin_param){.type = BUILTIN_TYPE_T}, e->dtype);
+    if (span_is(name, "sizeof_accumulator"))
+        return builtin_type_bytes(&(struct builtin_param){.type = BUILTIN_TYPE_ACCUMULATOR}, e->dtype);
     e->failed = true;
     return 0;
 }
@@ -93,9 +96,8 @@ static uint64_t term(struct evaluation *e)
 bool builtin_extent(const struct builtin *k, const char *expression, enum builtin_dtype dtype, const uint64_t *values, uint64_t blocks,
                     uint64_t *out)
 {
-    struct builtin_param T = {.type = BUILTIN_TYPE_T};
-    struct evaluation    e = {.kernel = k, .values = values, .blocks = blocks, .sizeof_T = builtin_type_bytes(&T, dtype), .rest = span_of(expression)};
-    uint64_t             sum = 0, value;
+    struct evaluation e = {.kernel = k, .values = values, .blocks = blocks, .dtype = dtype, .rest = span_of(expression)};
+    uint64_t          sum = 0, value;
 
     do {
         value = term(&e);

@@ -39,6 +39,7 @@ enum builtin_rule {
     BUILTIN_ROWS,   /* count[0] rows of count[1] elements: a block for each, as wide as a row needs */
     BUILTIN_AXIS,   /* count[0] x count[1] x count[2], reduced over the middle one */
     BUILTIN_TILES,  /* tile[i] of count[i] in direction i */
+    BUILTIN_POOL,   /* no more blocks than `per_sm` for each multiprocessor, which share out count[0] / tile[0] pieces */
     BUILTIN_WHOLE,  /* cooperative: per_sm blocks for each multiprocessor, or fewer when count[0] / tile[0] are fewer */
 };
 
@@ -103,7 +104,7 @@ bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char 
 
 /* ---- extent.c ---- */
 /* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
- * sizeof_T and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */
+ * sizeof_T, sizeof_accumulator and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */
 bool builtin_extent(const struct builtin *k, const char *expression, enum builtin_dtype dtype, const uint64_t *values, uint64_t blocks,
                    uint64_t *out);
 

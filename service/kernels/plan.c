@@ -93,11 +93,11 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
     case BUILTIN_TILES:
         shape_tiles(k, c, device, out);
         break;
+    case BUILTIN_POOL:
     case BUILTIN_WHOLE:
         out->block[0] = k->shape.block;
         out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(k, device));
-        out->cooperative = true;
-        out->takes_slot = true;
+        out->cooperative = out->takes_slot = k->shape.rule == BUILTIN_WHOLE;
         break;
     }
 }

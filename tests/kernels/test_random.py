@@ -1,0 +1,66 @@
+"""Random numbers against Philox written out here: bits and uniform numbers exactly, normal ones to a few roundings of their computation."""
+import numpy as np
+import pytest
+
+from arrays import EPSILON, REALS, decode, encode
+
+MASK = 0xFFFFFFFF
+
+
+def philox(seed, counter):
+    k0, k1 = seed & MASK, seed >> 32
+    c = [counter & MASK, counter >> 32, 0, 0]
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(p1 >> 32) ^ c[1] ^ k0, p1 & MASK, (p0 >> 32) ^ c[3] ^ k1, p0 & MASK]
+        k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+    return c
+
+
+def test_the_model_is_philox():
+    """Known answers of the authors' library, Random123."""
+    assert philox(0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def words(seed, offset, n):
+    return np.array([philox(seed, i // 4)[i % 4] for i in range(offset, offset + n)], np.uint64)
+
+
+@pytest.mark.parametrize("n,offset", [(0, 0), (1, 0), (7, 0), (1001, 4), (1000, 3), (5, 2 ** 40 + 1)])
+def test_bits(kernels, n, offset):
+    seed = 0x123456789ABCDEF
+    np.testing.assert_array_equal(kernels.call("random_bits", "u32", out=n, n=n, seed=seed, offset=offset)[:n], words(seed, offset, n))
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_uniform(kernels, dtype):
+    for offset in (0, 1):
+        got = kernels.call("random_uniform", dtype, out=801, n=801, seed=42, offset=offset)
+        if dtype == "f64":
+            w = words(42, 2 * offset, 1602)
+            want = ((w[::2] << np.uint64(32) | w[1::2]) >> np.uint64(11)) * 2.0 ** -53
+        else:
+            bits = {"f16": 11, "bf16": 8, "f32": 24}[dtype]
+            want = (words(42, offset, 801) >> np.uint64(32 - bits)) * 2.0 ** -bits
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_normal(kernels, dtype):
+    got = kernels.call("random_normal", dtype, out=800, n=800, seed=7, offset=0)
+    if dtype == "f64":
+        w = words(7, 0, 1600)
+        u = ((w[::2] << np.uint64(32) | w[1::2]) >> np.uint64(11)) * 2.0 ** -53
+    else:
+        u = (words(7, 0, 800) >> np.uint64(8)) * 2.0 ** -24
+    radius, angle = np.sqrt(-2 * np.log(1 - u[::2])), 2 * np.pi * u[1::2]
+    want = np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1).ravel()
+    work = EPSILON["f64" if dtype == "f64" else "f32"]
+    np.testing.assert_allclose(got, decode(encode(want, dtype), dtype) if dtype == "f64" else want, rtol=2 * EPSILON[dtype], atol=16 * work)
+
+
+def test_moments(kernels):
+    x = kernels.call("random_normal", "f32", out=200000, n=200000, seed=1, offset=0)
+    assert abs(x.mean()) < 0.01 and abs(x.var() - 1) < 0.02 and abs((x ** 4).mean() - 3) < 0.15
+    x = kernels.call("random_uniform", "f32", out=200000, n=200000, seed=1, offset=0)
+    assert 0 <= x.min() and x.max() < 1 and abs(x.mean() - 0.5) < 0.005
