@@ -1,0 +1,387 @@
+/* Products of matrices, out = a b, for a batch of them: a is m x k, b is k x n, out is m x n, all in rows without gaps.
+ *
+ * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
+ * f16, bf16 and, as matmul_tf32, f32 use tensor cores (mma.sync, from compute capability 8.0 on): tiles of 256 x 128, or 128 x 64 where those would
+ * leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies, four stages deep, into shared memory whose
+ * 16-byte pieces are permuted so that no two rows of a fragment share a bank. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or
+ * 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the next piece of the operands being loaded meanwhile.
+ * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
+ * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
+#include "common.cuh"
+
+#if (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800) || defined(TENSOR_CORES)
+#define HAS_TENSOR_CORES 1
+#else
+#define HAS_TENSOR_CORES 0
+#endif
+
+enum { THREADS = 256, BAND = 8 };
+
+struct sizes {
+    u64 m, n, k, batch;
+};
+
+/* Where a tile lies: in bands of BAND rows of tiles, column by column. */
+struct place {
+    u64 row, column, batch;
+};
+DEVICE place place_of(u64 tile, const sizes &s, u32 tile_m, u32 tile_n)
+{
+    u64 down = (s.m + tile_m - 1) / tile_m, across = (s.n + tile_n - 1) / tile_n, each = down * across;
+    u64 batch = tile / each, band = tile % each / (BAND * across), left = tile % each % (BAND * across);
+    u64 rows = down - band * BAND < BAND ? down - band * BAND : BAND;
+
+    return {(band * BAND + left % rows) * tile_m, left / rows * tile_n, batch};
+}
+DEVICE u64 tiles_of(const sizes &s, u32 tile_m, u32 tile_n) { return (s.m + tile_m - 1) / tile_m * ((s.n + tile_n - 1) / tile_n) * s.batch; }
+
+/* ---- ordinary arithmetic ---- */
+
+/* What products are summed in: integers as unsigned ones, which may wrap around. */
+template <class T> struct sum_in { typedef compute_t<T> type; };
+template <> struct sum_in<i8> { typedef u32 type; };
+template <> struct sum_in<i16> { typedef u32 type; };
+template <> struct sum_in<i32> { typedef u32 type; };
+template <> struct sum_in<i64> { typedef u64 type; };
+template <> struct sum_in<u8> { typedef u32 type; };
+template <> struct sum_in<u16> { typedef u32 type; };
+
+enum { DEEP = 16 };
+
+/* G groups of four rows and columns for each thread. */
+template <class C, int G> struct shared_pieces {
+    C a[2][DEEP][64 * G + 16 / sizeof(C)];
+    C b[2][DEEP][64 * G];
+};
+
+/* A piece of `rows` x `columns` of a matrix on its way: each thread has PER vectors of V elements. */
+template <class T, class C, int PER, int V> struct carried {
+    C v[PER][V];
+
+    DEVICE void load(const T *x, u64 stride, u64 row0, u64 rows, u64 column0, u64 columns, u32 per_row, bool wide)
+    {
+#pragma unroll
+        for (int i = 0; i < PER; i++) {
+            u32 at = threadIdx.x + i * THREADS;
+            u64 row = row0 + at / per_row, column = column0 + (u64)(at % per_row) * V;
+            if (wide && row < rows && column + V <= columns) {
+                pack<T, V> p;
+                p.raw = *(const decltype(p.raw) *)(x + row * stride + column);
+#pragma unroll
+                for (int e = 0; e < V; e++)
+                    v[i][e] = (C)(compute_t<T>)p.v[e];
+            } else {
+#pragma unroll
+                for (int e = 0; e < V; e++)
+                    v[i][e] = row < rows && column + e < columns ? (C)(compute_t<T>)x[row * stride + column + e] : (C)0;
+            }
+        }
+    }
+};
+
+template <class T, class C, int G> struct plain_product {
+    static constexpr int V = 16 / sizeof(C), TILE = 64 * G, PER = TILE * DEEP / V / THREADS;
+    typedef shared_pieces<C, G> pieces;
+
+    static DEVICE void put(pieces &s, int stage, const carried<T, C, PER, V> &a, const carried<T, C, PER, V> &b)
+    {
+#pragma unroll
+        for (int i = 0; i < PER; i++) {
+            u32 at = threadIdx.x + i * THREADS;
+#pragma unroll
+            for (int e = 0; e < V; e++) {
+                s.a[stage][at % (DEEP / V) * V + e][at / (DEEP / V)] = a.v[i][e];
+                s.b[stage][at / (TILE / V)][at % (TILE / V) * V + e] = b.v[i][e];
+            }
+        }
+    }
+
+    static DEVICE void one(const T *a, const T *b, T *out, const sizes &z, place p, pieces &s)
+    {
+        C   sum[4 * G][4 * G] = {};
+        u32 ty = threadIdx.x / 16, tx = threadIdx.x % 16;
+        /* Vectors of an element type narrower than C are narrower too. */
+        bool wide_a = z.k % V == 0 && aligned<T, V>(a), wide_b = z.n % V == 0 && aligned<T, V>(b);
+        carried<T, C, PER, V> next_a, next_b;
+        int stage = 0;
+
+        a += p.batch * z.m * z.k;
+        b += p.batch * z.k * z.n;
+        out += p.batch * z.m * z.n;
+        next_a.load(a, z.k, p.row, z.m, 0, z.k, DEEP / V, wide_a);
+        next_b.load(b, z.n, 0, z.k, p.column, z.n, TILE / V, wide_b);
+        put(s, 0, next_a, next_b);
+        __syncthreads();
+        for (u64 k = 0; k < z.k; k += DEEP) {
+            bool more = k + DEEP < z.k;
+            if (more) {
+                next_a.load(a, z.k, p.row, z.m, k + DEEP, z.k, DEEP / V, wide_a);
+                next_b.load(b, z.n, k + DEEP, z.k, p.column, z.n, TILE / V, wide_b);
+            }
+#pragma unroll
+            for (int d = 0; d < DEEP; d++) {
+                C left[4 * G], right[4 * G];
+#pragma unroll
+                for (int g = 0; g < G; g++)
+#pragma unroll
+                    for (int e = 0; e < 4; e++) {
+                        left[g * 4 + e] = s.a[stage][d][g * 64 + ty * 4 + e];
+                        right[g * 4 + e] = s.b[stage][d][g * 64 + tx * 4 + e];
+                    }
+#pragma unroll
+                for (int i = 0; i < 4 * G; i++)
+#pragma unroll
+                    for (int j = 0; j < 4 * G; j++)
+                        sum[i][j] += left[i] * right[j];
+            }
+            stage ^= 1;
+            if (more)
+                put(s, stage, next_a, next_b);
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < 4 * G; i++) {
+            u64 row = p.row + i / 4 * 64 + ty * 4 + i % 4;
+#pragma unroll
+            for (int j = 0; j < 4 * G; j++) {
+                u64 column = p.column + j / 4 * 64 + tx * 4 + j % 4;
+                if (row < z.m && column < z.n)
+                    out[row * z.n + column] = (T)sum[i][j];
+            }
+        }
+    }
+
+    static DEVICE void all(const T *a, const T *b, T *out, const sizes &z, void *room)
+    {
+        u64 tiles = tiles_of(z, TILE, TILE);
+        for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+            one(a, b, out, z, place_of(t, z, TILE, TILE), *(pieces *)room);
+            __syncthreads();
+        }
+    }
+};
+
+/* ---- tensor cores ---- */
+
+#if HAS_TENSOR_CORES
+DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+
+/* 16 bytes, of which those beyond `bytes` are 0. */
+DEVICE void copy_begin(u32 to, const void *from, u32 bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
+}
+DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int PENDING> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+
+DEVICE void load_four(u32 *r, u32 from)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+DEVICE void load_four_turned(u32 *r, u32 from)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
+}
+
+template <class T> struct tensor;
+#define TENSOR_PRODUCT(T, instruction) \
+    template <> struct tensor<T> { \
+        static DEVICE void product(f32 *c, const u32 *a, const u32 *b) \
+        { \
+            asm volatile("mma.sync.aligned." instruction " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+                         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+        } \
+    };
+TENSOR_PRODUCT(f16, "m16n8k16.row.col.f32.f16.f16.f32")
+TENSOR_PRODUCT(bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
+TENSOR_PRODUCT(f32, "m16n8k8.row.col.f32.tf32.tf32.f32")
+
+DEVICE u32 rounded_to_tf32(u32 x)
+{
+    u32 y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
+    return y;
+}
+
+/* W x W of the result for each of 4 x 2 warps. A stage holds 32 bytes of every row of a, and that many rows of b. */
+template <class T, int W> struct tensor_product {
+    static constexpr int V = 16 / sizeof(T), STEP = 2 * V, TILE_M = 4 * W, TILE_N = 2 * W, STAGES = 4;
+    static constexpr int A_BYTES = TILE_M * 32, ROW_BYTES = TILE_N * (int)sizeof(T), B_BYTES = STEP * ROW_BYTES, STAGE_BYTES = A_BYTES + B_BYTES;
+
+    const T *a, *b;
+    T       *out;
+    sizes    z;
+    place    p;
+    u32      room;
+    bool     wide;
+
+    /* Offsets of 16-byte pieces: rows that are read together lie in different banks. */
+    static DEVICE u32 at_a(u32 row, u32 piece) { return row * 32 + (piece ^ (row >> 2 & 1)) * 16; }
+    static DEVICE u32 at_b(u32 row, u32 piece) { return A_BYTES + row * ROW_BYTES + (piece ^ (sizeof(T) == 2 ? row & 7 : (row & 3) * 2)) * 16; }
+
+    DEVICE void fetch(u32 to, const T *x, u64 stride, u64 row, u64 rows, u64 column, u64 columns) const
+    {
+        u64 left = row < rows && column < columns ? columns - column : 0;
+        u32 n = left < V ? (u32)left : V;
+        if (wide) {
+            copy_begin(to, n ? x + row * stride + column : x, n * sizeof(T));
+            return;
+        }
+        pack<T, V> piece;
+        piece.raw = make_uint4(0, 0, 0, 0);
+        for (u32 e = 0; e < n; e++)
+            piece.v[e] = x[row * stride + column + e];
+        asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(piece.raw.x), "r"(piece.raw.y), "r"(piece.raw.z), "r"(piece.raw.w) : "memory");
+    }
+
+    DEVICE void stage_begin(u64 step) const
+    {
+        u32 to = room + (u32)(step % STAGES) * STAGE_BYTES;
+        u64 k = step * STEP;
+        if (k < z.k) {
+#pragma unroll
+            for (u32 at = threadIdx.x; at < TILE_M * 2; at += THREADS)
+                fetch(to + at_a(at / 2, at % 2), a, z.k, p.row + at / 2, z.m, k + at % 2 * V, z.k);
+#pragma unroll
+            for (u32 at = threadIdx.x; at < STEP * (TILE_N / V); at += THREADS)
+                fetch(to + at_b(at / (TILE_N / V), at % (TILE_N / V)), b, z.n, k + at / (TILE_N / V), z.k, p.column + (u64)(at % (TILE_N / V)) * V, z.n);
+        }
+        copy_commit();
+    }
+
+    DEVICE void fragment_a(u32 *r, u32 from, u32 row) const
+    {
+        u32 lane = threadIdx.x % 32;
+        load_four(r, from + at_a(row + lane % 16, lane / 16));
+        if (sizeof(T) == 4)
+            for (int i = 0; i < 4; i++)
+                r[i] = rounded_to_tf32(r[i]);
+    }
+    /* Of two neighbouring strips of eight columns. */
+    DEVICE void fragment_b(u32 (*r)[2], u32 from, u32 column) const
+    {
+        u32 lane = threadIdx.x % 32;
+        if constexpr (sizeof(T) == 2) {
+            load_four_turned(&r[0][0], from + at_b(lane % 16, column / 8 + lane / 16));
+        } else {
+            for (u32 strip = 0; strip < 2; strip++)
+                for (u32 half = 0; half < 2; half++) {
+                    u32 row = lane % 4 + half * 4, c = column + strip * 8 + lane / 4, x;
+                    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from + at_b(row, c / 4) + c % 4 * 4) : "memory");
+                    r[strip][half] = rounded_to_tf32(x);
+                }
+        }
+    }
+
+    DEVICE void multiply(f32 (*sum)[W / 8][4], u64 step) const
+    {
+        u32 from = room + (u32)(step % STAGES) * STAGE_BYTES, warp = threadIdx.x / 32;
+        u32 left[W / 16][4], right[W / 8][2];
+#pragma unroll
+        for (int i = 0; i < W / 16; i++)
+            fragment_a(left[i], from, warp / 2 * W + i * 16);
+#pragma unroll
+        for (int j = 0; j < W / 8; j += 2)
+            fragment_b(&right[j], from, warp % 2 * W + j * 8);
+#pragma unroll
+        for (int i = 0; i < W / 16; i++)
+#pragma unroll
+            for (int j = 0; j < W / 8; j++)
+                tensor<T>::product(sum[i][j], left[i], right[j]);
+    }
+
+    DEVICE void store_two(u64 row, u64 column, f32 x, f32 y) const
+    {
+        if (row >= z.m || column >= z.n)
+            return;
+        T *to = out + row * z.n + column;
+        if (wide) { /* then n is even */
+            pack<T, 2> v;
+            v.v[0] = (T)x;
+            v.v[1] = (T)y;
+            *(decltype(v.raw) *)to = v.raw;
+            return;
+        }
+        to[0] = (T)x;
+        if (column + 1 < z.n)
+            to[1] = (T)y;
+    }
+
+    DEVICE void one() const
+    {
+        f32 sum[W / 16][W / 8][4] = {};
+        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        u64 steps = (z.k + STEP - 1) / STEP;
+
+        for (u64 s = 0; s < STAGES - 1; s++)
+            stage_begin(s);
+        for (u64 s = 0; s < steps; s++) {
+            copy_wait<STAGES - 2>();
+            __syncthreads();
+            stage_begin(s + STAGES - 1);
+            multiply(sum, s);
+        }
+        copy_wait<0>();
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < W / 16; i++)
+#pragma unroll
+            for (int j = 0; j < W / 8; j++) {
+                u64 row = p.row + warp / 2 * W + i * 16 + lane / 4, column = p.column + warp % 2 * W + j * 8 + lane % 4 * 2;
+                store_two(row, column, sum[i][j][0], sum[i][j][1]);
+                store_two(row + 8, column, sum[i][j][2], sum[i][j][3]);
+            }
+    }
+
+    static DEVICE void all(const T *a, const T *b, T *out, const sizes &z, void *room)
+    {
+        u64  tiles = tiles_of(z, TILE_M, TILE_N);
+        bool wide = z.k % V == 0 && z.n % V == 0 && aligned<T, V>(a) && aligned<T, V>(b) && aligned<T, 2>(out);
+
+        for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+            place p = place_of(t, z, TILE_M, TILE_N);
+            tensor_product one_tile = {a + p.batch * z.m * z.k, b + p.batch * z.k * z.n, out + p.batch * z.m * z.n, z, p, shared_address(room), wide};
+            one_tile.one();
+        }
+    }
+};
+#endif
+
+/* ---- kernels ---- */
+
+/* The grid is two blocks for every multiprocessor: larger tiles only where they keep them all at work. */
+template <class T> DEVICE bool many(const sizes &z, u32 tile_m, u32 tile_n) { return tiles_of(z, tile_m, tile_n) >= gridDim.x / 2; }
+
+template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *out, const sizes &z)
+{
+    typedef typename sum_in<T>::type C;
+    __shared__ alignas(16) char room[48 * 1024];
+
+#if HAS_TENSOR_CORES
+    if constexpr (TENSOR) {
+        if (many<T>(z, 256, 128))
+            tensor_product<T, 64>::all(a, b, out, z, room);
+        else
+            tensor_product<T, 32>::all(a, b, out, z, room);
+        return;
+    }
+#endif
+    if constexpr (sizeof(C) == 4)
+        if (many<T>(z, 128, 128)) {
+            plain_product<T, C, 2>::all(a, b, out, z, room);
+            return;
+        }
+    plain_product<T, C, 1>::all(a, b, out, z, room);
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS, sizeof(T) == 2 ? 1 : 2) matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+{
+    product<T, sizeof(T) == 2 && traits<T>::real>(a, b, out, {m, n, k, batch});
+}
+template <class T> __global__ void __launch_bounds__(THREADS, 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+{
+    product<T, true>(a, b, out, {m, n, k, batch});
+}
