@@ -82,10 +82,10 @@ template <class T> __global__ void __launch_bounds__(256) fill(T *out, u64 n, T 
     elementwise(n, out, [=]() { return value; });
 }
 
-template <class T> __global__ void __launch_bounds__(256) iota(T *out, u64 n, compute_t<T> start, compute_t<T> step)
+template <class T> __global__ void __launch_bounds__(256) iota(T *out, u64 n, T start, T step)
 {
     for (u64 i = global_thread(); i < n; i += global_threads())
-        out[i] = (T)(start + (compute_t<T>)i * step);
+        out[i] = (T)((compute_t<T>)start + (compute_t<T>)i * (compute_t<T>)step);
 }
 
 template <class T> __global__ void __launch_bounds__(256) copy(const T *x, T *out, u64 n)

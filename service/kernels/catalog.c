@@ -50,9 +50,10 @@ enum {
 #define WHOLE(n, per_block, threads, blocks_per_sm, bytes) \
     {.rule = BUILTIN_WHOLE, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm, .scratch = bytes}
 
-#define BUFFER(access, type, name, elements, meaning) {BUILTIN_##access, TYPE_##type, #name, elements, 0, 0, meaning},
-#define VALUE(type, name, least, most, meaning) {BUILTIN_VALUE, TYPE_##type, #name, NULL, least, most, meaning},
-#define VALUE_ANY(type, name, meaning) {BUILTIN_VALUE, TYPE_##type, #name, NULL, 0, UINT64_MAX, meaning},
+#define BUFFER(access, type, name, elements, meaning) {BUILTIN_##access, TYPE_##type, #name, elements, 0, 0, false, meaning},
+#define VALUE(type, name, least, most, meaning) {BUILTIN_VALUE, TYPE_##type, #name, NULL, least, most, false, meaning},
+#define VALUE_POWER(type, name, most, meaning) {BUILTIN_VALUE, TYPE_##type, #name, NULL, 1, most, true, meaning},
+#define VALUE_ANY(type, name, meaning) {BUILTIN_VALUE, TYPE_##type, #name, NULL, 0, UINT64_MAX, false, meaning},
 
 #define KERNEL(name, family, function, dtypes, shape, summary, parameters) \
     {#name, #family, function, dtypes, shape, summary, (const struct builtin_param[]){parameters}, \

@@ -29,6 +29,7 @@ struct builtin_param {
     const char        *name;
     const char        *elements; /* a buffer holds at least so many: builtin_extent() */
     uint64_t           least, most; /* of an integer VALUE */
+    bool               power_of_two; /* it must be one */
     const char        *meaning;
 };
 

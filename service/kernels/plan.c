@@ -114,9 +114,13 @@ static enum status check_values(const struct builtin *k, enum builtin_dtype dtyp
         enum builtin_dtype          type = builtin_type_of(p, dtype);
         char                        at[PROBLEM_POINTER_BYTES];
 
-        if (p->access != BUILTIN_VALUE || type < BUILTIN_DTYPE_i8 || (values[i] >= p->least && values[i] <= p->most))
+        if (p->access != BUILTIN_VALUE || type < BUILTIN_DTYPE_i8)
             continue;
         snprintf(at, sizeof at, "/args/%u", i);
+        if (p->power_of_two && (values[i] & (values[i] - 1)))
+            return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "value", "%s of %s must be a power of two", p->name, k->name);
+        if (values[i] >= p->least && values[i] <= p->most)
+            continue;
         if (p->most == UINT64_MAX)
             return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be at least %" PRIu64, p->name, k->name, p->least);
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be from %" PRIu64 " to %" PRIu64, p->name, k->name,
