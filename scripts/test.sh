@@ -65,6 +65,7 @@ for preset in ${TEST_PRESETS:-release asan tsan}; do
         if [ "$preset" = asan ]; then left_out=(--ignore=tests/service/test_{openapi,web,corpus}.py); fi
         run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout "${left_out[@]}"
         GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
+        if [ "$preset" = release ]; then run_pytest "built-in kernels" "$ROOT/build/release/service/gpurestd" tests/kernels; fi
         # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
         if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python "${covered[@]}"; fi
         if [ "$preset" = release ]; then
