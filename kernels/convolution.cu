@@ -1,41 +1,149 @@
-/* Two-dimensional convolution as of neural networks (a cross-correlation): images batch x channels x height x width, filters
- * filters x channels x filter_height x filter_width, results batch x filters x out_height x out_width.
+/* Convolution of planes, as neural networks have it (the weights are not turned round):
+ * out[b][g][o][i][j] = sum over c, r, s of weights[g][o][c][r][s] * x[b][g][c][i * stride_rows + r * dilation_rows - padding_rows][...columns].
  *
- * Method: direct. A thread computes eight filters at one place, so that an element of the image is used eight times once it is in a register; those of
- * the filters are the same for a whole warp. Beyond the image it is 0, `padding` on each side and more where out_height and out_width ask for it.
- * Numbers: summed in f32 (f64 for f64), channel by channel, row by row, rounded once. */
+ * Shapes, all with the last axis in memory: x is batch x groups x channels x height x width, weights groups x out_channels x channels x
+ * kernel_height x kernel_width, out batch x groups x out_channels x out_height x out_width; channels and out_channels are those of one group.
+ * x is 0 outside, so that any out_height and out_width may be asked for; usual is
+ * out_height = (height + 2 padding_rows - dilation_rows (kernel_height - 1) - 1) / stride_rows + 1, and so for the width. out overlaps nothing.
+ * Method: implicit matrix product (as in Chetlur et al., cuDNN, 2014): a block takes 64 channels of 64 places and gathers what these
+ * multiply, 16 summands at a time, into two alternating buffers of shared memory; no tensor cores.
+ * Numbers: sums in order of c, r, s, by fma, in f64 for f64 and f32 for the others, rounded once. */
 #include "common.cuh"
 
-enum { FILTERS = 8 };
+enum { THREADS = 256, SIDE = 64, DEPTH = 16, EACH = 4, FETCHES = SIDE * DEPTH / THREADS, SIDE_THREADS = SIDE / EACH };
 
-template <class T>
-__global__ void __launch_bounds__(256) conv2d(const T *x, const T *filter, T *out, u64 batch, u64 channels, u64 height, u64 width, u64 filters,
-                                              u64 filter_height, u64 filter_width, u64 out_height, u64 out_width, u64 stride, u64 padding)
+DEVICE f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+DEVICE f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+
+struct planes {
+    u64 channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width;
+    u64 stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns;
+};
+
+/* A summand: which weight of which channel. */
+struct summand {
+    u64 channel, row, column;
+};
+DEVICE summand summand_at(const planes &p, u64 k)
+{
+    return {k / (p.kernel_height * p.kernel_width), k / p.kernel_width % p.kernel_height, k % p.kernel_width};
+}
+/* The sum of two without a division. */
+DEVICE void advance(summand &s, const summand &by, const planes &p)
+{
+    s.column += by.column;
+    s.row += by.row;
+    s.channel += by.channel;
+    if (s.column >= p.kernel_width) {
+        s.column -= p.kernel_width;
+        s.row++;
+    }
+    if (s.row >= p.kernel_height) {
+        s.row -= p.kernel_height;
+        s.channel++;
+    }
+}
+
+template <class C> struct operands {
+    alignas(16) C a[2][DEPTH][SIDE + EACH];
+    alignas(16) C b[2][DEPTH][SIDE];
+};
+
+/* A thread's share of one step: weights of channel threadIdx.x / DEPTH and on, and what lies under one place. */
+template <class T> struct share {
+    typedef compute_t<T> C;
+    C       a[FETCHES], b[FETCHES];
+    u64     row, column; /* of the place, in x and before padding */
+    bool    has_place;
+    summand at[FETCHES], step;
+
+    DEVICE void begin(const planes &p, u64 place)
+    {
+        has_place = place < p.out_height * p.out_width;
+        row = has_place ? place / p.out_width * p.stride_rows : 0;
+        column = has_place ? place % p.out_width * p.stride_columns : 0;
+        step = summand_at(p, DEPTH);
+#pragma unroll
+        for (int i = 0; i < FETCHES; i++)
+            at[i] = summand_at(p, threadIdx.x / SIDE + i * (THREADS / SIDE));
+    }
+
+    DEVICE void fetch(const planes &p, const T *x, const T *weights, u64 channel, u64 k, u64 depth)
+    {
+#pragma unroll
+        for (int i = 0; i < FETCHES; i++) {
+            u64 o = channel + threadIdx.x / DEPTH + i * (THREADS / DEPTH), c = k + threadIdx.x % DEPTH;
+            a[i] = o < p.out_channels && c < depth ? (C)weights[o * depth + c] : (C)0;
+            u64 r = row + at[i].row * p.dilation_rows - p.padding_rows, s = column + at[i].column * p.dilation_columns - p.padding_columns;
+            bool inside = has_place && at[i].channel < p.channels && r < p.height && s < p.width; /* below 0 it has wrapped around */
+            b[i] = inside ? (C)x[(at[i].channel * p.height + r) * p.width + s] : (C)0;
+            advance(at[i], step, p);
+        }
+    }
+
+    DEVICE void keep(operands<C> &to, int half) const
+    {
+#pragma unroll
+        for (int i = 0; i < FETCHES; i++) {
+            to.a[half][threadIdx.x % DEPTH][threadIdx.x / DEPTH + i * (THREADS / DEPTH)] = a[i];
+            to.b[half][threadIdx.x / SIDE + i * (THREADS / SIDE)][threadIdx.x % SIDE] = b[i];
+        }
+    }
+};
+
+template <class C> DEVICE void multiply(C (&sum)[EACH][EACH], const operands<C> &from, int half, int down, int across)
+{
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                sum[i][j] = multiply_add(from.a[half][k][down * EACH + i], from.b[half][k][across + j * SIDE_THREADS], sum[i][j]);
+}
+
+/* One tile: channels from `channel`, places from `place`. */
+template <class T> DEVICE void convolve(operands<compute_t<T>> &shared, const T *x, const T *weights, T *out, const planes &p, u64 channel, u64 place)
 {
     typedef compute_t<T> C;
-    u64 places = out_height * out_width, each = channels * filter_height * filter_width;
+    int      down = threadIdx.x / SIDE_THREADS, across = threadIdx.x % SIDE_THREADS, half = 0;
+    u64      depth = p.channels * p.kernel_height * p.kernel_width, places = p.out_height * p.out_width;
+    C        sum[EACH][EACH] = {};
+    share<T> mine;
 
-    for (u64 b = blockIdx.z; b < batch; b += gridDim.z)
-        for (u64 f0 = (u64)blockIdx.y * FILTERS; f0 < filters; f0 += (u64)gridDim.y * FILTERS)
-            for (u64 place = global_thread(); place < places; place += global_threads()) {
-                i64 top = (i64)(place / out_width * stride) - (i64)padding, left = (i64)(place % out_width * stride) - (i64)padding;
-                C   sum[FILTERS] = {};
-                u64 at = 0;
-                for (u64 c = 0; c < channels; c++)
-                    for (u64 fy = 0; fy < filter_height; fy++)
-                        for (u64 fx = 0; fx < filter_width; fx++, at++) {
-                            u64 row = (u64)(top + (i64)fy), column = (u64)(left + (i64)fx); /* below 0 is beyond the end */
-                            if (row >= height || column >= width)
-                                continue;
-                            C value = (C)x[((b * channels + c) * height + row) * width + column];
+    mine.begin(p, place + threadIdx.x % SIDE);
+    mine.fetch(p, x, weights, channel, 0, depth);
+    mine.keep(shared, 0);
+    __syncthreads();
+    for (u64 k = 0; k < depth; k += DEPTH, half ^= 1) {
+        mine.fetch(p, x, weights, channel, k + DEPTH, depth);
+        multiply(sum, shared, half, down, across);
+        mine.keep(shared, half ^ 1);
+        __syncthreads();
+    }
 #pragma unroll
-                            for (int f = 0; f < FILTERS; f++)
-                                if (f0 + f < filters)
-                                    sum[f] += value * (C)filter[(f0 + f) * each + at];
-                        }
+    for (int i = 0; i < EACH; i++)
 #pragma unroll
-                for (int f = 0; f < FILTERS; f++)
-                    if (f0 + f < filters)
-                        out[(b * filters + f0 + f) * places + place] = (T)sum[f];
-            }
+        for (int j = 0; j < EACH; j++) {
+            u64 o = channel + down * EACH + i, at = place + across + j * SIDE_THREADS;
+            if (o < p.out_channels && at < places)
+                out[o * places + at] = (T)sum[i][j];
+        }
+}
+
+template <class T> __global__ void __launch_bounds__(THREADS)
+    conv2d(const T *x, const T *weights, T *out, u64 batch, u64 groups, u64 channels, u64 height, u64 width, u64 out_channels, u64 out_height,
+           u64 out_width, u64 kernel_height, u64 kernel_width, u64 stride_rows, u64 stride_columns, u64 padding_rows, u64 padding_columns,
+           u64 dilation_rows, u64 dilation_columns)
+{
+    __shared__ operands<compute_t<T>> shared;
+    planes p = {channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width,
+                stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns};
+    u64 places = out_height * out_width;
+
+    for (u64 z = blockIdx.z; z < batch * groups; z += gridDim.z)
+        for (u64 channel = (u64)blockIdx.y * SIDE; channel < out_channels; channel += (u64)gridDim.y * SIDE)
+            for (u64 place = (u64)blockIdx.x * SIDE; place < places; place += (u64)gridDim.x * SIDE)
+                convolve(shared, x + z * channels * height * width, weights + z % groups * out_channels * channels * kernel_height * kernel_width,
+                         out + z * out_channels * places, p, channel, place);
 }

@@ -35,8 +35,10 @@ CALLS = {
     "random_normal": {"out": 1003, "n": 1003, "seed": 1, "offset": 3},
     "fft": {"x": 2 * 8192, "out": 2 * 8192, "n": 8192, "batch": 1, "inverse": False},
     "stencil2d": {"x": 33 * 35, "out": 33 * 35, "rows": 33, "columns": 35, "centre": 1, "north": 1, "south": 1, "west": 1, "east": 1},
-    "conv2d": {"x": 2 * 7 * 9, "filter": 9 * 2 * 3 * 3, "out": 9 * 7 * 9, "batch": 1, "channels": 2, "height": 7, "width": 9, "filters": 9,
-               "filter_height": 3, "filter_width": 3, "out_height": 7, "out_width": 9, "stride": 1, "padding": 1},
+    "conv2d": {"x": 2 * 2 * 7 * 9, "weights": 2 * 9 * 2 * 3 * 3, "out": 2 * 9 * 7 * 9, "batch": 1, "groups": 2, "channels": 2, "height": 7, "width": 9,
+               "out_channels": 9, "out_height": 7, "out_width": 9, "kernel_height": 3, "kernel_width": 3, "stride_rows": 1, "stride_columns": 1,
+               "padding_rows": 1, "padding_columns": 1, "dilation_rows": 1, "dilation_columns": 1},
+    "correlate2d": {"x": 33 * 67, "weights": 15, "out": 33 * 67, "batch": 1, "rows": 33, "columns": 67, "radius_rows": 1, "radius_columns": 2, "boundary": 3},
 }
 
 
