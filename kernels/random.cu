@@ -1,9 +1,9 @@
 /* Random numbers from a seed and a place: the same everywhere, whatever the grid.
  *
  * Method: Philox 4x32 with 10 rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). The seed is the key; number
- * i of the stream comes from counter i / 4, word i % 4 (f64: counter i / 2, two words). `offset` is the place in the stream of the first number.
+ * i of the stream comes from counter i / 4, word i % 4 (f64, i64, u64 and random_integers: counter i / 2, two words, the first of them the high one). `offset` is the place in the stream of the first number.
  * Uniform numbers are in [0, 1), of as many bits as the type's fraction holds (f16 11, bf16 8, f32 24, f64 53). Normal ones are Box and Muller's
- * (1958), both of a pair, computed in f32 (f64 for f64). */
+ * (1958), both of a pair, computed in f32 (f64 for f64). Integers of a range come from 64 bits each. */
 #include "common.cuh"
 
 struct bits4 {
@@ -75,16 +75,29 @@ template <> struct normal_of<f64> {
     }
 };
 
+DEVICE u64 word64(const bits4 &b, int i) { return (u64)b.w[2 * i] << 32 | b.w[2 * i + 1]; }
+
 template <class T> struct bits_of {
-    enum { EACH = 4 };
-    static DEVICE void make(const bits4 &b, u32 *v)
+    enum { EACH = sizeof(T) == 8 ? 2 : 4 };
+    static DEVICE void make(const bits4 &b, T *v)
     {
-        for (int i = 0; i < 4; i++)
-            v[i] = b.w[i];
+        for (int i = 0; i < EACH; i++)
+            v[i] = sizeof(T) == 8 ? (T)word64(b, i) : (T)b.w[i & 3];
     }
 };
 
-template <class T, class R> __global__ void __launch_bounds__(256) random_numbers(T *out, u64 n, u64 seed, u64 offset)
+/* The high half of a product, so that no value is more likely than another by more than range / 2^64. */
+template <class T> struct integers_of {
+    enum { EACH = 2 };
+    u64 low, range;
+    DEVICE void make(const bits4 &b, T *v) const
+    {
+        for (int i = 0; i < 2; i++)
+            v[i] = (T)(low + __umul64hi(word64(b, i), range));
+    }
+};
+
+template <class T, class R> DEVICE void fill_with(const R &numbers, T *out, u64 n, u64 seed, u64 offset)
 {
     constexpr int N = R::EACH;
     u64 first = offset / N, groups = n ? (offset % N + n + N - 1) / N : 0;
@@ -92,7 +105,7 @@ template <class T, class R> __global__ void __launch_bounds__(256) random_number
 
     for (u64 g = global_thread(); g < groups; g += global_threads()) {
         pack<T, N> p;
-        R::make(philox(seed, first + g), p.v);
+        numbers.make(philox(seed, first + g), p.v);
         u64 at = g * N - offset % N; /* wraps around below 0 in the first group, where those elements are left out */
         if (wide && at + N <= n)
             pack_store<T, N>(out, g, p);
@@ -101,4 +114,13 @@ template <class T, class R> __global__ void __launch_bounds__(256) random_number
                 if (at + e < n)
                     out[at + e] = p.v[e];
     }
+}
+
+template <class T, class R> __global__ void __launch_bounds__(256) random_numbers(T *out, u64 n, u64 seed, u64 offset)
+{
+    fill_with(R(), out, n, seed, offset);
+}
+template <class T> __global__ void __launch_bounds__(256) random_integers(T *out, u64 n, u64 seed, u64 offset, T low, T high)
+{
+    fill_with(integers_of<T>{(u64)low, (u64)high - (u64)low}, out, n, seed, offset);
 }

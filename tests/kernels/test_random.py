@@ -2,8 +2,9 @@
 import pytest
 
 np = pytest.importorskip("numpy")
+stats = pytest.importorskip("scipy.stats")
 
-from arrays import EPSILON, REALS, decode, encode  # noqa: E402
+from arrays import EPSILON, INTEGERS, NUMPY, REALS, decode, encode  # noqa: E402
 
 MASK = 0xFFFFFFFF
 
@@ -31,6 +32,37 @@ def words(seed, offset, n):
 def test_bits(kernels, n, offset):
     seed = 0x123456789ABCDEF
     np.testing.assert_array_equal(kernels.call("random_bits", "u32", out=n, n=n, seed=seed, offset=offset)[:n], words(seed, offset, n))
+
+
+def wide_words(seed, offset, n):
+    w = words(seed, 2 * offset, 2 * n)
+    return w[::2] << np.uint64(32) | w[1::2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("n,offset", [(0, 0), (1, 3), (1001, 5)])
+def test_bits_of_every_width(kernels, dtype, n, offset):
+    width = NUMPY[dtype](0).itemsize
+    out = kernels.call("random_bits", dtype, out=n + 2, n=n, seed=99, offset=offset)
+    want = (wide_words if width == 8 else words)(99, offset, n)
+    np.testing.assert_array_equal(out[:n], want.astype(f"u{width}").view(NUMPY[dtype]))
+    assert (out[n:].view(np.uint8) == 0xAA).all()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_of_a_range(kernels, dtype):
+    low, high = (-7, 12) if dtype[0] == "i" else (5, 24)
+    got = kernels.call("random_integers", dtype, out=9500, n=9500, seed=11, offset=1, low=low, high=high)
+    np.testing.assert_array_equal(got, np.array([low + (int(w) * (high - low) >> 64) for w in wide_words(11, 1, 9500)], NUMPY[dtype]))
+    assert stats.chisquare(np.bincount(got.astype(int) - low, minlength=high - low)).pvalue > 1e-4
+
+
+def test_integers_of_the_widest_and_the_narrowest_range(kernels):
+    info = np.iinfo(np.int64)
+    got = kernels.call("random_integers", "i64", out=1000, n=1000, seed=1, offset=0, low=info.min, high=info.max)
+    assert got.min() < info.min // 2 and got.max() > info.max // 2
+    for high in (200, 201):
+        assert (kernels.call("random_integers", "u8", out=100, n=100, seed=1, offset=0, low=200, high=high) == 200).all()
 
 
 @pytest.mark.parametrize("dtype", REALS)
