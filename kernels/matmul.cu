@@ -1,4 +1,6 @@
-/* Products of matrices, out = a b, for a batch of them: a is m x k, b is k x n, out is m x n, all in rows without gaps.
+/* Products of matrices, out = a b, for a batch of them: a is m x k, b is k x n, out is m x n, all in rows without gaps; those named strided have
+ * lda, ldb and ldc elements from one row to the next (at least k, n, n) and a_batch, b_batch and out_batch from one matrix to the next, where 0 takes
+ * the same operand for all. out must overlap neither operand nor, by its strides, itself.
  *
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
  * f16, bf16 and, as matmul_tf32, f32 use tensor cores (mma.sync, from compute capability 8.0 on): tiles of 256 x 128, or 128 x 64 where those would
@@ -17,9 +19,18 @@
 
 enum { THREADS = 256, BAND = 8 };
 
-struct sizes {
-    u64 m, n, k, batch;
+/* Elements from one row to the next and from one matrix of the batch to the next. */
+struct layout {
+    u64 row, matrix;
 };
+struct sizes {
+    u64    m, n, k, batch;
+    layout a, b, out;
+};
+DEVICE sizes without_gaps(u64 m, u64 n, u64 k, u64 batch) { return {m, n, k, batch, {k, m * k}, {n, k * n}, {n, m * n}}; }
+
+/* Every row begins at a multiple of V elements. */
+template <class T, int V> DEVICE bool rows_aligned(const T *p, layout l) { return aligned<T, V>(p) && l.row % V == 0 && l.matrix % V == 0; }
 
 /* Where a tile lies: in bands of BAND rows of tiles, column by column. */
 struct place {
@@ -101,22 +112,22 @@ template <class T, class C, int G> struct plain_product {
         C   sum[4 * G][4 * G] = {};
         u32 ty = threadIdx.x / 16, tx = threadIdx.x % 16;
         /* Vectors of an element type narrower than C are narrower too. */
-        bool wide_a = z.k % V == 0 && aligned<T, V>(a), wide_b = z.n % V == 0 && aligned<T, V>(b);
+        bool wide_a = rows_aligned<T, V>(a, z.a), wide_b = rows_aligned<T, V>(b, z.b);
         carried<T, C, PER, V> next_a, next_b;
         int stage = 0;
 
-        a += p.batch * z.m * z.k;
-        b += p.batch * z.k * z.n;
-        out += p.batch * z.m * z.n;
-        next_a.load(a, z.k, p.row, z.m, 0, z.k, DEEP / V, wide_a);
-        next_b.load(b, z.n, 0, z.k, p.column, z.n, TILE / V, wide_b);
+        a += p.batch * z.a.matrix;
+        b += p.batch * z.b.matrix;
+        out += p.batch * z.out.matrix;
+        next_a.load(a, z.a.row, p.row, z.m, 0, z.k, DEEP / V, wide_a);
+        next_b.load(b, z.b.row, 0, z.k, p.column, z.n, TILE / V, wide_b);
         put(s, 0, next_a, next_b);
         __syncthreads();
         for (u64 k = 0; k < z.k; k += DEEP) {
             bool more = k + DEEP < z.k;
             if (more) {
-                next_a.load(a, z.k, p.row, z.m, k + DEEP, z.k, DEEP / V, wide_a);
-                next_b.load(b, z.n, k + DEEP, z.k, p.column, z.n, TILE / V, wide_b);
+                next_a.load(a, z.a.row, p.row, z.m, k + DEEP, z.k, DEEP / V, wide_a);
+                next_b.load(b, z.b.row, k + DEEP, z.k, p.column, z.n, TILE / V, wide_b);
             }
 #pragma unroll
             for (int d = 0; d < DEEP; d++) {
@@ -146,7 +157,7 @@ template <class T, class C, int G> struct plain_product {
             for (int j = 0; j < 4 * G; j++) {
                 u64 column = p.column + j / 4 * 64 + tx * 4 + j % 4;
                 if (row < z.m && column < z.n)
-                    out[row * z.n + column] = (T)sum[i][j];
+                    out[row * z.out.row + column] = (T)sum[i][j];
             }
         }
     }
@@ -244,10 +255,10 @@ template <class T, int W> struct tensor_product {
         if (k < z.k) {
 #pragma unroll
             for (u32 at = threadIdx.x; at < TILE_M * 2; at += THREADS)
-                fetch(to + at_a(at / 2, at % 2), a, z.k, p.row + at / 2, z.m, k + at % 2 * V, z.k);
+                fetch(to + at_a(at / 2, at % 2), a, z.a.row, p.row + at / 2, z.m, k + at % 2 * V, z.k);
 #pragma unroll
             for (u32 at = threadIdx.x; at < STEP * (TILE_N / V); at += THREADS)
-                fetch(to + at_b(at / (TILE_N / V), at % (TILE_N / V)), b, z.n, k + at / (TILE_N / V), z.k, p.column + (u64)(at % (TILE_N / V)) * V, z.n);
+                fetch(to + at_b(at / (TILE_N / V), at % (TILE_N / V)), b, z.b.row, k + at / (TILE_N / V), z.k, p.column + (u64)(at % (TILE_N / V)) * V, z.n);
         }
         copy_commit();
     }
@@ -297,8 +308,8 @@ template <class T, int W> struct tensor_product {
     {
         if (row >= z.m || column >= z.n)
             return;
-        T *to = out + row * z.n + column;
-        if (wide) { /* then n is even */
+        T *to = out + row * z.out.row + column;
+        if (wide && column + 1 < z.n) {
             pack<T, 2> v;
             v.v[0] = (T)x;
             v.v[1] = (T)y;
@@ -339,11 +350,11 @@ template <class T, int W> struct tensor_product {
     static DEVICE void all(const T *a, const T *b, T *out, const sizes &z, void *room)
     {
         u64  tiles = tiles_of(z, TILE_M, TILE_N);
-        bool wide = z.k % V == 0 && z.n % V == 0 && aligned<T, V>(a) && aligned<T, V>(b) && aligned<T, 2>(out);
+        bool wide = rows_aligned<T, V>(a, z.a) && rows_aligned<T, V>(b, z.b) && rows_aligned<T, 2>(out, z.out);
 
         for (u64 t = blockIdx.x; t < tiles; t += gridDim.x) {
             place p = place_of(t, z, TILE_M, TILE_N);
-            tensor_product one_tile = {a + p.batch * z.m * z.k, b + p.batch * z.k * z.n, out + p.batch * z.m * z.n, z, p, shared_address(room), wide};
+            tensor_product one_tile = {a + p.batch * z.a.matrix, b + p.batch * z.b.matrix, out + p.batch * z.out.matrix, z, p, shared_address(room), wide};
             one_tile.one();
         }
     }
@@ -379,9 +390,14 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
 
 template <class T> __global__ void __launch_bounds__(THREADS, sizeof(T) == 2 ? 1 : 2) matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
-    product<T, sizeof(T) == 2 && traits<T>::real>(a, b, out, {m, n, k, batch});
+    product<T, sizeof(T) == 2 && traits<T>::real>(a, b, out, without_gaps(m, n, k, batch));
 }
 template <class T> __global__ void __launch_bounds__(THREADS, 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
-    product<T, true>(a, b, out, {m, n, k, batch});
+    product<T, true>(a, b, out, without_gaps(m, n, k, batch));
+}
+template <class T, bool TENSOR> __global__ void __launch_bounds__(THREADS, 1)
+    matmul_strided(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch, u64 lda, u64 ldb, u64 ldc, u64 a_batch, u64 b_batch, u64 out_batch)
+{
+    product<T, TENSOR || (sizeof(T) == 2 && traits<T>::real)>(a, b, out, {m, n, k, batch, {lda, a_batch}, {ldb, b_batch}, {ldc, out_batch}});
 }

@@ -39,6 +39,8 @@ CALLS = {
                "out_channels": 9, "out_height": 7, "out_width": 9, "kernel_height": 3, "kernel_width": 3, "stride_rows": 1, "stride_columns": 1,
                "padding_rows": 1, "padding_columns": 1, "dilation_rows": 1, "dilation_columns": 1},
     "correlate2d": {"x": 33 * 67, "weights": 15, "out": 33 * 67, "batch": 1, "rows": 33, "columns": 67, "radius_rows": 1, "radius_columns": 2, "boundary": 3},
+    "matmul_strided": {"a": 66 * 20 + 19, "b": 18 * 72 + 70, "out": 66 * 71 + 70, "m": 67, "n": 70, "k": 19, "batch": 1, "lda": 20, "ldb": 72, "ldc": 71,
+                       "a_batch": 0, "b_batch": 0, "out_batch": 0},
 }
 
 
