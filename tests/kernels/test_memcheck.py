@@ -41,6 +41,7 @@ CALLS = {
     "correlate2d": {"x": 33 * 67, "weights": 15, "out": 33 * 67, "batch": 1, "rows": 33, "columns": 67, "radius_rows": 1, "radius_columns": 2, "boundary": 3},
     "matmul_strided": {"a": 66 * 20 + 19, "b": 18 * 72 + 70, "out": 66 * 71 + 70, "m": 67, "n": 70, "k": 19, "batch": 1, "lda": 20, "ldb": 72, "ldc": 71,
                        "a_batch": 0, "b_batch": 0, "out_batch": 0},
+    "fft_axis": {"x": 2 * 3 * 64 * 5, "out": 2 * 3 * 64 * 5, "outer": 3, "n": 64, "inner": 5, "inverse": True},
 }
 
 
