@@ -5,7 +5,7 @@
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
  * f16, bf16 and, as matmul_tf32, f32 use tensor cores (mma.sync, from compute capability 8.0 on): tiles of 256 x 128, or 128 x 64 where those would
  * leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies, four stages deep, into shared memory whose
- * 16-byte pieces are permuted so that no two rows of a fragment share a bank. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or
+ * 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or
  * 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the next piece of the operands being loaded meanwhile.
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
@@ -201,7 +201,7 @@ template <class T> struct tensor;
     template <> struct tensor<T> { \
         static DEVICE void product(f32 *c, const u32 *a, const u32 *b) \
         { \
-            asm volatile("mma.sync.aligned." instruction " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+            asm("mma.sync.aligned." instruction " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
                          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \
                          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
         } \
@@ -221,6 +221,11 @@ DEVICE u32 rounded_to_tf32(u32 x)
 template <class T, int W> struct tensor_product {
     static constexpr int V = 16 / sizeof(T), STEP = 2 * V, TILE_M = 4 * W, TILE_N = 2 * W, STAGES = 4;
     static constexpr int A_BYTES = TILE_M * 32, ROW_BYTES = TILE_N * (int)sizeof(T), B_BYTES = STEP * ROW_BYTES, STAGE_BYTES = A_BYTES + B_BYTES;
+
+    /* Of one stage, in registers. */
+    struct operands {
+        u32 left[W / 16][4], right[W / 8][2];
+    };
 
     const T *a, *b;
     T       *out;
@@ -287,21 +292,24 @@ template <class T, int W> struct tensor_product {
         }
     }
 
-    DEVICE void multiply(f32 (*sum)[W / 8][4], u64 step) const
+    DEVICE void take(operands &to, u64 step) const
     {
         u32 from = room + (u32)(step % STAGES) * STAGE_BYTES, warp = threadIdx.x / 32;
-        u32 left[W / 16][4], right[W / 8][2];
 #pragma unroll
         for (int i = 0; i < W / 16; i++)
-            fragment_a(left[i], from, warp / 2 * W + i * 16);
+            fragment_a(to.left[i], from, warp / 2 * W + i * 16);
 #pragma unroll
         for (int j = 0; j < W / 8; j += 2)
-            fragment_b(&right[j], from, warp % 2 * W + j * 8);
+            fragment_b(&to.right[j], from, warp % 2 * W + j * 8);
+    }
+
+    static DEVICE void multiply(f32 (&sum)[W / 16][W / 8][4], const operands &by)
+    {
 #pragma unroll
         for (int i = 0; i < W / 16; i++)
 #pragma unroll
             for (int j = 0; j < W / 8; j++)
-                tensor<T>::product(sum[i][j], left[i], right[j]);
+                tensor<T>::product(sum[i][j], by.left[i], by.right[j]);
     }
 
     DEVICE void store_two(u64 row, u64 column, f32 x, f32 y) const
@@ -326,15 +334,25 @@ template <class T, int W> struct tensor_product {
         f32 sum[W / 16][W / 8][4] = {};
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         u64 steps = (z.k + STEP - 1) / STEP;
+        operands held[2];
 
-        for (u64 s = 0; s < STAGES - 1; s++)
+        for (u64 s = 0; s < STAGES; s++)
             stage_begin(s);
-        for (u64 s = 0; s < steps; s++) {
-            copy_wait<STAGES - 2>();
-            __syncthreads();
-            stage_begin(s + STAGES - 1);
-            multiply(sum, s);
-        }
+        copy_wait<STAGES - 1>();
+        __syncthreads();
+        take(held[0], 0);
+        /* The next stage comes into registers while this one is multiplied; its own place in shared memory is free from here on. */
+        for (u64 s = 0; s < steps; s += 2)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                if (s + half >= steps)
+                    break;
+                copy_wait<STAGES - 2>();
+                __syncthreads();
+                stage_begin(s + half + STAGES);
+                take(held[1 - half], s + half + 1);
+                multiply(sum, held[half]);
+            }
         copy_wait<0>();
         __syncthreads();
 #pragma unroll
