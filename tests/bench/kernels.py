@@ -131,6 +131,23 @@ def other_cases():
     yield Case("fft c64 4096x1024", {"a": lambda: f32_random(2 * batch * size)}, {"out": 8 * batch * size}, "fft", "f32",
                ["a", "out", u64(size), u64(batch), {"bool": False}], moved=16 * batch * size,
                torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(batch, size, 2))))
+    n = 16 * M
+    yield Case("fft c64 16M", {"a": lambda: f32_random(2 * n)}, {"out": 8 * n}, "fft", "f32", ["a", "out", u64(n), u64(1), {"bool": False}],
+               moved=16 * n, torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(-1, 2))),
+               cupy=lambda c, v: lambda: c.fft.fft(v["a"].view(c.complex64)))
+    yield Case("fft c64 1024x4096 first axis", {"a": lambda: f32_random(2 * batch * size)}, {"out": 8 * batch * size}, "fft_axis", "f32",
+               ["a", "out", u64(1), u64(size), u64(batch), {"bool": False}], moved=16 * batch * size,
+               torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(size, batch, 2)), dim=0))
+    images, channels, side = 32, 64, 56
+    places = images * channels * side * side
+    yield Case("conv2d f32 3x3 32x64x56x56", {"a": lambda: f32_random(places), "w": lambda: f32_random(channels * channels * 9)}, {"out": 4 * places},
+               "conv2d", "f32", ["a", "w", "out", *map(u64, (images, 1, channels, side, side, channels, side, side, 3, 3, 1, 1, 1, 1, 1, 1))],
+               flops=2 * places * channels * 9,
+               torch=lambda t, v: lambda: t.nn.functional.conv2d(v["a"].view(images, channels, side, side), v["w"].view(channels, channels, 3, 3), padding=1))
+    side = 8192
+    yield Case("correlate2d f32 5x5 8192", {"a": lambda: f32_random(side * side), "w": lambda: f32_random(25)}, {"out": 4 * side * side}, "correlate2d",
+               "f32", ["a", "w", "out", u64(1), u64(side), u64(side), {"u32": 2}, {"u32": 2}, {"u32": 0}], moved=8 * side * side,
+               torch=lambda t, v: lambda: t.nn.functional.conv2d(v["a"].view(1, 1, side, side), v["w"].view(1, 1, 5, 5), padding=2))
 
 
 CASES = (elementwise_cases, reduce_cases, row_cases, matmul_cases, other_cases)
@@ -189,7 +206,7 @@ class Ours:
 
 def torch_measure(torch, case, rounds):
     """(microseconds per call, captured as a graph?)"""
-    torch.backends.cuda.matmul.allow_tf32 = case.tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case.tf32
     arrays = {}
     for name, make in case.inputs.items():
         host = torch.from_numpy(make().view(np.int16) if case.cast else make())
