@@ -61,8 +61,8 @@ enum { DEEP = 16 };
 
 /* G groups of four rows and columns for each thread. */
 template <class C, int G> struct shared_pieces {
-    C a[2][DEEP][64 * G + 16 / sizeof(C)];
-    C b[2][DEEP][64 * G];
+    alignas(16) C a[2][DEEP][64 * G + 16 / sizeof(C)];
+    alignas(16) C b[2][DEEP][64 * G];
 };
 
 /* A piece of `rows` x `columns` of a matrix on its way: each thread has PER vectors of V elements. */

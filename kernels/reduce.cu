@@ -211,9 +211,9 @@ template <class T> using all_of = truth_of<T, true>;
 
 /* ---- all elements ---- */
 
-enum { STATE_BYTES_MAX = 32 };
-static __device__ uint4 shares[SLOTS][BLOCKS_AT_ONCE_MAX * STATE_BYTES_MAX / 16];
-static __device__ u32   arrivals[SLOTS];
+/* What blocks leave for the last one, by slot. */
+template <class S> __device__ u32 shares[SLOTS][BLOCKS_AT_ONCE_MAX * sizeof(S) / 4];
+static __device__ u32 arrivals[SLOTS];
 
 template <class R, class T> DEVICE typename R::state share_of(const T *x, u64 n)
 {
@@ -255,8 +255,8 @@ DEVICE bool last_to_arrive(u32 slot)
 template <class T, class R> DEVICE void reduce_all(const T *x, typename R::out *out, u64 n, f64 ddof, u32 slot)
 {
     typedef typename R::state S;
-    static_assert(sizeof(S) <= STATE_BYTES_MAX, "a state has its place");
-    volatile u32 *to = (volatile u32 *)((char *)shares[slot] + blockIdx.x * sizeof(S));
+    static_assert(sizeof(S) % 4 == 0, "a state is made of words");
+    volatile u32 *to = &shares<S>[slot][blockIdx.x * sizeof(S) / 4];
     S             s = block_reduce(share_of<R>(x, n), R::merge);
 
     if (gridDim.x > 1) {
@@ -268,7 +268,7 @@ template <class T, class R> DEVICE void reduce_all(const T *x, typename R::out *
         s = R::empty();
         for (u32 b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
             S other;
-            volatile u32 *from = (volatile u32 *)((char *)shares[slot] + b * sizeof(S));
+            volatile u32 *from = &shares<S>[slot][b * sizeof(S) / 4];
             for (int i = 0; i < (int)(sizeof(S) / 4); i++)
                 ((u32 *)&other)[i] = from[i];
             s = R::merge(s, other);

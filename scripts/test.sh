@@ -67,6 +67,7 @@ for preset in ${TEST_PRESETS:-release asan tsan}; do
         GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
         # Its short form; make torture is the long one.
         if [ "$preset" = release ]; then run_pytest "faults" "$ROOT/build/release/service/gpurestd" tests/fault; fi
+        if [ "$preset" = release ]; then run_pytest "built-in kernels" "$ROOT/build/release/service/gpurestd" tests/kernels; fi
         # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
         if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python "${covered[@]}"; fi
         if [ "$preset" = release ]; then

@@ -104,7 +104,7 @@ enum {
     SESSIONS_MAX = 256,
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
-    BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype; they count among no modules */
+    BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype, loaded at once; they count among no modules */
     BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
     BUILTIN_ARGS_MAX = 32,
     BUILTIN_EXPRESSION_BYTES = 128,

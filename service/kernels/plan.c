@@ -7,7 +7,7 @@
 enum {
     VECTOR_BYTES = 16,     /* the widest load of a thread */
     ROW_THREADS_MAX = 1024,
-    ROW_PER_THREAD = 4,    /* elements of a row for each thread, before the block grows */
+    ROW_PER_THREAD = 8,    /* elements of a row for each thread, before the block grows */
     AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
     AXIS_THREADS = 256,
 };

@@ -76,6 +76,7 @@ struct context {
     uint64_t         lost_ns;
     struct table     buffers, modules, launches;
     struct table     builtins; /* modules of built-in kernels, by "name/dtype": nobody lists or names them */
+    uint64_t         builtins_used; /* times that one of them was asked for */
     struct stream    streams[STREAMS_PER_SESSION_MAX];
     unsigned         streams_count;
     uint64_t         code_bytes; /* of all modules, as kept here */
@@ -182,6 +183,7 @@ struct module {
     unsigned            refs;    /* the table, borrowers and unfinished launches */
     bool                ready;
     bool                loaded;
+    uint64_t            used;   /* of ours: when, counted by context.builtins_used */
     bool                failed; /* of ours: it will not be ready */
     bool                ours; /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
     uint32_t            remote;

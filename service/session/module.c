@@ -304,6 +304,23 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
 
 /* ---- of built-in kernels ---- */
 
+/* With session.lock held: unloads the one that was used longest ago, of those that nobody holds. */
+static bool evict_builtin(struct context *c)
+{
+    struct module *oldest = NULL;
+
+    for (unsigned i = 0; i < c->builtins.count; i++) {
+        struct module *m = (struct module *)c->builtins.items[i];
+        if (m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
+            oldest = m;
+    }
+    if (oldest) {
+        table_remove(&c->builtins, &oldest->entry);
+        module_unref(oldest);
+    }
+    return oldest != NULL;
+}
+
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
 static enum status place_builtin(struct session *s, struct span id, struct module **out, bool *created, struct problem *why)
 {
@@ -311,7 +328,7 @@ static enum status place_builtin(struct session *s, struct span id, struct modul
     struct module  *m = (struct module *)table_get(&c->builtins, id);
 
     *created = !m;
-    if (!m && c->builtins.count >= BUILTINS_PER_SESSION_MAX)
+    if (!m && c->builtins.count >= BUILTINS_PER_SESSION_MAX && !evict_builtin(c))
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "builtin_kernels", BUILTINS_PER_SESSION_MAX, c->builtins.count, 1);
     if (!m)
         m = make(c, (const unsigned char[SHA256_BYTES]){0});
@@ -326,6 +343,8 @@ static enum status place_builtin(struct session *s, struct span id, struct modul
             m->refs++;
         }
     }
+    if (m)
+        m->used = ++c->builtins_used;
     *out = m;
     return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
 }

@@ -7,7 +7,6 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from arrays import Kernels  # noqa: E402
 from service_under_test import Service  # noqa: E402
 
 
@@ -31,7 +30,8 @@ def client(service):
 
 @pytest.fixture(scope="session")
 def kernels(client):
-    """One session for all: what a kernel leaves behind is met by the next."""
+    """One session for all: what a kernel leaves behind is met by the next, and more kernels come along than stay loaded."""
+    from arrays import Kernels
     assert client.put("/v1/sessions/kernels").status == 201
     return Kernels(client, "/v1/sessions/kernels")
 

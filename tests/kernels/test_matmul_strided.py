@@ -2,11 +2,12 @@
 values, and by one rounding of the result; integers are exact modulo their width."""
 import pathlib
 
-import numpy as np
 import pytest
 
-import batch_client
-from arrays import EPSILON, INTEGERS, NUMPY, decode, encode
+np = pytest.importorskip("numpy")
+
+import batch_client  # noqa: E402
+from arrays import EPSILON, INTEGERS, NUMPY, decode, encode  # noqa: E402
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 

@@ -1,10 +1,11 @@
 """Correlations and convolutions of planes against SciPy and NumPy in float64. A sum of k products may be off by k rounding errors of the accumulator times the
 sum of their absolute values, and by one rounding of the result."""
-import numpy as np
 import pytest
-import scipy.ndimage
 
-from arrays import EPSILON, decode, encode
+np = pytest.importorskip("numpy")
+ndimage = pytest.importorskip("scipy.ndimage")
+
+from arrays import EPSILON, decode, encode  # noqa: E402
 
 REALS = ("f16", "bf16", "f32", "f64")
 MODES = ("constant", "nearest", "grid-wrap", "reflect")
@@ -32,8 +33,8 @@ def correlated(kernels, dtype, x, weights, boundary):
 def test_correlations(kernels, boundary, rows, columns, down, across):
     for dtype in REALS if (rows, down) == (33, 1) else ("f32", "f64"):
         x, weights = numbers(dtype, (2, rows, columns), 1), numbers(dtype, (2 * down + 1, 2 * across + 1), 2)
-        want = np.stack([scipy.ndimage.correlate(plane, weights, mode=MODES[boundary]) for plane in x])
-        magnitude = np.stack([scipy.ndimage.correlate(np.abs(plane), np.abs(weights), mode=MODES[boundary]) for plane in x])
+        want = np.stack([ndimage.correlate(plane, weights, mode=MODES[boundary]) for plane in x])
+        magnitude = np.stack([ndimage.correlate(np.abs(plane), np.abs(weights), mode=MODES[boundary]) for plane in x])
         check(correlated(kernels, dtype, x, weights, boundary), want, magnitude, weights.size, dtype)
 
 

@@ -1,9 +1,10 @@
 """Random numbers against Philox written out here: bits and uniform numbers exactly, normal ones to a few roundings of their computation."""
-import numpy as np
 import pytest
-import scipy.stats
 
-from arrays import EPSILON, INTEGERS, NUMPY, REALS, decode, encode
+np = pytest.importorskip("numpy")
+stats = pytest.importorskip("scipy.stats")
+
+from arrays import EPSILON, INTEGERS, NUMPY, REALS, decode, encode  # noqa: E402
 
 MASK = 0xFFFFFFFF
 
@@ -53,7 +54,7 @@ def test_integers_of_a_range(kernels, dtype):
     low, high = (-7, 12) if dtype[0] == "i" else (5, 24)
     got = kernels.call("random_integers", dtype, out=9500, n=9500, seed=11, offset=1, low=low, high=high)
     np.testing.assert_array_equal(got, np.array([low + (int(w) * (high - low) >> 64) for w in wide_words(11, 1, 9500)], NUMPY[dtype]))
-    assert scipy.stats.chisquare(np.bincount(got.astype(int) - low, minlength=high - low)).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(got.astype(int) - low, minlength=high - low)).pvalue > 1e-4
 
 
 def test_integers_of_the_widest_and_the_narrowest_range(kernels):

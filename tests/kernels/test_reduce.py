@@ -1,9 +1,10 @@
 """Reductions against NumPy in float64. Sums of n numbers are held to a few roundings of the result plus n roundings of a tiny part of the sum of
 magnitudes, which plain summation would exceed by far."""
-import numpy as np
 import pytest
 
-from arrays import EPSILON, INTEGERS, NUMPY, REALS, decode, encode
+np = pytest.importorskip("numpy")
+
+from arrays import EPSILON, INTEGERS, NUMPY, REALS, decode, encode  # noqa: E402
 
 SIZES = (1, 2, 31, 33, 1000, 4097, 100003)
 ALL = ("f16", "bf16", "f32", "f64", *INTEGERS, "bool")

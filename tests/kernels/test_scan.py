@@ -1,8 +1,9 @@
 """Scans against NumPy: integers and choices exactly, sums of reals to a few roundings of the running sum of magnitudes."""
-import numpy as np
 import pytest
 
-from arrays import EPSILON, NUMPY, REALS, decode, encode
+np = pytest.importorskip("numpy")
+
+from arrays import EPSILON, NUMPY, REALS, decode, encode  # noqa: E402
 
 SIZES = (0, 1, 5, 128, 4096, 4097, 20011, 70001)
 

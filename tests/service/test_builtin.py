@@ -61,6 +61,15 @@ def test_the_same_id_is_the_same_launch(client, session):
     assert client.post(session + "/launches", {**AXPY, "id": "one", "builtin": "add"}).code == "spec_conflict"
 
 
+def test_a_key_makes_it_happen_once(client, session):
+    two_buffers(client, session)
+    first = client.post(session + "/launches", AXPY, Idempotency_Key='"once"')
+    again = client.post(session + "/launches", AXPY, Idempotency_Key='"once"')
+    assert first.status == again.status == 200 and first.json() == again.json()
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert read(client, session + "/buffers/b")[1] == 3
+
+
 def test_in_the_background(client, session):
     two_buffers(client, session)
     answer = client.post(session + "/launches", AXPY, Prefer="respond-async")

@@ -1,0 +1,123 @@
+/* The rows of the built-in kernels hold together; their expressions and shapes come out as they should. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+static const struct builtin_device device = {.multiprocessors = 10, .max_grid = {2147483647, 65535, 65535}};
+
+static const struct builtin *named(const char *name)
+{
+    const struct builtin *k = builtin_find(span_of(name));
+
+    cr_assert_not_null(k, "%s", name);
+    return k;
+}
+
+static void each_dtype(const struct builtin *k, void (*check)(const struct builtin *k, enum builtin_dtype dtype))
+{
+    for (unsigned i = 0; i < BUILTIN_DTYPES; i++)
+        if (k->dtypes >> i & 1)
+            check(k, (enum builtin_dtype)i);
+}
+
+static void row_is_whole(const struct builtin *k, enum builtin_dtype dtype)
+{
+    uint64_t            values[BUILTIN_ARGS_MAX];
+    char                expression[BUILTIN_EXPRESSION_BYTES];
+    struct builtin_plan plan;
+    struct problem      why = {0};
+    uint64_t            bytes;
+
+    for (unsigned i = 0; i < BUILTIN_ARGS_MAX; i++)
+        values[i] = 1;
+    cr_assert(builtin_expression(k, dtype, expression, sizeof expression), "%s", k->name);
+    cr_assert_null(strstr(expression, "$"), "%s", expression);
+    cr_assert_eq(builtin_plan_of(k, dtype, values, &device, &plan, &why), STATUS_OK, "%s: %s", k->name, why.detail);
+    cr_assert(plan.grid[0] && plan.grid[1] && plan.grid[2] && plan.block[0] >= 32 && plan.block[0] <= 1024, "%s", k->name);
+    for (unsigned i = 0; i < k->params_count; i++)
+        if (k->params[i].access != BUILTIN_VALUE)
+            cr_assert_eq(builtin_buffer_bytes(k, dtype, values, i, &bytes, &why), STATUS_OK, "%s: %s", k->name, k->params[i].name);
+}
+
+Test(kernels, every_row_is_whole)
+{
+    const struct builtin *k;
+
+    for (unsigned i = 0; (k = builtin_at(i)) != NULL; i++) {
+        cr_assert_eq(builtin_find(span_of(k->name)), k, "two kernels are called %s", k->name);
+        cr_assert_not_null(builtin_source_of(k), "%s has no source", k->name);
+        cr_assert(strlen(builtin_source_of(k)->notes) > 100, "%s says nothing of itself", k->family);
+        cr_assert_leq(k->params_count, BUILTIN_ARGS_MAX);
+        cr_assert(k->dtypes, "%s", k->name);
+        each_dtype(k, row_is_whole);
+    }
+    cr_assert_gt(builtin_common_source()->text.bytes, 0);
+    cr_assert_null(builtin_find(span_of("")));
+}
+
+static uint64_t extent(const char *expression, uint64_t n0, uint64_t n1)
+{
+    const struct builtin *k = named("copy_strided"); /* n0, n1 are its third and fourth parameter */
+    uint64_t              values[BUILTIN_ARGS_MAX] = {[2] = n0, [3] = n1}, out = 0;
+
+    return builtin_extent(k, expression, BUILTIN_DTYPE_i16, values, 5, &out) ? out : UINT64_MAX;
+}
+
+Test(kernels, expressions)
+{
+    cr_assert_eq(extent("7", 0, 0), 7);
+    cr_assert_eq(extent("n0*n1+3", 10, 20), 203);
+    cr_assert_eq(extent("(n0-1)*n1+1", 3, 4), 9);
+    cr_assert_eq(extent("(n0-1)*n1+1", 0, 4), 1);
+    cr_assert_eq(extent("n0*sizeof_T/16*32+32", 17, 0), 96);
+    cr_assert_eq(extent("sizeof_accumulator*blocks", 0, 0), 40);
+    cr_assert_eq(extent("n0*n1", UINT64_C(1) << 40, UINT64_C(1) << 40), UINT64_MAX);
+    cr_assert_eq(extent("n0+n1", UINT64_C(1) << 62, 1), UINT64_MAX);
+    cr_assert_eq(extent("n0*n1", UINT64_C(1) << 63, 0), 0);
+    cr_assert_eq(extent("nothing", 1, 1), UINT64_MAX);
+    cr_assert_eq(extent("n0*", 1, 1), UINT64_MAX);
+    cr_assert_eq(extent("n0-1", 1, 1), UINT64_MAX);
+    cr_assert_eq(extent("(n0-2)", 1, 1), UINT64_MAX);
+}
+
+static struct builtin_plan plan_of(const char *name, enum builtin_dtype dtype, const uint64_t *values, enum status want)
+{
+    struct builtin_plan plan;
+    struct problem      why = {0};
+
+    cr_assert_eq(builtin_plan_of(named(name), dtype, values, &device, &plan, &why), want, "%s", why.detail);
+    return plan;
+}
+
+Test(kernels, grids)
+{
+    struct builtin_plan p;
+
+    p = plan_of("add", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = 1000000}, STATUS_OK);
+    cr_assert_eq(p.grid[0], (1000000 + 2047) / 2048);
+    cr_assert_not(p.takes_slot || p.takes_scratch || p.cooperative);
+    p = plan_of("add", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 60}, STATUS_OK);
+    cr_assert_eq(p.grid[0], device.max_grid[0]);
+    p = plan_of("add", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){0}, STATUS_OK);
+    cr_assert_eq(p.grid[0], 1);
+    p = plan_of("reduce_sum", BUILTIN_DTYPE_u8, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 1 << 30}, STATUS_OK);
+    cr_assert_eq(p.grid[0], 40);
+    cr_assert(p.takes_slot && !p.takes_scratch && !p.cooperative);
+    p = plan_of("softmax", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 7, [3] = 1000}, STATUS_OK);
+    cr_assert(p.grid[0] == 7 && p.block[0] == 128);
+    p = plan_of("transpose", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 1 << 30, [3] = 33, [4] = 2}, STATUS_OK);
+    cr_assert(p.grid[0] == 2 && p.grid[1] == 65535 && p.grid[2] == 2);
+    p = plan_of("scan_sum", BUILTIN_DTYPE_u8, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 10000}, STATUS_OK);
+    cr_assert(p.grid[0] == 5 && p.cooperative && p.takes_slot && p.takes_scratch);
+    cr_assert_eq(p.scratch_bytes, 10000 * 8 / 16384 * 32 + 32);
+}
+
+Test(kernels, values_out_of_bounds)
+{
+    plan_of("reduce_min", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){0}, STATUS_ARGUMENT_MISMATCH);
+    plan_of("fft", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 12, [3] = 1}, STATUS_ARGUMENT_MISMATCH);
+    plan_of("fft", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 16, [3] = 1}, STATUS_OK);
+    plan_of("sort", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = UINT64_C(1) << 32}, STATUS_ARGUMENT_MISMATCH);
+    plan_of("matmul", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 40, [4] = UINT64_C(1) << 40, [6] = 1}, STATUS_ARGUMENT_MISMATCH);
+}
