@@ -55,8 +55,8 @@ def page(name, title, intro, body, rules, version):
 
 
 def main():
-    header = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-    folder, version = pathlib.Path(sys.argv[2]), sys.argv[3]
+    header = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[1:-2])
+    folder, version = pathlib.Path(sys.argv[-2]), sys.argv[-1]
     rules = [plain(rule) for rule in header[:header.index("*/")].split("\n * - ")[1:]]
     folder.mkdir(parents=True, exist_ok=True)
     for name, title, intro, body in groups(header):

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "gpurest/share.h"
 #include "json.h"
 #include "op.h"
 #include "session.h"

@@ -47,9 +47,15 @@
     KIND(name, f32, float, KEEP, KEEP, F32)                               \
     KIND(name, f32_ftz, float, flush_f32, flush_f32, F32)                 \
     KIND(name, f64, double, KEEP, KEEP, F64)
+/* As ALL_FLOATS, with the exact result, or one on its side of every power of two, for what `.ftz` flushes. */
+#define FLUSHED_FLOATS(KIND, name, F32, EXACT, F64)                              \
+    KIND(name, f32, float, KEEP, KEEP, F32)                                      \
+    KIND(name, f32_ftz, float, flush_f32, flush_f32, flush_rounded(F32, EXACT))  \
+    KIND(name, f64, double, KEEP, KEEP, F64)
 #define BY_FLOAT(name) {op_##name##_f32, op_##name##_f32_ftz, op_##name##_f64}
 
-/* What is too small before it is rounded is flushed, although rounding makes it the smallest normal number. */
+/* What is too small before it is rounded is flushed, although rounding makes it the smallest normal number: so do GPUs, in every rounding
+ * (seen on the H200 for products, sums with products and quotients). */
 static inline float flush_rounded(float r, double exact)
 {
     return fabs(exact) < 0x1p-126 ? copysignf(0.0f, r) : r;
@@ -67,13 +73,9 @@ static inline float under_sign_f32(float magnitude, float x, float y)
 
 ALL_FLOATS(BINARY, add, x + y, x + y)
 ALL_FLOATS(BINARY, sub, x - y, x - y)
-BINARY(mul, f32, float, KEEP, KEEP, x * y)
-BINARY(mul, f32_ftz, float, flush_f32, flush_f32, flush_rounded(x * y, (double)x * (double)y))
-BINARY(mul, f64, double, KEEP, KEEP, x * y)
-ALL_FLOATS(BINARY, div, x / y, x / y)
-TERNARY(fma, f32, float, KEEP, KEEP, fmaf(x, y, z))
-TERNARY(fma, f32_ftz, float, flush_f32, flush_f32, flush_rounded(fmaf(x, y, z), fma_odd((double)x, (double)y, (double)z)))
-TERNARY(fma, f64, double, KEEP, KEEP, fma(x, y, z))
+FLUSHED_FLOATS(BINARY, mul, x * y, (double)x * (double)y, x * y)
+FLUSHED_FLOATS(BINARY, div, x / y, (double)x / (double)y, x / y)
+FLUSHED_FLOATS(TERNARY, fma, fmaf(x, y, z), fma_odd((double)x, (double)y, (double)z), fma(x, y, z))
 ALL_FLOATS(BINARY, min, min_f32(x, y), min_f64(x, y))
 ALL_FLOATS(BINARY, max, max_f32(x, y), max_f64(x, y))
 ALL_FLOATS(BINARY, min_nan, x != x || y != y ? NAN : min_f32(x, y), x != x || y != y ? (double)NAN : min_f64(x, y))
@@ -97,11 +99,11 @@ UNARY(saturate, f64_op, double, KEEP, KEEP, saturate_f64(x))
 
 ALL_FLOATS(ROUNDED2, add_rounded, x + y, x + y)
 ALL_FLOATS(ROUNDED2, sub_rounded, x - y, x - y)
-ALL_FLOATS(ROUNDED2, mul_rounded, x * y, x * y)
-ALL_FLOATS(ROUNDED3, fma_rounded, fmaf(x, y, z), fma(x, y, z))
-ALL_FLOATS(ROUNDED2, div_rounded, x / y, x / y)
+FLUSHED_FLOATS(ROUNDED2, mul_rounded, x * y, (double)x * (double)y, x * y)
+FLUSHED_FLOATS(ROUNDED3, fma_rounded, fmaf(x, y, z), fma_odd((double)x, (double)y, (double)z), fma(x, y, z))
+FLUSHED_FLOATS(ROUNDED2, div_rounded, x / y, (double)x / (double)y, x / y)
 ALL_FLOATS(ROUNDED1, sqrt_rounded, sqrtf(x), sqrt(x))
-ALL_FLOATS(ROUNDED1, rcp_rounded, 1.0f / x, 1.0 / x)
+FLUSHED_FLOATS(ROUNDED1, rcp_rounded, 1.0f / x, 1.0 / (double)x, 1.0 / x)
 
 UNARY(ex2, f32, float, KEEP, KEEP, exp2_f32(x))
 UNARY(ex2, f32_ftz, float, flush_f32, flush_f32, exp2_f32(x))

@@ -11,6 +11,7 @@ import tempfile
 import service
 
 PROGRAM = """#include <gpurest/gpurest.h>
+#include <gpurest/share.h>
 #include <stdio.h>
 int main(void)
 {
@@ -76,7 +77,8 @@ def first_program(prefix, work, readme, executable):
 
 
 def exports_and_pages(prefix, header):
-    declared = set(re.findall(r"^GPUREST_API [^(;]*?\b(gpurest_\w+)\(", header.read_text(), re.M))
+    text = "".join(path.read_text() for path in sorted(header.parent.glob("*.h")))
+    declared = set(re.findall(r"^GPUREST_API [^(;]*?\b(gpurest_\w+)\(", text, re.M))
     symbols = run("nm", "-D", "--defined-only", "--with-symbol-versions", library_folder(prefix) / "libgpurest.so.1").split("\n")
     exported = {line.split()[-1] for line in symbols if line and " A " not in line}
     assert exported == {name + "@@GPUREST_1.0" for name in declared}, exported ^ {name + "@@GPUREST_1.0" for name in declared}
@@ -94,7 +96,7 @@ def main():
         work.mkdir()
         (work / "main.c").write_text(PROGRAM)
         run("cmake", "--install", build, "--prefix", prefix, "--component", "sdk")
-        assert (prefix / "include" / "gpurest" / "gpurest.h").is_file()
+        assert {path.name for path in (prefix / "include" / "gpurest").iterdir()} == {path.name for path in header.parent.glob("*.h")}
         with_cmake(prefix, work)
         with_pkg_config(prefix, work)
         first_program(prefix, work, header.parents[2] / "README.md", sys.argv[3])

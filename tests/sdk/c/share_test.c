@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpurest/share.h"
 #include "support/fixture.h"
 
 enum { BYTES = 3 * 1024 * 1024 + 5 };
