@@ -1,5 +1,6 @@
 /* Batches that the service keeps, and runs of programs with scalars of their own and in the background. */
 #include <criterion/criterion.h>
+#include <stdbool.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
