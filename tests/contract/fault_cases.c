@@ -59,6 +59,7 @@ void case_fault_is_sticky(struct bench *b)
     CHECK(b->ops->memory(b->d, &m) == st, "memory");
     CHECK(b->ops->mem_fill(b->d, NULL, 256, 0, 1, 1) == st, "mem_fill");
     CHECK(b->ops->event_record(b->d, NULL, e) == st, "event_record");
+    CHECK(b->ops->event_query(b->d, e, &b->why) == st && b->why.detail[0], "an event that was not recorded is not the one before");
     (void)l;
     buf_init(&out, 100);
     CHECK(b->ops->take_output(b->d, NULL, &out) == st || is_cuda(b) == false, "take_output");

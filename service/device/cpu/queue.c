@@ -23,6 +23,8 @@ struct operation {
     struct cpu_launch   launch; /* params point behind the struct */
 };
 
+#define SEQUENCE_NEVER UINT64_MAX
+
 /* `sequence` belongs to the command thread, `time_ns` to the dispatcher until the sequence is done. */
 struct cpu_event {
     uint64_t      sequence; /* of the last record; 0 = never recorded */
@@ -381,6 +383,8 @@ enum status cpu_event_record(struct cpu_queue *q, struct cpu_event *e)
 
     if (st == STATUS_OK)
         e->sequence = atomic_load(&q->issued);
+    else if (atomic_load(&q->lost))
+        e->sequence = SEQUENCE_NEVER; /* asking for it tells how the context was lost, and not of an earlier record */
     return st;
 }
 
