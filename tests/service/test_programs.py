@@ -280,14 +280,33 @@ def test_runs_in_the_background(client, counter, within):
     assert client.get(counter + "/programs/v").json()["runs"] == 3
 
 
-def test_scalars_of_runs_in_the_background_and_the_end_of_their_program(client, counter):
+def test_scalars_of_runs_in_the_background(client, counter):
     assert client.put(counter + "/programs/p", steps_program(2)).status == 201
     answer = send(client, counter + "/programs/p/runs", {"args": {"1": {"1": {"u32": 9}}}}, {}, True, Prefer="respond-async")
     assert answer.status == 202, answer
-    assert client.delete(counter + "/programs/p").status == 204, "the run that was taken has it"
     assert ended(client, answer.headers["Location"])["state"] == "succeeded"
     assert number(client, counter) == after(1, [0, 9])
+    assert client.delete(counter + "/programs/p").status == 204
     error_of(send(client, counter + "/programs/p/runs", {}, {}, True, Prefer="respond-async"), 404, "program_not_found")
+
+
+def test_a_program_that_is_deleted_under_a_queued_run(client, counter):
+    """The run happens whole, or not at all and says why."""
+    outcomes = set()
+    for _ in range(10):
+        before = number(client, counter)
+        assert client.put(counter + "/programs/p", steps_program(2)).status == 201
+        answer = send(client, counter + "/programs/p/runs", {}, {}, True, Prefer="respond-async")
+        assert answer.status == 202, answer
+        assert client.delete(counter + "/programs/p").status == 204
+        job = ended(client, answer.headers["Location"])
+        outcomes.add(job["state"])
+        if job["state"] == "succeeded":
+            assert number(client, counter) == after(before, [0, 1])
+        else:
+            assert (job["state"], job["problem"]["code"]) == ("failed", "program_not_found"), job
+            assert number(client, counter) == before
+    assert outcomes <= {"succeeded", "failed"}
 
 
 def test_a_fault_of_a_run_in_the_background_is_in_its_result(client, session):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make_man.py HEADER FOLDER VERSION: one man page of section 3 for every group of the header ("/* ==== name: title ====", its comment, and
-what is declared up to the next group), and for every function a page that refers to its group's. The header stays the one text."""
+"""make_man.py HEADER... FOLDER VERSION: one man page of section 3 for every group of the headers ("/* ==== name: title ====", its comment, and
+what is declared up to the next group), and for every function a page that refers to its group's. The first header has the rules of all."""
 import pathlib
 import re
 import sys
@@ -41,11 +41,11 @@ def described(body):
     return result
 
 
-def page(name, title, intro, body, rules, version):
+def page(include, name, title, intro, body, rules, version):
     functions = described(body)
     lines = [f'.TH GPUREST_{name.upper()} 3 "" "gpurest {version}" "C client of gpurest"', ".SH NAME",
              escaped(", ".join(FUNCTION.search(d)[1] for d, _ in functions)) + " \\- " + escaped(title), ".SH SYNOPSIS", ".nf",
-             ".B #include <gpurest/gpurest.h>", ""]
+             f".B #include <gpurest/{include}>", ""]
     lines += [f".B {escaped(declaration)}" for declaration, _ in functions] + [".fi", ".SH DESCRIPTION", escaped(intro or title[0].upper() + title[1:] + ".")]
     for declaration, comment in functions:
         lines += [".TP", f".BR {FUNCTION.search(declaration)[1]} ()", escaped(comment or "See above.")]
@@ -55,12 +55,13 @@ def page(name, title, intro, body, rules, version):
 
 
 def main():
-    header = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[1:-2])
+    headers = {pathlib.Path(path).name: pathlib.Path(path).read_text(encoding="utf-8") for path in sys.argv[1:-2]}
     folder, version = pathlib.Path(sys.argv[-2]), sys.argv[-1]
-    rules = [plain(rule) for rule in header[:header.index("*/")].split("\n * - ")[1:]]
+    first = next(iter(headers.values()))
+    rules = [plain(rule) for rule in first[:first.index("*/")].split("\n * - ")[1:]]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, title, intro, body in groups(header):
-        text, functions = page(name, title, intro, body, rules, version)
+    for include, (name, title, intro, body) in ((include, group) for include, header in headers.items() for group in groups(header)):
+        text, functions = page(include, name, title, intro, body, rules, version)
         (folder / f"gpurest_{name}.3").write_text(text, encoding="utf-8")
         for function in functions:
             if function != f"gpurest_{name}":
