@@ -40,6 +40,16 @@ void event_stream_headers(struct request *r)
     reply_header(&r->reply, "X-Accel-Buffering", "no");
 }
 
+size_t event_stream_copy(const struct buf *lines, size_t *sent, char *to, size_t room)
+{
+    struct span rest = span_first(span_from(buf_span(lines), *sent), room);
+
+    if (rest.bytes)
+        memcpy(to, rest.data, rest.bytes);
+    *sent += rest.bytes;
+    return rest.bytes;
+}
+
 enum status event_stream_head(struct request *r)
 {
     reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);

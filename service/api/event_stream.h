@@ -18,5 +18,7 @@ enum status event_stream_accepts(struct request *r);
 /* The answer to HEAD, and the headers before the first event. */
 enum status event_stream_head(struct request *r);
 void        event_stream_headers(struct request *r);
+/* What of `lines` is behind *sent, as far as there is room; *sent moves on. Its number of bytes. */
+size_t event_stream_copy(const struct buf *lines, size_t *sent, char *to, size_t room);
 
 #endif

@@ -132,19 +132,12 @@ static enum status next_lines(struct event_stream *s)
 static enum status read_lines(struct body_source *source, char *to, size_t room, size_t *bytes, struct waker *w)
 {
     struct event_stream *s = (struct event_stream *)source;
-    struct span          rest = span_from(buf_span(&s->lines), s->sent);
     enum status          st = STATUS_OK;
 
     (void)w; /* the cursor's waker passes it on */
-    if (!rest.bytes) {
+    if (s->sent == buf_span(&s->lines).bytes)
         st = next_lines(s);
-        rest = buf_span(&s->lines);
-    }
-    rest = span_first(rest, st ? 0 : room);
-    if (rest.bytes)
-        memcpy(to, rest.data, rest.bytes);
-    s->sent += rest.bytes;
-    *bytes = rest.bytes;
+    *bytes = st ? 0 : event_stream_copy(&s->lines, &s->sent, to, room);
     return st;
 }
 
