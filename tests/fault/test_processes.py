@@ -12,6 +12,7 @@ import pytest
 import workload
 from campaign import FULL, Campaign, until
 from kernels import fill7, launch, launch_vadd
+from service_under_test import children_of
 from workload import VADD, floats
 
 
@@ -26,13 +27,8 @@ def role_of(pid):
 
 def descendants(pid):
     found = set()
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = {int(child) for child in task.read_text().split()}
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        for child in children:
-            found |= {child} | descendants(child)
+    for child in children_of(pid):
+        found |= {child} | descendants(child)
     return found
 
 

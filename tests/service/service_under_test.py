@@ -116,6 +116,21 @@ def environment(folder):
     return {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), **kept}
 
 
+def children_of(pid):
+    """Process ids; threads and processes may end while they are looked at."""
+    found = set()
+    try:
+        tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for task in tasks:
+        try:
+            found |= {int(child) for child in (task / "children").read_text().split()}
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
 def role_of(pid):
     """The argument by which the executable took its role; b"" for one that has none yet, or is gone."""
     try:
@@ -177,13 +192,7 @@ class Service:
 
     def processes(self):
         """Process ids of all its children."""
-        found = set()
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            try:
-                found |= {int(pid) for pid in (task / "children").read_text().split()}
-            except FileNotFoundError:
-                pass
-        return found
+        return children_of(self.process.pid)
 
     def children(self):
         """Those of its device workers: a compile worker may come and go at any time."""
