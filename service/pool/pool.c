@@ -207,17 +207,39 @@ enum device_state pool_device_state(struct pool *p, unsigned i)
 
 int pool_device_find(struct pool *p, struct span id)
 {
-    int found = -1;
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (span_is(id, p->devices[i].public.id))
+            return (int)i;
+    return -1;
+}
 
+bool pool_device_fits(const struct pool *p, unsigned i, struct span wish)
+{
+    if (i >= p->devices_count)
+        return false;
+    return !wish.bytes || span_is(wish, p->devices[i].public.id) || span_is(wish, p->devices[i].public.backend);
+}
+
+/* Under lock. */
+static bool is_better(const struct device_slot *d, const struct device_slot *than)
+{
+    if (state_of(d) != DEVICE_HEALTHY)
+        return false;
+    return !than || (strcmp(d->public.backend, than->public.backend) == 0 && d->public.workers_used < than->public.workers_used);
+}
+
+int pool_device_choose(struct pool *p, struct span wish)
+{
+    int best = wish.bytes ? pool_device_find(p, wish) : -1;
+
+    if (best >= 0)
+        return best;
     pthread_mutex_lock(&p->lock);
-    for (unsigned i = 0; i < p->devices_count && found < 0; i++) {
-        const struct device_slot *d = &p->devices[i];
-
-        if (id.bytes ? span_is(id, d->public.id) : state_of(d) == DEVICE_HEALTHY)
-            found = (int)i;
-    }
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (pool_device_fits(p, i, wish) && is_better(&p->devices[i], best < 0 ? NULL : &p->devices[best]))
+            best = (int)i;
     pthread_mutex_unlock(&p->lock);
-    return found;
+    return best;
 }
 
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)

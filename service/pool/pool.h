@@ -47,8 +47,13 @@ enum device_state pool_device_state(struct pool *p, unsigned i);
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
 /* OK, or DEVICE_ERROR when the hardware failed such that nothing that runs on it can be trusted. */
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
-/* Index of that id; an empty id is the default device (the first healthy one in order of preference). -1 if there is none. */
+/* Index of that id; -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
+/* For a session: the device of that id; of a backend's name, its healthy device with the fewest workers in use, the first of equals; of an
+ * empty wish, the same for the first backend in order of preference that has a healthy device. -1 if there is none. */
+int pool_device_choose(struct pool *p, struct span wish);
+/* That wish could have chosen device `i`, whatever its state. */
+bool pool_device_fits(const struct pool *p, unsigned i, struct span wish);
 /* As pool_device_at, with memory, clocks and sensors read now through the keeper; falls back to the last known ones. Blocks up to 1 s. */
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 

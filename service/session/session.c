@@ -52,13 +52,12 @@ static void digest_u64(struct sha256 *h, uint64_t value)
     digest_add(h, &value, sizeof value);
 }
 
-/* Of what was asked for, with the device resolved. */
-static void digest_spec(const struct session *s, const struct session_spec *spec, unsigned char out[SHA256_BYTES])
+/* Of what was asked for, but for the device: join() looks at that. */
+static void digest_spec(const struct session_spec *spec, unsigned char out[SHA256_BYTES])
 {
     struct sha256 h;
 
     digest_init(&h);
-    digest_u64(&h, s->device);
     digest_u64(&h, spec->memory_limit);
     digest_u64(&h, spec->idle_timeout_s);
     digest_u64(&h, spec->max_lifetime_s);
@@ -98,7 +97,7 @@ static void fill(struct session *s, const struct tenant *t, const struct session
     s->created_wall_ns = wall_ns();
     s->created_ns = s->used_ns = now_ns();
     s->device_state = DEVICE_HEALTHY;
-    digest_spec(s, spec, s->spec_digest);
+    digest_spec(spec, s->spec_digest);
 }
 
 static enum status make(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
@@ -110,7 +109,7 @@ static enum status make(struct registry *r, const struct tenant *t, const struct
 
     if (st)
         return st;
-    device = pool_device_find(r->config.pool, spec->device);
+    device = pool_device_choose(r->config.pool, spec->device);
     if (device < 0)
         return problem_set(why, STATUS_DEVICE_NOT_FOUND, "no such device, or none is healthy");
     s = calloc(1, sizeof *s);
@@ -196,12 +195,12 @@ static enum status set_started(struct session *s, struct context *c, enum status
 }
 
 /* Another request makes it right now: waits for the outcome. */
-static enum status join(struct session *s, const struct session *wanted, struct problem *why)
+static enum status join(struct session *s, const struct session *wanted, struct span device, struct problem *why)
 {
     enum status st = STATUS_OK;
     bool        waited = false;
 
-    if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0)
+    if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0 || !pool_device_fits(s->registry->config.pool, s->device, device))
         return problem_set(why, STATUS_SPEC_CONFLICT, "a session of this id exists with another specification");
     pthread_mutex_lock(&s->lock);
     while (s->state == SESSION_STARTING) {
@@ -240,7 +239,7 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
         if (st)
             session_end(s, "the session could not start");
     } else {
-        st = join(s, fresh, why);
+        st = join(s, fresh, spec->device, why);
         discard(fresh);
     }
     if (st)

@@ -30,6 +30,7 @@ static const struct {
 #undef RESULT
 };
 
+static int         devices = 1;
 static long        live;
 static cuda_result lost;
 static uint64_t    round_now = 1;
@@ -100,15 +101,34 @@ static const volatile char *page; /* the script beside the library, shared with 
 
 enum { PAGE_BYTES = 4096, SCRIPT_BYTES = 1024 };
 
-__attribute__((constructor)) static void find_page(void)
+/* The file that is named as the library is, with that behind; -1: there is none. */
+static int open_beside(const char *ending)
 {
     Dl_info me;
     char    path[1024];
-    int     fd = -1;
-    void   *at;
 
-    if (dladdr(&functions, &me) && snprintf(path, sizeof path, "%s.script", me.dli_fname) < (int)sizeof path)
-        fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!dladdr(&functions, &me) || snprintf(path, sizeof path, "%s%s", me.dli_fname, ending) >= (int)sizeof path)
+        return -1;
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+__attribute__((constructor)) static void count_devices(void)
+{
+    int  fd = open_beside(".devices");
+    char digit;
+
+    if (fd < 0)
+        return;
+    if (read(fd, &digit, 1) == 1 && digit >= '0' && digit <= '9')
+        devices = digit - '0';
+    close(fd);
+}
+
+__attribute__((constructor)) static void find_page(void)
+{
+    int   fd = open_beside(".script");
+    void *at;
+
     if (fd < 0)
         return;
     at = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -199,7 +219,7 @@ cuda_result cuGetErrorName(cuda_result result, const char **name)
 
 cuda_result cuDeviceGetCount(int *count)
 {
-    *count = 1;
+    *count = devices;
     return fake_step_free(__func__);
 }
 
@@ -207,8 +227,8 @@ cuda_result cuDeviceGet(cuda_ordinal *device, int index)
 {
     cuda_result r = fake_step_free(__func__);
 
-    *device = 0;
-    return r ? r : index ? CUDA_RESULT_ERROR_INVALID_DEVICE : CUDA_RESULT_SUCCESS;
+    *device = index;
+    return r ? r : index < 0 || index >= devices ? CUDA_RESULT_ERROR_INVALID_DEVICE : CUDA_RESULT_SUCCESS;
 }
 
 cuda_result cuDeviceGetName(char *name, int room, cuda_ordinal device)
@@ -220,9 +240,9 @@ cuda_result cuDeviceGetName(char *name, int room, cuda_ordinal device)
 
 cuda_result cuDeviceGetUuid_v2(struct cuda_uuid *uuid, cuda_ordinal device)
 {
-    (void)device;
     for (int i = 0; i < 16; i++)
         uuid->bytes[i] = (char)(0xf0 + i);
+    uuid->bytes[0] = (char)(0xf0 - device);
     return fake_step_free(__func__);
 }
 

@@ -3,7 +3,7 @@
  *                                                         (call 0: every one)
  *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
  * A page beside the library, named as it is with ".script" behind, holds such a script too, for processes without an environment; it may
- * change at any time.
+ * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one.
  * Kernels run at once, on the calling thread. Not thread-safe. */
 #ifndef GPUREST_TESTS_FAKE_CUDA_H
 #define GPUREST_TESTS_FAKE_CUDA_H

@@ -1,6 +1,7 @@
 /* The handlers on real sessions with a fake worker: answers, refusals, uploads and downloads in pieces, waiting, leaving clients. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "api/deferred.h"
 #include "api/endpoints.h"
@@ -210,6 +211,8 @@ HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
     deferred_destroy(the_app()->deferred); /* its last jobs are done then */
     cr_assert_eq(deferred_create(&the_app()->deferred), STATUS_OK);
     expect("GET", "/v1/sessions/s/buffers/half", NULL, 404, "buffer_not_found");
+    for (uint64_t until = deadline_after_ms(30000); fake_live_allocations() && deadline_left_ns(until) > 0;)
+        usleep(1000); /* the worker frees it in its own time */
     cr_assert_eq(fake_live_allocations(), 0);
 }
 

@@ -38,12 +38,36 @@ Test(pool, devices_are_found_and_described)
     cr_assert_eq(d.state, DEVICE_HEALTHY);
     cr_assert_eq(pool_device_find(p, span_of("fake:1")), 1);
     cr_assert_eq(pool_device_find(p, span_of("fake:2")), -1);
-    cr_assert_eq(pool_device_find(p, span_of("")), 0);
+    cr_assert_eq(pool_device_find(p, span_of("")), -1);
+    cr_assert_eq(pool_device_find(p, span_of("fake")), -1);
     cr_assert_not(pool_device_at(p, 2, &d));
     cr_assert(pool_device_refresh(p, 0, &d));
     cr_assert_eq(d.info.warp_size, 32);
     cr_assert_eq(pool_ready(p, 0, NULL), STATUS_OK);
     cr_assert_eq(pool_ready(p, 60000, NULL), STATUS_OK);
+    pool_destroy(p);
+}
+
+Test(pool, a_session_goes_to_the_least_used_device_that_it_may_have)
+{
+    struct pool   *p;
+    struct worker *first = NULL, *second = NULL;
+
+    steer("two");
+    p = pool_of_fakes(0, 4);
+    cr_assert_eq(pool_device_choose(p, span_of("")), 0);
+    cr_assert_eq(pool_take(p, 0, &first, NULL), STATUS_OK);
+    cr_assert_eq(pool_device_choose(p, span_of("")), 1);
+    cr_assert_eq(pool_device_choose(p, span_of("fake")), 1);
+    cr_assert_eq(pool_device_choose(p, span_of("fake:0")), 0);
+    cr_assert_eq(pool_device_choose(p, span_of("fake:2")), -1);
+    cr_assert_eq(pool_device_choose(p, span_of("other")), -1);
+    cr_assert_eq(pool_take(p, 1, &second, NULL), STATUS_OK);
+    cr_assert_eq(pool_device_choose(p, span_of("fake")), 0);
+    cr_assert(pool_device_fits(p, 1, span_of("")) && pool_device_fits(p, 1, span_of("fake")) && pool_device_fits(p, 1, span_of("fake:1")));
+    cr_assert_not(pool_device_fits(p, 1, span_of("fake:0")) || pool_device_fits(p, 2, span_of("")));
+    pool_give_back(p, first);
+    pool_give_back(p, second);
     pool_destroy(p);
 }
 
@@ -186,7 +210,8 @@ Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 60)
     cr_assert_eq(device_at(p, 0).workers_warm, 0);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_DEVICE_ERROR);
     cr_assert_eq(pool_ready(p, 60000, &why), STATUS_DEVICE_ERROR);
-    cr_assert_eq(pool_device_find(p, span_of("")), -1);
+    cr_assert_eq(pool_device_choose(p, span_of("")), -1);
+    cr_assert_eq(pool_device_choose(p, span_of("fake:0")), 0);
     steer("");
     EVENTUALLY(device_at(p, 0).state == DEVICE_HEALTHY);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK);
