@@ -46,12 +46,7 @@ static bool refuse(const char *what, const struct problem *why)
 /* Each connection and each worker takes descriptors; the soft limit is a relic of select(). */
 static void raise_file_limit(void)
 {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit))
+    if (!privileges_limit_raise(RLIMIT_NOFILE))
         log_warn("frontend", "the limit of open files stays as it is");
 }
 

@@ -236,6 +236,8 @@ enum {
     HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
     TEMPERATURE_HYSTERESIS_C = 5,
+    WORKER_FILES_SPARE = 16,     /* that a worker must be able to open at its start */
+    WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not to blame: a driver opens up to some dozens a device */
     WORKER_START_DEADLINE_MS = 30 * 1000,
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
     PING_AFTER_MS = 5000,                /* launches were given to a worker and none started or ended: it is asked whether it still answers */

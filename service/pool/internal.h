@@ -64,6 +64,7 @@ struct worker {
     _Atomic unsigned state; /* enum worker_state; written under lock */
     _Atomic unsigned sandbox; /* enum worker_sandbox; written before READY */
     bool             was_ready;
+    int              wait_status; /* as of waitpid(); counts once it is DEAD */
     bool             gone; /* dead, and nobody but the owner will touch this any more */
     uint64_t         start_deadline_ns;
     uint64_t         kill_ns;  /* when a worker that should end by itself is killed; DEADLINE_NEVER */
@@ -95,6 +96,8 @@ void worker_set_state(struct worker *w, enum worker_state next);
 /* How it ended or did not start; a copy. */
 void worker_end_problem(struct worker *w, struct problem *out);
 bool worker_was_ready(struct worker *w);
+/* Why it ended before it was ready. NO_WORKER when the device has no part in it. */
+void worker_start_problem(struct worker *w, struct problem *out);
 
 /* ---- calls.c ---- */
 void calls_init(struct worker *w);

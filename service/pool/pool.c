@@ -256,20 +256,34 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
     return pool_device_at(p, i, out);
 }
 
+/* Under lock. No worker waits for a session, and none can be started, for reasons that are neither the device's nor a caller's. */
+static bool is_short(const struct pool *p, const struct device_slot *d)
+{
+    if (d->shortages == 0 || d->last_problem.status == STATUS_DEVICE_MEMORY_EXHAUSTED || list_count(d->warm, WORKER_READY) > 0)
+        return false;
+    return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);
+}
+
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
         struct device_slot *d = &p->devices[i];
         uint64_t            canary_ns;
         enum device_state   state;
+        bool                no_worker;
 
         pthread_mutex_lock(&p->lock);
         state = state_of(d);
         canary_ns = d->canary_ns;
+        no_worker = is_short(p, d);
+        if (no_worker)
+            problem_set(why, STATUS_NO_WORKER, "device %s: no worker can be started: %s", d->public.id, d->last_problem.detail);
         pthread_mutex_unlock(&p->lock);
         if (state != DEVICE_HEALTHY)
             return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
                                d->public.id);
+        if (no_worker)
+            return STATUS_NO_WORKER;
         if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
             return STATUS_DEVICE_ERROR;
     }

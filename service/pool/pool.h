@@ -66,8 +66,8 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
  * then fail with WORKER_LOST before this returns. NULL is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
 
-/* For /readyz: every healthy device has answered its canary not longer than `fresh_ms` ago (asked anew if it is older;
- * blocks up to 1 s). OK, or the reason. */
+/* For /readyz: every device is healthy, has answered its canary not longer than `fresh_ms` ago (asked anew if it is older;
+ * blocks up to 1 s), and has a worker that waits, or none that could not be started just now. OK, or the reason. */
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why);
 
 #endif

@@ -2,8 +2,9 @@
  *
  * Every worker proves itself by its own canary before it is READY. A start that fails makes its device suspect: its warm workers and
  * its keeper are replaced, and only a fresh keeper is tried, after a pause. When that fails too the device is quarantined: a keeper is
- * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device. A start that fails for want of memory says
- * nothing about the device: it only makes a pause. */
+ * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
+ * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
+ * longer than the last, and /readyz says so as long as no worker waits for a session. */
 #include "base/log.h"
 #include "base/metrics.h"
 #include "pool/devices.h"
@@ -71,7 +72,7 @@ static uint64_t pause_ns(unsigned failures)
 
 static bool is_shortage(enum status st)
 {
-    return st == STATUS_OUT_OF_MEMORY || st == STATUS_DEVICE_MEMORY_EXHAUSTED || st == STATUS_OVERLOADED;
+    return st == STATUS_OUT_OF_MEMORY || st == STATUS_DEVICE_MEMORY_EXHAUSTED || st == STATUS_OVERLOADED || st == STATUS_NO_WORKER;
 }
 
 /* ---- the ladder, under the pool's lock ---- */
@@ -130,10 +131,8 @@ static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
 
     pthread_mutex_unlock(&p->lock);
     was_ready = worker_was_ready(w);
-    worker_end_problem(w, &why);
+    worker_start_problem(w, &why);
     pthread_mutex_lock(&p->lock);
-    if (!why.status)
-        problem_set(&why, STATUS_DEVICE_ERROR, "the worker ended before it was ready");
     bury(p, w);
     if (was_ready)
         death_noted(d);
@@ -161,6 +160,14 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
         return true;
     }
     return false;
+}
+
+static void shortage_end(const struct pool *p, struct device_slot *d)
+{
+    if (d->shortages == 0 || p->config.warm_per_device == 0 || list_count(d->warm, WORKER_READY) < p->config.warm_per_device)
+        return;
+    d->shortages = 0;
+    log_info("pool", "device %s: workers start again", d->public.id);
 }
 
 /* Of a device under a verdict only the keeper stays, to tell about it. True when there was one. */
@@ -201,7 +208,7 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
     pthread_mutex_lock(&p->lock);
     if (!st)
         return w;
-    problem_set(&why, STATUS_OUT_OF_MEMORY, "no worker process could be started");
+    problem_set(&why, STATUS_OUT_OF_MEMORY, "the service is short of memory, files or processes for a worker");
     start_failed(p, d, &why);
     return NULL;
 }
@@ -289,6 +296,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
 {
     if (deaths_look(p, d) || keeper_notice(p, d) || warm_discard(p, d))
         return true;
+    shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
         return false;
     return keeper_start(p, d) || warm_start(p, d);

@@ -1,4 +1,5 @@
 /* One worker's life: start, readiness, death, end. Its states change in worker_set_state() alone. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -8,7 +9,7 @@
 #include "ipc/worker_fds.h"
 #include "pool/internal.h"
 
-enum { STATES = WORKER_STOPPING + 1, REAPER_SLEEP_MS = 200 };
+enum { STATES = WORKER_STOPPING + 1, REAPER_SLEEP_MS = 200, LOADER_FAILED = 127 /* of ld.so, as of shells */ };
 
 static const unsigned char may[STATES][STATES] = {
     [WORKER_DEAD] = {[WORKER_STARTING] = 1},
@@ -48,6 +49,26 @@ void worker_end_problem(struct worker *w, struct problem *out)
     pthread_mutex_lock(&w->lock);
     *out = w->end;
     pthread_mutex_unlock(&w->lock);
+}
+
+/* What it said and what it was killed for come first. Nothing in a device sends SIGKILL: that was the kernel, for want of memory, or
+ * somebody else. */
+void worker_start_problem(struct worker *w, struct problem *out)
+{
+    int end;
+
+    pthread_mutex_lock(&w->lock);
+    *out = w->end;
+    end = w->wait_status;
+    pthread_mutex_unlock(&w->lock);
+    if (out->status)
+        return;
+    if (WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL)
+        problem_set(out, STATUS_NO_WORKER, "a worker was killed by somebody else before it was ready");
+    else if (WIFEXITED(end) && (WEXITSTATUS(end) == WORKER_EXIT_UNABLE || WEXITSTATUS(end) == LOADER_FAILED))
+        problem_set(out, STATUS_NO_WORKER, "a worker could not set itself up (code %d)", WEXITSTATUS(end));
+    else
+        problem_set(out, STATUS_DEVICE_ERROR, "the worker ended before it was ready");
 }
 
 bool worker_was_ready(struct worker *w)
@@ -145,6 +166,7 @@ void worker_ended(struct worker *w)
     end_log(w, wait_status);
     calls_last(w); /* before anybody sees it dead: it may have said why */
     pthread_mutex_lock(&w->lock);
+    w->wait_status = wait_status;
     worker_set_state(w, WORKER_DEAD);
     pthread_mutex_unlock(&w->lock);
     calls_fail(w);

@@ -7,6 +7,7 @@
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
 #include "worker/device_worker.h"
+#include "worker/files.h"
 #include "worker/internal.h"
 
 static bool row_write(const struct device_ops *ops)
@@ -53,6 +54,7 @@ int device_count_main(int argc, char **argv)
     int         code;
 
     log_init("count", LOG_LEVEL_INFO);
+    files_raise();
     if (!sandbox_enter())
         return EXIT_FAILURE;
     if (libcuda)

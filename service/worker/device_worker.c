@@ -10,9 +10,10 @@
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "worker/device_jail.h"
+#include "worker/files.h"
 #include "worker/internal.h"
 
-enum { ACCEPT_AT_ONCE = 32, EXIT_LOST = 3 };
+enum { ACCEPT_AT_ONCE = 32 };
 
 /* ---- answers ---- */
 
@@ -51,7 +52,7 @@ static void send(struct device_worker *w, const struct completion *c)
     while ((st = ring_push(&w->completions, c, sizeof *c)) == STATUS_OVERLOADED)
         nanosleep(&nap, NULL);
     if (st)
-        _exit(EXIT_LOST);
+        _exit(WORKER_EXIT_LOST);
 }
 
 static void describe(struct completion *c, const struct problem *why)
@@ -270,15 +271,23 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
 }
 
-static enum status device_open(struct device_worker *w, unsigned index, struct problem *why)
+static enum status device_take(struct device_worker *w, unsigned index, struct problem *why)
 {
     enum status st = w->ops->open(&w->device, index, why);
 
-    if (st)
-        return st;
-    if (w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
-        return problem_set(why, st, "the staging memory could not be registered with the device");
-    return canary_run(w, why);
+    if (!st && w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
+        problem_set(why, st, "the staging memory could not be registered with the device");
+    return st;
+}
+
+/* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
+static enum status device_open(struct device_worker *w, unsigned index, struct problem *why)
+{
+    enum status st = device_take(w, index, why);
+
+    if (!st)
+        return canary_run(w, why);
+    return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
@@ -291,6 +300,8 @@ static enum status start(struct device_worker *w, int argc, char **argv, enum wo
     if (st)
         return st;
     jail.driven = w->ops->driver_build != NULL;
+    if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
+        return STATUS_OVERLOADED;
     if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, why)))
         return st;
     jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
@@ -317,8 +328,9 @@ int device_worker_main(int argc, char **argv)
     /* The driver's cache of compiled kernels would be shared by all callers. */
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     log_init("worker", LOG_LEVEL_INFO);
+    files_raise();
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
-        return EXIT_FAILURE;
+        return WORKER_EXIT_UNABLE;
     choose_spin(argc, argv);
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
@@ -328,5 +340,5 @@ int device_worker_main(int argc, char **argv)
     answer(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)
         serve(&w);
-    _exit(st || w.lost ? EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */
+    _exit(st || w.lost ? WORKER_EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */
 }

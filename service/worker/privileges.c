@@ -36,6 +36,16 @@ bool privileges_limit(int which, rlim_t soft, rlim_t hard)
     return setrlimit((__rlimit_resource_t)which, &now) == 0;
 }
 
+bool privileges_limit_raise(int which)
+{
+    struct rlimit limit = {0, 0};
+
+    if (getrlimit((__rlimit_resource_t)which, &limit))
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit((__rlimit_resource_t)which, &limit) == 0;
+}
+
 enum status privileges_check(struct problem *why)
 {
     uint32_t action = 0x80000000u; /* SECCOMP_RET_KILL_PROCESS */

@@ -14,6 +14,8 @@ bool privileges_drop_user(void);
 bool privileges_bind(pid_t parent);
 /* Lowers a limit; what is lower already stays. False with errno. */
 bool privileges_limit(int which, rlim_t soft, rlim_t hard);
+/* Raises a limit to what this process may have of it. False with errno. */
+bool privileges_limit_raise(int which);
 /* Whether the kernel kills for a forbidden system call. Without it there is no sandbox worth the name: NOT_IMPLEMENTED. */
 enum status privileges_check(struct problem *why);
 

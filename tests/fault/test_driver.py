@@ -1,36 +1,18 @@
 """A driver that answers any error at any call, or never: the answer says so, neighbours and the front-end go on, and all works again afterwards."""
 import http.client
-import mmap
 import pathlib
 import re
-import shutil
 
 import pytest
 
 import workload
 from campaign import FULL, Campaign, until
+from driver import Driver
 
 DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda_driver.def").read_text()
 FUNCTIONS = re.findall(r"^DRIVER\((\w+),", DEFINITIONS, re.M)
 ERRORS = (1, 2, 3, 4, 46, 100, 201, 214, 304, 400, 700, 702, 719, 802, 999)
 HANGING = ("cuLaunchKernel", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuModuleLoadDataEx", "cuMemAllocFromPoolAsync", "cuStreamSynchronize")
-
-
-class Driver:
-    def __init__(self, executable, folder):
-        built = pathlib.Path(executable).parents[1] / "tests/support/libcuda.so.1"
-        if not built.exists():
-            pytest.skip("the fake driver was not built beside GPURESTD")
-        self.path = pathlib.Path(folder) / "libcuda.so.1"
-        shutil.copy(built, self.path)
-        script = pathlib.Path(str(self.path) + ".script")
-        script.write_bytes(bytes(mmap.PAGESIZE))
-        self.file = open(script, "r+b")
-        self.page = mmap.mmap(self.file.fileno(), mmap.PAGESIZE)
-
-    def says(self, text):
-        data = text.encode() + b"\0"
-        self.page[:len(data)] = data
 
 
 @pytest.fixture

@@ -212,29 +212,3 @@ def compile_and_lose(service):
             client.put_cuda(f"{workload.S}/modules/m{i}", f"extern \"C\" __global__ void m{i}() {{}}")
     except (http.client.HTTPException, OSError):
         client.close()
-
-
-def test_no_descriptors_left(start):
-    """What needs one is refused as long as there are none, and goes again once there are."""
-    service = start("--pool-size", "0")
-    client = service.client()
-    workload.prepare(client)
-    pid = service.process.pid
-    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    with Campaign("descriptors used up", 2, 0.02) as c:
-        while c.due():
-            spare = c.random.randrange(4)
-            highest = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd"))
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1 + spare, usual[1]))
-            c.fault()
-            refused = client.put("/v1/sessions/more")
-            assert refused.status == 201 or refused.code in ("out_of_memory", "no_worker", "overloaded"), refused
-            assert client.post(workload.S + "/launches", fill7()).status == 200, "what needs none goes on"
-            compiled = client.put_cuda(workload.S + "/modules/n", f"extern \"C\" __global__ void n{c.injected}() {{}}")
-            assert compiled.status == 201 or compiled.status in (422, 503) and compiled.code, compiled
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
-            client.delete("/v1/sessions/more"), client.delete(workload.S + "/modules/n")
-            until(lambda: client.put("/v1/sessions/more").status == 201, "does not recover")
-            assert client.delete("/v1/sessions/more").status == 204
-            assert service.client().get("/livez").status == 200
-            c.recovered()

@@ -99,7 +99,7 @@ static void flush_printed(void)
 
 static const volatile char *page; /* the script beside the library, shared with whoever writes it; NULL without one */
 
-enum { PAGE_BYTES = 4096, SCRIPT_BYTES = 1024 };
+enum { PAGE_BYTES = 4096, SCRIPT_BYTES = 1024, FILES_MAX = 1024 };
 
 /* The file that is named as the library is, with that behind; -1: there is none. */
 static int open_beside(const char *ending)
@@ -143,6 +143,21 @@ static bool nth_is(const char *text, long call, char **end)
     return nth == 0 || nth == call;
 }
 
+/* As a driver that takes that many files for a moment. */
+static cuda_result open_files(unsigned count)
+{
+    int      files[FILES_MAX];
+    unsigned n = 0;
+    bool     all;
+
+    while (n < count && n < FILES_MAX && (files[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    all = n == count;
+    while (n > 0)
+        close(files[--n]);
+    return all ? CUDA_RESULT_SUCCESS : CUDA_RESULT_ERROR_OPERATING_SYSTEM;
+}
+
 /* One entry of the script is "name:nth:answer". */
 static cuda_result answer_of(const char *entry, const char *name, long call)
 {
@@ -153,6 +168,8 @@ static cuda_result answer_of(const char *entry, const char *name, long call)
         return CUDA_RESULT_SUCCESS;
     while (strncmp(end + 1, "hang", 4) == 0)
         pause();
+    if (strncmp(end + 1, "files", 5) == 0)
+        return open_files((unsigned)strtoul(end + 6, NULL, 10));
     return (cuda_result)strtoul(end + 1, NULL, 10);
 }
 

@@ -1,6 +1,7 @@
 /* A CUDA driver made of host memory and a few kernels written in C, with scripted failures.
  *   FAKE_CUDA_FAIL="cuMemFreeAsync:2:999,cuInit:1:hang"   the second call of the one answers 999, the first of the other never returns
  *                                                         (call 0: every one)
+ *                                                         (call 0: every one; "files9" for an answer: as if the call opened 9 files)
  *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
  * A page beside the library, named as it is with ".script" behind, holds such a script too, for processes without an environment; it may
  * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one.

@@ -1,0 +1,109 @@
+"""Everything of a session and a device used up: a clear refusal, then a session that computes right, and all of it back."""
+import http.client
+import time
+
+from gpu_place import VADD
+
+TINY = 'extern "C" __global__ void tiny(int *p) { *p = 1; }'
+BUFFERS_AT_ONCE = 4096
+BUFFERS_MOST = 65536
+CALLS_MOST = 1100
+
+
+def refused(answer, *codes):
+    assert answer.status >= 400 and answer.code in codes, answer
+    assert answer.json()["limit"]["name"], answer
+    return answer.code
+
+
+def until_refused(ask, *codes):
+    """How many went well, and the code of the one that did not."""
+    for i in range(CALLS_MOST):
+        answer = ask(i)
+        if answer.status >= 400:
+            return i, refused(answer, *codes)
+    raise AssertionError(f"{CALLS_MOST} times and never refused")
+
+
+def free_bytes(place):
+    return place.client.get("/v1/devices/" + place.device).json()["memory"]["free_bytes"]
+
+
+def memory(place, bench):
+    """A sixteenth of what is free, again and again; on a device in the machine's own memory more than there is at once."""
+    piece = free_bytes(place) // 16 if bench.options.backend != "cpu" else free_bytes(place) * 4
+    count, code = until_refused(lambda i: place.client.put(f"{place.path}/buffers/m{i}", {"size": piece}), "device_memory_exhausted", "quota_exceeded")
+    for i in range(count):
+        assert place.client.delete(f"{place.path}/buffers/m{i}").status == 204
+    return code
+
+
+def fragments(place, bench):
+    """Many sizes, every other one freed, then large ones in between."""
+    random, most = bench.options.random, 1 << (28 if bench.options.backend != "cpu" else 20)
+    names = [f"f{i}" for i in range(100)]
+    for name in names:
+        assert place.client.put(f"{place.path}/buffers/{name}", {"size": random.randrange(1, most)}).status == 201
+    for name in names[::2]:
+        assert place.client.delete(f"{place.path}/buffers/{name}").status == 204
+    for name in names[::2]:
+        assert place.client.put(f"{place.path}/buffers/{name}", {"size": random.randrange(most, 2 * most)}).status == 201
+    assert place.is_right(), "after all that vadd is wrong"
+    for name in names:
+        assert place.client.delete(f"{place.path}/buffers/{name}").status == 204
+    return "no refusal"
+
+
+def tiny_buffers(place, bench):
+    """100,000 do not fit into a session: so many as do, then one more."""
+    ops = [{"op": "alloc", "as": f"$t{i}", "size": 1} for i in range(BUFFERS_AT_ONCE)]
+    message = {"ops": ops, "keep": [op["as"] for op in ops]}
+    done = 0
+    while (answer := place.client.post(place.path + "/batches", message)).status == 200:
+        done += len(answer.json()["kept"])
+        assert done < BUFFERS_MOST
+    code = refused(answer, "quota_exceeded", "device_memory_exhausted")
+    assert done >= BUFFERS_MOST - 2 * BUFFERS_AT_ONCE
+    place.recover()
+    return code
+
+
+def modules(place, bench):
+    code = until_refused(lambda i: place.client.put_cuda(f"{place.path}/modules/m{i}", TINY), "quota_exceeded")[1]
+    place.recover()
+    return code
+
+
+def streams_and_programs(place, bench):
+    code = until_refused(lambda i: place.client.post(place.path + "/launches", {**VADD, "stream": f"s{i}"}), "quota_exceeded")[1]
+    until_refused(lambda i: place.client.put(f"{place.path}/programs/p{i}", {"ops": [{"op": "launch", **VADD}] * 2}), "quota_exceeded")
+    place.recover()
+    return code
+
+
+KINDS = (memory, fragments, tiny_buffers, modules, streams_and_programs)
+
+
+def allocated(place):
+    assert place.client.post(place.path + "/memory/trim").status == 200
+    return place.client.get(place.path + "/memory").json()["allocated_bytes"]
+
+
+def exhaustion(bench, tally):
+    place = bench.place("bad", "exhausted")
+    place.renew()
+    usual = allocated(place)
+    while (n := tally.take()) is not None:
+        kind = KINDS[n % len(KINDS)]
+        try:
+            code = kind(place, bench)
+            at = time.monotonic()
+            assert place.is_right(), "after it vadd is wrong"
+            now = allocated(place)
+            assert now == usual, f"{now - usual} bytes are still allocated"
+            tally.end(f"{kind.__name__}: {code}", time.monotonic() - at)
+        except (AssertionError, http.client.HTTPException, OSError) as e:
+            tally.end(kind.__name__, lost=f"{type(e).__name__}: {e}")
+            place.renew()
+            usual = allocated(place)
+    place.drop()

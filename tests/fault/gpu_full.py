@@ -1,0 +1,231 @@
+"""Faults of kernels, of memory and of workers on a device given by name, beside a neighbour whose every result is checked. Prints what was
+injected, what was survived, wrong results and the worst recovery; exit code 1 when anything was lost or wrong.
+
+    python3 tests/fault/gpu_full.py --service build/release/service/gpurestd --backend cuda --device cuda:0 [--only kills,endless] [--seconds 480]
+
+G1 faults of kernels, G2 kernels that do not end, G3 exhaustion, M3 what one caller leaves for the next, and SIGKILLs of busy workers.
+--counts short is for the ordinary test suite."""
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "service"))
+
+import gpu_exhaustion  # noqa: E402
+import gpu_leaks  # noqa: E402
+import gpu_kills  # noqa: E402
+from gpu_place import Neighbour, Place  # noqa: E402
+from gpu_sources import ENDLESS, FAULTS  # noqa: E402
+from service_under_test import Service, children_of, role_of  # noqa: E402
+from tally import Tally  # noqa: E402
+
+BROKEN = (AssertionError, http.client.HTTPException, OSError)
+SCOPES = ["read", "write", "compile", "launch", "metrics", "admin"]
+# campaign -> (faults in full, in short, share of the time)
+PLANS = {"kills": (1000, 4, 0.42), "faults": (700, 7, 0.25), "endless": (200, 4, 0.1), "leaks": (100, 1, 0.13), "exhaustion": (250, 5, 0.1)}
+ENDLESS_MS = 150
+
+
+class Bench:
+    """A service with its callers. `flags`: of every service started here."""
+
+    def __init__(self, options, folder, *flags):
+        self.options = options
+        names = {"bad": 64, "good": 4, "first": 8, "second": 8}
+        rows = [{"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scopes": SCOPES, "sessions_max": most} for name, most in names.items()]
+        folder.mkdir()
+        (folder / "tokens").write_text(json.dumps({"tokens": rows}))
+        (folder / "tokens").chmod(0o600)
+        os.environ["GPUREST_TEST_BACKENDS"] = options.backend
+        self.service = Service(options.service, folder, "--tokens", str(folder / "tokens"), "--cache", str(folder / "cache"), *flags,
+                               *(["--libcuda", options.libcuda] if options.libcuda else []), *unbudgeted(options.service))
+
+    def workers(self):
+        return {child for child in children_of(self.front_end()) if role_of(child) == b"--role=worker"}
+
+    def front_end(self):
+        """Its process id, also where a script has started it and waits for it."""
+        own = self.service.process.pid
+        return next((child for child in children_of(own) if any(role_of(c) == b"--role=worker" for c in children_of(child))), own)
+
+    def stop(self):
+        """In order; a script in between ends with it."""
+        os.kill(self.front_end(), signal.SIGTERM)
+        self.service.wait()
+        self.service.stop()
+
+    def client(self, name):
+        return self.service.client(Authorization="Bearer " + name)
+
+    def place(self, caller, session):
+        return Place(self.client(caller), session, self.options.device)
+
+
+def unbudgeted(service):
+    """A caller that faults so often would be held off."""
+    text = subprocess.run([service, "--help"], capture_output=True, text=True, timeout=60).stdout
+    return ["--crash-budget", "0"] if "--crash-budget" in text else []
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def strike(place, tally, kind, request, codes, lost):
+    """One launch that must fail as it should, and then a session that computes right, the same or a new one."""
+    answer = place.client.post(place.path + "/launches", request)
+    at = time.monotonic()
+    problem = answer.json() if answer.status >= 400 else {}
+    if problem.get("code") not in codes:
+        tally.end(kind, lost=f"answered {answer}")
+        place.renew()
+        return
+    state = place.client.get(place.path).json()["state"]
+    if (state == "faulted") != lost:
+        tally.end(kind, lost=f"the session is {state}")
+    else:
+        name = (problem.get("cuda") or {}).get("name") or problem["code"]
+        tally.end(f"{kind}: {name}", time.monotonic() - at if not lost else place.recover() - at)
+    if not place.is_right():
+        tally.end(kind, wrong="after it vadd is wrong")
+        place.renew()
+
+
+def struck(bench, tally, kinds, make):
+    """`make(kind)` -> (request, codes, lost). Several sessions at a time."""
+    order = list(kinds)
+
+    def work(number):
+        place = bench.place("bad", f"struck{number}")
+        place.renew()
+        while (n := tally.take()) is not None:
+            kind = order[n % len(order)]
+            try:
+                strike(place, tally, kind, *make(kind))
+            except BROKEN as e:
+                tally.end(kind, lost=f"{type(e).__name__}: {e}")
+                place.renew()
+        place.drop()
+
+    in_threads(bench.options.threads, work)
+
+
+def faults(bench, tally):
+    def make(kind):
+        block, codes, lost = FAULTS[kind]
+        return {"module": "k", "kernel": kind, "grid": [1], "block": [block], "args": [{"buf": "p"}], "timeout_ms": 10000}, codes, lost
+
+    struck(bench, tally, FAULTS, make)
+
+
+def endless(bench, tally):
+    def make(kind):
+        grid, block = ENDLESS[kind]
+        return {"module": "k", "kernel": kind, "grid": grid, "block": block, "args": [{"buf": "p"}], "timeout_ms": ENDLESS_MS}, {"execution_timeout"}, True
+
+    struck(bench, tally, ENDLESS, make)
+
+
+CAMPAIGNS = {"kills": gpu_kills.kills, "faults": faults, "endless": endless, "exhaustion": gpu_exhaustion.exhaustion}
+
+
+def beside_a_neighbour(options, folder, name, tally):
+    """Runs it on a service without warm workers: whatever process appears there was asked for."""
+    bench = Bench(options, folder / name, "--pool-size", "0", "--workers-max", "32")
+    client = bench.client("good")
+    keepers, pid = bench.workers(), bench.front_end()
+    neighbour = Neighbour(bench.place("good", "neighbour"))
+    bench.spared = keepers | bench.workers()
+    neighbour.start()
+    before = vitals(bench, client)
+    CAMPAIGNS[name](bench, tally)
+    neighbour.stop()
+    after = settled(bench, client, before)
+    tally.wrong += neighbour.wrong
+    if neighbour.lost:
+        tally.lost.append(f"the neighbour: {neighbour.lost[:3]}")
+    tally.notes.append(f"neighbour: {neighbour.rounds} rounds, {len(neighbour.wrong)} wrong, {len(neighbour.lost)} lost, the worst {neighbour.worst_s * 1e3:.0f} ms")
+    tally.notes.append(f"before -> after: files {before[0]} -> {after[0]}, memory {before[1]} -> {after[1]} MiB, free on the device {before[2]} -> {after[2]} MiB")
+    assert bench.service.process.poll() is None and bench.front_end() == pid, "the front-end ended"
+    bench.stop()
+
+
+def vitals(bench, client):
+    """(descriptors, MiB of memory, MiB free on the device) while nothing is under way."""
+    pid = bench.front_end()
+    with open(f"/proc/{pid}/status") as status:
+        kib = next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+    free = client.get("/v1/devices/" + bench.options.device).json()["memory"]["free_bytes"]
+    return len(os.listdir(f"/proc/{pid}/fd")), kib >> 10, free >> 20
+
+
+def settled(bench, client, before):
+    """The same when it is as before, or after 10 s."""
+    until = time.monotonic() + 10
+    while True:
+        now = vitals(bench, client)
+        if now[0] <= before[0] + 2 and abs(now[2] - before[2]) <= 64 or time.monotonic() > until:
+            return now
+        time.sleep(0.1)
+
+
+def leaks(options, folder, name, tally):
+    bench = Bench(options, folder / name, "--pool-size", "2")
+    gpu_leaks.leaks(bench, tally)
+    bench.stop()
+
+
+def run(options, folder, out):
+    """True when nothing was lost or wrong."""
+    good = True
+    chosen = options.only.split(",") if options.only else list(PLANS)
+    whole = sum(PLANS[name][2] for name in chosen)
+    for name in chosen:
+        full, short, share = PLANS[name]
+        tally = Tally(name, full if options.counts == "full" else short, options.seconds * share / whole)
+        try:
+            (leaks if name == "leaks" else beside_a_neighbour)(options, folder, name, tally)
+        except BROKEN as e:
+            tally.lost.append(f"{type(e).__name__}: {e}")
+        good = good and tally.good() and not tally.lost
+        for line in tally.lines():
+            print(line, file=out, flush=True)
+    print("all survived" if good else "NOT ALL SURVIVED", file=out, flush=True)
+    return good
+
+
+def arguments(words=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--service", required=True, help="the executable, or a script that becomes it by exec")
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--libcuda", default="")
+    parser.add_argument("--only", default="", help="of " + ",".join(PLANS))
+    parser.add_argument("--counts", choices=("full", "short"), default="full")
+    parser.add_argument("--seconds", type=float, default=480, help="for all of them together; what does not fit is left out, and the counts say so")
+    parser.add_argument("--threads", type=int, default=8, help="sessions that are struck at the same time")
+    parser.add_argument("--mib", type=int, default=0, help="device memory that is looked through for leaks; 0 = 90 %% of what is free")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(words)
+    options.service = str(pathlib.Path(options.service).resolve())
+    options.random = random.Random(options.seed)
+    return options
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as at:
+        sys.exit(0 if run(arguments(), pathlib.Path(at), sys.stdout) else 1)

@@ -1,0 +1,149 @@
+"""Descriptors and processes that are not to be had: what needs them is refused, /readyz says why, no device is blamed, and all comes back."""
+import os
+import resource
+import signal
+import time
+
+import pytest
+
+import workload
+from campaign import Campaign, until
+from driver import Driver
+from kernels import fill7
+from service_under_test import role_of
+
+NO_FILES = 8           # all descriptors below are in use for as long as the service runs
+FILES_OF_DRIVER = 300  # more than any limit that is set here
+
+
+def limit_files(service, soft, hard=None):
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (soft, hard or resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def workers(service):
+    return {pid for pid in service.children() if role_of(pid) == b"--role=worker"}
+
+
+def kill_all(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def device(client):
+    return client.get("/v1/devices").json()["items"][0]
+
+
+def not_ready(client):
+    """Its reason, or None while it is ready."""
+    answer = client.get("/readyz")
+    return answer.json()["detail"] if answer.status == 503 else None
+
+
+@pytest.fixture
+def driven(executable, start, tmp_path):
+    driver = Driver(executable, tmp_path)
+    service = start("--backends", "cuda", "--libcuda", str(driver.path), "--pool-size", "1")
+    client = service.client()
+    until(lambda: client.get("/readyz").status == 200, "never ready")
+    return service, driver, client
+
+
+def test_no_descriptors_left(start):
+    """What needs one is refused as long as there are none, and goes again once there are."""
+    service = start("--pool-size", "0")
+    client = service.client()
+    workload.prepare(client)
+    pid = service.process.pid
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    with Campaign("descriptors used up", 2, 0.02) as c:
+        while c.due():
+            spare = c.random.randrange(4)
+            highest = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd"))
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1 + spare, usual[1]))
+            c.fault()
+            refused = client.put("/v1/sessions/more")
+            assert refused.status == 201 or refused.code in ("out_of_memory", "no_worker", "overloaded"), refused
+            assert client.post(workload.S + "/launches", fill7()).status == 200, "what needs none goes on"
+            compiled = client.put_cuda(workload.S + "/modules/n", f"extern \"C\" __global__ void n{c.injected}() {{}}")
+            assert compiled.status == 201 or compiled.status in (422, 503) and compiled.code, compiled
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+            client.delete("/v1/sessions/more"), client.delete(workload.S + "/modules/n")
+            until(lambda: client.put("/v1/sessions/more").status == 201, "does not recover")
+            assert client.delete("/v1/sessions/more").status == 204
+            assert service.client().get("/livez").status == 200
+            c.recovered()
+
+
+def test_workers_that_cannot_be_started_make_no_device_sick(start):
+    """The front-end has no descriptor left to start one with."""
+    service = start("--pool-size", "1")
+    client = service.client()
+    until(lambda: client.get("/readyz").status == 200, "never ready")
+    usual = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+    with Campaign("no descriptor to start a worker with", 2, 0.01) as c:
+        while c.due():
+            limit_files(service, NO_FILES)
+            kill_all(workers(service))
+            c.fault()
+            until(lambda: "no worker can be started" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
+            refused = client.put("/v1/sessions/more")
+            assert refused.status == 503 and refused.code in ("no_worker", "out_of_memory"), refused
+            assert int(refused.headers["Retry-After"]) >= 1
+            assert device(client)["state"] == "healthy"
+            resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, usual)
+            until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}", 60)
+            assert client.put("/v1/sessions/more").status == 201 and client.delete("/v1/sessions/more").status == 204
+            c.recovered()
+    assert "quarantined" not in service.stderr() and "suspect" not in service.stderr()
+
+
+def test_a_worker_raises_the_limit_that_it_inherits(driven):
+    service, driver, client = driven
+    limit_files(service, 200)
+    driver.says(f"cuInit:0:files{FILES_OF_DRIVER}")
+    old = workers(service)
+    kill_all(old)
+    until(lambda: len(workers(service) - old) == 2 and client.get("/readyz").status == 200, lambda: f"not ready: {not_ready(client)}")
+    workload.prepare(client)
+    assert client.post(workload.S + "/launches", fill7()).status == 200
+    assert device(client)["state"] == "healthy"
+    assert "quarantined" not in service.stderr() and "suspect" not in service.stderr()
+
+
+def test_a_driver_that_cannot_open_its_files_is_not_blamed(driven):
+    service, driver, client = driven
+    limit_files(service, 200, 200)
+    driver.says(f"cuInit:0:files{FILES_OF_DRIVER}")
+    kill_all(workers(service))
+    until(lambda: "files open" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
+    assert device(client)["state"] == "healthy"
+    refused = client.put("/v1/sessions/more")
+    assert refused.status == 503 and refused.code == "no_worker" and "files" in refused.json()["detail"], refused
+    driver.says("")
+    until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}", 60)
+    assert client.put("/v1/sessions/more").status == 201
+    assert "quarantined" not in service.stderr() and "suspect" not in service.stderr()
+
+
+def test_workers_killed_before_they_are_ready_make_no_device_sick(start):
+    service = start("--pool-size", "2")
+    client = service.client()
+    workload.prepare(client)
+    with Campaign("workers killed while they start", 3, 0.01) as c:
+        known = workers(service)
+        while c.due():
+            fresh = workers(service) - known
+            if fresh:
+                kill_all(fresh)
+                c.fault(len(fresh))
+            else:
+                kill_all(list(known)[:1])
+                known &= workers(service)
+            time.sleep(0.002)
+        until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}", 60)
+        c.recovered(c.injected)
+    assert "quarantined" not in service.stderr()
+    assert device(client)["state"] == "healthy"
