@@ -69,3 +69,11 @@ podman_build() { # TARGET TAG
         --build-arg VERSION="$VERSION" --build-arg REVISION="$REVISION" --build-arg CREATED="$CREATED" \
         -f docker/Dockerfile --target "$1" -t "$2" .
 }
+
+# Nothing of ours is in it: whether a command can run in an image at all, with the network.
+podman_can_build() { # BASE
+    local can=0
+    printf 'FROM %s\nRUN apt-get update\n' "$1" | buildah bud --isolation chroot --pull-never --network host -t localhost/gpurest-try - >/dev/null 2>&1 || can=1
+    podman rmi -f localhost/gpurest-try >/dev/null 2>&1 || true
+    return $can
+}

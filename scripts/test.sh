@@ -2,6 +2,7 @@
 # `make test`: set up, build, and run everything: unit and contract tests plain, under ASan+UBSan and (threaded parts) under TSan,
 # then the service tests against the real processes, plain and under ASan+UBSan. Ends with a summary; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
+# TEST_IMAGES=1           makes the container images meanwhile, too, and tests them (make image-test)
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup.sh
@@ -11,6 +12,7 @@ export_test_python
 export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:handle_segv=0:use_sigaltstack=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 passed=0 failed=0 skipped=0
 summary=()
 
@@ -54,8 +56,42 @@ run_pytest() { # NAME GPURESTD PATHS...
     rm -f "$log"
 }
 
-for preset in ${TEST_PRESETS:-release asan tsan}; do
-    scripts/build.sh "$preset"
+# Tests wait a good deal, so what comes later is built while they run; they go first.
+build_ahead() { # PRESET
+    mkdir -p build
+    nice -n 19 scripts/build.sh "$1" >"build/$1.log" 2>&1 &
+    ahead=$!
+}
+
+await_build() { # PRESET
+    local code=0
+    wait "$ahead" || code=1
+    cat "build/$1.log"
+    return $code
+}
+
+start_images() {
+    mkdir -p build
+    nice -n 19 scripts/image-test.sh >build/images.log 2>&1 &
+    images=$!
+}
+
+count_images() {
+    local code=0
+    wait "$images" || code=1
+    cat build/images.log
+    if [ "$code" != 0 ]; then count "container images" 0 1 0
+    elif grep -q 'image-test: skipped' build/images.log; then count "container images" 0 0 1
+    else count "container images" "$(tail -n 1 build/images.log | grep -oE '[0-9]+ passed' | grep -oE '[0-9]+')" 0 0; fi
+}
+
+if [ -n "${TEST_IMAGES:-}" ]; then start_images; fi
+presets=(${TEST_PRESETS:-release asan tsan})
+build_ahead "${presets[0]}"
+for i in "${!presets[@]}"; do
+    preset=${presets[i]}
+    await_build "$preset"
+    if [ -n "${presets[i + 1]:-}" ]; then build_ahead "${presets[i + 1]}"; fi
     case $preset in
     tsan) run_ctest tsan threads ;;
     *)
@@ -78,6 +114,7 @@ for preset in ${TEST_PRESETS:-release asan tsan}; do
     esac
 done
 
+if [ -n "${TEST_IMAGES:-}" ]; then count_images; fi
 say "summary"
 printf '%s\n' "${summary[@]}"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
