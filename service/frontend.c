@@ -184,6 +184,7 @@ static bool make_server(struct frontend *f)
                                    .requests_per_s = (unsigned)c->rate,
                                    .token_failures_per_minute = (unsigned)c->token_failures,
                                    .body_bytes_per_s = c->body_rate,
+                                   .answer_bytes_per_s = c->answer_rate,
                                    .body_grace_s = BODY_RATE_GRACE_S,
                                    .header_deadline_s = HEADER_DEADLINE_S,
                                    .body_stall_s = (unsigned)c->body_stall_s,

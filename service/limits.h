@@ -33,7 +33,8 @@ enum {
     HEADER_DEADLINE_S = 10,
     BODY_STALL_S = 30,
     BODY_BYTES_PER_S_MIN = 1024,   /* of a body that a client sends, on the whole */
-    BODY_RATE_GRACE_S = 5,         /* before that is looked at */
+    ANSWER_BYTES_PER_S_MIN = 1024, /* ... and takes of an answer */
+    BODY_RATE_GRACE_S = 5,         /* before either is looked at */
     IDLE_CONNECTION_S = 60,
     IDEMPOTENCY_S = 600, /* a key is remembered for so long after its request was done */
     IDEMPOTENCY_KEY_CHARS_MAX = 128,
