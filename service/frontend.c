@@ -155,6 +155,7 @@ static bool make_registry(struct frontend *f)
     struct registry_config config = {
         .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
         .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s,
+        .crash_budget = (uint32_t)f->config->crash_budget, .crash_window_s = f->config->crash_window_s,
         .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))

@@ -127,6 +127,10 @@ enum {
     LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */
+    CRASH_BUDGET_MAX = 1000 * 1000, /* the setting's greatest value */
+    CRASH_WINDOW_S_DEFAULT = 60,
+    CRASH_WINDOW_S_MAX = 24 * 3600,
     RESULT_TTL_S_DEFAULT = 300, /* of asynchronous batches */
     RESULT_TTL_S_MAX = 24 * 3600,
     WAIT_S_DEFAULT = 10,

@@ -147,6 +147,7 @@ void context_lose(struct context *c, const struct problem *why)
         return;
     }
     counter_add(restarts_of(why->status), 1);
+    budget_note(s, why->status);
     c->lost = true;
     c->lost_ns = now_ns();
     s->fault = *why;
