@@ -155,6 +155,7 @@ static bool make_registry(struct frontend *f)
     struct registry_config config = {
         .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
         .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s,
+        .crash_budget = (uint32_t)f->config->crash_budget, .crash_window_s = f->config->crash_window_s,
         .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
@@ -184,6 +185,7 @@ static bool make_server(struct frontend *f)
                                    .requests_per_s = (unsigned)c->rate,
                                    .token_failures_per_minute = (unsigned)c->token_failures,
                                    .body_bytes_per_s = c->body_rate,
+                                   .answer_bytes_per_s = c->answer_rate,
                                    .body_grace_s = BODY_RATE_GRACE_S,
                                    .header_deadline_s = HEADER_DEADLINE_S,
                                    .body_stall_s = (unsigned)c->body_stall_s,

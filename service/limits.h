@@ -33,7 +33,8 @@ enum {
     HEADER_DEADLINE_S = 10,
     BODY_STALL_S = 30,
     BODY_BYTES_PER_S_MIN = 1024,   /* of a body that a client sends, on the whole */
-    BODY_RATE_GRACE_S = 5,         /* before that is looked at */
+    ANSWER_BYTES_PER_S_MIN = 1024, /* ... and takes of an answer */
+    BODY_RATE_GRACE_S = 5,         /* before either is looked at */
     IDLE_CONNECTION_S = 60,
     IDEMPOTENCY_S = 600, /* a key is remembered for so long after its request was done */
     IDEMPOTENCY_KEY_CHARS_MAX = 128,
@@ -126,6 +127,10 @@ enum {
     LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
+    CRASH_BUDGET_DEFAULT = 60, /* faults of one caller's kernels on one device within the window */
+    CRASH_BUDGET_MAX = 1000 * 1000, /* the setting's greatest value */
+    CRASH_WINDOW_S_DEFAULT = 60,
+    CRASH_WINDOW_S_MAX = 24 * 3600,
     RESULT_TTL_S_DEFAULT = 300, /* of asynchronous batches */
     RESULT_TTL_S_MAX = 24 * 3600,
     WAIT_S_DEFAULT = 10,

@@ -52,6 +52,7 @@ static void add_counted(struct json_writer *w, const struct request *r)
     add(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
     add(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
     add(w, "requests_per_s", rate_of(r), UNCOUNTED);
+    add(w, "faults", app->config->crash_budget ? app->config->crash_budget : UNCOUNTED, registry_faults_of(app->registry, &t));
     add(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
     add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, atomic_load(&r->caller->idempotency_keys));
     add(w, "connections", app->config->connections, UNCOUNTED);

@@ -7,7 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/random.h"
-#include "http/rate.h"
+#include "base/rate.h"
 
 struct place {
     unsigned char        address[PEER_ADDRESS_BYTES];

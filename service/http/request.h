@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/problem.h"
 #include "base/waker.h"
-#include "http/rate.h"
+#include "base/rate.h"
 #include "http/reply.h"
 #include "http/route.h"
 #include "http/trace.h"

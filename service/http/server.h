@@ -27,7 +27,8 @@ struct server_config {
     unsigned               requests_per_s;              /* of a caller that has no rate of its own; 0 = any number */
     unsigned               token_failures_per_minute;   /* of one address; 0 = any number */
     uint64_t               body_bytes_per_s;            /* that a client sends of a body at least, on the whole; 0 = any */
-    unsigned               body_grace_s;                /* before that is looked at */
+    uint64_t               answer_bytes_per_s;          /* ... and takes of an answer; 0 = any */
+    unsigned               body_grace_s;                /* before either is looked at */
     unsigned               header_deadline_s, body_stall_s, idle_s;
     /* Called for every failed answer, for counters; may be NULL. Any thread. */
     void (*on_problem)(void *app, enum status st);

@@ -61,12 +61,17 @@ enum status io_lost(struct exchange *x)
     return STATUS_CANCELLED;
 }
 
-/* -1: for ever. The sink may have to wait for long; the client may not. */
+static uint64_t stall_left_ns(const struct exchange *x)
+{
+    return deadline_left_ns(x->progress_ns + x->loop->server->config.body_stall_s * NS_PER_S);
+}
+
+/* -1: for ever. The sink may have to wait for long; the client may not, and how fast it is on the whole is looked at every now and then. */
 static int patience_ms(const struct exchange *x, short events)
 {
-    uint64_t stall_ns = x->loop->server->config.body_stall_s * NS_PER_S;
+    uint64_t left_ms = stall_left_ns(x) / NS_PER_MS + 1;
 
-    return events ? (int)(deadline_left_ns(x->progress_ns + stall_ns) / NS_PER_MS + 1) : -1;
+    return !events ? -1 : left_ms < PACE_LOOK_MS ? (int)left_ms : PACE_LOOK_MS;
 }
 
 static void hear_waker(struct exchange *x)
@@ -89,6 +94,8 @@ enum status io_wait(struct exchange *x, short events)
         hear_waker(x);
     if (io_stopping(x))
         return io_lost(x);
+    if (n == 0 && stall_left_ns(x) > 0)
+        return STATUS_OK;
     if (n == 0) {
         x->handoff.late = true;
         return STATUS_CANCELLED;
@@ -344,6 +351,7 @@ ssize_t bulk_send_body(struct exchange *x)
 {
     struct handoff *h = &x->handoff;
 
+    pace_pause(&x->pace, now_ns()); /* until an I/O thread has it */
     if (h->given || !give(x))
         return MHD_CONTENT_READER_END_WITH_ERROR;
     exchange_suspend(x);

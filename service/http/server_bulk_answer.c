@@ -61,6 +61,7 @@ void bulk_answer(struct exchange *x, enum status st)
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body that was handed off cannot be answered with a long one");
     exchange_settle(x, st);
     io_progress(x);
+    pace_start(&x->pace, x->progress_ns);
     buf_init(&text, REPLY_BODY_BYTES_MAX);
     if (write_answer(x, close, &text) && io_send(x, buf_span(&text)) == STATUS_OK)
         h->done = !close;

@@ -13,7 +13,7 @@ static enum status receive_some(struct exchange *x, char *to, size_t room, size_
     if (n > 0) {
         io_progress(x);
         x->pace.bytes += *got;
-        x->handoff.late = pace_too_slow(x, x->progress_ns);
+        x->handoff.late = pace_too_slow(x, x->loop->server->config.body_bytes_per_s, x->progress_ns);
         return x->handoff.late ? STATUS_CANCELLED : STATUS_OK;
     }
     if (n < 0 && errno == EAGAIN)

@@ -4,6 +4,12 @@
 
 #include "http/server_internal.h"
 
+static bool takes_too_slowly(struct exchange *x)
+{
+    x->handoff.late = pace_too_slow(x, x->loop->server->config.answer_bytes_per_s, now_ns());
+    return x->handoff.late;
+}
+
 /* `sent` of the bytes, when that ends early because the socket is lost or the source wants them back. */
 static enum status send_some(struct exchange *x, struct span bytes, size_t *sent)
 {
@@ -15,9 +21,10 @@ static enum status send_some(struct exchange *x, struct span bytes, size_t *sent
 
         if (n > 0) {
             *sent += (size_t)n;
+            x->pace.bytes += (size_t)n;
             io_progress(x);
         } else if (n < 0 && errno == EAGAIN) {
-            st = io_wait(x, POLLOUT);
+            st = takes_too_slowly(x) ? STATUS_CANCELLED : io_wait(x, POLLOUT);
         } else if (n == 0 || errno != EINTR) {
             st = io_lost(x);
         }

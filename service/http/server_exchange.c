@@ -176,7 +176,7 @@ void exchange_suspend(struct exchange *x)
     struct loop *loop = x->loop;
 
     MHD_suspend_connection(x->mhd);
-    if (x->state == EXCHANGE_BODY) /* an answer's I/O thread has the pace */
+    if (x->state == EXCHANGE_BODY || (x->state == EXCHANGE_ANSWERED && !x->handoff.given)) /* an I/O thread has it itself */
         pace_pause(&x->pace, now_ns());
     x->suspended = true;
     x->suspended_prev = NULL;

@@ -172,7 +172,8 @@ enum exchange_state {
     EXCHANGE_ANSWERED, /* MHD's */
 };
 
-/* How fast a body comes. The time in which we would take none is not the client's. By whoever reads the body. */
+/* How fast a body comes or an answer goes. The time in which we would take or have none is not the client's. By whoever moves it. `bytes` is
+ * what came, or what was given to MHD or the socket. */
 struct pace {
     uint64_t since_ns;
     uint64_t paused_ns; /* 0: not */
@@ -183,7 +184,9 @@ void pace_start(struct pace *p, uint64_t now);
 void pace_pause(struct pace *p, uint64_t now);
 void pace_go_on(struct pace *p, uint64_t now); /* without a pause: nothing */
 /* On the whole, and once the time of grace is over. */
-bool pace_too_slow(const struct exchange *x, uint64_t now);
+bool pace_too_slow(const struct exchange *x, uint64_t bytes_per_s, uint64_t now);
+
+enum { PACE_LOOK_MS = 500 };
 
 enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1, EXCHANGE_MOVED = 1 << 2 };
 

@@ -23,10 +23,8 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
     return 0;
 }
 
-/* MHD asks at most for what is left of the announced length. */
-static ssize_t read_reply(void *context, uint64_t position, char *to, size_t room)
+static ssize_t read_piece(struct exchange *x, uint64_t position, char *to, size_t room)
 {
-    struct exchange  *x = context;
     const struct span body = buf_span(&x->r.reply.body);
     struct span       piece = span_first(span_from(body, (size_t)position), room);
 
@@ -42,6 +40,17 @@ static ssize_t read_reply(void *context, uint64_t position, char *to, size_t roo
     return (ssize_t)piece.bytes;
 }
 
+/* MHD asks at most for what is left of the announced length. */
+static ssize_t read_reply(void *context, uint64_t position, char *to, size_t room)
+{
+    struct exchange *x = context;
+    ssize_t          bytes = read_piece(x, position, to, room);
+
+    if (bytes > 0)
+        x->pace.bytes += (size_t)bytes;
+    return bytes;
+}
+
 static struct MHD_Response *make_response(struct exchange *x)
 {
     struct reply *r = &x->r.reply;
@@ -55,6 +64,7 @@ static struct MHD_Response *make_response(struct exchange *x)
     if (x->sends_long)
         return MHD_create_response_from_callback(bytes, bytes < REPLY_WHOLE_BYTES_MAX ? (size_t)bytes : REPLY_WHOLE_BYTES_MAX, read_reply,
                                                  x, NULL);
+    x->pace.bytes = bytes;
     /* The reply outlives the response: both end in exchange_completed or after it. */
     return MHD_create_response_from_buffer((size_t)bytes, bytes ? r->body.data : (char *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
 }
@@ -87,9 +97,11 @@ static bool put_header(void *response, const char *name, const char *value)
 
 enum MHD_Result exchange_send(struct exchange *x)
 {
-    struct MHD_Response *response = x->speechless ? NULL : make_response(x);
+    struct MHD_Response *response;
     enum MHD_Result      result = MHD_NO;
 
+    pace_start(&x->pace, now_ns());
+    response = x->speechless ? NULL : make_response(x);
     if (!response)
         return MHD_NO;
     if (exchange_pass_descriptor(x) && exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))

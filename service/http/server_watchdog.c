@@ -63,12 +63,11 @@ void pace_go_on(struct pace *p, uint64_t now)
     p->paused_ns = 0;
 }
 
-bool pace_too_slow(const struct exchange *x, uint64_t now)
+bool pace_too_slow(const struct exchange *x, uint64_t bytes_per_s, uint64_t now)
 {
-    const struct server_config *config = &x->loop->server->config;
-    uint64_t                    from_ns = x->pace.since_ns + config->body_grace_s * NS_PER_S;
+    uint64_t from_ns = x->pace.since_ns + x->loop->server->config.body_grace_s * NS_PER_S;
 
-    return now > from_ns && x->pace.bytes < (now - from_ns) / NS_PER_MS * config->body_bytes_per_s / 1000;
+    return now > from_ns && x->pace.bytes < (now - from_ns) / NS_PER_MS * bytes_per_s / 1000;
 }
 
 static void time_out(struct connection *c)
@@ -81,9 +80,10 @@ static void time_out(struct connection *c)
 /* After a while without a byte MHD has nothing of the body left that it could still hand over: an end of stream is its end. */
 static void watch_body(struct connection *c, uint64_t now)
 {
-    uint64_t since_ns = c->exchange->progress_ns;
+    const struct server_config *config = &c->loop->server->config;
+    uint64_t                    since_ns = c->exchange->progress_ns;
 
-    if (overdue(since_ns, c->loop->server->config.body_stall_s, now) || pace_too_slow(c->exchange, now))
+    if (overdue(since_ns, config->body_stall_s, now) || pace_too_slow(c->exchange, config->body_bytes_per_s, now))
         time_out(c);
     else if (now > since_ns && now - since_ns > 2 * SWEEP_INTERVAL_MS * NS_PER_MS)
         cut_if_ended(c);
@@ -110,7 +110,10 @@ static void watch_request(struct connection *c, uint64_t now)
         watch_body(c, now);
         return;
     case EXCHANGE_HANDLING:
-    case EXCHANGE_ANSWERED: /* MHD's timeout watches the sending */
+        return;
+    case EXCHANGE_ANSWERED: /* who takes nothing at all meets MHD's timeout */
+        if (!x->handoff.given && pace_too_slow(x, config->answer_bytes_per_s, now))
+            connection_cut(c);
         return;
     }
 }

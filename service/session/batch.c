@@ -206,7 +206,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     enum status     st;
 
     why = why ? why : &local;
-    st = pool_device_accepts(s->registry->config.pool, s->device, why);
+    st = session_admits_work(s, why);
     if (!st)
         st = context_enter(s, &c, why);
     if (st)

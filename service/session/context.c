@@ -1,10 +1,14 @@
 /* A worker in use by a session: who is inside, how it is lost, how it ends. */
 #include "session/internal.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
+
+/* So many objects leave tens of MiB to the allocator, which would keep them. */
+enum { TRIM_OBJECTS = 8192 };
 
 static void take_facts(struct device_facts *f, const struct device_info *info)
 {
@@ -147,6 +151,7 @@ void context_lose(struct context *c, const struct problem *why)
         return;
     }
     counter_add(restarts_of(why->status), 1);
+    budget_note(s, why->status);
     c->lost = true;
     c->lost_ns = now_ns();
     s->fault = *why;
@@ -314,6 +319,7 @@ void context_retire(struct context *c, const char *reason)
 void context_bury(struct context *c)
 {
     struct session *s = c->session;
+    bool            many;
 
     pthread_mutex_lock(&s->lock);
     while (c->uses)
@@ -323,11 +329,14 @@ void context_bury(struct context *c)
 
     pthread_mutex_lock(&s->lock);
     c->worker = NULL;
+    many = c->buffers.count >= TRIM_OBJECTS;
     drop_objects(c);
     context_unref(c);
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    if (many)
+        malloc_trim(0);
 }
 
 void context_close(struct context *c, const char *reason)

@@ -28,6 +28,8 @@ struct account {
     struct account *next;
 };
 
+struct fault_budget;
+
 struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
@@ -51,6 +53,8 @@ struct registry {
     unsigned               shares_count;
     pthread_mutex_t        reap_lock;    /* outer to `lock`: who has had it knows that all dead shares are gone */
     struct share          *shares_dead;  /* for shares_reap() */
+    struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
+    _Atomic bool           any_budget;  /* written under lock: there are some */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
 
@@ -260,6 +264,17 @@ void registry_uncount(struct session *s);
 /* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
+
+/* ---- budget.c ---- */
+/* Under registry.lock. OK, or RATE_LIMITED while the owner's kernels have faulted too often on that device. */
+enum status budget_check(struct registry *r, const void *owner, unsigned device, struct problem *why);
+/* Without it; session.lock may be held. */
+enum status budget_admits(struct session *s, struct problem *why);
+/* A session was lost. Counts what its owner's kernels may have done. */
+void        budget_note(struct session *s, enum status fault);
+/* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
+enum status session_admits_work(struct session *s, struct problem *why);
+void        budgets_finish(struct registry *r);
 
 /* ---- quota.c ---- under session.lock */
 /* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. SESSION_BUSY when the context was closed meanwhile. */

@@ -342,7 +342,7 @@ enum status launch_submit(struct session *s, const struct launch_spec *spec, str
     why = why ? why : &local;
     *out = NULL;
     *created = false;
-    st = pool_device_accepts(s->registry->config.pool, s->device, why);
+    st = session_admits_work(s, why);
     if (!st)
         st = context_enter(s, &c, why);
     if (st)

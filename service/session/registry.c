@@ -83,6 +83,7 @@ void registry_destroy(struct registry *r)
     closer_stop(r);
     helper_stop(r);
     shares_reap(r);
+    budgets_finish(r);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
@@ -190,7 +191,7 @@ static enum status admit(struct registry *r, const struct tenant *t, const struc
         return problem_set(why, STATUS_OVERLOADED, "the server has as many sessions as it can hold");
     if (t->sessions_max == 0)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", 0, 0, 1);
-    return STATUS_OK;
+    return budget_check(r, t->owner, fresh->device, why);
 }
 
 static enum status enlist_locked(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,

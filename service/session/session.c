@@ -358,6 +358,10 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
         pthread_mutex_unlock(&s->lock);
         return st;
     }
+    if ((st = budget_admits(s, why))) {
+        pthread_mutex_unlock(&s->lock);
+        return st;
+    }
     old = s->context;
     s->context = NULL;
     s->state = SESSION_STARTING;

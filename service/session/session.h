@@ -38,6 +38,8 @@ struct registry_config {
     unsigned                sessions_max;
     bool                    cache_shared; /* callers take compiled code of each other */
     uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
+    uint32_t                crash_budget;   /* faults that a tenant may have on a device at once; 0 = any number */
+    uint64_t                crash_window_s; /* in which they are all forgotten again, one by one */
     uint64_t                shared_bytes_max; /* of memory shared with clients of this host (share.h); 0 = none is */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
@@ -50,6 +52,9 @@ void        registry_resume(struct registry *r);
 unsigned    registry_count(struct registry *r);
 unsigned    registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
+
+/* Faults of its kernels that are not forgotten yet, of the device where it has most. */
+unsigned    registry_faults_of(struct registry *r, const struct tenant *t);
 
 /* ---- session.c ---- */
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING };

@@ -219,7 +219,7 @@ class Soak:
     def start(self):
         ports = self.folder / "ports"
         command = [self.options.gpurestd, "--listen", "127.0.0.1:0", "--port-file", str(ports), "--backends", self.options.backends,
-                   "--drain-timeout", "2", "--cache", str(self.folder / "cache"), "--log-level", "error", "--result-ttl-s", "5"]
+                   "--drain-timeout", "2", "--cache", str(self.folder / "cache"), "--log-level", "error", "--result-ttl-s", "5", "--crash-budget", "0"]
         with open(self.folder / "stderr", "wb") as stderr:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
         deadline = time.monotonic() + 120

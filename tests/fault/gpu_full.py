@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -161,7 +162,18 @@ def beside_a_neighbour(options, folder, name, tally):
     tally.notes.append(f"neighbour: {neighbour.rounds} rounds, {len(neighbour.wrong)} wrong, {len(neighbour.lost)} lost, the worst {neighbour.worst_s * 1e3:.0f} ms")
     tally.notes.append(f"before -> after: files {before[0]} -> {after[0]}, memory {before[1]} -> {after[1]} MiB, free on the device {before[2]} -> {after[2]} MiB")
     assert bench.service.process.poll() is None and bench.front_end() == pid, "the front-end ended"
+    tally.notes += troubles(bench.service)
     bench.stop()
+
+
+def troubles(service):
+    """The gravest lines of its log, the first of each kind."""
+    seen = {}
+    for line in service.stderr().splitlines():
+        level, text = re.search(r"level=(\w+)", line), re.search(r'message="?(.*)', line)
+        if level and text and level.group(1) in ("warn", "error", "critical"):
+            seen.setdefault(re.sub(r"\d+", "#", text.group(1)), []).append(line)
+    return [f"log, {len(lines)} times: {lines[0][:300]}" for lines in seen.values()]
 
 
 def vitals(bench, client):

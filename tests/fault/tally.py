@@ -11,6 +11,7 @@ class Tally:
         self.lock = threading.Lock()
         self.begun = self.injected = self.survived = 0
         self.worst_s = self.sum_s = 0.0
+        self.worst = ""
         self.wrong, self.lost, self.notes = [], [], []
         self.by_kind = {}
 
@@ -36,7 +37,8 @@ class Tally:
                 counts[1] += 1
                 self.survived += 1
                 self.sum_s += recovery_s
-                self.worst_s = max(self.worst_s, recovery_s)
+                if recovery_s > self.worst_s:
+                    self.worst_s, self.worst = recovery_s, f"{kind}, fault {self.injected}, {time.strftime('%H:%M:%S', time.gmtime())}"
 
     def good(self):
         return self.injected > 0 and self.survived == self.injected and not self.wrong
@@ -47,6 +49,7 @@ class Tally:
                f"   recovery: worst {self.worst_s:7.3f} s, mean {mean:7.3f} s")
         for kind, (injected, survived) in sorted(self.by_kind.items()):
             yield f"    {kind:<30} {injected:>6} injected {survived:>6} survived"
+        yield f"    the worst: {self.worst}"
         yield from (f"    {note}" for note in self.notes)
         yield from (f"    WRONG {text}" for text in self.wrong[:20])
         yield from (f"    LOST {text}" for text in self.lost[:20])

@@ -182,6 +182,22 @@ def test_a_worker_that_stays_stopped_is_replaced(start):
             assert client.delete("/v1/sessions/k").status == 204
 
 
+@pytest.mark.skipif(not FULL, reason="takes a canary's whole deadline, 10 s")
+def test_a_keeper_that_stays_stopped_is_replaced(start):
+    service = start("--pool-size", "0")
+    client = service.client()
+    with Campaign("keepers stopped for good", 3, 0.02) as c:
+        while c.due():
+            until(lambda: len(service.children()) == 1 and client.get("/readyz").status == 200, "no keeper", 60)
+            keeper = next(iter(service.children()))
+            os.kill(keeper, signal.SIGSTOP)
+            c.fault()
+            until(lambda: client.get("/readyz").status == 503, "nobody notices", 30)
+            until(lambda: is_gone(keeper) and client.get("/readyz").status == 200, "it is not replaced", 60)
+            assert client.get("/v1/devices/cpu:0").json()["state"] == "healthy"
+            c.recovered()
+
+
 def test_the_front_end_dies_and_leaves_no_orphan(executable, tmp_path):
     from service_under_test import Service
     with Campaign("the front-end killed", 3, 0.06) as c:

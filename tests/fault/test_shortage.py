@@ -133,16 +133,18 @@ def test_workers_killed_before_they_are_ready_make_no_device_sick(start):
     client = service.client()
     workload.prepare(client)
     with Campaign("workers killed while they start", 3, 0.01) as c:
-        known = workers(service)
+        known, seen, began = workers(service), set(), time.monotonic()
         while c.due():
             fresh = workers(service) - known
             if fresh:
                 kill_all(fresh)
-                c.fault(len(fresh))
+                c.fault(len(fresh - seen))
+                seen |= fresh
             else:
                 kill_all(list(known)[:1])
                 known &= workers(service)
             time.sleep(0.002)
+        assert len(seen) <= 10 * (time.monotonic() - began) + 10, "workers are started without a pause in between"
         until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}", 60)
         c.recovered(c.injected)
     assert "quarantined" not in service.stderr()

@@ -1,5 +1,6 @@
 """Callers beside each other: what one may use, that nothing of it tells about another, and that all of it comes back."""
 import hashlib
+import http.client
 import json
 import signal
 import time
@@ -148,7 +149,7 @@ def used(client):
     limits = client.get("/v1/limits").json()["limits"]
     counted = {name: limit["used"] for name, limit in limits.items() if limit["used"] is not None}
     assert counted.pop("requests_in_flight") == 1  # this one
-    counted.pop("idempotency_keys")  # by time alone
+    counted.pop("idempotency_keys"), counted.pop("faults")  # by time alone
     return counted
 
 
@@ -221,6 +222,64 @@ def test_each_quota_is_met_and_given_back(start, tmp_path):
         assert client.put("/v1/sessions/b/buffers/x", {"size": 1000}).status == 201
         assert client.delete("/v1/sessions/a").status == 204 and client.delete("/v1/sessions/b").status == 204
         assert set(used(client).values()) == {0}
+
+
+def queue_launches(client, path, most):
+    """Until the queue takes no more, behind one that does not end; the refusal."""
+    for i in range(most + 2):
+        sent = client.post(path + "/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
+        if sent.status != 202:
+            return i, sent
+    raise AssertionError("never refused")
+
+
+def test_queued_launches_are_bounded_and_given_back(start, tmp_path):
+    service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}))
+    client, other = as_caller(service, "alice"), as_caller(service, "bob")
+    most = client.get("/v1/limits").json()["limits"]["launches_queued"]["max"]
+    for caller in (client, other):
+        assert caller.put("/v1/sessions/s").status == 201
+        assert caller.put_cuda("/v1/sessions/s/modules/f", FAULTS).status == 201
+        assert caller.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
+    taken, refused = queue_launches(client, "/v1/sessions/s", most)
+    assert taken == most and refused.status == 403 and refused.code == "quota_exceeded", (taken, refused)
+    assert refused.json()["limit"] == {"name": "launches_queued", "max": most, "used": most, "requested": 1}
+    assert other.post("/v1/sessions/s/launches", fill7()).status == 200, "another caller is not held up"
+    assert client.post("/v1/sessions/s/reset").status == 200
+    assert client.put_cuda("/v1/sessions/s/modules/f", FAULTS).status == 201
+    assert client.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
+    assert client.post("/v1/sessions/s/launches", fill7()).status == 200
+    for caller in (client, other):
+        assert caller.delete("/v1/sessions/s").status == 204
+    until(lambda: set(used(client).values()) == {0}, used(client))
+
+
+def test_requests_in_flight_are_bounded_and_given_back(start, tmp_path):
+    service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}))
+    client = as_caller(service, "alice")
+    most = client.get("/v1/limits").json()["limits"]["requests_in_flight"]["max"]
+    assert client.put("/v1/sessions/s").status == 201
+    assert client.put_cuda("/v1/sessions/s/modules/f", FAULTS).status == 201
+    assert client.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
+    sent = client.post("/v1/sessions/s/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
+    waiting = [waits_for(service, sent.headers["Location"]) for _ in range(most)]
+    until(lambda: as_caller(service, "alice").get("/v1/limits").status == 429, "it is never full")
+    refused = as_caller(service, "alice").get("/v1/limits")
+    assert refused.code == "too_many_in_flight" and refused.json()["limit"] == {"name": "requests_in_flight", "max": most, "used": most, "requested": 1}
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert as_caller(service, "bob").get("/v1/limits").status == 200, "another caller is not held up"
+    for connection in waiting:
+        connection.close()
+    until(lambda: as_caller(service, "alice").get("/v1/limits").status == 200, "what was left is still counted")
+    assert client.delete("/v1/sessions/s").status == 204
+    until(lambda: client.get("/v1/limits").json()["limits"]["requests_in_flight"]["used"] == 1, "what was left is still counted")
+
+
+def waits_for(service, path):
+    """A request that is answered when a launch has ended, or the wait is over."""
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=60)
+    connection.request("GET", path, headers={"Authorization": "Bearer alice-secret", "Prefer": "wait=50"})
+    return connection
 
 
 # ---- memory of others ----

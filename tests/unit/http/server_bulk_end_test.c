@@ -103,6 +103,53 @@ Test(server_bulk_end, a_client_that_drips_is_ended)
     cr_assert_eq(counters.aborts, 1);
 }
 
+/* Less than a stall now and then keeps no answer going. */
+static void download_in_drips(unsigned io_threads)
+{
+    struct server *s = start_server((struct server_options){.io_threads = io_threads, .answer_bytes_per_s = 100 * 1000 * 1000});
+    struct client  c = start_download(s, "1000000000");
+    uint64_t       deadline = deadline_after_ms(20000);
+    char           piece[64];
+
+    cr_assert(reaches(&counters.sources, 1));
+    while (atomic_load(&counters.closes) == 0 && deadline_left_ns(deadline)) {
+        cr_assert(recv(c.fd, piece, sizeof piece, 0) > 0);
+        poll(NULL, 0, 20);
+    }
+    cr_assert(atomic_load(&counters.closes) == 1, "it goes on for as long as it likes");
+    client_close(&c);
+    stop_server(s);
+}
+
+Test(server_bulk_end, a_client_that_reads_in_drips_is_ended)
+{
+    download_in_drips(0);
+}
+
+Test(server_bulk_end, a_client_that_reads_in_drips_from_an_io_thread_is_ended)
+{
+    download_in_drips(1);
+}
+
+Test(server_bulk_end, a_client_that_reads_fast_enough_on_the_whole_is_not)
+{
+    for (unsigned io_threads = 0; io_threads < 2; io_threads++) {
+        struct server *s = start_server((struct server_options){.io_threads = io_threads, .answer_bytes_per_s = 1});
+        struct client  c = start_download(s, "100000000");
+        char           piece[64];
+
+        cr_assert(reaches(&counters.sources, 1 + io_threads));
+        for (int i = 0; i < 40; i++) { /* longer than the time of grace */
+            cr_assert(recv(c.fd, piece, sizeof piece, 0) > 0);
+            poll(NULL, 0, 50);
+        }
+        cr_assert_eq(atomic_load(&counters.closes), io_threads);
+        client_close(&c);
+        cr_assert(reaches(&counters.closes, 1 + io_threads));
+        stop_server(s);
+    }
+}
+
 Test(server_bulk_end, a_sink_without_room_is_no_stall)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1, .body_stall_s = 1});

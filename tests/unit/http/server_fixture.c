@@ -383,6 +383,7 @@ struct server *start_server(struct server_options o)
         .requests_per_s = o.requests_per_s,
         .token_failures_per_minute = o.token_failures,
         .body_bytes_per_s = o.body_bytes_per_s,
+        .answer_bytes_per_s = o.answer_bytes_per_s,
         .body_grace_s = 1,
         .header_deadline_s = o.header_deadline_s ? o.header_deadline_s : 30,
         .body_stall_s = o.body_stall_s ? o.body_stall_s : 30,

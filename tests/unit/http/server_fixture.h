@@ -29,7 +29,7 @@ struct server_options {
     const char *unix_path; /* also listen there */
     const char *tokens;    /* file */
     unsigned    per_address;
-    unsigned    requests_per_s, token_failures, body_bytes_per_s; /* 0: any */
+    unsigned    requests_per_s, token_failures, body_bytes_per_s, answer_bytes_per_s; /* 0: any */
     unsigned    header_deadline_s, body_stall_s, idle_s;
 };
 

@@ -1,6 +1,6 @@
 /* How often something may happen: a token bucket, kept as the time at which it would be full again. Thread-safe, without a lock. */
-#ifndef GPUREST_HTTP_RATE_H
-#define GPUREST_HTTP_RATE_H
+#ifndef GPUREST_BASE_RATE_H
+#define GPUREST_BASE_RATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

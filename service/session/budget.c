@@ -1,0 +1,157 @@
+/* How often a caller's kernels may fault, run past their deadlines or take their worker with them, by device: each time costs the device a
+ * new process, and its other callers the time that this takes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/rate.h"
+#include "session/internal.h"
+
+/* Of a caller on a device; there is none where all is forgotten. */
+struct fault_budget {
+    struct fault_budget *next;
+    const void          *owner;
+    unsigned             device;
+    struct rate_bucket   bucket;
+};
+
+static uint64_t interval_ns(const struct registry *r)
+{
+    uint64_t ns = r->config.crash_window_s * NS_PER_S / r->config.crash_budget;
+
+    return ns ? ns : 1;
+}
+
+static bool is_forgotten(const struct fault_budget *b, uint64_t now)
+{
+    return atomic_load(&b->bucket.full_ns) <= now;
+}
+
+/* ---- under registry.lock ---- */
+
+/* Those that are forgotten go on the way. */
+static struct fault_budget *find(struct registry *r, const void *owner, unsigned device, uint64_t now)
+{
+    struct fault_budget **at = &r->budgets, *found = NULL, *b;
+
+    while ((b = *at)) {
+        if (is_forgotten(b, now)) {
+            *at = b->next;
+            free(b);
+            continue;
+        }
+        if (b->owner == owner && b->device == device)
+            found = b;
+        at = &b->next;
+    }
+    atomic_store(&r->any_budget, r->budgets != NULL);
+    return found;
+}
+
+/* NULL when there is no memory: then the fault is not counted. */
+static struct fault_budget *find_or_make(struct registry *r, const void *owner, unsigned device, uint64_t now)
+{
+    struct fault_budget *b = find(r, owner, device, now);
+
+    if (b || !(b = calloc(1, sizeof *b)))
+        return b;
+    b->owner = owner;
+    b->device = device;
+    b->next = r->budgets;
+    r->budgets = b;
+    atomic_store(&r->any_budget, true);
+    return b;
+}
+
+enum status budget_check(struct registry *r, const void *owner, unsigned device, struct problem *why)
+{
+    uint32_t             most = r->config.crash_budget;
+    uint64_t             now = now_ns(), wait_ns = 0;
+    struct fault_budget *b = most ? find(r, owner, device, now) : NULL;
+
+    if (!b || rate_has(&b->bucket, interval_ns(r), most, now, &wait_ns))
+        return STATUS_OK;
+    counter_add(COUNTER_BUDGET_REFUSALS, 1);
+    problem_limit(why, STATUS_RATE_LIMITED, "faults", most, most, 1);
+    if (!why)
+        return STATUS_RATE_LIMITED;
+    snprintf(why->detail, sizeof why->detail, "kernels of this caller have faulted or hung too often on this device: at most %u times within %llu s", most,
+             (unsigned long long)r->config.crash_window_s);
+    why->retry_after_ms = (uint32_t)(wait_ns / NS_PER_MS + 1);
+    return STATUS_RATE_LIMITED;
+}
+
+/* ---- without it ---- */
+
+static bool is_its_doing(enum status st)
+{
+    return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST;
+}
+
+void budget_note(struct session *s, enum status fault)
+{
+    struct registry     *r = s->registry;
+    uint64_t             now = now_ns(), wait_ns;
+    struct fault_budget *b;
+    bool                 over = false;
+
+    if (!r->config.crash_budget || !is_its_doing(fault))
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (s->account && (b = find_or_make(r, s->account->owner, s->device, now)))
+        over = rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) &&
+               !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
+    pthread_mutex_unlock(&r->lock);
+    if (over)
+        log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", s->tenant_name, s->device_id);
+}
+
+enum status budget_admits(struct session *s, struct problem *why)
+{
+    struct registry *r = s->registry;
+    enum status      st = STATUS_OK;
+
+    if (!atomic_load_explicit(&r->any_budget, memory_order_relaxed))
+        return STATUS_OK;
+    pthread_mutex_lock(&r->lock);
+    if (s->account)
+        st = budget_check(r, s->account->owner, s->device, why);
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+enum status session_admits_work(struct session *s, struct problem *why)
+{
+    enum status st = pool_device_accepts(s->registry->config.pool, s->device, why);
+
+    return st ? st : budget_admits(s, why);
+}
+
+unsigned registry_faults_of(struct registry *r, const struct tenant *t)
+{
+    uint64_t now = now_ns(), most = 0;
+
+    if (!r->config.crash_budget)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    for (const struct fault_budget *b = r->budgets; b; b = b->next) {
+        uint64_t full_ns = atomic_load(&b->bucket.full_ns);
+        uint64_t faults = full_ns > now ? (full_ns - now + interval_ns(r) - 1) / interval_ns(r) : 0;
+
+        if (b->owner == t->owner && faults > most)
+            most = faults;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return (unsigned)most;
+}
+
+void budgets_finish(struct registry *r)
+{
+    struct fault_budget *b;
+
+    while ((b = r->budgets)) {
+        r->budgets = b->next;
+        free(b);
+    }
+}
