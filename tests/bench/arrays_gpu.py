@@ -4,7 +4,7 @@ matrices.
     python3 tests/bench/arrays_gpu.py --gpurestd build/release/service/gpurestd [--backend cuda] [--scale 1.0]
 
 Per row: the best of some rounds, for one operation from call to answer ("wall"), and for ours what the device says that its kernels took
-("device"). CuPy's and PyTorch's wall time ends with their synchronisation; results stay on the device in all three. One run's columns can be
+("device"); a second row of ours has the built-in kernels off (gpurest.config.builtins), as far as there are others. CuPy's and PyTorch's wall time ends with their synchronisation; results stay on the device in all three. One run's columns can be
 compared with each other, figures of different machines or loads cannot."""
 import argparse
 import importlib
@@ -24,10 +24,8 @@ ROUNDS_WARM = 2
 
 
 class Ours:
-    name = "gpurest"
-
-    def __init__(self):
-        self.module = gpurest
+    def __init__(self, name, builtins):
+        self.name, self.builtins, self.module = name, builtins, gpurest
 
     def put(self, array):
         made = gpurest.asarray(array)
@@ -36,6 +34,7 @@ class Ours:
 
     def once(self, function, operands):
         """(wall, device) in microseconds; waits for the result to be in device memory."""
+        gpurest.config.builtins = self.builtins
         engine = _current.current_engine()
         start = time.perf_counter()
         made = function(gpurest, *operands)
@@ -67,7 +66,7 @@ def optional(name):
 
 
 def libraries():
-    found = [Ours(), Foreign("NumPy", np, np.asarray, lambda: None, np.asarray)]
+    found = [Ours("gpurest", True), Ours("generated", False), Foreign("NumPy", np, np.asarray, lambda: None, np.asarray)]
     cupy, torch = optional("cupy"), optional("torch")
     if cupy is not None:
         found.append(Foreign("CuPy", cupy, cupy.asarray, cupy.cuda.Device().synchronize, cupy.asnumpy))
@@ -85,10 +84,18 @@ def chain(n, x, y):
 
 
 def softmax(n, x):
-    if n.__name__ == "torch":
+    if n.__name__ in ("torch", "gpurest"):
         return n.softmax(x, 1)
     e = n.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+def transposed(n, x):
+    return x.T.contiguous() if n.__name__ == "torch" else x.T.copy()
+
+
+def sorted_copy(n, x):
+    return n.sort(x)[0] if n.__name__ == "torch" else n.sort(x)
 
 
 def deviation(n, x):
@@ -111,14 +118,20 @@ def cases(scale):
         ("sum over columns", lambda n, one: one.sum(0), (rows,), ("GB/s", rows.nbytes)),
         ("std", deviation, (x,), ("GB/s", 2 * x.nbytes)),
         ("softmax over rows", softmax, (rows,), ("GB/s", 2 * rows.nbytes)),
-        ("transposed copy", lambda n, one: one.T + 0, (rows,), ("GB/s", 2 * rows.nbytes)),
+        ("argmax over rows", lambda n, one: one.argmax(1), (rows,), ("GB/s", rows.nbytes)),
+        ("cumsum", lambda n, one: n.cumsum(one, 0), (y[:long // 4],), ("GB/s", 2 * x.nbytes // 4)),
+        ("sort", sorted_copy, (y[:long // 4],), ("GB/s", 2 * x.nbytes // 4)),
+        ("transposed copy", transposed, (rows,), ("GB/s", 2 * rows.nbytes)),
+        ("a @ b, 1024", lambda n, one, other: one @ other, (a[:1024, :1024].copy(), b[:1024, :1024].copy()), ("GFLOP/s", 2 * min(square, 1024) ** 3)),
+        ("a @ b.T, 1024", lambda n, one, other: one @ other.T, (a[:1024, :1024].copy(), b[:1024, :1024].copy()), ("GFLOP/s", 2 * min(square, 1024) ** 3)),
         (f"a @ b, {square}", lambda n, one, other: one @ other, (a, b), ("GFLOP/s", 2 * square ** 3)),
         ("x[:1000] + 1", lambda n, one: one[:1000] + 1, (x,), ("GB/s", 8000)),
     ]
 
 
 def measure(library, function, operands):
-    times = [library.once(function, operands) for _ in range(ROUNDS_WARM + ROUNDS)][ROUNDS_WARM:]
+    rounds, warm = (1, 0) if library.name == "NumPy" else (ROUNDS, ROUNDS_WARM)
+    times = [library.once(function, operands) for _ in range(warm + rounds)][warm:]
     device = [one[1] for one in times if one[1] is not None]
     return min(one[0] for one in times), (min(device) if device else None)
 

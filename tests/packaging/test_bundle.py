@@ -7,12 +7,14 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import time
 
 import pytest
 
 DEADLINE_S = 60
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +161,16 @@ def test_it_says_what_it_is(bundle):
     assert "Apache License" in (bundle / "LICENSE").read_text()
     assert (bundle / "share/man/man8/gpurestd.8").read_text().startswith(".TH GPURESTD 8")
     assert (bundle / "share/systemd/gpurestd.service").is_file()
+
+
+def test_what_an_operator_sees_under_load(bundle):
+    """The script that is run on a GPU, for a moment: metrics, the dashboard's sources, changes and the tool agree with what the load did."""
+    if not os.environ.get("GPUREST_NVRTC") or not (bundle / "bin" / "gpurest").exists():
+        pytest.skip("needs GPUREST_NVRTC, and a bundle with the command line tool")
+    script = ROOT / "tests" / "bench" / "bundle_load.py"
+    done = subprocess.run([sys.executable, script, os.environ["GPUREST_BUNDLE"], "--backend=cpu", "--seconds=2"], capture_output=True, text=True,
+                          timeout=3 * DEADLINE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all sources answered and agree" in done.stdout
+    for shown in ('gpurest_launches_total{outcome="succeeded"}', "load-launches ready", "load-batches ready", "$ gpurest top --once   # exit status 0"):
+        assert shown in done.stdout

@@ -14,6 +14,7 @@ from ._einsum import einsum
 from ._indexing import flatnonzero, ix_, nonzero, take
 from ._linalg import diagonal, dot, inner, matmul, outer, tensordot, trace, vdot
 from ._reduce import all, any, argmax, argmin, count_nonzero, cumprod, cumsum, max, mean, min, prod, std, sum, var  # noqa: A004
+from ._rows import log_softmax, softmax
 from ._shaping import (broadcast_to, concatenate, expand_dims, flip, hstack, moveaxis, ravel, repeat, reshape, split, squeeze, stack, swapaxes,
                        transpose, vstack)
 from ._sorting import argsort, sort
@@ -33,9 +34,9 @@ __all__ = ["abs", "absolute", "add", "all", "allclose", "any", "arange", "arccos
            "float16", "float32", "float64", "floor", "floor_divide", "flush", "fmax", "fmin", "fmod", "frombuffer", "full", "full_like", "greater",
            "greater_equal", "hstack", "hypot", "identity", "inf", "inner", "int16", "int32", "int64", "int8", "invert", "isclose", "isfinite",
            "isinf", "isnan", "ix_", "left_shift", "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp",
-           "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mod",
+           "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max", "maximum", "mean", "meshgrid", "min", "minimum", "mod",
            "moveaxis", "multiply", "nan", "nan_to_num", "ndarray", "negative", "newaxis", "nonzero", "not_equal", "ones", "ones_like", "outer",
            "pi", "power", "prod", "rad2deg", "random", "ravel", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "round",
-           "sign", "signbit", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "synchronize",
+           "sign", "signbit", "sin", "sinh", "softmax", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "synchronize",
            "take", "tan", "tanh", "tensordot", "trace", "transpose", "tril", "triu", "true_divide", "trunc", "uint16", "uint32", "uint64", "uint8",
            "var", "vdot", "vstack", "where", "zeros", "zeros_like"]

@@ -4,14 +4,14 @@ Memory is named: "$…" lives in the batch, an id is a buffer of the session. Wh
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Union
 
-from . import _codegen_sort, _dtypes, _shapes
+from . import _builtins, _codegen_sort, _dtypes, _shapes
+from ._builtins import Call
 from ._codegen import BLOCK, Argument, Kernel, Store, Target, elementwise, is_wide, launch_blocks, scatter
-from ._codegen_matmul import matmul
 from ._codegen_reduce import SCAN_CHUNK, Results, Shape, accumulator, is_arg, plan_shape, reduction, scan
 from ._dtypes import DType
-from ._expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, SCAN, SORT, UPDATE, Load, Node
+from ._expr import ELEMENTWISE, EMPTY, HOST, MATMUL, REDUCE, ROWS, SCAN, SORT, UPDATE, Load, Node
 from ._memory import Dead, DeviceMemory
 from ._plan import Planner, Step, may_overwrite
 
@@ -33,12 +33,13 @@ class Slot:
 
 
 class Launch(NamedTuple):
-    kernel: Kernel
+    kernel: Union[Kernel, Call]
     args: List[Dict[str, Any]]
-    grid: List[int]
+    grid: List[int]  # of a built-in, nothing: the service knows
     block: int
     step: Step
     flag: int  # number of the word in which it reports errors; -1 = none
+    note: str = ""  # why a kernel was generated where there is a built-in
 
 
 class Fill(NamedTuple):
@@ -123,8 +124,7 @@ class Assembly:
             for node in step.stored:
                 self._slot_for(node, at)
         elif step.kind == ELEMENTWISE:
-            stores = [Store(node, Target(self._slot_for(node, at)), node.dtype, _shapes.contiguous_strides(node.shape)) for node in step.stored]
-            self._elementwise(step, step.members, stores, step.node.shape)
+            self._compute(at, step)
         elif step.kind == REDUCE:
             self._reduce(at, step)
         elif step.kind == SCAN:
@@ -133,16 +133,29 @@ class Assembly:
             self._sort(at, step)
         elif step.kind == MATMUL:
             left, right = step.node.loads
-            kernel, grid, threads = matmul(left, right, Target(self._slot_for(step.node, at)), step.node.dtype)
-            self._launch(kernel, grid, threads, step)
+            self._call(_builtins.matmul(left, right, Target(self._slot_for(step.node, at))), step)
+        elif step.kind == ROWS:
+            self._call(_builtins.of_rows(step.node, Target(self._slot_for(step.node, at))), step)
         else:
             raise AssertionError(step.kind)
 
-    def _launch(self, kernel: Kernel, grid: List[int], block: int, step: Step) -> None:
+    def _launch(self, kernel: Kernel, grid: List[int], block: int, step: Step, note: str = "") -> None:
         flagged = any(isinstance(one, Target) and one.what == "flag" for one in kernel.args)
         args = [self._argument(one) for one in kernel.args]
-        self.actions.append(Launch(kernel, args, grid, block, step, self.flags if flagged else -1))
+        self.actions.append(Launch(kernel, args, grid, block, step, self.flags if flagged else -1, note))
         self.flags += flagged
+
+    def _call(self, call: Call, step: Step) -> None:
+        self.actions.append(Launch(call, [self._argument(one) for one in call.args], [], 0, step, -1))
+
+    def _compute(self, at: int, step: Step) -> None:
+        matrices = _builtins.transposition(step.node) if len(step.members) == 1 else None
+        targets = [Target(self._slot_for(node, at)) for node in step.stored]
+        if matrices is not None:
+            self._call(_builtins.transpose(step.node.loads[0], targets[0], matrices), step)
+            return
+        stores = [Store(node, target, node.dtype, _shapes.contiguous_strides(node.shape)) for node, target in zip(step.stored, targets)]
+        self._elementwise(step, step.members, stores, step.node.shape)
 
     def _elementwise(self, step: Step, members: Sequence[Node], stores: Sequence[Store], shape: _shapes.Shape) -> None:
         inside = set(members)
@@ -188,30 +201,40 @@ class Assembly:
 
     def _reduce(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
+        found = node.params.get("extents") or (_builtins.FUSED if step.members else
+                                               _builtins.reducible(node.op, source, node.params["reduced"], node.dtype))
+        slot = self._slot_for(node, at)
+        if isinstance(found, _builtins.Extents):
+            self._call(_builtins.reduce(node, found, Target(slot)), step)
+        else:
+            self._reduce_generated(step, source, slot, found)
+
+    def _reduce_generated(self, step: Step, source: Load, slot: Slot, note: str) -> None:
+        node = step.node
         kept, reduced = node.params["kept"], node.params["reduced"]
         outputs = _shapes.size_of(tuple(source.shape[axis] for axis in kept))
         elements = _shapes.size_of(tuple(source.shape[axis] for axis in reduced))
         acc = accumulator(node.op, source.dtype, node.dtype)
         cut = plan_shape(outputs, elements, _apart(source, kept, reduced))
-        slot = self._slot_for(node, at)
+        results = _last_results(node, slot, elements)
         if cut.chunks == 1:
-            kernel = reduction(node.op, step.members, source, kept, reduced, acc, cut, _last_results(node, slot))
-            self._launch(kernel, [cut.grid], cut.block, step)
-            return
-        self._reduce_twice(step, source, kept, reduced, acc, cut, slot)
+            self._launch(reduction(node.op, step.members, source, kept, reduced, acc, cut, results), [cut.grid], cut.block, step, note)
+        else:
+            self._reduce_twice(step, source, acc, cut, results, note)
 
-    def _reduce_twice(self, step: Step, source: Load, kept: Sequence[int], reduced: Sequence[int], acc: DType, cut: Shape, slot: Slot) -> None:
+    def _reduce_twice(self, step: Step, source: Load, acc: DType, cut: Shape, results: Results, note: str) -> None:
         node, pieces = step.node, cut.outputs * cut.chunks
+        kept, reduced = node.params["kept"], node.params["reduced"]
         values = self._take(pieces * acc.itemsize)
         places = self._take(pieces * 8) if is_arg(node.op) else None
         part = Results(Target(values), Target(places) if places else None, acc)
-        self._launch(reduction(node.op, step.members, source, kept, reduced, acc, cut, part), [cut.grid], cut.block, step)
+        self._launch(reduction(node.op, step.members, source, kept, reduced, acc, cut, part), [cut.grid], cut.block, step, note)
         shape = (cut.outputs, cut.chunks)
         pieces_of = _SlotNode(acc, shape, values).load()
         places_of = _SlotNode(_dtypes.int64, shape, places).load() if places else None
         again = plan_shape(cut.outputs, cut.chunks, False)
         again = again._replace(chunk=cut.chunks, chunks=1)
-        last = reduction(node.op, (), pieces_of, (0,), (1,), acc, again, _last_results(node, slot), places_of)
+        last = reduction(node.op, (), pieces_of, (0,), (1,), acc, again, results, places_of)
         self._launch(last, [again.grid], again.block, step)
         for one in (values, places):
             if one is not None:
@@ -219,19 +242,28 @@ class Assembly:
 
     def _scan(self, at: int, step: Step) -> None:
         node, source = step.node, step.node.loads[0]
-        axis, acc = node.params["axis"], accumulator(node.op, source.dtype, node.dtype)
+        note = _builtins.scannable(source, node.params["axis"], node.dtype)
         slot = self._slot_for(node, at)
+        if note:
+            self._scan_generated(step, source, slot, note)
+        else:
+            self._call(_builtins.scan(node, Target(slot)), step)
+
+    def _scan_generated(self, step: Step, source: Load, slot: Slot, note: str) -> None:
+        node = step.node
+        axis, acc = node.params["axis"], accumulator(node.op, source.dtype, node.dtype)
         elements = source.shape[axis]
         rows = _shapes.size_of(source.shape) // elements
         chunks = -(-elements // SCAN_CHUNK)
         if chunks == 1 or rows >= 256:
             kernel = scan(node.op, source, axis, acc, Target(slot), node.dtype, None, elements)
-            self._launch(kernel, [launch_blocks(rows, 1)], BLOCK, step)
+            self._launch(kernel, [launch_blocks(rows, 1)], BLOCK, step, note)
             return
         kept = tuple(one for one in range(len(source.shape)) if one != axis)
         cut = Shape(rows, elements, SCAN_CHUNK, chunks, True)
         totals, before = self._take(rows * chunks * acc.itemsize), self._take(rows * chunks * acc.itemsize)
-        self._launch(reduction(node.op, (), source, kept, (axis,), acc, cut, Results(Target(totals), None, acc)), [cut.grid], cut.block, step)
+        part = Results(Target(totals), None, acc)
+        self._launch(reduction(node.op, (), source, kept, (axis,), acc, cut, part), [cut.grid], cut.block, step, note)
         line = _SlotNode(acc, (rows, chunks), totals).load()
         self._launch(scan(node.op, line, 1, acc, Target(before), acc, None, chunks), [launch_blocks(rows, 1)], BLOCK, step)
         kernel = scan(node.op, source, axis, acc, Target(slot), node.dtype, Target(before), SCAN_CHUNK)
@@ -240,15 +272,33 @@ class Assembly:
         self._give(before)
 
     def _sort(self, at: int, step: Step) -> None:
+        node, keys = step.node, step.node.loads[0]
+        note = _builtins.sortable(node.shape)
+        slot = self._slot_for(node, at)
+        if note:
+            self._sort_generated(step, keys, slot, note)
+        elif node.params["places"]:
+            self._sort_places(step, keys, slot)
+        else:
+            self._call(_builtins.sort(keys, Target(slot)), step)
+
+    def _sort_places(self, step: Step, keys: Load, slot: Slot) -> None:
+        before, after, beside = self._take(step.node.size * 4), self._take(step.node.size * 4), self._take(step.node.size * keys.dtype.itemsize)
+        for call in _builtins.places(keys, Target(before), Target(beside), Target(after), Target(slot)):
+            self._call(call, step)
+        for spare in (before, after, beside):
+            self._give(spare)
+
+    def _sort_generated(self, step: Step, keys: Load, slot: Slot, note: str) -> None:
         """Back and forth between the result's memory and a piece beside it, so that the last pass writes the result."""
-        node, keys, places = step.node, step.node.loads[0], bool(step.node.params["places"])
+        node, places = step.node, bool(step.node.params["places"])
         elements = node.shape[-1]
         rows, wide = node.size // elements, is_wide(node.size, ())
         lengths = _codegen_sort.passes(elements)
-        ends = [self._slot_for(node, at)] + ([self._take(node.nbytes)] if lengths else [])
+        ends = [slot] + ([self._take(node.nbytes)] if lengths else [])
         to = len(lengths) % 2
         pieces = rows * -(-elements // _codegen_sort.RUN)
-        self._launch(_codegen_sort.runs(keys, rows, elements, Target(ends[to]), places, wide), [launch_blocks(pieces)], BLOCK, step)
+        self._launch(_codegen_sort.runs(keys, rows, elements, Target(ends[to]), places, wide), [launch_blocks(pieces)], BLOCK, step, note)
         for length in lengths:
             source, to = _SlotNode(node.dtype, node.shape, ends[to]).load(), 1 - to
             kernel = _codegen_sort.merge(keys, rows, elements, source, Target(ends[to]), length, places, wide)
@@ -292,10 +342,11 @@ def _copied(value: Load) -> Node:
     return Node(value.node.engine, ELEMENTWISE, value.dtype, value.shape, "identity", (value,), {"types": (value.dtype,)})
 
 
-def _last_results(node: Node, slot: Slot) -> Results:
+def _last_results(node: Node, slot: Slot, elements: int) -> Results:
+    """`elements`: of each result."""
     if is_arg(node.op):
         return Results(None, Target(slot), node.dtype)
-    return Results(Target(slot), None, node.dtype)
+    return Results(Target(slot), None, node.dtype, elements if node.op == "mean" else None)
 
 
 def _apart(source: Load, kept: Sequence[int], reduced: Sequence[int]) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import socket
 import ssl
 import time
 from typing import Any, AsyncIterator, Callable, Coroutine, List, Optional, Tuple, TypeVar
 
 from ._connection import readable
-from ._endpoint import Endpoint, Timeout
+from ._endpoint import Endpoint, Timeout, tune
 from ._frame import BytesLike
 from ._sync import BACKOFF_S, BACKOFF_S_MAX, IDLE_CONNECTION_S, POOLED_MAX, may_ask_again, may_repeat, retry_after
 from ._wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, with_key
@@ -180,7 +179,7 @@ class AsyncTransport:
             if at.scheme == "unix":
                 return await asyncio.wait_for(asyncio.open_unix_connection(at.path, limit=limit), self.timeout.connect)
             reader, writer = await asyncio.wait_for(asyncio.open_connection(at.host, at.port, ssl=self._tls, limit=limit), self.timeout.connect)
-            writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tune(writer.get_extra_info("socket"))
             return reader, writer
         except asyncio.TimeoutError as error:
             raise TimeoutError_(f"no connection to {at.url} within {self.timeout.connect} s", phase="connect", retryable=True) from error

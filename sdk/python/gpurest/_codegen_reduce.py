@@ -18,7 +18,7 @@ MANY_OUTPUTS = 512  # with neighbouring elements in different outputs, a thread 
 SCAN_CHUNK = 4096
 
 COMBINE: Dict[str, str] = {
-    "sum": "{a} + {b}", "prod": "{a} * {b}", "any": "{a} | {b}", "all": "{a} & {b}",
+    "sum": "{a} + {b}", "mean": "{a} + {b}", "prod": "{a} * {b}", "any": "{a} | {b}", "all": "{a} & {b}",
     "max": "nan_max<{T}>({a}, {b})", "min": "nan_min<{T}>({a}, {b})",
 }
 
@@ -29,7 +29,7 @@ def is_arg(op: str) -> bool:
 
 def _first(op: str, dtype: DType) -> str:
     """What to start from: it changes no result."""
-    if op in ("sum", "any"):
+    if op in ("sum", "mean", "any"):
         return "0"
     if op in ("prod", "all"):
         return "1"
@@ -46,7 +46,7 @@ def accumulator(op: str, source: DType, result: DType) -> DType:
     """The type in which partial results are kept. Halves are added up as floats."""
     if op in ("any", "all"):
         return _dtypes.bool_
-    if op in ("sum", "prod"):
+    if op in ("sum", "prod", "mean"):
         return _dtypes.float32 if result.name == "float16" else result
     return source
 
@@ -121,11 +121,12 @@ class _Accumulation:
 
 
 class Results(NamedTuple):
-    """Where the pieces go: values of element type `dtype`, their places, or both."""
+    """Where the pieces go: values of element type `dtype`, their places, or both. `divisor`: of the values, before they are stored."""
 
     value: Optional[Target]
     place: Optional[Target]
     dtype: DType
+    divisor: Optional[int] = None
 
 
 def reduction(op: str, members: Sequence[Node], source: Load, kept: Sequence[int], reduced: Sequence[int], acc: DType, cut: Shape,
@@ -165,12 +166,15 @@ def _outputs(writer: Writer, accumulation: _Accumulation, results: Results) -> N
         writer.parameter(f"{results.dtype.storage} *q", results.value)
     if results.place is not None:
         writer.parameter("long long *places", results.place)
+    if results.divisor is not None:
+        writer.parameter(f"{accumulation.dtype.ctype} divisor", _dtypes.argument(results.divisor, accumulation.dtype))
 
 
 def _finish_lines(accumulation: _Accumulation, results: Results) -> List[str]:
     lines = []
     if results.value is not None:
-        lines.append(store_text(results.dtype, "q", "piece", cast("acc", accumulation.dtype, results.dtype)))
+        value = "acc" if results.divisor is None else "(acc / divisor)"
+        lines.append(store_text(results.dtype, "q", "piece", cast(value, accumulation.dtype, results.dtype)))
     if results.place is not None:
         lines.append("places[piece] = place;")
     return lines

@@ -88,11 +88,22 @@ class Endpoint:
             if self.scheme == "unix":
                 sock.connect(self.path)
             else:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                tune(sock)
             return tls.wrap_socket(sock, server_hostname=self.host) if tls else sock
         except BaseException:
             sock.close()
             raise
+
+
+def tune(sock: socket.socket) -> None:
+    """A host default such as bbr paces, and costs a part of the rate on loopback; the kernel may not have the other one."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    peer = sock.getpeername()[0]
+    if hasattr(socket, "TCP_CONGESTION") and (peer == "::1" or peer.startswith("127.")):
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        except OSError:
+            pass
 
 
 def token_of(token: Optional[str]) -> Optional[str]:

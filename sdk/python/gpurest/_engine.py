@@ -7,8 +7,9 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Sequence
 
-from . import _ops, _shapes, _transfer
+from . import _builtins, _ops, _shapes, _transfer
 from ._assemble import FLAGS, Assembly, Fill, Launch, Slot
+from ._builtins import Call
 from ._codegen import OPTIONS, Kernel, module_source
 from ._config import config
 from ._dtypes import DType
@@ -269,6 +270,10 @@ class _Request:
         for one in self.assembly.actions:
             if isinstance(one, Fill):
                 self._op({"op": "fill", "to": one.slot.name, "pattern": {"u64": 0}}, one.step.node.where)
+                continue
+            if isinstance(one.kernel, Call):
+                self._op({"op": "launch", "builtin": one.kernel.builtin, "dtype": _builtins.dtype_name(one.kernel.dtype), "args": one.args},
+                         one.step.node.where)
                 continue
             op: Dict[str, Any] = {"op": "launch", "kernel": one.kernel.name, "grid": one.grid, "block": [one.block], "args": one.args}
             module = self.engine.modules.pop(one.kernel.name, None)

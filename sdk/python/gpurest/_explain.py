@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, List
 
 from ._assemble import Assembly, Fill, Launch
+from ._builtins import Call
 from ._expr import HOST, Node
 
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ def _places(launch: Launch) -> str:
     return ", ".join(places[:4]) + (", …" if len(places) > 4 else "")
 
 
-def _line(at: int, launch: Launch, loaded: bool) -> str:
+def _kernel(launch: Launch, engine: "Engine") -> str:
+    if isinstance(launch.kernel, Call):
+        return f"built-in {launch.kernel.builtin} of {launch.kernel.dtype.name}"
     grid = "x".join(map(str, launch.grid))
+    return f"{launch.kernel.name} grid {grid} block {launch.block}{'' if launch.kernel.name in engine.modules else ' (new: will be compiled)'}"
+
+
+def _line(at: int, launch: Launch, engine: "Engine") -> str:
     outputs = ", ".join(f"{node.dtype.name}{list(node.shape)}" for node in launch.step.stored)
-    return (f"kernel {at}: {launch.kernel.name} grid {grid} block {launch.block}{'' if loaded else ' (new: will be compiled)'}\n"
-            f"    {_operations(launch)}\n    gives {outputs}; queued at {_places(launch)}")
+    why = f"\n    generated, not built in: {launch.note}" if launch.note else ""
+    return f"kernel {at}: {_kernel(launch, engine)}\n    {_operations(launch)}\n    gives {outputs}; queued at {_places(launch)}{why}"
 
 
 def explain(engine: "Engine", array: "ndarray") -> str:
@@ -51,5 +58,5 @@ def explain(engine: "Engine", array: "ndarray") -> str:
                 lines.append(f"fill {action.slot.nbytes} bytes with 0")
                 continue
             at += 1
-            lines.append(_line(at, action, action.kernel.name in engine.modules))
+            lines.append(_line(at, action, engine))
         return "\n".join(lines)

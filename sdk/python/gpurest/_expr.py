@@ -30,6 +30,7 @@ REDUCE = "reduce"
 SCAN = "scan"
 MATMUL = "matmul"
 SORT = "sort"
+ROWS = "rows"  # a built-in over the rows of a dense array
 UPDATE = "update"  # an older value with some of its elements written over
 EMPTY = "empty"  # memory with whatever is in it
 FAILED = "failed"

@@ -64,6 +64,13 @@ def _extents(value: Any) -> Tuple[int, ...]:
     return (*map(int, given), 1, 1)[:3]
 
 
+def _shape_of(spec: Mapping[str, Any]) -> FakeLaunch:
+    """Of a built-in, whose shape is the service's choice, one block."""
+    block, grid = _extents(spec.get("block") or BLOCK), spec.get("grid", 1)
+    blocks = _extents(-(-int(grid["threads"]) // block[0]) if isinstance(grid, dict) else grid)
+    return FakeLaunch(blocks, block, int(spec.get("shared_bytes") or 0))
+
+
 class Computer:
     """One request's view of a session: `models` by kernel name, `names` of buffers that live in a batch."""
 
@@ -81,26 +88,30 @@ class Computer:
 
     # ---- kernels ----
 
-    def launch(self, spec: Mapping[str, Any], module: FakeModule) -> None:
+    def launch(self, spec: Mapping[str, Any], module: Optional[FakeModule]) -> None:
         """Runs the kernel's model. What it raises is a fault of the kernel, which ends the session's context."""
+        if "builtin" in spec:
+            self._run(str(spec["builtin"]), "built-in ", spec, None)
+            return
+        if module is None:
+            raise Refused(400, "invalid_field", "a launch names its module, or the batch has one")
         kernel = str(spec.get("kernel"))
         if kernel not in module.kernels:
             raise Refused(404, "kernel_not_found", f"the module has no kernel {kernel!r}")
+        self._run(kernel, "", spec, module.kernels[kernel])
+
+    def _run(self, kernel: str, kind: str, spec: Mapping[str, Any], declared: Optional[Sequence[Declared]]) -> None:
         model = self.models.get(kernel)
         if model is None:
-            raise Refused(501, "feature_disabled", f"FakeServer has no model of the kernel {kernel!r}: decorate one with @fake.kernel({kernel!r})")
-        declared = module.kernels[kernel]
+            raise Refused(501, "feature_disabled", f"FakeServer has no model of the {kind}kernel {kernel!r}: decorate one with @fake.kernel({kernel!r})")
         given: Sequence[Any] = spec.get("args") or ()
         if declared is not None and len(declared) != len(given):
             raise Refused(422, "argument_mismatch", f"{kernel} takes {len(declared)} arguments, got {len(given)}")
         values = [self._value(one, declared[at] if declared is not None else None) for at, one in enumerate(given)]
-        block = _extents(spec.get("block") or BLOCK)
-        grid = spec.get("grid")
-        blocks = _extents(-(-int(grid["threads"]) // block[0]) if isinstance(grid, dict) else grid)
         self.session.epoch += 1
         self.session.launched += 1
         try:
-            model(FakeLaunch(blocks, block, int(spec.get("shared_bytes") or 0)), *values)
+            model(_shape_of(spec), *values)
         except Exception as error:
             refused = Refused(422, "kernel_fault", f"the model of {kernel} raised {type(error).__name__}: {error}",
                               cuda={"result": 700, "name": "CUDA_ERROR_ILLEGAL_ADDRESS"})
@@ -175,10 +186,7 @@ class Computer:
         (self.names if str(op["buf"]).startswith("$") else self.session.buffers).pop(op["buf"])
 
     def _op_launch(self, op: Mapping[str, Any], module: Optional[FakeModule], *_: Any) -> Dict[str, Any]:
-        chosen = self.session.module(op["module"]) if "module" in op else module
-        if chosen is None:
-            raise Refused(400, "invalid_field", "a launch names its module, or the batch has one")
-        self.launch(op, chosen)
+        self.launch(op, self.session.module(op["module"]) if "module" in op else module)
         return {"gpu_us": 0.0}
 
     def _op_elapsed(self, *_: Any) -> Dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, List, Optional
 
 from . import _dtypes, _shapes
 from ._array import AxisLike, ndarray, same_engine, wrap
-from ._dtypes import DType
+from ._builtins import rows_side_by_side
 from ._expr import MATMUL, Node
 
 SMALL_RESULT = 256 * 256  # elements
@@ -42,6 +42,8 @@ def matmul(a: Any, b: Any) -> ndarray:
     left, right = _cast_both(left, right)
     if left.ndim == 1 or right.ndim == 1:
         return _with_vector(left, right)
+    if left._dtype.kind == "b":  # whether any product is 1: a sum that no rounding makes 0
+        return matmul(left.astype(_dtypes.float32), right.astype(_dtypes.float32)).astype(_dtypes.bool_)
     try:
         batch = _shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
     except ValueError:
@@ -49,36 +51,33 @@ def matmul(a: Any, b: Any) -> ndarray:
     if not batch and _few_tiles(left, right):
         return _cut(left, right)
     shape = batch + (left._shape[-2], right._shape[-1])
-    return _product(_batched(left, batch), _batched(right, batch), left._dtype).reshape(shape)
+    return _product(_batched(left, batch), _batched(right, batch)).reshape(shape)
 
 
-def _product(left: ndarray, right: ndarray, result: DType) -> ndarray:
-    """Of matrices, or of two equally long rows of them."""
+def _product(left: ndarray, right: ndarray) -> ndarray:
+    """Of matrices, or of two equally long rows of them. The built-in product takes rows without gaps: others are copied."""
     engine = left._engine
     with engine.lock:
+        left, right = (one if rows_side_by_side(one._shape, one._strides) else one.copy() for one in (left, right))
         shape = left._shape[:-1] + right._shape[-1:]
-        return wrap(Node(engine, MATMUL, result, shape, "matmul", (left._load(), right._load())))
+        return wrap(Node(engine, MATMUL, left._dtype, shape, "matmul", (left._load(), right._load())))
 
 
 def _few_tiles(left: ndarray, right: ndarray) -> bool:
-    """A small result of long sums would keep a few multiprocessors busy, and leave the others idle."""
-    return left._shape[0] * right._shape[1] <= SMALL_RESULT and left._shape[1] >= 2 * PIECE_MIN
+    """A small result of long sums would keep a few multiprocessors busy, and leave the others idle. Halves are not cut: the pieces of their
+    sums would be rounded to halves."""
+    return left._shape[0] * right._shape[1] <= SMALL_RESULT and left._shape[1] >= 2 * PIECE_MIN and left._dtype.name != "float16"
 
 
 def _cut(left: ndarray, right: ndarray) -> ndarray:
-    """The sums in pieces, side by side, then added up. Halves stay floats in between."""
+    """The sums in pieces, side by side, then added up."""
     rows, inner = left._shape
     columns, kind = right._shape[1], left._dtype
     pieces = min(PIECES_MAX, inner // PIECE_MIN)
     each = inner // pieces
-    work = _dtypes.float32 if kind.name == "float16" else kind
     many = left[:, :pieces * each].reshape(rows, pieces, each).transpose(1, 0, 2)
-    part = _product(many, right[:pieces * each].reshape(pieces, each, columns), work)
-    total = part.any(axis=0) if kind.kind == "b" else part.sum(axis=0, dtype=work)
-    if pieces * each < inner:
-        rest = _product(left[:, pieces * each:], right[pieces * each:], work)
-        total = total | rest if kind.kind == "b" else total + rest
-    return total.astype(kind, copy=False)
+    total = _product(many, right[:pieces * each].reshape(pieces, each, columns)).sum(axis=0, dtype=kind)
+    return total + _product(left[:, pieces * each:], right[pieces * each:]) if pieces * each < inner else total
 
 
 def _batched(array: ndarray, batch: _shapes.Shape) -> ndarray:

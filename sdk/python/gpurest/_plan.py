@@ -142,7 +142,7 @@ class Planner:
         outer = [(node, load) for member in members for node, load in self.consumers[member] if node not in inside or not load.identity]
         if not outer or inside & self.wanted:
             return False
-        if all(node.kind == REDUCE and load.identity and node.epoch == load.node.epoch for node, load in outer):
+        if all(node.kind == REDUCE and "extents" not in node.params and load.identity and node.epoch == load.node.epoch for node, load in outer):
             return len(outer) <= INLINED_TWICE_MAX
         return len(outer) == 1 and self._may_inline_in_update(outer[0][0], outer[0][1], members)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 from . import _dtypes, _shapes
 from ._array import AxisLike, ndarray, wrap
+from ._builtins import reducible
 from ._dtypes import DType
 from ._expr import REDUCE, SCAN, Node
 
@@ -18,20 +19,18 @@ def _array(a: Any) -> ndarray:
     return a if isinstance(a, ndarray) else _ufuncs.cast_to_array(_ufuncs.operand(a))
 
 
-def _reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool, out: Optional[ndarray] = None) -> ndarray:
+def _reduced(op: str, array: ndarray, axis: AxisLike, result: DType, keepdims: bool, out: Optional[ndarray] = None,
+             params: Optional[Dict[str, Any]] = None) -> ndarray:
     axes = _shapes.normalize_axes(axis, array.ndim)
     kept = tuple(at for at in range(array.ndim) if at not in axes)
     shape = tuple(array._shape[at] for at in kept)
     engine = array._engine
     with engine.lock:
-        node = Node(engine, REDUCE, result, shape, op, (array._load(),), {"kept": kept, "reduced": axes})
+        node = Node(engine, REDUCE, result, shape, op, (array._load(),), {"kept": kept, "reduced": axes, **(params or {})})
         value = wrap(node)
     if keepdims:
         value = value.reshape(tuple(1 if at in axes else extent for at, extent in enumerate(array._shape)))
-    if out is None:
-        return value
-    out[...] = value
-    return out
+    return _into(out, value)
 
 
 def _sum_type(array: ndarray, dtype: Any) -> DType:
@@ -104,18 +103,17 @@ def _mean_types(array: ndarray, dtype: Any) -> DType:
     return array._dtype if array._dtype.kind == "f" else _dtypes.float64
 
 
-def _wide_mean(array: ndarray, axis: AxisLike, kind: DType, keepdims: bool) -> ndarray:
-    """In the type to compute in: halves as floats."""
-    work = _dtypes.float32 if kind.name == "float16" else kind
-    count = float(_count(array, axis)) or NAN
-    return sum(array, axis, work, None, keepdims) / count
-
-
 def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
-    """NaN where there is nothing to take the mean of."""
+    """NaN where there is nothing to take the mean of. Halves are added up as floats."""
     array = _array(a)
     kind = _mean_types(array, dtype)
-    result = _wide_mean(array, axis, kind, keepdims).astype(kind, copy=False)
+    if kind.kind == "f":
+        return _reduced("mean", array, axis, kind, keepdims, out)
+    result = (sum(array, axis, kind, None, keepdims) / (float(_count(array, axis)) or NAN)).astype(kind, copy=False)
+    return _into(out, result)
+
+
+def _into(out: Optional[ndarray], result: ndarray) -> ndarray:
     if out is None:
         return result
     out[...] = result
@@ -126,24 +124,20 @@ def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
     """Mean of the squared distances from the mean, the count lessened by `ddof`."""
     array = _array(a)
     kind = _mean_types(array, dtype)
-    work = _dtypes.float32 if kind.name == "float16" else kind
-    distance = array.astype(work, copy=False) - _wide_mean(array, axis, kind, True)
     left = _count(array, axis) - ddof
-    result = (sum(distance * distance, axis, None, None, keepdims) / (float(left) if left > 0 else NAN)).astype(kind, copy=False)
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    if left > 0:
+        extents = reducible("var", array._load(), _shapes.normalize_axes(axis, array.ndim), kind)
+        if not isinstance(extents, str):
+            return _reduced("var", array, axis, kind, keepdims, out, {"extents": extents, "ddof": float(ddof)})
+    work = _dtypes.float32 if kind.name == "float16" else kind
+    distance = array.astype(work, copy=False) - mean(array, axis, work, None, True)
+    return _into(out, (sum(distance * distance, axis, None, None, keepdims) / (float(left) if left > 0 else NAN)).astype(kind, copy=False))
 
 
 def std(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False) -> ndarray:
     from . import _ufuncs
 
-    result = _ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims))
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return _into(out, _ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims)))
 
 
 def _arg(op: str, a: Any, axis: Optional[int], keepdims: bool) -> ndarray:

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from . import _dtypes, _shapes
 from ._array import ndarray, wrap
+from ._builtins import sortable
 from ._expr import SORT, Node
 
 
@@ -19,6 +20,8 @@ def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
     rows = array.swapaxes(at, -1)
     engine = array._engine
     with engine.lock:
+        if places and array._dtype.kind == "f" and not sortable(rows._shape):
+            rows = rows + 0  # the built-in sorts by bits: -0.0 would come before 0.0, which is its equal
         source = rows if rows._contiguous else rows.copy()
         kind = _dtypes.int64 if places else array._dtype
         node = Node(engine, SORT, kind, rows._shape, "argsort" if places else "sort", (source._load(),), {"places": places})
@@ -26,10 +29,10 @@ def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
 
 
 def sort(a: Any, axis: Optional[int] = -1) -> ndarray:
-    """A sorted copy, NaN last; axis None: of all elements. Equal elements keep their order (0.0 and -0.0 are equal)."""
+    """A sorted copy, NaN last; axis None: of all elements. 0.0 and -0.0 are equal: either may come first."""
     return _sorted(a, axis, False)
 
 
 def argsort(a: Any, axis: Optional[int] = -1) -> ndarray:
-    """The places, as int64, that the elements of sort(a) have in `a`. Stable."""
+    """The places, as int64, of sorted elements in `a`. Stable: equal elements, and 0.0 and -0.0 are, keep their order."""
     return _sorted(a, axis, True)

@@ -43,9 +43,9 @@ def client(array_service):
 @pytest.fixture
 def g(client):
     """The package, with a session that works."""
-    gpurest.config.fusion, gpurest.config.eager = True, False
+    gpurest.config.fusion, gpurest.config.eager, gpurest.config.builtins = True, False, True
     yield gpurest
-    gpurest.config.fusion, gpurest.config.eager = True, False
+    gpurest.config.fusion, gpurest.config.eager, gpurest.config.builtins = True, False, True
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ KINDS = st.sampled_from(["bool", "int8", "int32", "int64", "uint8", "uint16", "f
 SHAPES = st.sampled_from([(), (1,), (5,), (4, 5), (1, 5), (4, 1), (3, 4, 5), (3, 1, 1), (0, 5)])
 BINARY = ["add", "multiply", "subtract", "maximum", "minimum", "less", "equal", "logical_or", "floor_divide", "remainder"]
 UNARY = ["negative", "absolute", "square", "sign", "rint"]
-REDUCTIONS = ["sum", "max", "min", "any", "argmax", "cumsum"]
+REDUCTIONS = ["sum", "max", "min", "any", "all", "argmax", "argmin", "mean", "var", "cumsum"]
 
 
 @st.composite
@@ -94,9 +94,21 @@ def both(function, ours, theirs):
     return function(*ours), expected
 
 
+@pytest.fixture(params=["as chosen", "generated kernels", "built-in kernels"])
+def choice(request, g, monkeypatch):
+    """Who computes what both could."""
+    if request.param == "generated kernels":
+        g.config.builtins = False
+    if request.param == "built-in kernels":
+        monkeypatch.setattr("gpurest._builtins.SHORT_AXIS", 0)
+        monkeypatch.setattr("gpurest._builtins.TILE_SIDE_MIN", 2)
+        monkeypatch.setattr("gpurest._builtins.SORTED_ALONE", 0)
+    return request.param
+
+
 @PROFILE
 @given(data=st.data())
-def test_programs(g, data):
+def test_programs(g, choice, data):
     pool = []
     for _ in range(2):
         host = data.draw(arrays())

@@ -66,7 +66,7 @@ def test_reductions_take_the_expression_in(g):
     x = g.asarray(np.arange(24.0).reshape(4, 6))
     mean = ((x - 3) * 2).mean(axis=1)
     text = mean.explain()
-    assert "subtract -> multiply -> sum" in text and text.count("kernel ") == 2
+    assert "subtract -> multiply -> mean" in text and text.count("kernel ") == 1
     same(mean, ((np.arange(24.0).reshape(4, 6) - 3) * 2).mean(axis=1))
 
 
@@ -122,21 +122,30 @@ def test_in_place_operations_stay_in_their_memory(g):
 
 def test_memory_returns_to_what_it_was(g, client):
     session = client.session()
-    start = allocated(session)
-    x = g.asarray(np.arange(10_000.0), session=session)
-    held = [x * at for at in range(5)]
-    mask = x[x > 5_000]
-    product = held[1].reshape(100, 100) @ held[2].reshape(100, 100)
-    x[::2] = product.sum()
-    g.flush(session)
-    assert allocated(session) > start + 5 * 80_000
-    with pytest.raises(IndexError):
-        x[g.asarray([10 ** 6], session=session)].get()
-    del x, held, mask, product
-    gc.collect()
-    g.flush(session)
-    g.flush(session)
-    assert allocated(session) == start
+
+    def work():
+        x = g.asarray(np.arange(10_000.0), session=session)
+        held = [x * at for at in range(5)]
+        mask = x[x > 5_000]
+        product = held[1].reshape(100, 100) @ held[2].reshape(100, 100)
+        x[::2] = product.sum()
+        g.flush(session)
+        most = allocated(session)
+        with pytest.raises(IndexError):
+            x[g.asarray([10 ** 6], session=session)].get()
+        assert mask.size
+        return most
+
+    def after():
+        gc.collect()
+        g.flush(session)
+        g.flush(session)
+        return allocated(session)
+
+    work()
+    start = after()  # built-in kernels stay loaded, with variables of their own
+    assert work() > start + 5 * 80_000
+    assert after() == start
     session.close()
 
 
