@@ -1,5 +1,6 @@
 /* Makes code out of a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
 #include "device/cpu/interp_decode.h"
+#include "device/cpu/interp_form.h"
 #include "device/cpu/interp_variants.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     }
     place = decode_temporary(d, bytes);
     if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants))
-        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept};
+        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_FORM};
     else
         d->no_memory = true;
     return place;
@@ -104,7 +105,7 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     }
     place = decode_temporary(d, wide);
     if (room_for((void **)&c->specials, &d->specials_room, c->specials_count, sizeof *c->specials))
-        c->specials[c->specials_count++] = (struct code_special){place, wide, (int)which};
+        c->specials[c->specials_count++] = (struct code_special){.place = place, .width = wide, .which = (int)which, .form = NO_FORM, .wanted = true};
     else
         d->no_memory = true;
     return place;
@@ -386,7 +387,7 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
     for (uint32_t k = 0; k < c->blocks_count; k++) {
         struct code_block *b = &c->blocks[k];
 
-        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}};
+        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}, .guard_form = NO_FORM};
         b->warp_first = i < f->insns_count && needs_warp(&f->insns[i]);
         if (i == f->insns_count)
             b->end = END_RETURN;
@@ -474,6 +475,8 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)
             mark_spins(&d);
+        if (st == STATUS_OK && f->entry && !d.code->plain && !form_plan(d.code, f, d.places))
+            d.no_memory = true;
         if (d.no_memory)
             st = STATUS_OUT_OF_MEMORY;
     }

@@ -46,6 +46,8 @@ void check_now(struct lanes *l, enum op_space s, uint64_t address, uint32_t byte
 void hoist_prepare(struct decoder *d);
 bool hoist_wanted(const struct decoder *d);
 void hoist_done(struct decoder *d);
+/* Is its result, lane by lane, a function of its sources alone? Of ld.param of a kernel, too. */
+bool insn_is_pure(const struct ptx_insn *in);
 
 /* Of the instruction being translated: */
 static inline unsigned type_bytes(const struct decoder *d)
@@ -75,6 +77,8 @@ bool translate(struct decoder *d);
 /* A predicate source; with '!' it becomes an array of its own. */
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
 bool translate_setp(struct decoder *d);    /* interp_translate_compare.c */
+/* Which comparison a setp or set makes; false: none that is known. */
+bool insn_comparison(const struct ptx_insn *in, enum compare *how);
 bool translate_set(struct decoder *d);
 bool translate_logic_predicate(struct decoder *d, uint32_t value);
 bool translate_convert(struct decoder *d); /* interp_translate_convert.c */
