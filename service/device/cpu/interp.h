@@ -23,7 +23,8 @@ struct form;
 #define PARAM_WINDOW  (1ull << 50)
 #define WINDOW_BYTES  (1ull << 32)
 
-enum { BARRIERS = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
+/* The last barrier is the cluster's; programs name the others. */
+enum { BARRIERS = 17, CLUSTER_BARRIER = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
 
 enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARRIER };
 

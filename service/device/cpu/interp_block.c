@@ -117,12 +117,16 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     case PTX_SPECIAL_NTID_X:   return x;
     case PTX_SPECIAL_NTID_Y:   return y;
     case PTX_SPECIAL_NTID_Z:   return k->block[2];
-    case PTX_SPECIAL_CTAID_X:  return r->block[0];
-    case PTX_SPECIAL_CTAID_Y:  return r->block[1];
-    case PTX_SPECIAL_CTAID_Z:  return r->block[2];
-    case PTX_SPECIAL_NCTAID_X: return k->grid[0];
-    case PTX_SPECIAL_NCTAID_Y: return k->grid[1];
-    case PTX_SPECIAL_NCTAID_Z: return k->grid[2];
+    /* A cluster is one block. */
+    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CLUSTERID_X: return r->block[0];
+    case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CLUSTERID_Y: return r->block[1];
+    case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_CLUSTERID_Z: return r->block[2];
+    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCLUSTERID_X: return k->grid[0];
+    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCLUSTERID_Y: return k->grid[1];
+    case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_NCLUSTERID_Z: return k->grid[2];
+    case PTX_SPECIAL_CLUSTER_NCTAID_X: case PTX_SPECIAL_CLUSTER_NCTAID_Y: case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return k->kernel->explicit_cluster;
     case PTX_SPECIAL_LANEID:   return lane % WARP_LANES;
     case PTX_SPECIAL_WARPID:   return lane / WARP_LANES;
     case PTX_SPECIAL_NWARPID:  return (r->lanes.count + WARP_LANES - 1) / WARP_LANES;
@@ -164,7 +168,8 @@ static void fill_special(struct block_run *r, const struct code_special *s)
 
 static bool depends_on_block(int which)
 {
-    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z;
+    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z
+           || (which >= PTX_SPECIAL_CLUSTERID_X && which <= PTX_SPECIAL_CLUSTERID_Z);
 }
 
 static void say_special(struct block_run *r, struct form *forms, const struct code_special *s)

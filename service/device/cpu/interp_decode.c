@@ -251,11 +251,17 @@ struct decoded_address decode_address(struct decoder *d, const struct ptx_operan
     return r;
 }
 
+/* Nobody waits for it alone: whoever waits waits for all threads to do so. */
+static bool is_cluster_arrival(const struct ptx_insn *in)
+{
+    return in->opcode == PTX_OP_BARRIER && in->scope == PTX_SCOPE_CLUSTER && in->action == PTX_DO_ARRIVE;
+}
+
 static bool ends_block(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_BRA: case PTX_OP_BRX: case PTX_OP_RET: case PTX_OP_EXIT: return true;
-    case PTX_OP_BAR: case PTX_OP_BARRIER: return !in->warp;
+    case PTX_OP_BAR: case PTX_OP_BARRIER: return !in->warp && !is_cluster_arrival(in);
     default: return false;
     }
 }
@@ -274,7 +280,7 @@ static bool needs_warp(const struct ptx_insn *in)
 /* Somebody may wait for what these see. */
 static bool watches(const struct ptx_insn *in)
 {
-    return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP
+    return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_MBARRIER || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP
            || (in->opcode == PTX_OP_LD && in->order != PTX_NO_MODIFIER && in->order != PTX_WEAK);
 }
 
@@ -300,12 +306,15 @@ static void find_leaders(struct decoder *d)
     }
 }
 
-static void decode_barrier(struct decoder *d, struct code_block *b)
+static bool decode_barrier(struct decoder *d, struct code_block *b)
 {
     const struct ptx_insn    *in = d->insn;
     const struct ptx_operand *p = in->operands, *end = p + in->operands_count;
     struct op                 o = {.insn = in, .guard = OP_NONE};
+    bool                      cluster = in->scope == PTX_SCOPE_CLUSTER;
 
+    if (cluster != (in->action == PTX_DO_WAIT))
+        return false;
     if (in->red) {
         o.mode = in->action == PTX_DO_POPC ? BAR_POPC : in->action == PTX_DO_AND ? BAR_AND : BAR_OR;
         o.d = decode_destination(d, p++, o.mode == BAR_POPC ? 4 : 1);
@@ -314,11 +323,12 @@ static void decode_barrier(struct decoder *d, struct code_block *b)
     } else {
         o.mode = in->action == PTX_DO_ARRIVE ? BAR_ARRIVE : BAR_SYNC;
     }
-    o.a = p < end ? decode_source(d, p++, 4) : decode_constant(d, 0, 4);
+    o.a = p < end ? decode_source(d, p++, 4) : decode_constant(d, cluster ? CLUSTER_BARRIER : 0, 4);
     o.width = p < end;
     if (p < end)
         o.b = decode_source(d, p, 4);
     b->last = o;
+    return true;
 }
 
 static bool decode_table(struct decoder *d, struct code_block *b)
@@ -346,7 +356,7 @@ static bool decode_end(struct decoder *d, struct code_block *b)
     case PTX_OP_BRX:  b->end = END_TABLE; if (!decode_table(d, b)) return false; break;
     case PTX_OP_RET:  b->end = END_RETURN; break;
     case PTX_OP_EXIT: b->end = END_EXIT; break;
-    default:          b->end = END_BARRIER; decode_barrier(d, b); break;
+    default:          b->end = END_BARRIER; if (!decode_barrier(d, b)) return false; break;
     }
     b->last.guard = in->guard == PTX_NO_REG ? OP_NONE : (int32_t)d->places[in->guard];
     b->last.guard_not = in->guard_not;

@@ -97,6 +97,10 @@ bool translate_movmatrix(struct decoder *d);
 bool translate_wmma(struct decoder *d); /* interp_wmma.c */
 bool translate_absolute_differences(struct decoder *d); /* interp_video.c */
 bool translate_cp(struct decoder *d); /* interp_copy.c */
+bool translate_mbarrier(struct decoder *d); /* interp_mbarrier.c */
+bool translate_copy_arrival(struct decoder *d); /* cp.async.mbarrier.arrive */
+bool is_fp8_pair(uint8_t type);           /* interp_fp8.c */
+bool translate_fp8(struct decoder *d);
 /* interp_call.c */
 bool translate_call(struct decoder *d);
 
@@ -105,6 +109,7 @@ void offset_address(struct lanes *l, const struct op *o);   /* d = a + immediate
 void local_address(struct lanes *l, const struct op *o);    /* d = immediate + the function's frame */
 void in_window(struct lanes *l, const struct op *o);        /* isspacep; mode: enum ptx_space */
 void read_clock(struct lanes *l, const struct op *o);       /* mode: enum ptx_special */
+void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block, of which there is one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
 void saturating_add(struct lanes *l, const struct op *o);

@@ -48,6 +48,7 @@ bool insn_is_pure(const struct ptx_insn *in)
 static bool names_block_or_time(enum ptx_special s)
 {
     return s == PTX_SPECIAL_CTAID_X || s == PTX_SPECIAL_CTAID_Y || s == PTX_SPECIAL_CTAID_Z
+           || (s >= PTX_SPECIAL_CLUSTERID_X && s <= PTX_SPECIAL_CLUSTERID_Z)
            || (s >= PTX_SPECIAL_CLOCK && s <= PTX_SPECIAL_GLOBALTIMER_HI);
 }
 
