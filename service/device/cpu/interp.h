@@ -14,6 +14,7 @@
 struct interpreter;
 struct ptx_module;
 struct ptx_function;
+struct form;
 
 /* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space itself
  * is the offset from its window. */
@@ -22,7 +23,8 @@ struct ptx_function;
 #define PARAM_WINDOW  (1ull << 50)
 #define WINDOW_BYTES  (1ull << 32)
 
-enum { BARRIERS = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
+/* The last barrier is the cluster's; programs name the others. */
+enum { BARRIERS = 17, CLUSTER_BARRIER = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
 
 enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARRIER };
 
@@ -35,6 +37,7 @@ struct code_block {
     uint32_t       members;      /* warp_first: the place of that operation's member mask */
     uint32_t       target;
     struct op      last;         /* guard, operands and text of the leaving instruction */
+    uint32_t       guard_form;   /* END_BRANCH: of the guard, or NO_FORM */
     const uint32_t *table;       /* END_TABLE: the targets, borrowed from code */
     uint32_t       table_count;
 };
@@ -44,6 +47,7 @@ struct code_constant {
     uint32_t place;
     uint32_t width;
     uint64_t value;
+    uint32_t form; /* or NO_FORM */
 };
 
 /* A special register that the function reads: which one, and where its array is. */
@@ -51,6 +55,8 @@ struct code_special {
     uint32_t place;
     uint32_t width;
     int      which; /* enum special */
+    uint32_t form;  /* or NO_FORM */
+    bool     wanted; /* as an array, too */
 };
 
 /* A function ready to run, for any number of threads. Made at load, immutable. */
@@ -66,6 +72,7 @@ struct code {
     uint32_t              constants_count;
     struct code_special  *specials;
     uint32_t              specials_count;
+    uint32_t              forms_count; /* of the values that may be said in a few numbers (interp_form.h) */
     uint32_t              frame_bytes; /* per lane: registers, constants, temporaries; places lie below it */
     uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
     uint32_t              local_bytes; /* per lane */
@@ -84,6 +91,7 @@ struct activation {
     size_t             room;
     uint8_t           *frame;
     uint8_t           *params;     /* [lanes][param_bytes] */
+    struct form       *forms;      /* [forms_count] */
     uint32_t           local_base; /* of the function's local variables in each lane's local memory */
     struct mask        current;
     struct mask        side;       /* scratch of branches */
@@ -155,6 +163,7 @@ struct block_run {
     uint32_t           depth;
     struct activation  activations[CPU_CALL_DEPTH_MAX];
     uint32_t           back_edges;
+    uint32_t           starts;     /* of blocks of threads and of calls */
     unsigned           host_thread;
     enum fault_code    fault;
     struct problem     problem;    /* valid when fault is set */

@@ -1,5 +1,6 @@
 /* Surveys the addresses of a memory operation: one pass of a few vector instructions instead of a check per lane. */
 #include "device/cpu/interp_aim.h"
+#include "device/cpu/interp_form.h"
 
 enum op_space space_of(uint64_t *address)
 {
@@ -125,11 +126,71 @@ static bool all_good(const struct lanes *l, const uint64_t *address, const struc
     return out >> 63 == 0 && (bits & (bytes - 1)) == 0;
 }
 
+/* Whole runs of the block's rows: each run's first address is written out, and nothing else. */
+static enum pattern said_runs(struct lanes *l, const struct op *o, const struct form *f, uint32_t bytes, const struct aim *a)
+{
+    uint64_t      *address = LANE(uint64_t, o->a), at = form_at(l, f, l->low);
+    const uint64_t room = f->step_x ? (uint64_t)RUN_LANES * bytes : bytes;
+    const uint32_t width = l->width;
+    uint32_t       x = l->low % width, y = l->low / width % l->height;
+
+    for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {
+        address[i] = at;
+        if (!good(a, at + a->add, room, bytes))
+            return ASTRAY;
+        at += RUN_LANES * f->step_x;
+        x += RUN_LANES;
+        if (x < width)
+            continue;
+        x = 0;
+        y = y + 1 == l->height ? 0 : y + 1;
+        at = f->base + f->step_y * y;
+    }
+    return f->step_x ? RUN_CONSECUTIVE : RUN_SAME;
+}
+
+/* The pattern of an address that is only said; ASTRAY also when another look is needed. Lanes are dense. */
+static enum pattern said_pattern(struct lanes *l, const struct op *o, const struct form *f, uint32_t bytes, const struct aim *a)
+{
+    uint32_t n = l->high - l->low;
+    bool     one_row = l->width == l->count || (f->step_x == 0 && f->step_y == 0)
+                   || (f->step_y == f->step_x * l->width && l->width * l->height == l->count);
+
+    if (f->step_x != 0 && f->step_x != bytes)
+        return ASTRAY;
+    if (one_row && good(a, a->safe, f->step_x ? (uint64_t)n * bytes : bytes, bytes))
+        return f->step_x ? CONSECUTIVE : SAME;
+    if (!one_row && l->width % RUN_LANES == 0 && l->low % RUN_LANES == 0 && n % RUN_LANES == 0)
+        return said_runs(l, o, f, bytes, a);
+    return ASTRAY;
+}
+
+/* Whatever this does not settle finds the address written out. */
+static bool aim_said(struct lanes *l, const struct op *o, uint32_t bytes, struct aim *a, enum pattern *p)
+{
+    struct form *f = form_of_address(l, o);
+
+    if (!f)
+        return false;
+    LANE(uint64_t, o->a)[l->low] = form_at(l, f, l->low);
+    if (l->dense && aim_space(l, o, a) && !a->pitch && a->size >= bytes && a->size >> 63 == 0) {
+        a->safe = LANE(uint64_t, o->a)[l->low] + a->add;
+        a->first = a->origin + a->safe;
+        *p = said_pattern(l, o, f, bytes, a);
+        if (*p != ASTRAY)
+            return true;
+    }
+    form_fill(l, f, o->a, 8);
+    return false;
+}
+
 enum pattern aim(struct lanes *l, const struct op *o, uint32_t bytes, struct aim *a)
 {
     const uint64_t *address = LANE(uint64_t, o->a);
     enum pattern    p = SCATTERED;
 
+    if (aim_said(l, o, bytes, a, &p))
+        return p;
     if (l->plain || l->low >= l->high || !aim_space(l, o, a) || a->size < bytes || a->size >> 63)
         return ASTRAY;
     a->safe = address[l->low] + a->add; /* active, since masks are measured */

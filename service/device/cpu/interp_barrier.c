@@ -57,6 +57,11 @@ static void open_barrier(struct block_run *r, uint32_t id)
     r->barriers_used &= ~(1u << id);
 }
 
+static uint32_t barriers_for(const struct op *o)
+{
+    return o->insn->scope == PTX_SCOPE_CLUSTER ? BARRIERS : CLUSTER_BARRIER;
+}
+
 static bool uniform_id(struct block_run *r, const struct activation *a, const struct op *o, uint32_t *id)
 {
     struct lanes   *l = &r->lanes;
@@ -66,12 +71,12 @@ static bool uniform_id(struct block_run *r, const struct activation *a, const st
     *id = ids[a->current.low];
     for (uint32_t i = a->current.low; i < a->current.high; i++)
         others |= (ids[i] ^ *id) & (0 - (uint32_t)a->current.m[i]);
-    if (!others && *id < BARRIERS)
+    if (!others && *id < barriers_for(o))
         return true;
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
         if (!a->current.m[i])
             continue;
-        if (ids[i] >= BARRIERS)
+        if (ids[i] >= barriers_for(o))
             block_fault(l, FAULT_TRAP, i, "barrier number %u is out of range", ids[i]);
         if (ids[i] != *id)
             return false;

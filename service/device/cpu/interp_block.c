@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "device/cpu/interp_ops.h"
+#include "device/cpu/interp_form.h"
 #include "device/cpu/launch.h"
 
 enum { LANE_ROUNDING = 64 };
@@ -45,6 +45,8 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     r->grid = grid;
     r->lanes.run = r;
     r->lanes.count = b[0] * b[1] * b[2];
+    r->lanes.width = b[0];
+    r->lanes.height = b[1];
     r->lanes.stride = (r->lanes.count + LANE_ROUNDING - 1) / LANE_ROUNDING * LANE_ROUNDING;
     r->shared_bytes = (uint32_t)shared_bytes;
     r->local_bytes = grid->local_bytes;
@@ -115,12 +117,16 @@ static uint64_t special_of_lane(const struct block_run *r, enum ptx_special whic
     case PTX_SPECIAL_NTID_X:   return x;
     case PTX_SPECIAL_NTID_Y:   return y;
     case PTX_SPECIAL_NTID_Z:   return k->block[2];
-    case PTX_SPECIAL_CTAID_X:  return r->block[0];
-    case PTX_SPECIAL_CTAID_Y:  return r->block[1];
-    case PTX_SPECIAL_CTAID_Z:  return r->block[2];
-    case PTX_SPECIAL_NCTAID_X: return k->grid[0];
-    case PTX_SPECIAL_NCTAID_Y: return k->grid[1];
-    case PTX_SPECIAL_NCTAID_Z: return k->grid[2];
+    /* A cluster is one block. */
+    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CLUSTERID_X: return r->block[0];
+    case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CLUSTERID_Y: return r->block[1];
+    case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_CLUSTERID_Z: return r->block[2];
+    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCLUSTERID_X: return k->grid[0];
+    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCLUSTERID_Y: return k->grid[1];
+    case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_NCLUSTERID_Z: return k->grid[2];
+    case PTX_SPECIAL_CLUSTER_NCTAID_X: case PTX_SPECIAL_CLUSTER_NCTAID_Y: case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return k->kernel->explicit_cluster;
     case PTX_SPECIAL_LANEID:   return lane % WARP_LANES;
     case PTX_SPECIAL_WARPID:   return lane / WARP_LANES;
     case PTX_SPECIAL_NWARPID:  return (r->lanes.count + WARP_LANES - 1) / WARP_LANES;
@@ -148,7 +154,7 @@ static void fill_special(struct block_run *r, const struct code_special *s)
     struct lanes *l = &r->lanes;
 
     if (!depends_on_lane(s->which)) {
-        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0)});
+        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0), NO_FORM});
         return;
     }
     for (uint32_t i = 0; i < l->count; i++) {
@@ -162,7 +168,27 @@ static void fill_special(struct block_run *r, const struct code_special *s)
 
 static bool depends_on_block(int which)
 {
-    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z;
+    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z
+           || (which >= PTX_SPECIAL_CLUSTERID_X && which <= PTX_SPECIAL_CLUSTERID_Z);
+}
+
+static void say_special(struct block_run *r, struct form *forms, const struct code_special *s)
+{
+    struct form f;
+
+    if (s->form == NO_FORM || !form_special(&r->lanes, s->which, special_of_lane(r, (enum ptx_special)s->which, 0), &f))
+        return;
+    forms[s->form] = f;
+    if (s->wanted || !depends_on_block(s->which))
+        forms[s->form].state |= FORM_FILLED;
+}
+
+static void say_constants(struct form *forms, const struct code *code)
+{
+    for (uint32_t i = 0; i < code->constants_count; i++) {
+        if (code->constants[i].form != NO_FORM)
+            forms[code->constants[i].form] = (struct form){.base = code->constants[i].value, .state = FORM_SAID | FORM_FILLED};
+    }
 }
 
 /* Arrays of constants and special registers stay valid while the same function uses the frame. */
@@ -172,24 +198,40 @@ static void fill(struct block_run *r, struct activation *a, const struct code *c
 
     for (uint32_t i = 0; fresh && i < code->constants_count; i++)
         fill_constant(&r->lanes, &code->constants[i]);
+    if (fresh)
+        say_constants(a->forms, code);
     for (uint32_t i = 0; i < code->specials_count; i++) {
-        if (fresh || (depends_on_block(code->specials[i].which) && a->filled_block != r->block_number + 1))
-            fill_special(r, &code->specials[i]);
+        const struct code_special *s = &code->specials[i];
+        bool                       by_block = depends_on_block(s->which);
+
+        if (!fresh && (!by_block || a->filled_block == r->block_number + 1))
+            continue;
+        if (s->wanted || !by_block)
+            fill_special(r, s);
+        say_special(r, a->forms, s);
     }
     a->filled_code = code;
     a->filled_block = r->block_number + 1;
 }
 
-/* Only entries have one: all lanes live. */
-static void run_prologue(struct block_run *r, const struct code *code)
+/* Only entries have one: all lanes live. What it says is written out as well, since it stays for every block. */
+static void run_prologue(struct block_run *r, const struct activation *a, const struct code *code)
 {
     struct lanes     *l = &r->lanes;
     const struct mask all = {.m = r->live, .high = l->count, .count = l->count};
 
     lanes_use(l, &all);
     for (uint32_t i = 0; i < code->prologue_count; i++) {
-        l->current = &code->prologue[i];
-        code->prologue[i].run(l, &code->prologue[i]);
+        const struct op *o = &code->prologue[i];
+
+        l->current = o;
+        if (!o->forms) {
+            o->run(l, o);
+            continue;
+        }
+        form_run(l, a->forms, o, true);
+        if (o->forms->result != NO_FORM)
+            form_fill(l, &a->forms[o->forms->result], o->d, o->forms->width);
     }
 }
 
@@ -198,7 +240,7 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
 
     return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 16
-           + 4 * LANE_ROUNDING;
+           + code->forms_count * sizeof(struct form) + 4 * LANE_ROUNDING;
 }
 
 /* Masks are all zero at the start and again whenever an activation ends without a fault. */
@@ -222,6 +264,9 @@ static void lay_out(struct block_run *r, struct activation *a, const struct code
     a->pending_bits = (uint64_t *)(void *)(a->pending + blocks);
     a->deferred_bits = a->pending_bits + words;
     memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
+    a->forms = (struct form *)(void *)(a->deferred_bits + words);
+    for (uint32_t i = 0; i < code->forms_count; i++)
+        a->forms[i] = (struct form){.state = FORM_FILLED};
     a->words = (uint32_t)words;
     a->turn = a->spins = 0;
     a->code = code;
@@ -264,7 +309,7 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
     fill(r, a, code);
     r->depth++;
     if (fresh)
-        run_prologue(r, code);
+        run_prologue(r, a, code);
     return a;
 }
 

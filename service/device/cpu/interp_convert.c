@@ -75,7 +75,7 @@ enum lane_type lane_type_of(enum ptx_type t)
         [PTX_B32] = LANE_U32, [PTX_U32] = LANE_U32, [PTX_S32] = LANE_S32, [PTX_B64] = LANE_U64, [PTX_U64] = LANE_U64,
         [PTX_S64] = LANE_S64, [PTX_F16] = LANE_F16, [PTX_BF16] = LANE_BF16, [PTX_F16X2] = LANE_U32, [PTX_BF16X2] = LANE_U32,
         [PTX_F32] = LANE_F32, [PTX_F64] = LANE_F64, [PTX_PRED] = LANE_PRED, [PTX_U16X2] = LANE_U32, [PTX_S16X2] = LANE_U32,
-        [PTX_TF32] = LANE_TYPES,
+        [PTX_TF32] = LANE_TYPES, [PTX_E4M3X2] = LANE_TYPES, [PTX_E5M2X2] = LANE_TYPES,
     };
 
     return (enum lane_type)types[t];

@@ -36,8 +36,10 @@ bool translate_cp(struct decoder *d)
     uint32_t               bounded;
     struct op             *o;
 
-    if (!p || !in->async)
+    if (!p || !in->async || (in->type && in->action != PTX_DO_ARRIVE))
         return false;
+    if (in->action == PTX_DO_ARRIVE)
+        return in->type && translate_copy_arrival(d);
     if (in->action != PTX_NO_ACTION)
         return true;
     if (operand(d, 2)->kind != PTX_IMMEDIATE || (bytes != 4 && bytes != 8 && bytes != 16))

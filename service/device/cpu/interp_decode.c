@@ -1,5 +1,6 @@
 /* Makes code out of a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
 #include "device/cpu/interp_decode.h"
+#include "device/cpu/interp_form.h"
 #include "device/cpu/interp_variants.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     }
     place = decode_temporary(d, bytes);
     if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants))
-        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept};
+        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_FORM};
     else
         d->no_memory = true;
     return place;
@@ -104,7 +105,7 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     }
     place = decode_temporary(d, wide);
     if (room_for((void **)&c->specials, &d->specials_room, c->specials_count, sizeof *c->specials))
-        c->specials[c->specials_count++] = (struct code_special){place, wide, (int)which};
+        c->specials[c->specials_count++] = (struct code_special){.place = place, .width = wide, .which = (int)which, .form = NO_FORM, .wanted = true};
     else
         d->no_memory = true;
     return place;
@@ -250,11 +251,17 @@ struct decoded_address decode_address(struct decoder *d, const struct ptx_operan
     return r;
 }
 
+/* Nobody waits for it alone: whoever waits waits for all threads to do so. */
+static bool is_cluster_arrival(const struct ptx_insn *in)
+{
+    return in->opcode == PTX_OP_BARRIER && in->scope == PTX_SCOPE_CLUSTER && in->action == PTX_DO_ARRIVE;
+}
+
 static bool ends_block(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_BRA: case PTX_OP_BRX: case PTX_OP_RET: case PTX_OP_EXIT: return true;
-    case PTX_OP_BAR: case PTX_OP_BARRIER: return !in->warp;
+    case PTX_OP_BAR: case PTX_OP_BARRIER: return !in->warp && !is_cluster_arrival(in);
     default: return false;
     }
 }
@@ -273,7 +280,7 @@ static bool needs_warp(const struct ptx_insn *in)
 /* Somebody may wait for what these see. */
 static bool watches(const struct ptx_insn *in)
 {
-    return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP
+    return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_MBARRIER || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP
            || (in->opcode == PTX_OP_LD && in->order != PTX_NO_MODIFIER && in->order != PTX_WEAK);
 }
 
@@ -299,12 +306,15 @@ static void find_leaders(struct decoder *d)
     }
 }
 
-static void decode_barrier(struct decoder *d, struct code_block *b)
+static bool decode_barrier(struct decoder *d, struct code_block *b)
 {
     const struct ptx_insn    *in = d->insn;
     const struct ptx_operand *p = in->operands, *end = p + in->operands_count;
     struct op                 o = {.insn = in, .guard = OP_NONE};
+    bool                      cluster = in->scope == PTX_SCOPE_CLUSTER;
 
+    if (cluster != (in->action == PTX_DO_WAIT))
+        return false;
     if (in->red) {
         o.mode = in->action == PTX_DO_POPC ? BAR_POPC : in->action == PTX_DO_AND ? BAR_AND : BAR_OR;
         o.d = decode_destination(d, p++, o.mode == BAR_POPC ? 4 : 1);
@@ -313,11 +323,12 @@ static void decode_barrier(struct decoder *d, struct code_block *b)
     } else {
         o.mode = in->action == PTX_DO_ARRIVE ? BAR_ARRIVE : BAR_SYNC;
     }
-    o.a = p < end ? decode_source(d, p++, 4) : decode_constant(d, 0, 4);
+    o.a = p < end ? decode_source(d, p++, 4) : decode_constant(d, cluster ? CLUSTER_BARRIER : 0, 4);
     o.width = p < end;
     if (p < end)
         o.b = decode_source(d, p, 4);
     b->last = o;
+    return true;
 }
 
 static bool decode_table(struct decoder *d, struct code_block *b)
@@ -345,7 +356,7 @@ static bool decode_end(struct decoder *d, struct code_block *b)
     case PTX_OP_BRX:  b->end = END_TABLE; if (!decode_table(d, b)) return false; break;
     case PTX_OP_RET:  b->end = END_RETURN; break;
     case PTX_OP_EXIT: b->end = END_EXIT; break;
-    default:          b->end = END_BARRIER; decode_barrier(d, b); break;
+    default:          b->end = END_BARRIER; if (!decode_barrier(d, b)) return false; break;
     }
     b->last.guard = in->guard == PTX_NO_REG ? OP_NONE : (int32_t)d->places[in->guard];
     b->last.guard_not = in->guard_not;
@@ -386,7 +397,7 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
     for (uint32_t k = 0; k < c->blocks_count; k++) {
         struct code_block *b = &c->blocks[k];
 
-        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}};
+        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}, .guard_form = NO_FORM};
         b->warp_first = i < f->insns_count && needs_warp(&f->insns[i]);
         if (i == f->insns_count)
             b->end = END_RETURN;
@@ -474,6 +485,8 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)
             mark_spins(&d);
+        if (st == STATUS_OK && f->entry && !d.code->plain && !form_plan(d.code, f, d.places))
+            d.no_memory = true;
         if (d.no_memory)
             st = STATUS_OUT_OF_MEMORY;
     }

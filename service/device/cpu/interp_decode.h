@@ -46,6 +46,8 @@ void check_now(struct lanes *l, enum op_space s, uint64_t address, uint32_t byte
 void hoist_prepare(struct decoder *d);
 bool hoist_wanted(const struct decoder *d);
 void hoist_done(struct decoder *d);
+/* Is its result, lane by lane, a function of its sources alone? Of ld.param of a kernel, too. */
+bool insn_is_pure(const struct ptx_insn *in);
 
 /* Of the instruction being translated: */
 static inline unsigned type_bytes(const struct decoder *d)
@@ -75,6 +77,8 @@ bool translate(struct decoder *d);
 /* A predicate source; with '!' it becomes an array of its own. */
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
 bool translate_setp(struct decoder *d);    /* interp_translate_compare.c */
+/* Which comparison a setp or set makes; false: none that is known. */
+bool insn_comparison(const struct ptx_insn *in, enum compare *how);
 bool translate_set(struct decoder *d);
 bool translate_logic_predicate(struct decoder *d, uint32_t value);
 bool translate_convert(struct decoder *d); /* interp_translate_convert.c */
@@ -93,6 +97,10 @@ bool translate_movmatrix(struct decoder *d);
 bool translate_wmma(struct decoder *d); /* interp_wmma.c */
 bool translate_absolute_differences(struct decoder *d); /* interp_video.c */
 bool translate_cp(struct decoder *d); /* interp_copy.c */
+bool translate_mbarrier(struct decoder *d); /* interp_mbarrier.c */
+bool translate_copy_arrival(struct decoder *d); /* cp.async.mbarrier.arrive */
+bool is_fp8_pair(uint8_t type);           /* interp_fp8.c */
+bool translate_fp8(struct decoder *d);
 /* interp_call.c */
 bool translate_call(struct decoder *d);
 
@@ -101,6 +109,7 @@ void offset_address(struct lanes *l, const struct op *o);   /* d = a + immediate
 void local_address(struct lanes *l, const struct op *o);    /* d = immediate + the function's frame */
 void in_window(struct lanes *l, const struct op *o);        /* isspacep; mode: enum ptx_space */
 void read_clock(struct lanes *l, const struct op *o);       /* mode: enum ptx_special */
+void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block, of which there is one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
 void saturating_add(struct lanes *l, const struct op *o);

@@ -27,7 +27,7 @@ void hoist_prepare(struct decoder *d)
     }
 }
 
-static bool is_pure(const struct ptx_insn *in)
+bool insn_is_pure(const struct ptx_insn *in)
 {
     switch ((int)in->opcode) {
     case PTX_OP_ABS: case PTX_OP_ADD: case PTX_OP_AND: case PTX_OP_BFE: case PTX_OP_BFI: case PTX_OP_BFIND: case PTX_OP_BMSK:
@@ -48,6 +48,7 @@ static bool is_pure(const struct ptx_insn *in)
 static bool names_block_or_time(enum ptx_special s)
 {
     return s == PTX_SPECIAL_CTAID_X || s == PTX_SPECIAL_CTAID_Y || s == PTX_SPECIAL_CTAID_Z
+           || (s >= PTX_SPECIAL_CLUSTERID_X && s <= PTX_SPECIAL_CLUSTERID_Z)
            || (s >= PTX_SPECIAL_CLOCK && s <= PTX_SPECIAL_GLOBALTIMER_HI);
 }
 
@@ -80,7 +81,7 @@ bool hoist_wanted(const struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
 
-    if (d->code->plain || !d->function->entry || in->guard != PTX_NO_REG || !is_pure(in) || !in->operands_count)
+    if (d->code->plain || !d->function->entry || in->guard != PTX_NO_REG || !insn_is_pure(in) || !in->operands_count)
         return false;
     if (!written_here_only(d, &in->operands[0]) || (in->predicate.kind != PTX_NOTHING && !written_here_only(d, &in->predicate)))
         return false;

@@ -151,8 +151,11 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
         switch (aim(l, o, sizeof(M), &at)) {                                          \
         case CONSECUTIVE: STORE_ALL(M, R, at.first, d_ + l->low) return;              \
         case RUN_CONSECUTIVE: STORE_RUNS(M, d_) return;                                \
-        case SAME:                                                                    \
+        case SAME:      *(M *)(void *)at.first = (M)d_[l->high - 1]; return;          \
         case RUN_SAME:                                                                \
+            for (uint32_t i = l->low; i < l->high; i += RUN_LANES)                    \
+                *AIMED(M, i) = (M)d_[i + RUN_LANES - 1];                              \
+            return;                                                                   \
         case SCATTERED: LANES_EACH(*AIMED(M, i) = (M)d_[i]); return;                  \
         case LANEWISE:  LANES_EACH(*AIMED_OWN(M, i) = (M)d_[i]); return;              \
         case ASTRAY:                                                                  \

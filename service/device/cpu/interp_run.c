@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "device/cpu/interp.h"
+#include "device/cpu/interp_form.h"
 
-enum { EDGES_PER_CLOCK = 64 };
+enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
 
 void lanes_use(struct lanes *l, const struct mask *m)
 {
@@ -83,7 +83,7 @@ _Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, 
     siglongjmp(r->guard.jump, 2);
 }
 
-static void check_time(struct block_run *r)
+static void check_stop(struct block_run *r)
 {
     int stop = atomic_load_explicit(r->grid->stop, memory_order_relaxed);
 
@@ -91,6 +91,11 @@ static void check_time(struct block_run *r)
         block_fault(&r->lanes, FAULT_CANCELLED, -1, "cancelled");
     if (stop != STOP_NONE)
         block_fault(&r->lanes, FAULT_TRAP, -1, "another block failed");
+}
+
+static void check_time(struct block_run *r)
+{
+    check_stop(r);
     if (r->grid->deadline != DEADLINE_NEVER && deadline_left_ns(r->grid->deadline) == 0)
         block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline passed");
 }
@@ -167,10 +172,22 @@ static uint32_t fall(struct block_run *r, struct activation *a, const struct cod
     return next;
 }
 
+/* Of the guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
+static int way_of_all(const struct activation *a, const struct code_block *b)
+{
+    const struct form *f = b->guard_form == NO_FORM ? NULL : &a->forms[b->guard_form];
+
+    if (!f || !(f->state & FORM_SAID))
+        return -1;
+    return (int)(f->base & 1) ^ b->last.guard_not;
+}
+
 static uint32_t branch(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
 {
-    if (b->last.guard == OP_NONE)
-        return go(r, a, b, block, b->target);
+    int way = b->last.guard == OP_NONE ? 1 : way_of_all(a, b);
+
+    if (way >= 0)
+        return way ? go(r, a, b, block, b->target) : fall(r, a, b, block);
     split(r, a, &b->last);
     if (!a->side.count)
         return fall(r, a, b, block);
@@ -303,7 +320,9 @@ static void run_ops(struct block_run *r, struct activation *a, const struct code
     lanes_use(l, &a->current);
     for (; o < end; o++) {
         l->current = o;
-        if (o->guard == OP_NONE)
+        if (o->forms)
+            form_run(l, a->forms, o, a->current.count == r->live_count);
+        else if (o->guard == OP_NONE)
             o->run(l, o);
         else
             run_guarded(l, a, o);
@@ -338,7 +357,10 @@ void activation_run(struct block_run *r, struct activation *a)
 
     if (!a->code->blocks_count)
         return;
-    check_time(r);
+    if (r->starts++ % BLOCKS_PER_CLOCK == 0)
+        check_time(r);
+    else
+        check_stop(r);
     do {
         while (block != NO_BLOCK)
             block = step(r, a, block);

@@ -53,6 +53,19 @@ void read_clock(struct lanes *l, const struct op *o)
         LANES_SET(uint32_t, o->d, , t);
 }
 
+/* Addresses of 32 bits name shared memory itself; the operand is widened and cut off again. */
+void address_in_cluster(struct lanes *l, const struct op *o)
+{
+    const uint64_t *a_ = LANE(uint64_t, o->a);
+    const uint32_t *rank = LANE(uint32_t, o->b);
+    uint64_t       *d_ = LANE(uint64_t, o->d);
+
+    LANES_EACH(
+        if (rank[i])
+            block_fault(l, FAULT_TRAP, i, "block %u of a cluster of one", rank[i]);
+        d_[i] = a_[i]);
+}
+
 void trap(struct lanes *l, const struct op *o)
 {
     (void)o;

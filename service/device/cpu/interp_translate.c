@@ -429,6 +429,27 @@ static bool move_constant(struct decoder *d, uint64_t value, unsigned bytes)
     return true;
 }
 
+static bool map_address(struct decoder *d)
+{
+    unsigned   bytes = type_bytes(d);
+    uint32_t   a = decode_source(d, operand(d, 1), 8), rank = decode_source(d, operand(d, 2), 4), to = decode_temporary(d, 8);
+    struct op *o = decode_op(d, address_in_cluster);
+
+    o->a = a;
+    o->b = rank;
+    o->d = to;
+    o = decode_op(d, resize_handler(8, bytes, false));
+    o->a = to;
+    o->d = d->places[operand(d, 0)->reg];
+    return true;
+}
+
+/* A vote of the warp, or a cluster's arrival, which is nothing. */
+static bool synchronise(struct decoder *d)
+{
+    return d->insn->warp ? translate_warp_sync(d) : d->insn->scope == PTX_SCOPE_CLUSTER;
+}
+
 bool translate(struct decoder *d)
 {
     switch ((int)d->insn->opcode) {
@@ -451,7 +472,10 @@ bool translate(struct decoder *d)
     case PTX_OP_ELECT:     return translate_elect(d);
     case PTX_OP_ACTIVEMASK: return simple(d, warp_activemask, true);
     case PTX_OP_BAR:
-    case PTX_OP_BARRIER:   return translate_warp_sync(d);
+    case PTX_OP_BARRIER:   return synchronise(d);
+    case PTX_OP_MBARRIER:  return translate_mbarrier(d);
+    case PTX_OP_MAPA:      return operand(d, 0)->kind == PTX_REG && map_address(d);
+    case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && move_constant(d, 0, 4);
     case PTX_OP_MEMBAR:
     case PTX_OP_FENCE:     return simple(d, fence_all, false);
     case PTX_OP_NANOSLEEP: return simple(d, nap, false);

@@ -1,7 +1,7 @@
 /* Translates setp and set, and the predicate of lop3: comparisons, combined with a third predicate, of numbers and of pairs of halves. */
 #include "device/cpu/interp_decode.h"
 
-static bool comparison(const struct ptx_insn *in, enum compare *how)
+bool insn_comparison(const struct ptx_insn *in, enum compare *how)
 {
     static const unsigned char by_modifier[] = {
         [PTX_EQ] = 1 + CMP_EQ, [PTX_NE] = 1 + CMP_NE, [PTX_LT] = 1 + CMP_LT, [PTX_LE] = 1 + CMP_LE, [PTX_GT] = 1 + CMP_GT,
@@ -52,7 +52,7 @@ static uint32_t compared(struct decoder *d, enum ptx_type t, bool high)
     op_fn          run;
     struct op     *o;
 
-    if (type == LANE_TYPES || !comparison(d->insn, &how))
+    if (type == LANE_TYPES || !insn_comparison(d->insn, &how))
         return UINT32_MAX;
     run = compare_handler(type, how, d->insn->ftz);
     if (!run)

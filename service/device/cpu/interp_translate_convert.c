@@ -142,6 +142,8 @@ bool translate_convert(struct decoder *d)
 {
     if (d->insn->pack)
         return convert_packed(d);
+    if (is_fp8_pair(d->insn->type) || is_fp8_pair(d->insn->stype))
+        return translate_fp8(d);
     switch ((int)d->insn->type) {
     case PTX_F16X2: case PTX_BF16X2: return convert_pair(d);
     case PTX_TF32:                   return convert_tf32(d);

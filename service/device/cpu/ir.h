@@ -53,6 +53,7 @@ enum ptx_action {
     PTX_DO_LEFT, PTX_DO_RIGHT,                              /* shf */
     PTX_DO_COMMIT, PTX_DO_WAIT, PTX_DO_WAIT_ALL,            /* cp.async */
     PTX_DO_LOAD, PTX_DO_STORE, PTX_DO_MULTIPLY,             /* wmma */
+    PTX_DO_INIT, PTX_DO_INVAL, PTX_DO_ARRIVE_DROP, PTX_DO_TEST_WAIT, PTX_DO_TRY_WAIT, PTX_DO_PENDING_COUNT, /* mbarrier */
     PTX_DO_F4E, PTX_DO_B4E, PTX_DO_RC8, PTX_DO_ECL, PTX_DO_ECR, PTX_DO_RC16, /* prmt */
 };
 
@@ -116,6 +117,8 @@ struct ptx_insn {
     uint8_t  layouts_count;
     bool     transposed; /* ldmatrix.trans */
     bool     async;    /* cp.async */
+    bool     noinc;    /* cp.async.mbarrier.arrive.noinc */
+    bool     parity;   /* mbarrier.test_wait.parity, try_wait.parity */
     bool     pack;     /* cvt.pack; its types are in `types` */
     bool     sync;     /* ".sync" was written */
     bool     nc;       /* ".nc" */
@@ -172,6 +175,7 @@ struct ptx_function {
     uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   min_threads_x[3];  /* .reqntid, else 0 */
+    bool                       explicit_cluster;  /* of one block: others are refused */
     const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
 };
 /* In functions (not entries) results come first in the param frame, then params, then the variables of calls; their variables' offsets say where. */

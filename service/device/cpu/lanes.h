@@ -13,6 +13,7 @@ enum { WARP_LANES = 32, OP_NONE = -1 };
 struct lanes;
 struct op;
 struct ptx_insn;
+struct op_forms;
 
 typedef void (*op_fn)(struct lanes *l, const struct op *o);
 
@@ -36,6 +37,7 @@ struct op {
     int64_t                immediate;
     const void            *extra; /* borrowed from the program */
     const struct ptx_insn *insn;  /* for texts; borrowed from the module */
+    const struct op_forms *forms; /* how it deals with values that are not written out (interp_form.h), or NULL; borrowed from the program */
 };
 
 /* What the registers' arrays hold at place p for lane i: ((T *)(frame + p * stride))[i]. */
@@ -46,6 +48,7 @@ struct lanes {
     uint8_t       *frame;  /* register file of the running function */
     size_t         stride; /* lanes, rounded up so that every array is aligned */
     uint32_t       count;  /* threads of the block */
+    uint32_t       width, height; /* of the block: lane i is thread (i % width, i / width % height) of its plane */
     const uint8_t *m;      /* active lanes of the running operation */
     uint32_t       low;
     uint32_t       high;

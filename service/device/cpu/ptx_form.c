@@ -9,6 +9,20 @@ static const char *const forms[PTX_OP_COUNT] = {
 #undef PTX_FORM
 };
 
+static const char *mbarrier_form(const struct ptx_insn *in)
+{
+    switch ((int)in->action) {
+    case PTX_DO_INIT:          return "au";
+    case PTX_DO_INVAL:         return "a";
+    case PTX_DO_ARRIVE:
+    case PTX_DO_ARRIVE_DROP:   return "Da?u";
+    case PTX_DO_TEST_WAIT:     return in->parity ? "Pau" : "Pat";
+    case PTX_DO_TRY_WAIT:      return in->parity ? "Pau?u" : "Pat?u"; /* with a hint how long */
+    case PTX_DO_PENDING_COUNT: return "Ut";
+    default:                   return "";
+    }
+}
+
 /* bar.red: its form depends on the optional thread count, and bar.red.popc's result is a number. */
 static const char *form_of(const struct ptx_insn *in)
 {
@@ -27,7 +41,11 @@ static const char *form_of(const struct ptx_insn *in)
     if (in->opcode == PTX_OP_WMMA && in->action != PTX_DO_MULTIPLY)
         return in->action == PTX_DO_STORE ? "ar?u" : "Ra?u";
     if (in->opcode == PTX_OP_CP && in->action)
-        return in->action == PTX_DO_WAIT ? "u" : "";
+        return in->action == PTX_DO_WAIT ? "u" : in->action == PTX_DO_ARRIVE ? "a" : "";
+    if (in->opcode == PTX_OP_MBARRIER)
+        return mbarrier_form(in);
+    if (in->opcode == PTX_OP_BARRIER && in->scope == PTX_SCOPE_CLUSTER)
+        return "";
     return forms[in->opcode];
 }
 

@@ -165,7 +165,7 @@ static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
 /* ".minnctapersm 2", ".noreturn": hints for a code generator. */
 static bool skip_hint(struct ptx_parser *p)
 {
-    static const char *const hints[] = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ".abi_preserve", ".abi_preserve_control"};
+    static const char *const hints[] = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ".explicitcluster", ".maxclusterrank", ".abi_preserve", ".abi_preserve_control"};
 
     for (unsigned i = 0; i < COUNT(hints); i++) {
         if (!ptx_is_word(p, hints[i]))
@@ -190,6 +190,12 @@ static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
             f->max_threads = size[0] * size[1] * size[2];
             if (required)
                 memcpy(f->min_threads_x, size, sizeof size);
+        } else if (ptx_is_word(p, ".reqnctapercluster")) {
+            if (!take_sizes(p, size))
+                return false;
+            if (size[0] != 1 || size[1] != 1 || size[2] != 1)
+                return ptx_fail(p, p->now.line, "clusters of several blocks are not supported on device cpu");
+            f->explicit_cluster = true;
         } else if (!ptx_skip_directive(p) && !skip_hint(p)) {
             return ptx_expected(p, "`{`, `;` or a directive that device cpu supports");
         }

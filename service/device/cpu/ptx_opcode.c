@@ -101,7 +101,8 @@ static bool take_modifier(struct ptx_insn *in, struct span word)
         if (!span_is(word, modifiers[i].word) || !listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
             continue;
         member = member_of(in, modifiers[i].member);
-        if (*member || (in->opcode == PTX_OP_BARRIER && modifiers[i].value == PTX_SCOPE_CLUSTER))
+        /* Among barriers only the cluster's has an order. */
+        if (*member || (in->opcode == PTX_OP_BARRIER && modifiers[i].member == MEMBER_order && in->scope != PTX_SCOPE_CLUSTER))
             return false;
         *member = modifiers[i].value;
         return true;
@@ -113,10 +114,11 @@ static bool take_space(struct ptx_insn *in, struct span word)
 {
     static const struct { const char *word; enum ptx_space space; } rows[] = {
         {"global", PTX_GLOBAL}, {"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"local", PTX_LOCAL}, {"const", PTX_CONST},
+        {"shared::cluster", PTX_SHARED},
         {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
 
-    if (in->space || !listed(" ld ldmatrix stmatrix ldu wmma st atom red cvta isspacep prefetch ", (enum ptx_opcode)in->opcode))
+    if (in->space || !listed(" ld ldmatrix stmatrix ldu wmma st atom red cp cvta isspacep prefetch mbarrier mapa getctarank ", (enum ptx_opcode)in->opcode))
         return false;
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
@@ -203,6 +205,10 @@ static bool take_flag(struct ptx_insn *in, struct span word)
         return true;
     } else if (span_is(word, "async") && op == PTX_OP_CP) {
         in->async = true;
+    } else if (span_is(word, "noinc") && op == PTX_OP_CP && in->action == PTX_DO_ARRIVE) {
+        in->noinc = true;
+    } else if (span_is(word, "parity") && op == PTX_OP_MBARRIER) {
+        in->parity = true;
     } else if (span_is(word, "pack") && op == PTX_OP_CVT && !in->type) {
         in->pack = true;
     } else if (span_is(word, "nc") && op == PTX_OP_LD) {
@@ -224,7 +230,7 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
         {" ld ", "ca"}, {" ld st ", "cg"}, {" ld st ", "cs"}, {" ld ", "lu"}, {" ld ", "cv"}, {" st ", "wb"}, {" st ", "wt"},
         {" prefetch prefetchu ", "L1"}, {" prefetch ", "L2"}, {" griddepcontrol ", "wait"}, {" griddepcontrol ", "launch_dependents"},
         {" fence ", "proxy"}, {" fence ", "alias"}, {" fence ", "async"}, {" pmevent ", "mask"},
-        {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},
+        {" cp ", "ca"}, {" cp ", "cg"}, {" cp ", "arrive"}, {" mbarrier ", "noComplete"}, {" fence ", "mbarrier_init"}, {" cp ", "shared"}, {" cp ", "shared::cta"}, {" cp ", "global"},
         {" mma ", "row"}, {" mma ", "col"},
         {" discard applypriority ", "global"}, {" discard createpolicy ", "L2"}, {" createpolicy ", "fractional"},
         {" createpolicy ", "range"}, {" createpolicy ", "cvt"}, {" createpolicy ", "global"},

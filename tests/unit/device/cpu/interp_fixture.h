@@ -24,7 +24,7 @@ void rig_load_file(struct rig *r, const char *name); /* below the folder of test
 /* Zeroed device memory, as host memory. */
 void *rig_memory(struct rig *r, size_t bytes);
 
-struct rig_shape { unsigned grid_x, block_x, shared_bytes, block_y, grid_y, deadline_ms, cooperative; };
+struct rig_shape { unsigned grid_x, block_x, shared_bytes, block_y, grid_y, deadline_ms, cooperative, block_z; }; /* 0: of one */
 /* params: each 8 bytes, narrowed to the parameter's size. */
 enum status rig_run(struct rig *r, const char *kernel, struct rig_shape shape, const uint64_t *params, unsigned count);
 #define RUN(r, kernel, shape, ...) \

@@ -113,6 +113,70 @@ uint64_t ref_convert_tf32(const struct ref_call *c)
     return away ? kept + 0x2000 : kept;
 }
 
+/* What 8 bits say, by the tables of the format: 4 exponent bits and 3 behind the point, or 5 and 2. */
+static binary128 fp8_value(bool e5m2, unsigned b)
+{
+    unsigned  bits = e5m2 ? 2 : 3, exponent = (b & 0x7f) >> bits, rest = b & ((1u << bits) - 1);
+    int       power = (int)(exponent ? exponent : 1) - (e5m2 ? 15 : 7) - (int)bits;
+    binary128 v = (binary128)(exponent ? rest + (1u << bits) : rest);
+
+    for (; power > 0; power--)
+        v *= 2;
+    for (; power < 0; power++)
+        v /= 2;
+    return b & 0x80 ? -v : v;
+}
+
+/* The nearest of all finite numbers, of two that are as near the even one. */
+static unsigned fp8_nearest(bool e5m2, binary128 v, bool relu)
+{
+    unsigned  most = e5m2 ? 0x7b : 0x7e, best = 0;
+    binary128 a = v < 0 ? -v : v, least = a;
+    bool      negative = v < 0 || (v == 0 && 1 / v < 0);
+
+    if (v != v)
+        return 0x7f;
+    for (unsigned b = 1; b <= most; b++) {
+        binary128 x = fp8_value(e5m2, b), off = x > a ? x - a : a - x;
+        if (off < least || (off == least && b % 2 == 0)) {
+            least = off;
+            best = b;
+        }
+    }
+    if (a > fp8_value(e5m2, most))
+        best = most;
+    return negative ? relu ? 0 : best | 0x80 : best;
+}
+
+uint64_t ref_convert_to_fp8(const struct ref_call *c)
+{
+    const struct ref_type *f16 = ref_type_find("f16", 3), *from = c->form->stype;
+    bool                   e5m2 = HAS("e5m2x2"), pair = from->element != NULL;
+    binary128              high = pair ? ref_float(f16, c->in[0] >> 16 & 0xffff) : ref_float(from, c->in[0] & UINT32_MAX);
+    binary128              low = pair ? ref_float(f16, c->in[0] & 0xffff) : ref_float(from, c->in[1] & UINT32_MAX);
+
+    return (uint64_t)fp8_nearest(e5m2, high, HAS("relu")) << 8 | fp8_nearest(e5m2, low, HAS("relu"));
+}
+
+static uint64_t half_of_fp8(const struct ref_call *c, unsigned b)
+{
+    const struct ref_type *f16 = ref_type_find("f16", 3);
+    bool                   e5m2 = HAS("e5m2x2");
+
+    if ((b & 0x7f) > (e5m2 ? 0x7c : 0x7e))
+        return 0x7fff;
+    if (HAS("relu") && b & 0x80)
+        return 0;
+    if (e5m2 && (b & 0x7f) == 0x7c)
+        return b << 8;
+    return ref_round(f16, (struct ref_exact){fp8_value(e5m2, b), 0}, 'n', false);
+}
+
+uint64_t ref_convert_of_fp8(const struct ref_call *c)
+{
+    return half_of_fp8(c, c->in[0] >> 8 & 0xff) << 16 | half_of_fp8(c, c->in[0] & 0xff);
+}
+
 /* Less, equal, greater: 1, 2, 4; not ordered: 8. */
 static unsigned order(const struct ref_type *t, uint64_t a, uint64_t b)
 {

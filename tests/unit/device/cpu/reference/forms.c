@@ -26,7 +26,7 @@ static const struct ref_type types[] = {
     {"u8", 8, 'u', NULL},   {"u16", 16, 'u', NULL}, {"u32", 32, 'u', NULL}, {"u64", 64, 'u', NULL}, {"s8", 8, 's', NULL},
     {"s16", 16, 's', NULL}, {"s32", 32, 's', NULL}, {"s64", 64, 's', NULL}, {"b8", 8, 'b', NULL},   {"b16", 16, 'b', NULL},
     {"b32", 32, 'b', NULL}, {"b64", 64, 'b', NULL}, {"f16", 16, 'f', NULL}, {"f32", 32, 'f', NULL}, {"f64", 64, 'f', NULL},
-    {"bf16", 16, 'g', NULL}, {"pred", 1, 'p', NULL}, {"tf32", 32, 'b', NULL}, {"f16x2", 32, 'b', "f16"}, {"bf16x2", 32, 'b', "bf16"},
+    {"bf16", 16, 'g', NULL}, {"pred", 1, 'p', NULL}, {"tf32", 32, 'b', NULL}, {"e4m3x2", 16, 'b', NULL}, {"e5m2x2", 16, 'b', NULL}, {"f16x2", 32, 'b', "f16"}, {"bf16x2", 32, 'b', "bf16"},
     {"u16x2", 32, 'b', "u16"}, {"s16x2", 32, 'b', "s16"}, {"u2", 2, 'u', NULL}, {"s2", 2, 's', NULL}, {"u4", 4, 'u', NULL}, {"s4", 4, 's', NULL},
 };
 

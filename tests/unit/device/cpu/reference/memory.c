@@ -253,3 +253,46 @@ uint64_t ref_left(const struct ref_call *c)
 {
     return predicate(c, c->lane) ? REF_LEFT : c->in[0];
 }
+
+/* Block 0 of a cluster of one. */
+uint64_t ref_zero(const struct ref_call *c)
+{
+    (void)c;
+    return 0;
+}
+
+uint64_t ref_second_word(const struct ref_call *c)
+{
+    return c->cell[1];
+}
+
+/* Of two expected arrivals, the first does not end the phase, the second does. */
+uint64_t ref_mbarrier_phase(const struct ref_call *c)
+{
+    (void)c;
+    return 2;
+}
+
+/* Before the first phase ends the one before it, of odd parity, counts as ended; afterwards the first, of even parity. */
+uint64_t ref_mbarrier_parity(const struct ref_call *c)
+{
+    return c->in[0] & 1 ? 1 : 2;
+}
+
+/* The state behind the first arrival: one less than expected. */
+uint64_t ref_mbarrier_count(const struct ref_call *c)
+{
+    return (c->in[0] & 255) + 1;
+}
+
+/* Who drops out is missing from the next phase's count. */
+uint64_t ref_mbarrier_drop(const struct ref_call *c)
+{
+    return (c->in[0] & 255) + 1;
+}
+
+/* An arrival of copies counts as one of those expected only under .noinc. */
+uint64_t ref_mbarrier_copies(const struct ref_call *c)
+{
+    return strstr(c->form->text, "noinc") ? 2 : 3;
+}

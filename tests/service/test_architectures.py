@@ -1,0 +1,175 @@
+"""CUDA C as NVRTC compiles it for newer GPUs than the cpu device names itself: what it then makes of cuda::barrier, asynchronous copies,
+clusters and 8-bit floats must give what the same source gives when it is compiled for compute_75, where all that is plain code."""
+import ctypes
+import os
+import struct
+
+import pytest
+
+THREADS = 256
+
+FP8 = r"""
+#include <cuda_fp8.h>
+extern "C" __global__ void k(const float *in, unsigned *out)
+{
+    int i = threadIdx.x;
+    __nv_fp8_e4m3 a(in[i]); __nv_fp8_e5m2 b(in[i]);
+    __nv_fp8x4_e4m3 four(make_float4(in[i], in[(i + 1) % blockDim.x], -in[i], 3.0f));
+    __half2 pair = __halves2half2(__half(a), __half(b));
+    __nv_fp8x2_e5m2 two(pair);
+    out[4 * i] = a.__x | b.__x << 8;
+    out[4 * i + 1] = __float_as_uint(float(a)) ^ __float_as_uint(float(b)) >> 3;
+    out[4 * i + 2] = four.__x;
+    out[4 * i + 3] = two.__x;
+}
+"""
+BARRIER = r"""
+#include <cuda/barrier>
+extern "C" __global__ void k(const float *in, unsigned *out)
+{
+    __shared__ cuda::barrier<cuda::thread_scope_block> all, half;
+    __shared__ unsigned s[256];
+    unsigned i = threadIdx.x;
+    if (i == 0) { init(&all, blockDim.x); init(&half, blockDim.x / 2); }
+    __syncthreads();
+    for (unsigned round = 0; round < 5; round++) {
+        s[i] = i * 3 + round;
+        all.arrive_and_wait();
+        unsigned v = s[(i + 17 * round + 1) % blockDim.x];
+        auto token = all.arrive();
+        out[4 * i] += v;
+        all.wait(std::move(token));
+        if (i < blockDim.x / 2) {           /* consumers wait for producers of the other half */
+            half.wait_parity(round & 1);
+            out[4 * i + 1] += s[blockDim.x / 2 + i];
+        } else {
+            s[i] = 1000 * round + i;
+            half.arrive();
+        }
+        all.arrive_and_wait();
+    }
+    if (i >= 200)
+        all.arrive_and_drop();
+    else
+        all.arrive_and_wait();
+    out[4 * i + 2] = i;
+}
+"""
+COPIES = r"""
+#include <cuda/barrier>
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(const float *in, unsigned *out)
+{
+    __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
+    __shared__ float s[256];
+    auto block = cg::this_thread_block();
+    unsigned i = threadIdx.x;
+    if (i == 0) init(&arrived, blockDim.x);
+    block.sync();
+    cuda::memcpy_async(block, s, in, sizeof s, arrived);
+    arrived.arrive_and_wait();
+    out[4 * i] = __float_as_uint(s[255 - i]);
+    block.sync();
+    cg::memcpy_async(block, s, in + 0, sizeof s);
+    cg::wait(block);
+    out[4 * i + 1] = __float_as_uint(s[i ^ 5]);
+}
+"""
+# compute_75 knows no clusters: there the block stands for its cluster.
+CLUSTER = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+#if __CUDA_ARCH__ >= 900
+#define ATTRIBUTE __cluster_dims__(1, 1, 1)
+#else
+#define ATTRIBUTE
+#endif
+extern "C" __global__ void ATTRIBUTE k(const float *in, unsigned *out)
+{
+    __shared__ unsigned s[256];
+    unsigned i = threadIdx.x;
+    s[i] = i * i;
+#if __CUDA_ARCH__ >= 900
+    cg::cluster_group all = cg::this_cluster();
+    all.sync();
+    unsigned *theirs = all.map_shared_rank(s, 0);
+    out[4 * i] = theirs[(i + 1) % 256] + all.num_threads();
+    out[4 * i + 1] = all.block_rank() + 2 * all.num_blocks() + 4 * all.thread_rank() + 4096 * cg::cluster_group::query_shared_rank(s);
+    auto token = all.barrier_arrive();
+    out[4 * i + 2] = all.block_index().x + all.dim_blocks().x;
+    all.barrier_wait(std::move(token));
+#else
+    __syncthreads();
+    out[4 * i] = s[(i + 1) % 256] + blockDim.x;
+    out[4 * i + 1] = 2 + 4 * i;
+    out[4 * i + 2] = 1;
+#endif
+}
+"""
+
+
+def nvrtc_ptx(source, architecture):
+    if not os.environ.get("GPUREST_NVRTC") or not os.environ.get("GPUREST_CUDA_INCLUDE"):
+        pytest.skip("GPUREST_NVRTC and GPUREST_CUDA_INCLUDE do not say where NVRTC and its headers are")
+    library, include = ctypes.CDLL(os.environ["GPUREST_NVRTC"]), os.environ["GPUREST_CUDA_INCLUDE"]
+    options = [f"--gpu-architecture={architecture}", f"-I{include}", f"-I{include}/cccl", "--std=c++17"]
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"k.cu", 0, None, None) == 0
+    try:
+        failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*(o.encode() for o in options)))
+        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetProgramLog(program, log)
+        assert failed == 0, log.value.decode()[:2000]
+        library.nvrtcGetPTXSize(program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetPTX(program, text)
+        return text.value
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def floats():
+    special = [0.0, -0.0, 448.0, 464.0, 465.0, -480.0, 57344.0, 61440.0, 61441.0, 1e30, float("inf"), float("-inf"), 2.0 ** -9, 2.0 ** -10,
+               3 * 2.0 ** -11, 2.0 ** -16, 2.0 ** -17, 3 * 2.0 ** -18, 1.0625, 1.1875, -1.125, 1.25, 1.375]
+    return special + [(-1.37) ** (k % 60) * 0.01 * k for k in range(THREADS - len(special))]
+
+
+def run(client, session, ptx):
+    made = client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx")
+    assert made.status in (200, 201), made
+    assert client.put_octets(session + "/buffers/in", struct.pack(f"{THREADS}f", *floats())).status in (200, 201)
+    assert client.put_octets(session + "/buffers/out", bytes(16 * THREADS)).status in (200, 201)
+    done = client.post(session + "/launches", {"module": "m", "kernel": "k", "grid": [1], "block": [THREADS], "args": [{"buf": "in"}, {"buf": "out"}]})
+    assert done.status == 200, done
+    result = client.get(session + "/buffers/out/data").body
+    for name in ("/modules/m", "/buffers/in", "/buffers/out"):
+        assert client.delete(session + name).status == 204
+    return result
+
+
+@pytest.mark.parametrize("source, needs, architectures", [
+    (FP8, b"e4m3x2", ["compute_90"]),
+    (BARRIER, b"mbarrier.", ["compute_80", "compute_90"]),
+    (COPIES, b"cp.async.mbarrier.arrive", ["compute_80", "compute_90"]),
+    (CLUSTER, b"barrier.cluster.wait", ["compute_90"]),
+], ids=["fp8", "barrier", "copies", "cluster"])
+def test_newer_architectures_give_the_same(client, session, source, needs, architectures):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("a GPU takes what it is")
+    expected = run(client, session, nvrtc_ptx(source, "compute_75"))
+    assert len(set(struct.unpack(f"{4 * THREADS}I", expected))) > 32
+    for architecture in architectures:
+        ptx = nvrtc_ptx(source, architecture)
+        assert needs in ptx
+        assert run(client, session, ptx) == expected, architecture
+
+
+def test_clusters_of_several_blocks_are_refused(client, session):
+    if client.get("/v1/devices").json()["items"][0]["backend"] != "cpu":
+        pytest.skip("the cpu device's limit")
+    ptx = nvrtc_ptx(CLUSTER.replace("(1, 1, 1)", "(2, 1, 1)"), "compute_90")
+    answer = client.put(session + "/modules/m", ptx, Content_Type="application/vnd.gpurest.ptx")
+    assert answer.code == "module_invalid" and b"clusters of several blocks" in answer.body
