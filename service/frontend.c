@@ -144,6 +144,7 @@ static bool make_pool(struct frontend *f)
                                    .libcuda = c->libcuda,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,
                                    .temperature_max_c = (unsigned)c->temperature_max_c,
+                                   .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no device can be used", &why);

@@ -113,8 +113,7 @@ enum {
     STREAMS_PER_SESSION_MAX = 64,
     SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
     SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */
-    SHARE_COPY_THREADS_MAX = 4,  /* of one request */
-    SHARE_PART_BYTES_MIN = 16 * 1024 * 1024, /* for a thread to be worth it */
+    SHARE_MESSAGES_MAX = 64,     /* looked at for one descriptor that a worker sends */
     LOCAL_SHARING_MIB_DEFAULT = 1024,
     LOCAL_SHARING_MIB_MAX = 1024 * 1024,
     LAUNCHES_QUEUED_MAX = 1024,

@@ -7,9 +7,11 @@
 
 struct buffer_request {
     uint64_t size;
+    bool     shareable;
 };
 static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_U64, struct buffer_request, size, true, MEMORY_BYTES_ASKED_MAX),
+    JSON_FIELD(FIELD_BOOL, struct buffer_request, shareable, false, 0),
 };
 
 static void add_members(struct json_writer *w, const struct buffer_info *i)
@@ -17,6 +19,8 @@ static void add_members(struct json_writer *w, const struct buffer_info *i)
     json_add_text(w, "id", i->id);
     json_add_u64(w, "size", i->bytes);
     json_add_time(w, "created_at", i->created_wall_ns);
+    if (i->shareable)
+        json_add_bool(w, "shareable", true);
 }
 
 static enum status answer_buffer(struct request *r, const struct buffer_info *i, unsigned http_status)
@@ -89,6 +93,8 @@ static enum status check_new(struct request *r, struct session *s, struct span i
         return st;
     if (id.bytes == 0 || buffer_info_of(s, id, &there, NULL))
         return check_room(r, s);
+    if (there.shareable)
+        return problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists and is shareable");
     return there.bytes == r->body_bytes
                ? STATUS_OK
                : problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists with %" PRIu64 " bytes", there.bytes);
@@ -145,7 +151,7 @@ static enum status create_sized(struct request *r, struct session *s, struct spa
         return st;
     if (q.size == 0)
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "/size", "range", "size must be at least 1");
-    st = buffer_create(s, id, q.size, &info, &created, &r->problem);
+    st = (q.shareable ? buffer_create_shareable : buffer_create)(s, id, q.size, &info, &created, &r->problem);
     return st ? st : answer_buffer(r, &info, created ? 201 : 200);
 }
 

@@ -16,27 +16,11 @@ static enum status check_local(struct request *r)
     return STATUS_OK;
 }
 
-static enum status answer_memory(struct request *r, uint64_t bytes, bool created)
+/* The descriptor, ours, goes with the answer that `a` is the beginning of. */
+static enum status answer_with(struct request *r, struct answer *a, int fd)
 {
-    struct answer a;
+    enum status st = answer_end(a, r, 200);
 
-    answer_begin(&a);
-    json_add_string(&a.w, "buffer", r->params[1]);
-    json_add_u64(&a.w, "size", bytes);
-    json_add_bool(&a.w, "created", created);
-    return answer_end(&a, r, 200);
-}
-
-static enum status open_in(struct request *r, struct session *s)
-{
-    uint64_t    bytes;
-    bool        created;
-    int         fd = -1;
-    enum status st = share_open(s, r->params[1], &fd, &bytes, &created, &r->problem);
-
-    if (st)
-        return st;
-    st = answer_memory(r, bytes, created);
     if (st)
         close(fd);
     else
@@ -44,12 +28,67 @@ static enum status open_in(struct request *r, struct session *s)
     return st;
 }
 
+static enum status open_memory(struct request *r, struct session *s)
+{
+    struct share_view v;
+    struct answer     a;
+    enum status       st = share_open(s, r->params[1], &v, &r->problem);
+
+    if (st)
+        return st;
+    answer_begin(&a);
+    json_add_string(&a.w, "buffer", r->params[1]);
+    json_add_u64(&a.w, "size", v.bytes);
+    json_add_bool(&a.w, "created", v.created);
+    if (v.direct) {
+        json_add_bool(&a.w, "direct", true);
+        json_add_u64(&a.w, "offset", v.offset);
+    }
+    return answer_with(r, &a, v.fd);
+}
+
+static enum status open_cuda(struct request *r, struct session *s)
+{
+    struct share_handle h;
+    struct answer       a;
+    enum status         st = share_export(s, r->params[1], &h, &r->problem);
+
+    if (st)
+        return st;
+    answer_begin(&a);
+    json_add_string(&a.w, "buffer", r->params[1]);
+    json_add_u64(&a.w, "size", h.bytes);
+    json_add_u64(&a.w, "allocation_size", h.taken);
+    json_add_u64(&a.w, "granularity", h.unit);
+    return answer_with(r, &a, h.fd);
+}
+
+struct open_request {
+    struct span as;
+};
+static const struct json_field open_fields[] = {
+    JSON_FIELD(FIELD_STRING, struct open_request, as, false, 16),
+};
+
+static enum status open_in(struct request *r, struct session *s)
+{
+    struct open_request   q = {.as = SPAN_LITERAL("memory")};
+    struct json_document *doc = NULL;
+    enum status           st = body_decode(r, open_fields, COUNT(open_fields), &q, &doc);
+    bool                  cuda = !st && span_is(q.as, "cuda_fd");
+
+    if (!st && !cuda && !span_is(q.as, "memory"))
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/as", "value", "as must be memory or cuda_fd");
+    json_document_destroy(doc);
+    if (st)
+        return st;
+    return cuda ? open_cuda(r, s) : open_memory(r, s);
+}
+
 enum status shares_open(struct request *r)
 {
     enum status st = check_local(r);
 
-    if (!st)
-        st = nothing_check(r);
     return st ? st : on_session(r, open_in);
 }
 

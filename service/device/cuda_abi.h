@@ -44,6 +44,25 @@ struct cuda_location {
     int      id;
 };
 
+/* Memory that can be mapped by several processes. */
+typedef unsigned long long cuda_share;
+
+struct cuda_share_props {
+    unsigned             allocation_type;
+    unsigned             handle_types;
+    struct cuda_location location;
+    void                *windows_attributes;
+    unsigned char        compression;
+    unsigned char        rdma;
+    unsigned short       usage;
+    unsigned char        reserved[4];
+};
+
+struct cuda_access {
+    struct cuda_location location;
+    unsigned             flags;
+};
+
 struct cuda_pool_props {
     unsigned             allocation_type;
     unsigned             handle_types;
@@ -62,6 +81,9 @@ enum {
     CUDA_LIMIT_PRINTF_FIFO_BYTES = 1,
     CUDA_LOCATION_DEVICE = 1,
     CUDA_ALLOCATION_PINNED = 1,
+    CUDA_HANDLE_POSIX_DESCRIPTOR = 1,
+    CUDA_GRANULARITY_MINIMUM = 0,
+    CUDA_ACCESS_READ_WRITE = 3,
 
     CUDA_POOL_REUSE_OPPORTUNISTIC = 2,         /* int */
     CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES = 3, /* int */

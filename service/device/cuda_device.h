@@ -36,11 +36,13 @@ struct device_module {
 struct cuda_allocation {
     uint64_t address; /* 0: the place is free */
     uint64_t bytes;   /* as asked for */
+    uint64_t taken;   /* of a shared one: what is mapped; 0: it is of the pool */
+    cuda_share share; /* of a shared one */
 };
 
 /* A freed allocation whose memory may still be in use by queued work. */
 struct cuda_pending_free {
-    uint64_t                  address;
+    struct cuda_allocation    allocation;
     cuda_event                done;
     struct cuda_pending_free *next;
 };
@@ -55,6 +57,8 @@ struct cuda_memory {
     size_t                    count;
     uint64_t                  bytes; /* sum of what is allocated, as asked for */
     uint64_t                  peak_bytes;
+    uint64_t                  share_unit;   /* sizes of shared allocations are multiples of it; 0: the driver shares none */
+    uint64_t                  shared_bytes; /* taken by shared allocations */
     struct cuda_pending_free *oldest; /* done in the order of the list */
     struct cuda_pending_free *newest;
     struct cuda_pending_free *spare; /* with their events, for reuse */
@@ -107,6 +111,14 @@ void        cuda_streams_stop(struct device *d); /* and events */
 /* True when nothing that was queued on any stream is unfinished. Never blocks. */
 bool cuda_streams_idle(struct device *d);
 
+/* ---- cuda_share.c ---- */
+/* 0 when this driver, or this device, hands out no descriptors of memory. */
+uint64_t cuda_share_unit(const struct device *d);
+/* Makes one of at least a->bytes > 0 bytes, mapped and all zeros, and fills in the rest of *a. Leaves nothing behind on failure. */
+enum status cuda_share_make(struct device *d, struct cuda_allocation *a);
+/* Nothing queued uses it any more. Others who have mapped it keep it. */
+enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a);
+
 /* What the driver would refuse less clearly; opens the kernel up for its shared memory. */
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
 
@@ -114,9 +126,13 @@ enum status cuda_launch_check(struct device *d, const struct device_launch *l, s
 enum status cuda_info(struct device *d, struct device_info *out);
 enum status cuda_memory_info(struct device *d, struct device_memory *out);
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
+enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
+enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
 enum status cuda_mem_free(struct device *d, uint64_t address);
 enum status cuda_mem_trim(struct device *d);
 enum status cuda_host_register(struct device *d, void *base, size_t bytes);
+enum status cuda_host_attach(struct device *d, void *base, size_t bytes);
+void        cuda_host_detach(struct device *d, void *base);
 enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);
 enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
 enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);

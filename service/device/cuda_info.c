@@ -79,6 +79,8 @@ static void fill_figures(const struct device *d, struct device_info *out)
     memcpy(out->max_grid, d->max_grid, sizeof out->max_grid);
     out->max_shared_bytes_per_block = d->max_shared_bytes;
     out->unified_addressing = positive(d, CUDA_ATTRIBUTE_UNIFIED_ADDRESSING);
+    out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
+    out->sharing_unit = d->memory.share_unit;
     out->temperature_c = out->power_w = out->utilization_pct = DEVICE_SENSOR_UNKNOWN;
 }
 

@@ -50,11 +50,11 @@ static bool has_room(struct cuda_memory *m)
     return 2 * (m->count + 1) <= m->room || grow(m);
 }
 
-static void remember(struct cuda_memory *m, uint64_t address, uint64_t bytes)
+static void remember(struct cuda_memory *m, const struct cuda_allocation *a)
 {
-    m->places[find(m, address)] = (struct cuda_allocation){address, bytes};
+    m->places[find(m, a->address)] = *a;
     m->count++;
-    m->bytes += bytes;
+    m->bytes += a->bytes;
     if (m->bytes > m->peak_bytes)
         m->peak_bytes = m->bytes;
 }
@@ -74,7 +74,7 @@ static void forget(struct cuda_memory *m, size_t gap)
             gap = i;
         }
     }
-    m->places[gap] = (struct cuda_allocation){0, 0};
+    m->places[gap] = (struct cuda_allocation){0};
 }
 
 static enum status set_pool(struct device *d, unsigned which, void *value, struct problem *why)
@@ -105,12 +105,21 @@ enum status cuda_memory_start(struct device *d, struct problem *why)
     if (st)
         return st;
     m->pool = pool;
+    m->share_unit = cuda_share_unit(d);
     st = configure_pool(d, why);
     if (!st)
         st = cuda_check(d, d->cu->cuStreamCreate(&m->stream, CUDA_STREAM_NON_BLOCKING), why, "creating the memory stream");
     if (!st)
         st = cuda_check(d, d->cu->cuStreamCreate(&m->reaper, CUDA_STREAM_NON_BLOCKING), why, "creating the memory stream");
     return st;
+}
+
+/* Nothing queued uses it any more. */
+static enum status release(struct device *d, const struct cuda_allocation *a)
+{
+    if (a->taken)
+        return cuda_share_drop(d, a);
+    return cuda_check(d, d->cu->cuMemFreeAsync(a->address, d->memory.stream), NULL, "freeing memory");
 }
 
 static void drop(struct device *d, struct cuda_pending_free *p)
@@ -130,9 +139,9 @@ void cuda_memory_stop(struct device *d)
 
     for (size_t i = 0; i < m->room; i++)
         if (m->places[i].address)
-            d->cu->cuMemFreeAsync(m->places[i].address, m->stream);
+            release(d, &m->places[i]);
     for (struct cuda_pending_free *p = m->oldest; p; p = p->next)
-        d->cu->cuMemFreeAsync(p->address, m->stream);
+        release(d, &p->allocation);
     drop(d, m->oldest);
     drop(d, m->spare);
     free(m->places);
@@ -143,11 +152,6 @@ void cuda_memory_stop(struct device *d)
     if (m->pool)
         d->cu->cuMemPoolDestroy(m->pool);
     *m = (struct cuda_memory){0};
-}
-
-static enum status release(struct device *d, uint64_t address)
-{
-    return cuda_check(d, d->cu->cuMemFreeAsync(address, d->memory.stream), NULL, "freeing memory");
 }
 
 /* Frees what nobody can use any more. They are done in order, as all their events are on one stream. */
@@ -166,7 +170,7 @@ static enum status reap(struct device *d)
             m->newest = NULL;
         p->next = m->spare;
         m->spare = p;
-        st = release(d, p->address);
+        st = release(d, &p->allocation);
         if (st)
             return st;
     }
@@ -211,7 +215,7 @@ static enum status fence(struct device *d, cuda_event done)
     return st ? st : cuda_check(d, cu->cuEventRecord(done, d->memory.reaper), NULL, "recording an event");
 }
 
-static enum status defer(struct device *d, uint64_t address)
+static enum status defer(struct device *d, const struct cuda_allocation *a)
 {
     struct cuda_memory       *m = &d->memory;
     struct cuda_pending_free *p;
@@ -225,7 +229,7 @@ static enum status defer(struct device *d, uint64_t address)
         m->spare = p;
         return st;
     }
-    p->address = address;
+    p->allocation = *a;
     if (m->newest)
         m->newest->next = p;
     else
@@ -251,7 +255,7 @@ enum status cuda_mem_free(struct device *d, uint64_t address)
     if (!st)
         st = cuda_alive(d, NULL); /* asking may have shown that the context is lost */
     if (!st)
-        st = idle ? release(d, address) : defer(d, address);
+        st = idle ? release(d, &m->places[place]) : defer(d, &m->places[place]);
     if (!st)
         forget(m, place);
     return st;
@@ -316,12 +320,50 @@ enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
         return st;
     st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "allocating memory");
     if (st) {
-        release(d, got);
+        release(d, &(struct cuda_allocation){.address = got});
         return st;
     }
-    remember(&d->memory, got, bytes);
+    remember(&d->memory, &(struct cuda_allocation){.address = got, .bytes = bytes});
     *address = got;
     return STATUS_OK;
+}
+
+/* ---- memory that other processes map ---- */
+
+enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
+{
+    struct cuda_allocation made = {.bytes = bytes};
+    enum status            st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!d->memory.share_unit || file >= 0 || file_bytes)
+        return STATUS_NOT_IMPLEMENTED;
+    if (bytes > d->total_bytes)
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (!has_room(&d->memory))
+        return STATUS_OUT_OF_MEMORY;
+    st = cuda_share_make(d, &made);
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim(d))
+        st = cuda_share_make(d, &made);
+    if (st)
+        return st;
+    remember(&d->memory, &made);
+    *out = (struct device_shared){made.address, 0, made.taken};
+    return STATUS_OK;
+}
+
+enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
+{
+    const struct cuda_memory     *m = &d->memory;
+    const struct cuda_allocation *a = m->room && address ? &m->places[find(m, address)] : NULL;
+    enum status                   st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!a || !a->taken)
+        return STATUS_NOT_IMPLEMENTED;
+    return cuda_check(d, d->cu->cuMemExportToShareableHandle(fd, a->share, CUDA_HANDLE_POSIX_DESCRIPTOR, 0), NULL, "handing out memory");
 }
 
 enum status cuda_memory_info(struct device *d, struct device_memory *out)
@@ -342,6 +384,7 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
         return st;
     m.total_bytes = total_bytes;
     m.free_bytes = free_bytes;
+    m.reserved_bytes += d->memory.shared_bytes;
     m.largest_free_bytes = free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
     *out = m;
     return STATUS_OK;

@@ -30,6 +30,20 @@ enum status cuda_host_register(struct device *d, void *base, size_t bytes)
     return STATUS_OK;
 }
 
+enum status cuda_host_attach(struct device *d, void *base, size_t bytes)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    return st ? st : cuda_check(d, d->cu->cuMemHostRegister_v2(base, bytes, CUDA_HOST_REGISTER_PORTABLE), NULL, "registering host memory");
+}
+
+/* Of a lost context there is nothing left to undo. */
+void cuda_host_detach(struct device *d, void *base)
+{
+    if (!cuda_alive(d, NULL))
+        cuda_check(d, d->cu->cuMemHostUnregister(base), NULL, "unregistering host memory");
+}
+
 /* Every queueing call starts here: the stream has unfinished work from now on. */
 static enum status begin(struct device *d, struct device_stream **s)
 {

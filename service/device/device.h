@@ -32,6 +32,13 @@ struct device_launch {
     struct device_event        *before, *after; /* (optional, both or none) recorded right before and right behind it; not in graphs */
 };
 
+/* An allocation that other processes map, too. */
+struct device_shared {
+    uint64_t address;
+    uint64_t offset; /* of the address in what others map */
+    uint64_t taken;  /* bytes of what others map */
+};
+
 struct device_ops {
     const char *name;
 
@@ -62,6 +69,17 @@ struct device_ops {
     enum status (*mem_alloc)(struct device *d, uint64_t bytes, uint64_t *address);
     /* Only what mem_alloc gave. Takes effect behind all work already queued on any stream. */
     enum status (*mem_free)(struct device *d, uint64_t address);
+
+    /* (optional) As mem_alloc, an allocation of its own, all zeros, which other processes may map: what they do to it harms its contents alone.
+     * DEVICE_SHARES_FILE: it is the memory of `file`, of file_bytes >= bytes whole pages, whose size cannot change; borrowed for the call.
+     * DEVICE_SHARES_EXPORT: file is -1, and mem_export gives descriptors, the caller's, for processes that use the driver; they keep the
+     * memory alive past mem_free. NOT_IMPLEMENTED when this device shares nothing, so by default. */
+    enum status (*mem_alloc_shared)(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
+    enum status (*mem_export)(struct device *d, uint64_t address, int *fd);
+
+    /* (optional, both or none) Makes more host memory fast to copy from and to, until host_detach. A failure changes nothing. */
+    enum status (*host_attach)(struct device *d, void *base, size_t bytes);
+    void (*host_detach)(struct device *d, void *base);
 
     /* (optional) Memory kept for later allocations goes back to the device. Does not wait for running kernels, so that what they still
      * use may stay. Default: nothing is kept. */

@@ -26,6 +26,13 @@ struct device_attribute {
 
 enum { DEVICE_SENSOR_UNKNOWN = INT32_MIN };
 
+/* How memory of the device becomes that of other processes of the host. */
+enum device_sharing {
+    DEVICE_SHARES_NOTHING,
+    DEVICE_SHARES_FILE,   /* it is host memory: an allocation can be a file's, given by its descriptor */
+    DEVICE_SHARES_EXPORT, /* the driver hands out descriptors, for processes that use it, too */
+};
+
 /* What an error of the hardware asks for, in order of weight. */
 enum device_action {
     DEVICE_ACTION_NONE,  /* nothing, or the end of the context that it struck */
@@ -66,6 +73,8 @@ struct device_info {
     struct device_health health;
     char     compile_arch[16]; /* what modules are compiled for: "sm_90", or "compute_75" for PTX */
     uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
+    uint32_t sharing;          /* enum device_sharing */
+    uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0 where nothing is shared */
     char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */
     uint32_t attributes_count;
     struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];
@@ -98,14 +107,28 @@ struct msg_memcheck_reply { uint32_t unused; };
 struct msg_mem_alloc { uint64_t bytes; };
 struct msg_mem_alloc_reply { uint64_t address; };
 
+/* All zeros. `file`: the number of the descriptor, sent before, of the memory that it is to be (DEVICE_SHARES_FILE), of file_bytes bytes. */
+struct msg_mem_alloc_shared { uint64_t bytes; uint64_t file; uint64_t file_bytes; };
+struct msg_mem_alloc_shared_reply { uint64_t address; uint64_t offset; uint64_t taken; }; /* bytes of the mapping before it; in all */
+
+struct msg_mem_export { uint64_t address; uint64_t file; }; /* its descriptor is sent under this number before the answer */
+struct msg_mem_export_reply { uint32_t unused; };
+
 struct msg_mem_free { uint64_t address; };
 struct msg_mem_free_reply { uint32_t unused; };
 
-/* `stream` is 0 (default) or what STREAM_CREATE gave. */
-struct msg_mem_write { uint32_t stream; uint64_t to; struct shm_ref from; };
+/* `beside`: the allocation with whose end the mapping ends, too. */
+struct msg_host_map { uint64_t file; uint64_t bytes; uint64_t beside; };
+struct msg_host_map_reply { uint32_t host; }; /* never 0 */
+
+struct msg_host_unmap { uint32_t host; };
+struct msg_host_unmap_reply { uint32_t unused; };
+
+/* `stream` is 0 (default) or what STREAM_CREATE gave; `host` 0 (the piece is of staging memory) or what HOST_MAP gave. */
+struct msg_mem_write { uint32_t stream; uint32_t host; uint64_t to; struct shm_ref from; };
 struct msg_mem_write_reply { uint32_t unused; };
 
-struct msg_mem_read { uint32_t stream; uint64_t from; struct shm_ref to; };
+struct msg_mem_read { uint32_t stream; uint32_t host; uint64_t from; struct shm_ref to; };
 struct msg_mem_read_reply { uint32_t unused; };
 
 struct msg_mem_fill { uint32_t stream; uint32_t pattern_bytes; uint64_t to; uint64_t pattern; uint64_t count; };

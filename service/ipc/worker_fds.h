@@ -6,6 +6,7 @@ enum {
     WORKER_SHM_FD = 3,     /* the sealed memory (role worker) */
     WORKER_COUNT_FD = 3,   /* where rows of device_count go (role count) */
     WORKER_CONTROL_FD = 4, /* a pipe's read end; its end of file means that the parent is gone */
+    WORKER_SHARE_FD = 5,   /* a socket for descriptors of memory, both ways: with --local-sharing only */
 };
 
 enum {

@@ -41,6 +41,7 @@ struct worker_options {
     uint64_t        staging_bytes;
     uint64_t        start_deadline_ms;
     bool            keeper;           /* it will serve no caller */
+    bool            sharing;          /* it may exchange descriptors of memory with us */
     bool            allow_no_sandbox; /* it may start where the machine offers no sandbox */
     struct monitor *monitor;
     /* Called after every change of state, with locks of the worker held: must not call back. */
@@ -56,6 +57,9 @@ struct worker {
     struct worker_options options;
     struct spawned        process;
     int                   control_fd; /* closing it ends the worker */
+    int                   share_fd;   /* for descriptors of memory, both ways; -1 without sharing */
+    pthread_mutex_t       share_lock; /* of one exchange of a descriptor; outer to all others */
+    uint64_t              share_number; /* of the last one; under share_lock */
     struct shm            shm;
     pthread_t             reaper;
 

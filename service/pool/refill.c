@@ -195,6 +195,7 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
                                .staging_bytes = staging,
                                .start_deadline_ms = p->config.start_deadline_ms,
                                .keeper = keeper,
+                               .sharing = p->config.sharing && !keeper,
                                .allow_no_sandbox = p->config.allow_no_sandbox,
                                .monitor = p->monitor,
                                .changed = pool_changed,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,20 +125,31 @@ static bool raise_fd(int *fd)
     return true;
 }
 
-enum status spawn_pipe(int *read_end, int *write_end)
+/* Closes both on failure. */
+static enum status raise_both(int ends[2], int *one, int *other)
 {
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC))
-        return STATUS_OUT_OF_MEMORY;
     if (!raise_fd(&ends[0]) || !raise_fd(&ends[1])) {
         close(ends[0]);
         close(ends[1]);
         return STATUS_OUT_OF_MEMORY;
     }
-    *read_end = ends[0];
-    *write_end = ends[1];
+    *one = ends[0];
+    *other = ends[1];
     return STATUS_OK;
+}
+
+enum status spawn_pipe(int *read_end, int *write_end)
+{
+    int ends[2];
+
+    return pipe2(ends, O_CLOEXEC) ? STATUS_OUT_OF_MEMORY : raise_both(ends, read_end, write_end);
+}
+
+enum status spawn_socket(int *one, int *other)
+{
+    int ends[2];
+
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ? STATUS_OUT_OF_MEMORY : raise_both(ends, one, other);
 }
 
 void spawn_kill(const struct spawned *s)

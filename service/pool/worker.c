@@ -185,14 +185,18 @@ static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
     char                         backend[64], index[32], spin[32], libcuda[4096 + 16];
-    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL, NULL, NULL};
-    unsigned        argc = 5;
-    struct spawn_fd fds[2];
-    int             child_end = -1;
+    char           *argv[10] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin};
+    unsigned        argc = 5, fds_count = 2;
+    struct spawn_fd fds[3];
+    int             child_end = -1, share_end = -1;
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
 
-    if (st)
+    if (!st && o->sharing)
+        st = spawn_socket(&share_end, &w->share_fd);
+    if (st) {
+        spawn_close(&child_end);
         return st;
+    }
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
     snprintf(index, sizeof index, "--index=%u", o->index);
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
@@ -202,20 +206,27 @@ static enum status process_start(struct worker *w)
         argv[argc++] = (char *)(uintptr_t) "--keeper";
     if (o->allow_no_sandbox)
         argv[argc++] = (char *)(uintptr_t) "--allow-no-sandbox";
+    if (o->sharing)
+        argv[argc++] = (char *)(uintptr_t) "--sharing";
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
-    st = spawn_start(o->executable, argv, fds, COUNT(fds), &w->process);
+    if (o->sharing)
+        fds[fds_count++] = (struct spawn_fd){share_end, WORKER_SHARE_FD};
+    st = spawn_start(o->executable, argv, fds, fds_count, &w->process);
     spawn_close(&child_end);
+    spawn_close(&share_end);
     return st;
 }
 
 static void worker_free(struct worker *w)
 {
     spawn_close(&w->control_fd);
+    spawn_close(&w->share_fd);
     spawn_close(&w->process.pid_fd);
     shm_finish(&w->shm);
     staging_finish(w);
     pthread_cond_destroy(&w->ended);
+    pthread_mutex_destroy(&w->share_lock);
     pthread_mutex_destroy(&w->drain_lock);
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -258,12 +269,13 @@ enum status worker_start(struct worker **out, const struct worker_options *optio
     if (!w)
         return STATUS_OUT_OF_MEMORY;
     w->options = *options;
-    w->control_fd = -1;
+    w->control_fd = w->share_fd = -1;
     w->process.pid_fd = -1;
     w->kill_ns = DEADLINE_NEVER;
     w->start_deadline_ns = deadline_after_ms(options->start_deadline_ms);
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->drain_lock, NULL);
+    pthread_mutex_init(&w->share_lock, NULL);
     pthread_cond_init(&w->ended, NULL);
     st = shm_create(&w->shm, options->staging_bytes);
     staging_init(w);

@@ -43,6 +43,14 @@ struct call {
 #include "ipc/messages.def"
 #undef MESSAGE
 
+/* Calls that take a descriptor along, borrowed, or bring one back, the caller's; *m's member `file` is filled in. INVALID_FIELD where the
+ * pool's workers share nothing. */
+enum status worker_mem_alloc_file(struct worker *w, struct msg_mem_alloc_shared *m, int fd, struct msg_mem_alloc_shared_reply *reply,
+                                  uint64_t deadline_ns, struct problem *why);
+enum status worker_host_map_file(struct worker *w, struct msg_host_map *m, int fd, struct msg_host_map_reply *reply, uint64_t deadline_ns,
+                                 struct problem *why);
+enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, int *fd, uint64_t deadline_ns, struct problem *why);
+
 /* Drains the completion ring on this thread for up to budget_ns, until c is done. True when it is. Never sleeps. */
 bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns);
 /* Spins briefly, then sleeps until c is done; returns c->status. */

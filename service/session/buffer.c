@@ -9,6 +9,7 @@ static void describe(const struct buffer *b, struct buffer_info *out)
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
     out->created_wall_ns = b->created_wall_ns;
+    out->shareable = b->shareable;
 }
 
 static enum status not_found(struct problem *why)
@@ -73,12 +74,15 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
     return STATUS_RANGE_NOT_SATISFIABLE;
 }
 
-static enum status existing(const struct buffer *b, uint64_t bytes, struct buffer_info *out, struct problem *why)
+static enum status existing(const struct buffer *b, const struct buffer *like, struct buffer_info *out, struct problem *why)
 {
     if (!b->ready)
         return problem_set(why, STATUS_BUFFER_BUSY, "a buffer of this id is being made or deleted");
-    if (b->bytes != bytes)
+    if (b->bytes != like->bytes)
         return problem_field(why, STATUS_SPEC_CONFLICT, "/size", "conflict", "the buffer exists with %" PRIu64 " bytes", b->bytes);
+    if (b->shareable != like->shareable)
+        return problem_field(why, STATUS_SPEC_CONFLICT, "/shareable", "conflict", "the buffer exists and is %sshareable",
+                             b->shareable ? "" : "not ");
     describe(b, out);
     return STATUS_OK;
 }
@@ -91,15 +95,15 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
 
     *created = !known;
     if (known)
-        return existing(known, b->bytes, out, why);
+        return existing(known, b, out, why);
     if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
-    st = quota_reserve(c, b->bytes, why);
+    st = quota_reserve(c, b->charged, why);
     if (st)
         return st;
     st = table_put(&c->buffers, &b->entry);
     if (st) {
-        quota_release(c, b->bytes);
+        quota_release(c, b->charged);
         return problem_set(why, st, "no memory for a buffer");
     }
     return STATUS_OK;
@@ -109,14 +113,14 @@ static void unplace(struct context *c, struct buffer *b)
 {
     table_remove(&c->buffers, &b->entry);
     share_detach(c, b);
-    quota_release(c, b->bytes);
+    quota_release(c, b->charged);
     buffer_unref(b);
 }
 
 static enum status allocate(struct context *c, struct buffer *b, struct buffer_info *out, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = context_allocate(c, b->bytes, &address, why);
+    enum status st = b->shareable ? share_allocate(c, b, &address, why) : context_allocate(c, b->bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
@@ -140,7 +144,7 @@ static enum status make(struct span id, uint64_t bytes, struct buffer **out, str
     b = calloc(1, sizeof *b);
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
-    b->bytes = bytes;
+    b->bytes = b->charged = bytes;
     b->refs = 1;
     b->created_wall_ns = wall_ns();
     st = entry_name(&b->entry, id, "b_", why);
@@ -151,7 +155,8 @@ static enum status make(struct span id, uint64_t bytes, struct buffer **out, str
     return st;
 }
 
-enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
+static enum status create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
+                          struct problem *why)
 {
     struct buffer  *b = NULL;
     struct context *c;
@@ -165,6 +170,12 @@ enum status buffer_create(struct session *s, struct span id, uint64_t bytes, str
     st = make(id, bytes, &b, why);
     if (st)
         goto leave;
+    b->shareable = shareable;
+    st = shareable ? share_plan(c, b, why) : STATUS_OK;
+    if (st) {
+        free(b);
+        goto leave;
+    }
     pthread_mutex_lock(&s->lock);
     st = place(c, b, out, created, why);
     if (st || !*created)
@@ -172,8 +183,21 @@ enum status buffer_create(struct session *s, struct span id, uint64_t bytes, str
     pthread_mutex_unlock(&s->lock);
     if (!st && *created)
         st = allocate(c, b, out, why);
+    if (st)
+        shares_reap(s->registry); /* of a shareable one that came to nothing */
 leave:
     return context_leave_with(c, st, why);
+}
+
+enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
+{
+    return create(s, id, bytes, false, out, created, why);
+}
+
+enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
+                                    struct problem *why)
+{
+    return create(s, id, bytes, true, out, created, why);
 }
 
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why)

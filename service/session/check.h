@@ -13,6 +13,8 @@ struct device_facts {
     uint32_t max_block[3];
     uint32_t max_grid[3];
     uint64_t max_shared_bytes_per_block;
+    uint32_t sharing;      /* enum device_sharing */
+    uint64_t sharing_unit; /* bytes; sizes of shared allocations are multiples of it */
 };
 
 /* Where a buffer lies and how large it is; false: there is none of that id. */

@@ -20,6 +20,8 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     memcpy(f->max_block, info->max_block, sizeof f->max_block);
     memcpy(f->max_grid, info->max_grid, sizeof f->max_grid);
     f->max_shared_bytes_per_block = info->max_shared_bytes_per_block;
+    f->sharing = info->sharing_unit ? info->sharing : DEVICE_SHARES_NOTHING;
+    f->sharing_unit = info->sharing_unit;
 }
 
 enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out)
@@ -221,19 +223,39 @@ enum status context_wait_order(struct context *c, struct problem *why)
     return st;
 }
 
-enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why)
+enum status context_allocate_by(struct context *c, allocate_function *allocate, void *what, struct problem *why)
 {
-    struct msg_mem_alloc       m = {bytes};
-    struct msg_mem_alloc_reply got = {0};
-    uint64_t                   deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t                   buried;
-    enum status                st;
+    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    uint64_t    buried;
+    enum status st;
 
     do {
         buried = closer_count(c->session->registry);
-        st = worker_mem_alloc(c->worker, &m, &got, deadline, why);
+        st = allocate(c, what, deadline, why);
     } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && closer_await(c->session->registry, buried, deadline));
-    *address = got.address;
+    return st;
+}
+
+struct plain {
+    uint64_t bytes, address;
+};
+
+static enum status allocate_plain(struct context *c, void *what, uint64_t deadline_ns, struct problem *why)
+{
+    struct plain              *p = what;
+    struct msg_mem_alloc_reply got = {0};
+    enum status                st = worker_mem_alloc(c->worker, &(struct msg_mem_alloc){p->bytes}, &got, deadline_ns, why);
+
+    p->address = got.address;
+    return st;
+}
+
+enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why)
+{
+    struct plain p = {.bytes = bytes};
+    enum status  st = context_allocate_by(c, allocate_plain, &p, why);
+
+    *address = p.address;
     return st;
 }
 
@@ -278,8 +300,10 @@ static void drop_objects(struct context *c)
 {
     struct entry *e;
 
-    while ((e = table_pop(&c->buffers)) != NULL)
+    while ((e = table_pop(&c->buffers)) != NULL) {
+        share_detach(c, (struct buffer *)e);
         buffer_unref((struct buffer *)e);
+    }
     program_drop_all(c);
     locals_drop_all(c);
     while ((e = table_pop(&c->modules)) != NULL)
@@ -318,14 +342,15 @@ void context_retire(struct context *c, const char *reason)
 
 void context_bury(struct context *c)
 {
-    struct session *s = c->session;
-    bool            many;
+    struct session  *s = c->session;
+    struct registry *r = s->registry; /* the session may be gone at the end */
+    bool             many;
 
     pthread_mutex_lock(&s->lock);
     while (c->uses)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    pool_give_back(s->registry->config.pool, c->worker);
+    pool_give_back(r->config.pool, c->worker);
 
     pthread_mutex_lock(&s->lock);
     c->worker = NULL;
@@ -335,6 +360,7 @@ void context_bury(struct context *c)
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    shares_reap(r);
     if (many)
         malloc_trim(0);
 }

@@ -167,8 +167,10 @@ struct session {
 struct buffer {
     struct entry entry;
     uint64_t     bytes;
+    uint64_t     charged; /* bytes, against the quotas */
     uint64_t     address;
     uint64_t     created_wall_ns;
+    bool         shareable; /* an allocation of its own, that clients may map */
     unsigned     refs;  /* the table and everyone who holds it */
     unsigned     pins;  /* those at work in it: it is not deleted meanwhile */
     bool         ready; /* allocated */
@@ -304,6 +306,9 @@ enum status context_leave_with(struct context *c, enum status st, const struct p
 enum status context_wait_order(struct context *c, struct problem *why);
 /* Memory of the device, as soon as what retired contexts still hold is back. Needs a use. */
 enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why);
+/* The same by another call, which is asked again when such memory came back. */
+typedef enum status allocate_function(struct context *c, void *what, uint64_t deadline_ns, struct problem *why);
+enum status         context_allocate_by(struct context *c, allocate_function *allocate, void *what, struct problem *why);
 /* Waits for staging memory. Needs a use. */
 enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why);
 
@@ -366,7 +371,12 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
 
 /* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. */
 void share_detach(struct context *c, struct buffer *b);
+/* Those that are not the buffers' own memory: a worker that is about to end does not matter to them. */
 void shares_detach_all(struct context *c);
+/* ---- share_buffer.c ---- memory of a shareable buffer, as context_allocate(). No lock held. */
+enum status share_allocate(struct context *c, struct buffer *b, uint64_t *address, struct problem *why);
+/* Whether such buffers can be had, and what one of b->bytes is charged. */
+enum status share_plan(const struct context *c, struct buffer *b, struct problem *why);
 /* Gives memory that is no longer anybody's back to the host. Slow; no lock held. */
 void shares_reap(struct registry *r);
 

@@ -8,7 +8,7 @@ static void drop(struct context *c, struct local *l)
 {
     if (table_remove(&c->locals, &l->buffer.entry)) {
         share_detach(c, &l->buffer);
-        quota_release(c, l->buffer.bytes);
+        quota_release(c, l->buffer.charged);
     }
     l->gone = true;
     pthread_cond_broadcast(&c->session->changed);
@@ -23,7 +23,7 @@ static struct local *make(uint64_t bytes, struct problem *why)
         problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
         return NULL;
     }
-    l->buffer.bytes = bytes;
+    l->buffer.bytes = l->buffer.charged = bytes;
     l->buffer.refs = 2; /* the table's and the batch's */
     l->buffer.created_wall_ns = wall_ns();
     if (!entry_name(&l->buffer.entry, (struct span){0}, "b_", why))

@@ -155,9 +155,14 @@ struct buffer_info {
     char     id[ID_BYTES];
     uint64_t bytes;
     uint64_t created_wall_ns;
+    bool     shareable;
 };
-/* id empty: the server makes one. An id that exists: same size -> *created = false, another -> SPEC_CONFLICT. */
+/* id empty: the server makes one. An id that exists: same size and kind -> *created = false, another -> SPEC_CONFLICT. */
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why);
+/* One that processes of the same host may map (share.h): an allocation of its own, all zeros, charged with what it takes. FEATURE_DISABLED;
+ * INVALID_FIELD where the device shares nothing. */
+enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
+                                    struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
 enum status buffer_delete(struct session *s, struct span id, struct problem *why);
 /* For a buffer whose upload was given up: deletes it without waiting, behind what its transfer has submitted. It stays when the id is

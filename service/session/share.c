@@ -129,16 +129,25 @@ void share_detach(struct context *c, struct buffer *b)
         return;
     b->share = NULL;
     c->shares_count--;
-    quota_release(c, m->bytes);
+    if (!m->direct)
+        quota_release(c, m->bytes);
     share_unref(c->session->registry, m);
+}
+
+static void detach_copied(struct context *c, const struct table *t)
+{
+    for (unsigned i = 0; i < t->count && c->shares_count; i++) {
+        struct buffer *b = (struct buffer *)t->items[i];
+
+        if (b->share && !b->share->direct)
+            share_detach(c, b);
+    }
 }
 
 void shares_detach_all(struct context *c)
 {
-    for (unsigned i = 0; i < c->buffers.count && c->shares_count; i++)
-        share_detach(c, (struct buffer *)c->buffers.items[i]);
-    for (unsigned i = 0; i < c->locals.count && c->shares_count; i++)
-        share_detach(c, (struct buffer *)c->locals.items[i]);
+    detach_copied(c, &c->buffers);
+    detach_copied(c, &c->locals);
 }
 
 /* ---- making ---- */
@@ -154,7 +163,7 @@ static enum status host_reserve_soon(struct registry *r, uint64_t bytes, struct 
     return host_reserve(r, bytes, why);
 }
 
-static enum status make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
+enum status share_make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
 {
     enum status   st = host_reserve_soon(r, bytes, why);
     struct share *m = st ? NULL : calloc(1, sizeof *m);
@@ -175,14 +184,20 @@ static enum status make(struct registry *r, uint64_t bytes, struct share **out, 
     return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
 }
 
+enum status share_check_count(const struct context *c, struct problem *why)
+{
+    if (c->shares_count < SHARES_PER_SESSION_MAX)
+        return STATUS_OK;
+    return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", SHARES_PER_SESSION_MAX, c->shares_count, 1);
+}
+
 /* With session.lock held: m becomes the buffer's, unless it has one already. */
 static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
 {
-    enum status st;
+    enum status st = share_check_count(c, why);
 
-    if (c->shares_count >= SHARES_PER_SESSION_MAX)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", SHARES_PER_SESSION_MAX, c->shares_count, 1);
-    st = quota_reserve(c, m->bytes, why);
+    if (!st)
+        st = quota_reserve(c, m->bytes, why);
     if (st)
         return st;
     c->shares_count++;
@@ -192,10 +207,13 @@ static enum status attach(struct context *c, struct buffer *b, struct share *m, 
 }
 
 /* With session.lock held. */
-static enum status lend(const struct buffer *b, int *fd, struct problem *why)
+static enum status lend(const struct buffer *b, struct share_view *out, struct problem *why)
 {
-    *fd = fcntl(b->share->client_fd, F_DUPFD_CLOEXEC, 0);
-    return *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the server has no descriptor left");
+    out->fd = fcntl(b->share->client_fd, F_DUPFD_CLOEXEC, 0);
+    out->bytes = b->bytes;
+    out->offset = b->share->offset;
+    out->direct = b->share->direct;
+    return out->fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the server has no descriptor left");
 }
 
 /* A buffer that nobody else can take away meanwhile. */
@@ -216,14 +234,80 @@ static enum status check_room(struct context *c, uint64_t bytes, struct problem 
 
     if (!st)
         quota_release(c, bytes);
+    return st ? st : share_check_count(c, why);
+}
+
+/* Memory of the host that the worker maps, too. */
+static enum status make_mapped(struct context *c, const struct buffer *b, struct share **out, struct problem *why)
+{
+    struct msg_host_map       m = {.bytes = b->bytes, .beside = b->address};
+    struct msg_host_map_reply got = {0};
+    struct share             *made = NULL;
+    enum status               st = share_make(c->session->registry, b->bytes, &made, why);
+
+    if (st)
+        return st;
+    st = worker_host_map_file(c->worker, &m, made->fd, &got, DEADLINE_NEVER, why);
+    made->host = got.host;
+    if (!st) {
+        *out = made;
+        return STATUS_OK;
+    }
+    pthread_mutex_lock(&c->session->lock);
+    share_unref(c->session->registry, made);
+    pthread_mutex_unlock(&c->session->lock);
     return st;
 }
 
-static enum status open_pinned(struct context *c, struct buffer *b, int *fd, bool *created, struct problem *why)
+/* The worker lets go of its mapping behind what is under way; nobody waits for that. */
+struct farewell {
+    struct call     call;
+    struct context *context; /* in use until the answer */
+};
+
+static void unmapped(struct call *call, enum call_event event)
+{
+    struct farewell *f = call->context;
+
+    if (event != CALL_DONE)
+        return;
+    context_leave(f->context);
+    free(f);
+}
+
+/* Needs a use of the context. Without memory, or room in the ring, it ends with its buffer or the worker. */
+static void unmap(struct context *c, uint32_t host)
+{
+    struct farewell *f = calloc(1, sizeof *f);
+
+    if (!f || !context_use(c)) {
+        free(f);
+        return;
+    }
+    *f = (struct farewell){.call = {.on_event = unmapped, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
+    if (worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, &f->call) == STATUS_OK)
+        return;
+    context_leave(c);
+    free(f);
+}
+
+/* With session.lock held: the buffer has memory to be mapped, `fresh` unless somebody else was first. */
+static enum status take_up(struct context *c, struct buffer *b, struct share *fresh, struct share_view *out, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    out->created = !b->share;
+    if (!b->share)
+        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its memory is just being taken back");
+    return st ? st : lend(b, out, why);
+}
+
+static enum status open_pinned(struct context *c, struct buffer *b, struct share_view *out, struct problem *why)
 {
     struct session *s = c->session;
     struct share   *fresh = NULL;
     enum status     st = STATUS_OK;
+    uint32_t        unused = 0;
     bool            there;
 
     pthread_mutex_lock(&s->lock);
@@ -232,35 +316,41 @@ static enum status open_pinned(struct context *c, struct buffer *b, int *fd, boo
         st = check_room(c, b->bytes, why);
     pthread_mutex_unlock(&s->lock);
     if (!st && !there)
-        st = make(s->registry, b->bytes, &fresh, why);
+        st = make_mapped(c, b, &fresh, why);
     pthread_mutex_lock(&s->lock);
-    *created = !st && !b->share;
-    if (!st && !b->share)
-        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its memory is just being taken back");
     if (!st)
-        st = lend(b, fd, why);
+        st = take_up(c, b, fresh, out, why);
+    if (fresh && b->share != fresh)
+        unused = fresh->host;
     if (fresh)
         share_unref(s->registry, fresh);
     pthread_mutex_unlock(&s->lock);
+    if (unused)
+        unmap(c, unused);
     shares_reap(s->registry);
     return st;
 }
 
-enum status share_open(struct session *s, struct span buffer, int *fd, uint64_t *bytes, bool *created, struct problem *why)
+enum status share_enabled(const struct session *s, struct problem *why)
+{
+    if (s->registry->config.shared_bytes_max)
+        return STATUS_OK;
+    return problem_set(why, STATUS_FEATURE_DISABLED, "memory is not shared with clients; the setting is local_sharing");
+}
+
+enum status share_open(struct session *s, struct span buffer, struct share_view *out, struct problem *why)
 {
     struct buffer  *b = NULL;
     struct context *c;
-    enum status     st;
+    enum status     st = share_enabled(s, why);
 
-    if (!s->registry->config.shared_bytes_max)
-        return problem_set(why, STATUS_FEATURE_DISABLED, "memory is not shared with clients; the setting is local_sharing");
-    st = context_enter(s, &c, why);
+    if (!st)
+        st = context_enter(s, &c, why);
     if (st)
         return st;
     st = pin(c, buffer, &b, why);
     if (!st) {
-        *bytes = b->bytes;
-        st = open_pinned(c, b, fd, created, why);
+        st = open_pinned(c, b, out, why);
         pthread_mutex_lock(&s->lock);
         buffer_unpin(b);
         pthread_mutex_unlock(&s->lock);
@@ -268,10 +358,23 @@ enum status share_open(struct session *s, struct span buffer, int *fd, uint64_t 
     return context_leave_with(c, st, why);
 }
 
+/* With session.lock held: what the worker is to unmap. */
+static enum status detach_copied_one(struct context *c, struct buffer *b, uint32_t *host, struct problem *why)
+{
+    if (!b->share)
+        return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+    if (b->share->direct)
+        return problem_set(why, STATUS_SHARE_NOT_FOUND, "what is shared is the buffer's own memory: it ends with the buffer");
+    *host = b->share->host;
+    share_detach(c, b);
+    return STATUS_OK;
+}
+
 enum status share_close(struct session *s, struct span buffer, struct problem *why)
 {
     struct context *c;
     struct buffer  *b = NULL;
+    uint32_t        host = 0;
     enum status     st = context_enter(s, &c, why);
 
     if (st)
@@ -279,13 +382,12 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
     pthread_mutex_lock(&s->lock);
     st = buffer_pin(c, buffer, &b, why);
     if (!st) {
-        if (b->share)
-            share_detach(c, b);
-        else
-            st = problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+        st = detach_copied_one(c, b, &host, why);
         buffer_unpin(b);
     }
     pthread_mutex_unlock(&s->lock);
+    if (!st)
+        unmap(c, host);
     shares_reap(s->registry);
     return context_leave_with(c, st, why);
 }

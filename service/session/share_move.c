@@ -1,269 +1,93 @@
-/* Copies between a buffer and the memory that clients map for it, through staging memory, as uploads and downloads go. */
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "base/log.h"
-#include "base/spin.h"
+/* Copies between a buffer and the memory that clients map for it: the worker has both, so that each byte is copied once. */
+#include "base/metrics.h"
 #include "session/share.h"
 #include "session/share_parts.h"
 
-/* A part of it, on a thread of its own. */
 struct copy {
-    const struct share  *memory;
     enum share_direction direction;
-    struct transfer     *transfer;
-    uint64_t             at, left; /* in the memory */
-    pthread_t            thread;
-    bool                 started; /* the thread */
-    enum status          status;
-    struct problem       problem; /* of a failed status */
+    uint64_t             offset, bytes;
+    struct buffer       *buffer; /* pinned */
+    struct share        *memory; /* held */
 };
 
-/* ---- a waker to sleep on ---- */
-
-struct bell {
-    struct waker    waker; /* first */
-    pthread_mutex_t lock;
-    pthread_cond_t  changed;
-    bool            rung;
-};
-
-static void ring(struct waker *w)
+/* With session.lock held. */
+static enum status begin(struct context *c, struct span id, struct copy *k, struct problem *why)
 {
-    struct bell *b = (struct bell *)w;
+    enum status st = buffer_pin(c, id, &k->buffer, why);
 
-    pthread_mutex_lock(&b->lock);
-    b->rung = true;
-    pthread_cond_signal(&b->changed);
-    pthread_mutex_unlock(&b->lock);
-}
-
-static void bell_init(struct bell *b)
-{
-    *b = (struct bell){.waker = {.wake = ring}};
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->changed, NULL);
-}
-
-static void bell_finish(struct bell *b)
-{
-    pthread_cond_destroy(&b->changed);
-    pthread_mutex_destroy(&b->lock);
-}
-
-static void bell_wait(struct bell *b)
-{
-    pthread_mutex_lock(&b->lock);
-    while (!b->rung)
-        pthread_cond_wait(&b->changed, &b->lock);
-    b->rung = false;
-    pthread_mutex_unlock(&b->lock);
-}
-
-/* ---- the copies ---- */
-
-static enum status no_bytes(ssize_t n, struct problem *why)
-{
-    log_warn("session", "shared memory could not be copied: %s", n < 0 ? strerror(errno) : "its end came early");
-    return problem_set(why, STATUS_OUT_OF_MEMORY, "the shared memory could not be read or written");
-}
-
-static enum status write_piece(struct copy *c, struct bell *bell, struct problem *why)
-{
-    char       *to;
-    size_t      room;
-    ssize_t     n;
-    enum status st = transfer_write_borrow(c->transfer, &to, &room, &bell->waker, why);
-
-    if (st == STATUS_PENDING) {
-        bell_wait(bell);
-        return STATUS_OK;
+    if (st)
+        return st;
+    st = range_check(k->buffer, k->offset, k->bytes, why);
+    if (!st && !k->buffer->share)
+        st = problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+    if (st) {
+        buffer_unpin(k->buffer);
+        return st;
     }
-    if (st)
-        return st;
-    n = pread(c->memory->fd, to, room < c->left ? room : (size_t)c->left, (off_t)c->at);
-    st = transfer_write_commit(c->transfer, n > 0 ? (size_t)n : 0, why);
-    if (n <= 0)
-        return no_bytes(n, why);
-    c->at += (uint64_t)n;
-    c->left -= (uint64_t)n;
-    return st;
-}
-
-static enum status write_all(struct copy *c, struct problem *why)
-{
-    struct bell bell;
-    enum status st = STATUS_OK;
-
-    bell_init(&bell);
-    while (c->left && !st)
-        st = write_piece(c, &bell, why);
-    if (!st)
-        st = transfer_write_finish(c->transfer, why);
-    transfer_destroy(c->transfer); /* nobody rings any more */
-    bell_finish(&bell);
-    return st;
-}
-
-static enum status read_piece(struct copy *c, struct problem *why)
-{
-    struct span piece;
-    ssize_t     n;
-    enum status st = transfer_read_wait(c->transfer, why);
-
-    if (st)
-        return st;
-    st = transfer_read_lend(c->transfer, &piece, NULL);
-    if (st && st != STATUS_PENDING && !transfer_read_wait(c->transfer, why)) /* which says why */
-        return problem_set(why, st, "%s", status_title(st));
-    if (st)
-        return STATUS_OK; /* asked again, it waits or fails */
-    n = pwrite(c->memory->fd, piece.data, piece.bytes, (off_t)c->at);
-    transfer_read_release(c->transfer, n > 0 ? (size_t)n : 0);
-    if (n <= 0)
-        return no_bytes(n, why);
-    c->at += (uint64_t)n;
-    c->left -= (uint64_t)n;
+    k->memory = k->buffer->share;
+    k->memory->refs++;
+    c->session->epoch += k->direction == SHARE_TO_DEVICE;
     return STATUS_OK;
 }
 
-static enum status read_all(struct copy *c, struct problem *why)
+/* With session.lock held. */
+static void end(struct context *c, struct copy *k)
 {
-    enum status st = STATUS_OK;
-
-    while (c->left && !st)
-        st = read_piece(c, why);
-    transfer_destroy(c->transfer);
-    return st;
+    c->session->epoch += k->direction == SHARE_TO_DEVICE;
+    share_unref(c->session->registry, k->memory);
+    buffer_unpin(k->buffer);
 }
 
-/* ---- several at once ---- */
-
-/* A part each, where more processors than the copying needs are there: one thread does not fill a memory bus. */
-static unsigned parts_for(uint64_t bytes)
+static enum status to_device(struct context *c, const struct copy *k, struct problem *why)
 {
-    uint64_t most = spin_cpus() / 2;
+    struct msg_mem_write m = {.host = k->memory->host, .to = k->buffer->address + k->offset, .from = {k->offset, k->bytes}};
+    enum status          st = worker_mem_write(c->worker, &m, NULL, DEADLINE_NEVER, why);
 
-    most = most < SHARE_COPY_THREADS_MAX ? most : SHARE_COPY_THREADS_MAX;
-    most = most < bytes / SHARE_PART_BYTES_MIN ? most : bytes / SHARE_PART_BYTES_MIN;
-    return most ? (unsigned)most : 1;
-}
-
-static void *copy_part(void *argument)
-{
-    struct copy *c = argument;
-
-    c->status = c->direction == SHARE_TO_DEVICE ? write_all(c, &c->problem) : read_all(c, &c->problem);
-    return NULL;
-}
-
-static enum status begin_part(struct session *s, struct span buffer, struct copy *c, struct problem *why)
-{
-    if (c->direction == SHARE_TO_DEVICE)
-        return transfer_write_begin(s, buffer, c->at, c->left, &c->transfer, why);
-    return transfer_read_begin(s, buffer, c->at, c->left, &c->transfer, why);
-}
-
-/* All are begun before one byte moves: together they have one place in the order of the session. */
-static enum status begin_all(struct session *s, struct span buffer, struct copy *parts, unsigned count, struct problem *why)
-{
-    enum status st = STATUS_OK;
-    unsigned    n = 0;
-
-    while (n < count && !(st = begin_part(s, buffer, &parts[n], why)))
-        n++;
     if (!st)
-        return STATUS_OK;
-    while (n-- > 0)
-        transfer_destroy(parts[n].transfer);
+        counter_add(COUNTER_TRANSFER_TO_DEVICE, k->bytes);
     return st;
 }
 
-static enum status copy_all(struct copy *parts, unsigned count, struct problem *why)
+static enum status from_device(struct context *c, const struct copy *k, struct problem *why)
 {
-    enum status st = STATUS_OK;
+    struct msg_mem_read m = {.host = k->memory->host, .from = k->buffer->address + k->offset, .to = {k->offset, k->bytes}};
+    enum status         st = worker_mem_read(c->worker, &m, NULL, DEADLINE_NEVER, why);
 
-    for (unsigned i = 1; i < count; i++)
-        parts[i].started = pthread_create(&parts[i].thread, NULL, copy_part, &parts[i]) == 0;
-    copy_part(&parts[0]);
-    for (unsigned i = 1; i < count; i++) {
-        if (parts[i].started)
-            pthread_join(parts[i].thread, NULL);
-        else
-            copy_part(&parts[i]);
-    }
-    for (unsigned i = 0; i < count && !st; i++) {
-        st = parts[i].status;
-        if (st)
-            *why = parts[i].problem;
-    }
-    return st;
-}
-
-/* The buffer of that id may be another one by now: so the range is checked against both. */
-static enum status copy(struct session *s, struct span buffer, const struct copy *whole, struct problem *why)
-{
-    struct copy *parts;
-    unsigned     count = parts_for(whole->left);
-    uint64_t     share = whole->left / count;
-    enum status  st;
-
-    if (whole->at > whole->memory->bytes || whole->left > whole->memory->bytes - whole->at)
-        return problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "the range lies outside the shared memory");
-    parts = calloc(count, sizeof *parts); /* with their problems they are too large for a stack */
-    if (!parts)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the copy");
-    for (unsigned i = 0; i < count; i++) {
-        parts[i] = *whole;
-        parts[i].at = whole->at + i * share;
-        parts[i].left = i + 1 < count ? share : whole->left - i * share;
-    }
-    st = begin_all(s, buffer, parts, count, why);
     if (!st)
-        st = copy_all(parts, count, why);
-    free(parts);
+        counter_add(COUNTER_TRANSFER_FROM_DEVICE, k->bytes);
     return st;
 }
 
-static enum status find(struct context *c, struct span id, struct share **out, struct problem *why)
+/* Of the buffer's own memory there is nothing to copy: what was submitted before is to be done. */
+static enum status copy(struct context *c, const struct copy *k, struct problem *why)
 {
-    struct buffer *b = NULL;
-    enum status    st;
+    enum status st = context_wait_order(c, why);
 
-    pthread_mutex_lock(&c->session->lock);
-    st = buffer_pin(c, id, &b, why);
-    if (!st) {
-        *out = b->share;
-        if (b->share)
-            b->share->refs++;
-        else
-            st = problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
-        buffer_unpin(b);
-    }
-    pthread_mutex_unlock(&c->session->lock);
-    return st;
+    if (st || !k->bytes)
+        return st;
+    if (k->memory->direct)
+        return worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, why);
+    return k->direction == SHARE_TO_DEVICE ? to_device(c, k, why) : from_device(c, k, why);
 }
 
 enum status share_move(struct session *s, struct span buffer, enum share_direction direction, uint64_t offset, uint64_t bytes,
                        struct problem *why)
 {
-    struct share   *m = NULL;
+    struct copy     k = {.direction = direction, .offset = offset, .bytes = bytes};
     struct context *c;
-    struct copy     work = {.direction = direction, .at = offset, .left = bytes};
     enum status     st = context_enter(s, &c, why);
 
     if (st)
         return st;
-    st = find(c, buffer, &m, why);
-    if (st)
-        return context_leave_with(c, st, why);
-    context_leave(c); /* the copy has uses of its own: a reset is not to wait for all of it */
-    work.memory = m;
-    st = copy(s, buffer, &work, why);
     pthread_mutex_lock(&s->lock);
-    share_unref(s->registry, m);
+    st = begin(c, buffer, &k, why);
     pthread_mutex_unlock(&s->lock);
-    shares_reap(s->registry);
-    return st;
+    if (!st) {
+        st = copy(c, &k, why);
+        pthread_mutex_lock(&s->lock);
+        end(c, &k);
+        pthread_mutex_unlock(&s->lock);
+        shares_reap(s->registry);
+    }
+    return context_leave_with(c, st, why);
 }

@@ -104,43 +104,62 @@ static enum status call_memcheck(struct device_worker *w, struct work *k, union 
     return st ? problem_set(why, st, "memcheck could not be started") : STATUS_OK;
 }
 
-/* The detail has to fit a completion. */
-static enum status memory_exhausted(const struct device_memory *now, uint64_t bytes, struct problem *why)
-{
-    uint64_t used = now->total_bytes > now->free_bytes ? now->total_bytes - now->free_bytes : 0;
-
-    problem_limit(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", now->total_bytes, used, bytes);
-    snprintf(why->detail, sizeof why->detail,
-             "%" PRIu64 " bytes requested, %" PRIu64 " of the device's %" PRIu64 " are free, the largest free block has %" PRIu64, bytes,
-             now->free_bytes, now->total_bytes, now->largest_free_bytes);
-    return STATUS_DEVICE_MEMORY_EXHAUSTED;
-}
-
 static enum status call_mem_alloc(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
-    uint64_t             bytes = k->command.body.mem_alloc.bytes;
-    struct device_memory now = {0};
-    enum status          st;
+    uint64_t bytes = k->command.body.mem_alloc.bytes;
 
     if (bytes == 0)
         return problem_set(why, STATUS_INVALID_REQUEST, "an allocation has at least one byte");
-    st = w->ops->mem_alloc(w->device, bytes, &reply->mem_alloc.address);
-    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !w->ops->memory(w->device, &now))
-        return memory_exhausted(&now, bytes, why);
-    return st ? problem_set(why, st, "the device gave no memory") : STATUS_OK;
+    return memory_answer(w, bytes, w->ops->mem_alloc(w->device, bytes, &reply->mem_alloc.address), why);
+}
+
+static enum status call_mem_alloc_shared(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    const struct msg_mem_alloc_shared *m = &k->command.body.mem_alloc_shared;
+
+    if (m->bytes == 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "an allocation has at least one byte");
+    return memory_answer(w, m->bytes, shared_alloc(w, m, &reply->mem_alloc_shared, why), why);
+}
+
+static enum status call_mem_export(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    (void)reply;
+    return shared_export(w, &k->command.body.mem_export, why);
 }
 
 static enum status call_mem_free(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     (void)reply, (void)why;
+    host_leave_beside(w, k->command.body.mem_free.address);
     return wait_as_barrier(w, k);
+}
+
+static enum status call_host_map(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    return host_map(w, &k->command.body.host_map, &reply->host_map.host, why);
+}
+
+static enum status call_host_unmap(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+{
+    (void)reply;
+    if (!host_leave(w, k->command.body.host_unmap.host))
+        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such memory");
+    return wait_as_barrier(w, k);
+}
+
+static enum status copy_checked(struct device_worker *w, uint32_t host, struct shm_ref ref, struct problem *why)
+{
+    unsigned char *at;
+    enum status    st = host_is_leaving(w, host) ? STATUS_INVALID_REQUEST : piece_find(w, host, ref, &at);
+
+    return st ? problem_set(why, st, "a piece lies outside the memory that it is of") : STATUS_OK;
 }
 
 static enum status call_mem_write(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_write *m = &k->command.body.mem_write;
-    unsigned char              *at;
-    enum status                 st = piece_checked(w, m->from, &at, why);
+    enum status                 st = copy_checked(w, m->host, m->from, why);
 
     (void)reply;
     return st ? st : put_on_stream(w, k, m->stream, why);
@@ -149,8 +168,7 @@ static enum status call_mem_write(struct device_worker *w, struct work *k, union
 static enum status call_mem_read(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_read *m = &k->command.body.mem_read;
-    unsigned char             *at;
-    enum status                st = piece_checked(w, m->to, &at, why);
+    enum status                st = copy_checked(w, m->host, m->to, why);
 
     (void)reply;
     return st ? st : put_on_stream(w, k, m->stream, why);
@@ -515,6 +533,9 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
         st = w->ops->mem_free(w->device, b->mem_free.address);
         if (st)
             problem_set(why, st, "the device did not take the memory back");
+        host_end_beside(w, b->mem_free.address);
+    } else if (k->command.message == MESSAGE_HOST_UNMAP) {
+        host_end(w, b->host_unmap.host);
     } else if (k->command.message == MESSAGE_MODULE_UNLOAD && loaded_module_find(w, b->module_unload.module)) {
         w->ops->module_unload(w->device, loaded_module_find(w, b->module_unload.module));
         w->modules[(b->module_unload.module & 0xffff) - 1].module = NULL;

@@ -2,6 +2,7 @@
 #include "worker/device_filter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
@@ -22,18 +23,33 @@ static const struct driver_row driver_calls[] = {
     {"", 0},
 #define DRIVER_CALL(driver, name) {driver, SCMP_SYS(name)},
 #define DRIVER_IOCTL(driver, number)
+#define DRIVER_SHARING(driver, number)
 #include "worker/device_calls_driver.def"
 #undef DRIVER_CALL
 #undef DRIVER_IOCTL
+#undef DRIVER_SHARING
 };
 
 static const struct driver_row driver_ioctls[] = {
     {"", 0},
 #define DRIVER_CALL(driver, name)
 #define DRIVER_IOCTL(driver, number) {driver, number},
+#define DRIVER_SHARING(driver, number)
 #include "worker/device_calls_driver.def"
 #undef DRIVER_CALL
 #undef DRIVER_IOCTL
+#undef DRIVER_SHARING
+};
+
+static const struct driver_row sharing_ioctls[] = {
+    {"", 0},
+#define DRIVER_CALL(driver, name)
+#define DRIVER_IOCTL(driver, number)
+#define DRIVER_SHARING(driver, number) {driver, number},
+#include "worker/device_calls_driver.def"
+#undef DRIVER_CALL
+#undef DRIVER_IOCTL
+#undef DRIVER_SHARING
 };
 
 static const int plain_calls[] = {
@@ -80,9 +96,34 @@ static int allow_threads(scmp_filter_ctx c)
     return bad | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread_mask, THREAD_FLAGS));
 }
 
-static int build_plain(scmp_filter_ctx c)
+/* What comes by the socket is memory that the front-end, or who is behind it, wants mapped. */
+static int allow_given(scmp_filter_ctx c)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
+
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(close), 0);
+    return bad | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, 0));
+}
+
+/* A driver opens its device anew for each descriptor that it makes. */
+static int allow_made(scmp_filter_ctx c, const char *driver)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_EQ, O_RDWR | O_CLOEXEC));
+
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+    for (size_t i = 1; i < COUNT(sharing_ioctls); i++)
+        if (strcmp(sharing_ioctls[i].driver, driver) == 0)
+            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)sharing_ioctls[i].number));
+    return bad;
+}
+
+static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
 {
     int bad = allow_abort(c) | allow_threads(c);
+
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= allow_given(c);
 
     for (size_t i = 0; i < COUNT(plain_calls); i++)
         bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
@@ -96,21 +137,24 @@ static int build_plain(scmp_filter_ctx c)
     return bad;
 }
 
-/* `action` for what leads out of the process. */
-static int build_denied(scmp_filter_ctx c, uint32_t action)
+/* `action` for what leads out of the process. The socket for descriptors leads to the front-end, whatever address a message has. */
+static int build_denied(scmp_filter_ctx c, uint32_t action, enum device_filter_sharing sharing)
 {
     int bad = 0;
 
     for (size_t i = 0; i < COUNT(denied_calls); i++)
-        bad |= seccomp_rule_add(c, action, denied_calls[i], 0);
+        if (sharing == FILTER_SHARES_NOTHING || denied_calls[i] != SCMP_SYS(sendmsg))
+            bad |= seccomp_rule_add(c, action, denied_calls[i], 0);
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= seccomp_rule_add(c, action, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_NE, WORKER_SHARE_FD));
     bad |= seccomp_rule_add(c, action, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
     return bad;
 }
 
-static int build_deny(scmp_filter_ctx c)
+static int build_deny(scmp_filter_ctx c, enum device_filter_sharing sharing)
 {
     const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
-    int            bad = build_denied(c, refuse) | seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    int            bad = build_denied(c, refuse, sharing) | seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 
     bad |= seccomp_rule_add(c, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
     for (size_t i = 0; i < COUNT(namespaces); i++)
@@ -143,9 +187,9 @@ static int allow_ends(scmp_filter_ctx c)
     return bad;
 }
 
-static int build_driver(scmp_filter_ctx c, const char *driver)
+static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filter_sharing sharing)
 {
-    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS) | allow_abort(c) | allow_threads(c) | allow_ends(c);
+    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing) | allow_abort(c) | allow_threads(c) | allow_ends(c);
 
     for (size_t i = 1; i < COUNT(driver_calls); i++) {
         int call = (int)driver_calls[i].number;
@@ -153,6 +197,10 @@ static int build_driver(scmp_filter_ctx c, const char *driver)
         if (strcmp(driver_calls[i].driver, driver) == 0 && !is_denied(call) && !is_checked(call))
             bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, call, 0);
     }
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= allow_given(c) | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
+    if (sharing == FILTER_SHARES_MADE)
+        bad |= allow_made(c, driver);
     /* How it waits, and where its own memory comes from, must not depend on what was seen either. */
     for (size_t i = 0; i < COUNT(plain_calls); i++)
         bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
@@ -163,15 +211,15 @@ static int build_driver(scmp_filter_ctx c, const char *driver)
     return bad;
 }
 
-static int build(scmp_filter_ctx c, enum device_filter f, const char *driver)
+static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
     switch (f) {
     case DEVICE_FILTER_PLAIN:
-        return build_plain(c);
+        return build_plain(c, sharing);
     case DEVICE_FILTER_DRIVER:
-        return build_driver(c, driver);
+        return build_driver(c, driver, sharing);
     case DEVICE_FILTER_DENY:
-        return build_deny(c);
+        return build_deny(c, sharing);
     }
     return -1;
 }
@@ -192,7 +240,7 @@ static int set_attributes(scmp_filter_ctx c)
     return bad | seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 }
 
-bool device_filter_enter(enum device_filter f, const char *driver)
+bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
     scmp_filter_ctx c = seccomp_init(otherwise(f));
     int             bad;
@@ -202,7 +250,7 @@ bool device_filter_enter(enum device_filter f, const char *driver)
         return false;
     }
     bad = set_attributes(c);
-    bad = bad ? bad : build(c, f, driver);
+    bad = bad ? bad : build(c, f, driver, sharing);
     bad = bad ? bad : seccomp_load(c);
     seccomp_release(c);
     errno = bad < 0 ? -bad : bad;

@@ -22,8 +22,15 @@ enum device_filter {
     DEVICE_FILTER_DENY,   /* device_calls_denied.def is refused, everything else allowed */
 };
 
+/* What the worker may do besides, to share memory with other processes. */
+enum device_filter_sharing {
+    FILTER_SHARES_NOTHING,
+    FILTER_SHARES_GIVEN, /* receive descriptors on WORKER_SHARE_FD, map them, send some there */
+    FILTER_SHARES_MADE,  /* and open files, as a driver does to make one: only where something else guards the files */
+};
+
 /* For all threads of the process, and for good. Needs NO_NEW_PRIVS. `driver` counts for DEVICE_FILTER_DRIVER only. False with errno. */
-bool device_filter_enter(enum device_filter f, const char *driver);
+bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing);
 /* Whether there are rows for this build of a driver's library. */
 bool device_filter_knows(const char *driver);
 

@@ -73,10 +73,13 @@ static void allow_own_process(int ruleset)
 }
 
 /* Without Landlock the list of system calls is the wall, with it the first of two: so its absence is said, and no more. */
-static void enter_landlock(int ruleset)
+static bool enter_landlock(int ruleset)
 {
-    if (ruleset < 0 || !landlock_enter(ruleset))
+    bool entered = ruleset >= 0 && landlock_enter(ruleset);
+
+    if (!entered)
         log_info("worker", "this machine offers no Landlock: files are guarded by the list of system calls alone");
+    return entered;
 }
 
 enum status device_jail_prepare(const struct device_jail *j, struct problem *why)
@@ -94,7 +97,7 @@ enum status device_jail_prepare(const struct device_jail *j, struct problem *why
 }
 
 /* The command thread's only: threads of the driver were there before. */
-static void guard_files(void)
+static bool guard_files(void)
 {
     int ruleset = landlock_create(LANDLOCK_FILES);
 
@@ -103,7 +106,7 @@ static void guard_files(void)
         allow_gpus(ruleset);
         allow_own_process(ruleset);
     }
-    enter_landlock(ruleset);
+    return enter_landlock(ruleset);
 }
 
 /* ---- limits ---- */
@@ -118,13 +121,15 @@ static bool logs_to_a_file(void)
 /* A driver maps and registers what it likes, and its printf goes to a memory file: it keeps its limits. */
 static bool lower_limits(const struct device_jail *j)
 {
-    bool ok = privileges_limit(RLIMIT_CORE, 0, 0);
+    /* One place is free below the socket: where the shared memory was. */
+    rlim_t descriptors = j->sharing ? WORKER_SHARE_FD + 1 : 0;
+    bool   ok = privileges_limit(RLIMIT_CORE, 0, 0);
 
     if (j->driven || DEVICE_JAIL_RELAXED)
         return ok;
     if (!logs_to_a_file())
         ok = privileges_limit(RLIMIT_FSIZE, 0, 0) && ok;
-    return privileges_limit(RLIMIT_NOFILE, 0, 0) && privileges_limit(RLIMIT_MEMLOCK, 0, 0) && ok;
+    return privileges_limit(RLIMIT_NOFILE, descriptors, descriptors) && privileges_limit(RLIMIT_MEMLOCK, 0, 0) && ok;
 }
 
 /* The device has no descriptors of its own; a driver has. */
@@ -132,7 +137,7 @@ static void close_others(const struct device_jail *j)
 {
     close(WORKER_SHM_FD); /* mapped by now */
     if (!j->driven)
-        syscall(SYS_close_range, WORKER_CONTROL_FD + 1, ~0u, 0);
+        syscall(SYS_close_range, (j->sharing ? WORKER_SHARE_FD : WORKER_CONTROL_FD) + 1, ~0u, 0);
 }
 
 /* ---- all of it ---- */
@@ -158,8 +163,9 @@ static void tell(const struct device_jail *j)
 
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)
 {
-    enum device_filter filter = choose(j);
-    pid_t              parent = getppid();
+    enum device_filter         filter = choose(j);
+    enum device_filter_sharing sharing = j->sharing ? FILTER_SHARES_GIVEN : FILTER_SHARES_NOTHING;
+    pid_t                      parent = getppid();
 
     *level = WORKER_SANDBOX_NONE;
     tzset(); /* for the log's time stamps: reads the zone's file now or never */
@@ -171,9 +177,9 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
         return STATUS_DEVICE_ERROR;
     if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
         return STATUS_DEVICE_ERROR;
-    if (j->driven && !j->keeper && !DEVICE_JAIL_RELAXED)
-        guard_files();
-    if (!device_filter_enter(filter, j->driver))
+    if (j->driven && !j->keeper && !DEVICE_JAIL_RELAXED && guard_files() && j->sharing)
+        sharing = FILTER_SHARES_MADE;
+    if (!device_filter_enter(filter, j->driver, sharing))
         return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;
     *level = level_of(filter);
     return STATUS_OK;

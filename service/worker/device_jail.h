@@ -13,6 +13,7 @@ struct device_jail {
     bool        driven;   /* the device is reached through a driver */
     const char *driver;   /* the build of its library, "580.95.05"; "" = unknown. Borrowed */
     bool        keeper;   /* serves no caller, and reads sensors through files: never more than the deny-list */
+    bool        sharing;  /* there is a socket for descriptors */
     bool        optional; /* what this machine does not offer is left out, and said in the log */
 };
 

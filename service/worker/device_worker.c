@@ -293,12 +293,15 @@ static enum status device_open(struct device_worker *w, unsigned index, struct p
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
 static enum status start(struct device_worker *w, int argc, char **argv, enum worker_sandbox *sandbox, struct problem *why)
 {
-    struct device_jail jail = {.keeper = argument_given(argc, argv, "--keeper"), .optional = argument_given(argc, argv, "--allow-no-sandbox")};
+    struct device_jail jail = {.keeper = argument_given(argc, argv, "--keeper"),
+                               .optional = argument_given(argc, argv, "--allow-no-sandbox"),
+                               .sharing = argument_given(argc, argv, "--sharing")};
     unsigned           index = 0;
     enum status        st = device_find(w, argc, argv, &index, why);
 
     if (st)
         return st;
+    w->sharing = jail.sharing;
     jail.driven = w->ops->driver_build != NULL;
     if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
         return STATUS_OVERLOADED;

@@ -57,6 +57,16 @@ struct named_event {
     uint32_t             number;
 };
 
+/* Memory of the host that a client maps, too, to copy from and to. The client may do with it what it likes: its size is sealed. */
+struct host_memory {
+    unsigned char *base; /* NULL = free */
+    uint64_t       bytes;
+    uint64_t       beside;   /* address of the allocation that it belongs to */
+    bool           closing;  /* its end was asked for: nothing new is copied */
+    bool           attached; /* the device has it pinned */
+    uint16_t       generation;
+};
+
 /* A finished launch's printf text. */
 struct output {
     uint64_t   tag;
@@ -91,6 +101,8 @@ struct device_worker {
     struct output            outputs[OUTPUTS_KEPT_MAX];
     unsigned                 outputs_next;
     struct canary            canary;
+    struct host_memory       hosts[SHARES_PER_SESSION_MAX];
+    bool                     sharing; /* there is a socket for descriptors */
     bool                     lost; /* the context: everything was answered, the process ends */
 };
 
@@ -176,6 +188,26 @@ struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
 /* What must hold of a command before it is put on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);
 enum status fill_check(const struct msg_mem_fill *m, struct problem *why);
+
+/* ---- memory.c ---- */
+/* How allocating so many bytes went, in words unless *why has some. */
+enum status memory_answer(struct device_worker *w, uint64_t bytes, enum status st, struct problem *why);
+
+/* ---- shared.c ---- */
+/* A failure of the device is not yet put into words. */
+enum status shared_alloc(struct device_worker *w, const struct msg_mem_alloc_shared *m, struct msg_mem_alloc_shared_reply *r,
+                         struct problem *why);
+enum status shared_export(struct device_worker *w, const struct msg_mem_export *m, struct problem *why);
+enum status host_map(struct device_worker *w, const struct msg_host_map *m, uint32_t *id, struct problem *why);
+/* From now on nothing new is to be copied from or to it; false when there is none of that id. host_end() once all before is done. */
+bool host_leave(struct device_worker *w, uint32_t id);
+bool host_is_leaving(struct device_worker *w, uint32_t id);
+void host_end(struct device_worker *w, uint32_t id);
+/* The same for those that belong to that allocation. */
+void host_leave_beside(struct device_worker *w, uint64_t address);
+void host_end_beside(struct device_worker *w, uint64_t address);
+/* A checked piece of staging memory (host 0) or of the host's. INVALID_REQUEST when it lies outside, or there is no such memory. */
+enum status piece_find(struct device_worker *w, uint32_t host, struct shm_ref ref, unsigned char **out);
 
 /* ---- output.c ---- */
 /* Keeps what was printed until now for that launch; how many bytes. */

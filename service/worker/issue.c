@@ -57,15 +57,26 @@ static enum status issue_launch(struct device_worker *w, struct stream *s, const
     return st;
 }
 
-/* Offsets were checked when the command came; staging does not move. */
+/* The piece was checked when the command came, and nothing has changed since. */
+static enum status issue_copy(struct device_worker *w, struct stream *s, uint32_t message, const union message_body *b)
+{
+    unsigned char *at;
+    enum status    st;
+
+    if (message == MESSAGE_MEM_WRITE) {
+        st = piece_find(w, b->mem_write.host, b->mem_write.from, &at);
+        return st ? st : w->ops->mem_write(w->device, s->handle, b->mem_write.to, at, b->mem_write.from.bytes);
+    }
+    st = piece_find(w, b->mem_read.host, b->mem_read.to, &at);
+    return st ? st : w->ops->mem_read(w->device, s->handle, at, b->mem_read.from, b->mem_read.to.bytes);
+}
+
 static enum status issue_other(struct device_worker *w, struct stream *s, uint32_t message, const void *body)
 {
     const union message_body *b = body; /* only the member of that message is there */
 
-    if (message == MESSAGE_MEM_WRITE)
-        return w->ops->mem_write(w->device, s->handle, b->mem_write.to, w->shm.staging + b->mem_write.from.offset, b->mem_write.from.bytes);
-    if (message == MESSAGE_MEM_READ)
-        return w->ops->mem_read(w->device, s->handle, w->shm.staging + b->mem_read.to.offset, b->mem_read.from, b->mem_read.to.bytes);
+    if (message == MESSAGE_MEM_WRITE || message == MESSAGE_MEM_READ)
+        return issue_copy(w, s, message, b);
     if (message == MESSAGE_MEM_COPY)
         return w->ops->mem_copy(w->device, s->handle, b->mem_copy.to, b->mem_copy.from, b->mem_copy.bytes);
     if (message == MESSAGE_MEM_FILL)

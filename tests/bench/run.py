@@ -17,6 +17,7 @@ import sys
 import time
 
 from bench_service import Client, cpu_seconds, gpurestd, memory_kib, nginx
+from local_sharing import local_sharing
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 TICK = 'extern "C" __global__ void tick(unsigned *p) { if (threadIdx.x == 0) p[0] += 1; }\n'
@@ -271,7 +272,7 @@ def gpu_peers(bench):
         bench.row("peer: " + row["what"], row.get("value"), row.get("unit", ""), None, row.get("missing", ""))
 
 
-ROWS = {"requests": small_requests, "launch": small_launch, "batch": batch, "beside": beside_bulk, "bulk": bulk, "sessions": sessions,
+ROWS = {"requests": small_requests, "launch": small_launch, "batch": batch, "beside": beside_bulk, "bulk": bulk, "sharing": local_sharing, "sessions": sessions,
         "resets": resets, "compiles": compiles, "memory": idle_memory, "peers": gpu_peers}
 
 

@@ -73,6 +73,9 @@ void        fake_print(const char *text);
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);
 /* Counts the runs of the function's module; the count before this one. */
 unsigned fake_count(const struct CUfunc_st *f);
+/* Memory of the device that is made elsewhere. False when the device has not so much left, or there is none at that address. */
+bool fake_memory_add(void *data, size_t bytes);
+bool fake_memory_remove(const void *data);
 /* A live allocation holds [address, address + bytes). */
 bool fake_is_memory(cuda_address address, size_t bytes);
 

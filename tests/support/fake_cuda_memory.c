@@ -36,6 +36,35 @@ bool fake_is_memory(cuda_address address, size_t bytes)
     return false;
 }
 
+bool fake_memory_add(void *data, size_t bytes)
+{
+    struct block *b;
+
+    if (bytes > device_bytes() - used_bytes)
+        return false;
+    b = calloc(1, sizeof *b);
+    *b = (struct block){blocks, bytes, data, NULL};
+    blocks = b;
+    used_bytes += bytes;
+    return true;
+}
+
+bool fake_memory_remove(const void *data)
+{
+    struct block **link = &blocks;
+    struct block  *b;
+
+    while (*link && (*link)->data != data)
+        link = &(*link)->next;
+    b = *link;
+    if (!b || b->pool)
+        return false;
+    *link = b->next;
+    used_bytes -= b->bytes;
+    free(b);
+    return true;
+}
+
 cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_ordinal device)
 {
     (void)device;
@@ -131,7 +160,7 @@ cuda_result cuMemFreeAsync(cuda_address address, cuda_stream stream)
     while (*link && (cuda_address)(uintptr_t)(*link)->data != address)
         link = &(*link)->next;
     b = *link;
-    if (!b)
+    if (!b || !b->pool)
         return CUDA_RESULT_ERROR_INVALID_VALUE;
     *link = b->next;
     used_bytes -= b->bytes;

@@ -95,6 +95,8 @@ void fake_reset(unsigned slices)
     fake.fail_take = STATUS_OK;
     fake.released = fake.held = fake.no_spare = fake.returns_held = false;
     fake.allocations_max = fake.refused = 0;
+    fake.sharing = DEVICE_SHARES_FILE;
+    fake.lies = false;
     fake.slices = slices;
     fake.compiles = 0;
     pthread_mutex_unlock(&fake.lock);
@@ -203,6 +205,25 @@ void fake_await_compiling(void)
     pthread_mutex_unlock(&fake.lock);
 }
 
+void fake_sharing(enum device_sharing sharing)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.sharing = sharing;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_lie(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.lies = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+unsigned fake_hosts_mapped(void)
+{
+    return peek(&fake.hosts);
+}
+
 unsigned fake_live_allocations(void)
 {
     return peek(&fake.allocations);
@@ -272,6 +293,8 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
         out->info.max_grid[d] = FAKE_MAX_GRID;
     }
     out->info.max_shared_bytes_per_block = FAKE_MAX_SHARED;
+    out->info.sharing = fake.sharing;
+    out->info.sharing_unit = FAKE_SHARING_UNIT;
     return true;
 }
 
@@ -349,10 +372,10 @@ void pool_give_back(struct pool *p, struct worker *w)
     while (w->allocations) {
         struct allocation *a = w->allocations;
         w->allocations = a->next;
-        free(a->data);
-        free(a);
+        fake_allocation_free(a);
         fake.allocations--;
     }
+    fake_hosts_drop(w);
     while (w->graphs) {
         struct graph *g = w->graphs;
         w->graphs = g->next;

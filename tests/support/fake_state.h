@@ -16,7 +16,18 @@ struct job {
 
 struct allocation {
     void              *data;
+    size_t             mapped; /* of a shared one; 0: it is malloc'ed */
+    int                fd;
     struct allocation *next;
+};
+
+/* Memory of a client's. */
+struct host {
+    unsigned char *data;
+    size_t         bytes;
+    uint64_t       beside;
+    uint32_t       id;
+    struct host   *next;
 };
 
 struct graph {
@@ -40,6 +51,8 @@ struct worker {
     bool               image_bad, image_prints; /* of the one loader */
     struct graph      *graphs;
     uint32_t           graph_number;
+    struct host       *hosts;
+    uint32_t           host_number;
     uint32_t           modules, streams;
     pthread_mutex_t    staging_lock; /* of the next three */
     bool               used[FAKE_SLICES_MAX];
@@ -58,6 +71,9 @@ struct fake_state {
     unsigned        slices_used; /* atomic */
     uint64_t        compiles;
     bool            no_spare, returns_held;
+    uint32_t        sharing; /* enum device_sharing */
+    unsigned        hosts;   /* mapped */
+    bool            lies;    /* about the size of shared allocations */
     unsigned        allocations_max; /* 0: no bound */
     unsigned        refused;         /* allocations for that bound */
     struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
@@ -66,5 +82,15 @@ struct fake_state {
 extern struct fake_state fake;
 
 void *fake_worker_main(void *worker);
+
+/* ---- fake_share.c ---- */
+enum status fake_share_allocate(struct worker *w, const struct msg_mem_alloc_shared *m, struct msg_mem_alloc_shared_reply *reply);
+enum status fake_host_map(struct worker *w, const struct msg_host_map *m, uint32_t *id);
+/* The one of that id, if that is not 0, and those that belong to that allocation. */
+void           fake_host_unmap(struct worker *w, uint32_t id, uint64_t beside);
+unsigned char *fake_piece(struct worker *w, uint32_t host, uint64_t offset);
+/* Under fake.lock. */
+void fake_allocation_free(struct allocation *a);
+void fake_hosts_drop(struct worker *w);
 
 #endif

@@ -115,8 +115,7 @@ static void forget_allocation(struct worker *w, uint64_t address)
         if ((uint64_t)(uintptr_t)(*at)->data == address) {
             struct allocation *gone = *at;
             *at = gone->next;
-            free(gone->data);
-            free(gone);
+            fake_allocation_free(gone);
             fake.allocations--;
             break;
         }
@@ -320,14 +319,22 @@ static enum status execute(struct worker *w, enum message kind, const union mess
         return STATUS_OK;
     case MESSAGE_MEM_ALLOC:
         return allocate(w, b->mem_alloc.bytes, &c->reply.mem_alloc.address);
+    case MESSAGE_MEM_ALLOC_SHARED:
+        return fake_share_allocate(w, &b->mem_alloc_shared, &c->reply.mem_alloc_shared);
+    case MESSAGE_HOST_MAP:
+        return fake_host_map(w, &b->host_map, &c->reply.host_map.host);
+    case MESSAGE_HOST_UNMAP:
+        fake_host_unmap(w, b->host_unmap.host, 0);
+        return STATUS_OK;
     case MESSAGE_MEM_FREE:
+        fake_host_unmap(w, 0, b->mem_free.address);
         forget_allocation(w, b->mem_free.address);
         return STATUS_OK;
     case MESSAGE_MEM_WRITE:
-        memcpy((void *)(uintptr_t)b->mem_write.to, shared(w, b->mem_write.from.offset), b->mem_write.from.bytes);
+        memcpy((void *)(uintptr_t)b->mem_write.to, fake_piece(w, b->mem_write.host, b->mem_write.from.offset), b->mem_write.from.bytes);
         return STATUS_OK;
     case MESSAGE_MEM_READ:
-        memcpy(shared(w, b->mem_read.to.offset), (void *)(uintptr_t)b->mem_read.from, b->mem_read.to.bytes);
+        memcpy(fake_piece(w, b->mem_read.host, b->mem_read.to.offset), (void *)(uintptr_t)b->mem_read.from, b->mem_read.to.bytes);
         return STATUS_OK;
     case MESSAGE_MEM_FILL:
         fill(&b->mem_fill);
@@ -432,7 +439,7 @@ static bool waits_for_kernels(enum message kind)
 {
     return kind == MESSAGE_LAUNCH || kind == MESSAGE_MEM_WRITE || kind == MESSAGE_MEM_READ || kind == MESSAGE_MEM_FILL ||
            kind == MESSAGE_RUN_LIST || kind == MESSAGE_GRAPH_RUN || kind == MESSAGE_GRAPH_DESTROY || kind == MESSAGE_EVENT_RECORD ||
-           kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
+           kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_HOST_UNMAP || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
 }
 
 /* Under fake.lock: what was scripted for this call. */
@@ -519,7 +526,7 @@ static enum status run(struct worker *w, enum message kind, const void *body, si
     if (st)
         return problem_set(why, st, "fake: not submitted");
     st = call_wait(w, &c);
-    if (!st)
+    if (!st && reply)
         memcpy(reply, &c.reply, reply_bytes);
     else if (why)
         *why = c.problem;

@@ -16,7 +16,7 @@
 #include "pool/compile.h"
 #include "pool/pool.h"
 
-enum { FAKE_MAX_GRID = 65535, FAKE_MAX_THREADS = 1024, FAKE_MAX_SHARED = 48 * 1024, FAKE_BEST_BLOCK = 128 };
+enum { FAKE_MAX_GRID = 65535, FAKE_MAX_THREADS = 1024, FAKE_MAX_SHARED = 48 * 1024, FAKE_BEST_BLOCK = 128, FAKE_SHARING_UNIT = 4096 };
 
 struct pool *fake_pool(void);
 
@@ -31,6 +31,12 @@ bool fake_fault_unused(void);
 void fake_fail_take(enum status st);
 /* No worker stands ready from now on: pool_take still gives one. */
 void fake_no_spare(void);
+/* How the device's memory is shared from now on; DEVICE_SHARES_FILE after a reset. */
+void fake_sharing(enum device_sharing sharing);
+/* Workers tell another size of shared allocations than what they made. */
+void fake_lie(void);
+/* Memory of clients that workers have mapped. */
+unsigned fake_hosts_mapped(void);
 /* So many allocations fit the device, of all workers that are not yet back; 0: any number. */
 void fake_allocations_max(unsigned n);
 /* Blocks until an allocation was refused for that. */

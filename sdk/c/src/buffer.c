@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "batch.h"
+#include "gpurest/share.h"
 #include "json.h"
 #include "op.h"
 #include "session.h"
@@ -18,23 +19,19 @@ static gpurest_status create(gpurest_session *s, gpurest_buffer *out, struct exc
     return st ? st : session_add_buffer(s, name, bytes, NULL, out);
 }
 
-gpurest_status gpurest_alloc(gpurest_session *s, gpurest_buffer *out, size_t bytes)
+/* `more`: further members of its description, each with a comma before it. */
+static gpurest_status alloc_sized(gpurest_session *s, gpurest_buffer *out, size_t bytes, const char *more)
 {
     char            name[NAME_BYTES], json[64];
     struct path     path;
     struct exchange x;
     gpurest_buffer  made;
-    gpurest_status  st = session_check(s);
-    gpurest_batch  *b = st ? NULL : session_batch(s);
+    gpurest_status  st;
 
-    if (!st && (!out || bytes == 0))
-        st = fail_invalid("out is NULL, or a buffer of 0 bytes was asked for");
-    if (st || b)
-        return st ? st : batch_alloc(b, out, NULL, bytes);
     lane_drain(s);
     session_name(s, 'b', name);
     path = session_path(s, "/buffers/%s", name);
-    snprintf(json, sizeof json, "{\"size\":%zu}", bytes);
+    snprintf(json, sizeof json, "{\"size\":%zu%s}", bytes, more);
     exchange_init(&x, "PUT", path.text);
     x.content_type = "application/json";
     st = create(s, &made, &x, &(struct piece){json, strlen(json)}, bytes, name);
@@ -42,6 +39,32 @@ gpurest_status gpurest_alloc(gpurest_session *s, gpurest_buffer *out, size_t byt
     if (!st)
         *out = made;
     return st;
+}
+
+static gpurest_status alloc_check(gpurest_session *s, const gpurest_buffer *out, size_t bytes)
+{
+    gpurest_status st = session_check(s);
+
+    return st || (out && bytes) ? st : fail_invalid("out is NULL, or a buffer of 0 bytes was asked for");
+}
+
+gpurest_status gpurest_alloc(gpurest_session *s, gpurest_buffer *out, size_t bytes)
+{
+    gpurest_status st = alloc_check(s, out, bytes);
+    gpurest_batch *b = st ? NULL : session_batch(s);
+
+    if (st || b)
+        return st ? st : batch_alloc(b, out, NULL, bytes);
+    return alloc_sized(s, out, bytes, "");
+}
+
+gpurest_status gpurest_alloc_shareable(gpurest_session *s, gpurest_buffer *out, size_t bytes)
+{
+    gpurest_status st = alloc_check(s, out, bytes);
+
+    if (!st && session_batch(s))
+        st = fail_invalid("a shareable buffer is not made while a batch is recorded");
+    return st ? st : alloc_sized(s, out, bytes, ",\"shareable\":true");
 }
 
 /* Several connections can only write what is there. */

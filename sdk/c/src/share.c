@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "gpurest/share.h"
 #include "json.h"
@@ -31,15 +32,33 @@ static gpurest_status check_local(const gpurest_session *s)
     return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl", "memory is shared over a Unix socket only");
 }
 
+static gpurest_status no_descriptor(void)
+{
+    return fail(GPUREST_E_PROTO, "is a proxy in front of the service?", "the service sent no descriptor");
+}
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Where the memory is the buffer's own it begins within the first page: gpurest_unshare() counts on that. */
 static gpurest_status map(struct exchange *x, size_t bytes, void **memory)
 {
-    void *at = x->descriptor < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x->descriptor, 0);
+    struct json *answer = json_parse(x->body.data, x->body.bytes);
+    uint64_t     offset = 0;
+    void        *at;
 
+    json_integer(json_member(answer, "offset"), &offset);
+    json_destroy(answer);
     if (x->descriptor < 0)
-        return fail(GPUREST_E_PROTO, "is a proxy in front of the service?", "the service sent no descriptor");
+        return no_descriptor();
+    if (offset >= page_bytes() || bytes > SIZE_MAX - offset)
+        return fail(GPUREST_E_PROTO, NULL, "the service told an impossible place of the shared memory");
+    at = mmap(NULL, offset + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x->descriptor, 0);
     if (at == MAP_FAILED)
         return fail(GPUREST_E_NOMEM_HOST, NULL, "%zu bytes of shared memory cannot be mapped: %s", bytes, strerror(errno));
-    *memory = at;
+    *memory = (char *)at + offset;
     return GPUREST_OK;
 }
 
@@ -63,6 +82,48 @@ gpurest_status gpurest_share(gpurest_session *s, gpurest_buffer buffer, void **m
     st = session_perform(s, &x);
     if (!st)
         st = map(&x, e.bytes, memory);
+    exchange_finish(&x);
+    return st;
+}
+
+/* The descriptor goes over to the caller. */
+static gpurest_status take_handle(struct exchange *x, gpurest_cuda_memory *out)
+{
+    struct json *answer = json_parse(x->body.data, x->body.bytes);
+    uint64_t     size = 0, unit = 0;
+    bool         told = json_integer(json_member(answer, "allocation_size"), &size) && json_integer(json_member(answer, "granularity"), &unit);
+
+    json_destroy(answer);
+    if (x->descriptor < 0)
+        return no_descriptor();
+    if (!told || size > SIZE_MAX || unit > size)
+        return fail(GPUREST_E_PROTO, NULL, "the service did not tell the size of the allocation");
+    *out = (gpurest_cuda_memory){x->descriptor, (size_t)size, (size_t)unit};
+    x->descriptor = -1;
+    return GPUREST_OK;
+}
+
+gpurest_status gpurest_share_cuda(gpurest_session *s, gpurest_buffer buffer, gpurest_cuda_memory *out)
+{
+    static const char   body[] = "{\"as\":\"cuda_fd\"}";
+    struct buffer_entry e;
+    struct path         path;
+    struct exchange     x;
+    gpurest_status      st = check(s, buffer, 0, 0, &e);
+
+    if (!st && !out)
+        st = fail_invalid("out is NULL");
+    if (!st)
+        st = check_local(s);
+    if (st)
+        return st;
+    path = session_path(s, "/buffers/%s/share", e.name);
+    exchange_init(&x, "POST", path.text);
+    x.takes_descriptor = true;
+    x.repeatable = true; /* each time another descriptor of the same memory */
+    st = session_json(s, &x, body);
+    if (!st)
+        st = take_handle(&x, out);
     exchange_finish(&x);
     return st;
 }
@@ -103,8 +164,10 @@ gpurest_status gpurest_share_from_device(gpurest_session *s, gpurest_buffer buff
 
 void gpurest_unshare(void *memory, size_t bytes)
 {
+    size_t offset = (uintptr_t)memory % page_bytes();
+
     if (memory && bytes)
-        munmap(memory, bytes);
+        munmap((char *)memory - offset, offset + bytes);
 }
 
 gpurest_status gpurest_share_end(gpurest_session *s, gpurest_buffer buffer)

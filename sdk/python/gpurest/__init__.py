@@ -21,7 +21,7 @@ from ._rawkernel import RawKernel, RawModule
 from ._run import RunResult, Times
 from ._scalars import In, InOut, Out, Scalar, Struct, b8, bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from ._session import Session
-from ._shared import SharedMemory
+from ._shared import SharedAllocation, SharedMemory
 from ._stream import Event, Stream
 from ._wire import ServerEvent
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = ["AsyncClient", "Batch", "Buffer", "Client", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch", "LaunchResult",
-           "Module", "Out", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session", "SharedMemory", "Stream", "Struct",
-           "Timeout", "Times", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "default_client", "default_session",
+           "Module", "Out", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session", "SharedAllocation", "SharedMemory", "Stream",
+           "Struct", "Timeout", "Times", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "default_client", "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "tile", "u16", "u32", "u64", "u8"]
 
 __all__ += _arrays_api.__all__

@@ -11,7 +11,7 @@ from ._handle import Handle
 from ._hostmem import Shape, byte_view, count_of, empty
 from ._progress import ProgressOption
 from ._scalars import Scalar, scalar_kind
-from ._shared import SharedMemory
+from ._shared import SharedAllocation, SharedMemory
 from .errors import AbortedError, ArgumentError, ClosedError, GpurestError
 
 if TYPE_CHECKING:
@@ -223,6 +223,14 @@ class Buffer(Handle):
         if self._recording() is not None:
             raise GpurestError("a batch is being recorded: share() before or after it")
         return SharedMemory(self)
+
+    def share_cuda(self) -> SharedAllocation:
+        """The buffer's memory itself, for a CUDA context of this process: of a buffer made with shareable=True, on a GPU of this host; over a
+        Unix socket, from a service with --local-sharing."""
+        self._check()
+        if self._recording() is not None:
+            raise GpurestError("a batch is being recorded: share_cuda() before or after it")
+        return SharedAllocation(self)
 
     def __bytes__(self) -> bytes:
         return bytes(self.read())

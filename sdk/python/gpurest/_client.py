@@ -203,9 +203,10 @@ class Client:
 
     # ---- short forms, on the default session ----
 
-    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None) -> Buffer:
+    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None,
+               shareable: bool = False) -> Buffer:
         """See Session.buffer()."""
-        return self.default_session.buffer(data, size=size, dtype=dtype, progress=progress)
+        return self.default_session.buffer(data, size=size, dtype=dtype, progress=progress, shareable=shareable)
 
     def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
         """See Session.empty()."""

@@ -73,8 +73,11 @@ def buffer_path(sid: str, bid: str) -> str:
     return f"{session_path(sid)}/buffers/{enc(bid)}"
 
 
-def buffer_create(sid: str, bid: str, size: int) -> Call[Document]:
-    return Call(json_request("PUT", buffer_path(sid, bid), {"size": size}), _object)
+def buffer_create(sid: str, bid: str, size: int, shareable: bool = False) -> Call[Document]:
+    spec: Document = {"size": size}
+    if shareable:
+        spec["shareable"] = True
+    return Call(json_request("PUT", buffer_path(sid, bid), spec), _object)
 
 
 def buffer_create_filled(sid: str, bid: str, data: BytesLike) -> Request:
@@ -119,9 +122,10 @@ def buffer_copy(sid: str, to: str, offset: int, source: str, from_offset: int, s
     return Call(json_request("POST", buffer_path(sid, to) + "/copy", body), _none)
 
 
-def share_open(sid: str, bid: str) -> Call[List[int]]:
-    """The descriptors that came with the answer; they are the caller's."""
-    return Call(Request("POST", buffer_path(sid, bid) + "/share", takes_descriptor=True), lambda response: response.descriptors)
+def share_open(sid: str, bid: str, kind: Optional[str] = None) -> Call[Tuple[Document, List[int]]]:
+    """The answer, and the descriptors that came with it; they are the caller's."""
+    request = json_request("POST", buffer_path(sid, bid) + "/share", None if kind is None else {"as": kind}, takes_descriptor=True)
+    return Call(request, lambda response: (_object(response), response.descriptors))
 
 
 def share_move(sid: str, bid: str, direction: str, offset: int, size: int) -> Call[None]:

@@ -51,15 +51,19 @@ class Session(SessionBase):
 
     # ---- buffers ----
 
-    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None) -> Buffer:
+    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None,
+               shareable: bool = False) -> Buffer:
         """A buffer with a copy of `data` (anything with the buffer protocol; numbers in a list need `dtype`), or of `size` bytes, whose
-        contents are then not defined."""
+        contents are then not defined. `shareable`, with `size`: its own memory can be mapped by processes of the same host (share(),
+        share_cuda()); it is all zeros, and counts with what it takes, in whole pages or units of the driver."""
         self._check()
         kind = None if dtype is None else dtype_of(dtype)
         if (data is None) == (size is None):
             raise ArgumentError("buffer() takes either data or size=")
+        if shareable and (data is not None or self._batch_now() is not None):
+            raise ArgumentError("a shareable buffer is made by size=, and not in a batch")
         if data is None:
-            return self._new_buffer(int(size or 0), kind, None, None, progress)
+            return self._new_buffer(int(size or 0), kind, None, None, progress, shareable)
         if isinstance(data, int):
             raise ArgumentError("buffer(data) takes bytes or an array; for empty memory write buffer(size=…)")
         if isinstance(data, (list, tuple)):
@@ -83,7 +87,7 @@ class Session(SessionBase):
         return made
 
     def _new_buffer(self, size: int, dtype: Optional[DType], shape: Optional[Shape], view: Optional[memoryview],
-                    progress: ProgressOption) -> Buffer:
+                    progress: ProgressOption, shareable: bool = False) -> Buffer:
         if size < 1:
             raise ArgumentError("a buffer has at least 1 byte")
         if dtype is not None and size % dtype.itemsize:
@@ -96,7 +100,7 @@ class Session(SessionBase):
         name = self._new_name("b")
         self._relieve()
         if view is None:
-            self._do(_ops.buffer_create(self.id, name, size))
+            self._do(_ops.buffer_create(self.id, name, size, shareable))
         else:
             _transfer.create_filled(self, name, view, progress)
         return Buffer(self, Slot(name), size, dtype, shape)

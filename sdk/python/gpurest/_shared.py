@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from . import _ops
 from ._connection import close_all
@@ -11,6 +11,46 @@ from .errors import ClosedError, GpurestError, ProtocolError
 
 if TYPE_CHECKING:
     from ._buffer import Buffer
+    from ._session import Session
+
+
+def _one(session: Session, buffer: Buffer, kind: Optional[str]) -> Tuple[Any, int]:
+    """The answer, and its descriptor, which is the caller's."""
+    if session.client._transport.endpoint.scheme != "unix":
+        raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
+    told, descriptors = session._do(_ops.share_open(session.id, buffer.id, kind))
+    if len(descriptors) != 1:
+        close_all(descriptors)
+        raise ProtocolError(f"the service sent {len(descriptors)} descriptors")
+    return told, descriptors[0]
+
+
+class SharedAllocation:
+    """As made by Buffer.share_cuda(): memory of a GPU for this process's own CUDA context. `fd` is what cuMemImportFromShareableHandle() takes
+    (type POSIX file descriptor); `allocation_size` bytes are to be mapped, a multiple of `granularity`, of which the buffer is the first
+    `nbytes`. The descriptor is closed by close(), or at the end of a with; what was imported by then stays.
+
+    Nothing orders the two sides but the program: synchronise the own stream before launches that read what it wrote; what a launch wrote is
+    there once its answer has come."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        told, self.fd = _one(buffer.session, buffer, "cuda_fd")
+        self.buffer = buffer
+        self.nbytes = buffer.nbytes
+        self.allocation_size = int(told["allocation_size"])
+        self.granularity = int(told["granularity"])
+
+    def close(self) -> None:
+        """Idempotent."""
+        held, self.fd = self.fd, -1
+        if held >= 0:
+            close_all([held])
+
+    def __enter__(self) -> SharedAllocation:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
 
 class SharedMemory:
@@ -18,28 +58,28 @@ class SharedMemory:
     the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
 
     It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
-    afterwards is zeros. Several threads may copy ranges apart from each other at once."""
+    afterwards is zeros. Several threads may copy ranges apart from each other at once.
+
+    `direct` is True where the memory is the buffer's own (a shareable buffer on the cpu device): then to_device() and from_device() copy
+    nothing and wait for what was submitted before, and close() ends this mapping alone."""
 
     def __init__(self, buffer: Buffer) -> None:
-        session = buffer.session
-        if session.client._transport.endpoint.scheme != "unix":
-            raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
         self.buffer = buffer
         self.nbytes = buffer.nbytes
-        descriptors = session._do(_ops.share_open(session.id, buffer.id))
+        told, descriptor = _one(buffer.session, buffer, None)
+        self.direct = bool(told.get("direct", False))
+        self._offset = int(told.get("offset", 0))
         try:
-            if len(descriptors) != 1:
-                raise ProtocolError(f"the service sent {len(descriptors)} descriptors")
-            self._map: Optional[mmap.mmap] = mmap.mmap(descriptors[0], self.nbytes)
+            self._map: Optional[mmap.mmap] = mmap.mmap(descriptor, self._offset + self.nbytes)
         finally:
-            close_all(descriptors)
+            close_all([descriptor])
 
     @property
     def data(self) -> memoryview:
         """The bytes. A view that is kept keeps the mapping."""
         if self._map is None:
             raise ClosedError("this shared memory was closed")
-        return memoryview(self._map)
+        return memoryview(self._map)[self._offset:]
 
     def array(self) -> Any:
         """The memory as a NumPy array of the buffer's dtype and shape; without NumPy as a memoryview with that type."""
@@ -76,7 +116,7 @@ class SharedMemory:
             held.close()
         except BufferError:
             pass  # somebody keeps a view: the mapping ends with that
-        if self.buffer.freed or self.buffer._gone():
+        if self.direct or self.buffer.freed or self.buffer._gone():
             return
         session = self.buffer.session
         session._do(_ops.share_close(session.id, self.buffer.id))

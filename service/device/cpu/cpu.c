@@ -184,6 +184,14 @@ static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address
     return st ? st : cpu_memory_alloc(d->memory, bytes, address);
 }
 
+static enum status mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
+{
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    out->taken = file_bytes;
+    return st ? st : cpu_memory_alloc_file(d->memory, bytes, file, file_bytes, &out->address, &out->offset);
+}
+
 static enum status mem_free(struct device *d, uint64_t address)
 {
     return cpu_queue_free(d->queue, address);
@@ -413,6 +421,7 @@ const struct device_ops        device_cpu = {
            .info = device_info,
            .memory = device_memory,
            .mem_alloc = mem_alloc,
+           .mem_alloc_shared = mem_alloc_shared,
            .mem_free = mem_free,
            .memcheck = memcheck,
            .mem_write = mem_write,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/digest.h"
 #include "device/cpu/cooperative.h"
@@ -141,6 +142,8 @@ void cpu_info_read(struct device_info *out)
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_%d%d", COMPUTE_MAJOR, COMPUTE_MINOR);
     snprintf(out->unsupported, sizeof out->unsupported, "%s", unsupported + 1);
     out->wants_ptx = 1;
+    out->sharing = DEVICE_SHARES_FILE;
+    out->sharing_unit = (uint64_t)sysconf(_SC_PAGESIZE);
     out->multiprocessors = cpu_host_cores();
     out->clock_khz = clock_khz();
     out->l2_cache_bytes = l2_bytes();

@@ -20,6 +20,7 @@ struct slot {
     uint64_t address;
     uint64_t bytes;
     uint64_t guard; /* bytes kept free on each side */
+    bool     file;  /* its pages are a file's */
 };
 
 /* An allocation that is no more. */
@@ -213,11 +214,31 @@ static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
         m->peak = m->allocated;
 }
 
+/* All pages now: one by one they would be the first kernel's to wait for. */
+static bool open_pages(const struct slot *s, int file)
+{
+    void *at = (void *)(uintptr_t)s->base;
+
+    if (!s->file)
+        return mprotect(at, s->span, PROT_READ | PROT_WRITE) == 0;
+    return mmap(at, s->span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0) != MAP_FAILED;
+}
+
+/* A file's pages stay with the file, others' with nobody. */
+static bool close_pages(const struct slot *s)
+{
+    void *at = (void *)(uintptr_t)s->base;
+
+    if (s->file)
+        return mmap(at, s->span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+    return madvise(at, s->span, MADV_DONTNEED) == 0 && mprotect(at, s->span, PROT_NONE) == 0;
+}
+
 /* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
-static enum status place(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
 {
     uint64_t    guard = m->count < CPU_GUARDED_ALLOCATIONS_MAX ? m->page : 0;
-    struct slot s = {.span = round_up(bytes, m->page), .bytes = bytes, .guard = guard};
+    struct slot s = {.span = round_up(bytes, m->page), .bytes = bytes, .guard = guard, .file = file >= 0};
     uint64_t    start;
     size_t      index;
 
@@ -225,15 +246,15 @@ static enum status place(struct cpu_memory *m, uint64_t bytes, uint64_t *address
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     s.base = start + guard;
     s.address = s.base + (s.span - round_up(bytes, ALIGNMENT_BYTES));
-    if (mprotect((void *)(uintptr_t)s.base, s.span, PROT_READ | PROT_WRITE) != 0)
+    if (!open_pages(&s, file))
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     insert(m, index, &s);
-    cpu_shadow_set(m->shadow, s.address, s.bytes, SHADOW_FRESH);
+    cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* what others write is not seen */
     *address = s.address;
     return STATUS_OK;
 }
 
-enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+static enum status alloc(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
 {
     enum status st = STATUS_DEVICE_MEMORY_EXHAUSTED;
 
@@ -241,9 +262,22 @@ enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *add
         return STATUS_INTERNAL;
     pthread_mutex_lock(&m->lock);
     if (bytes <= m->limit && round_up(bytes, m->page) <= m->limit - (m->reserved < m->limit ? m->reserved : m->limit))
-        st = place(m, bytes, address);
+        st = place(m, bytes, file, address);
     pthread_mutex_unlock(&m->lock);
     return st;
+}
+
+enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+{
+    return alloc(m, bytes, -1, address);
+}
+
+enum status cpu_memory_alloc_file(struct cpu_memory *m, uint64_t bytes, int file, uint64_t file_bytes, uint64_t *address, uint64_t *offset)
+{
+    if (file < 0 || file_bytes < bytes || file_bytes != round_up(bytes, m->page))
+        return STATUS_INTERNAL;
+    *offset = file_bytes - round_up(bytes, ALIGNMENT_BYTES);
+    return alloc(m, bytes, file, address);
 }
 
 static void remember_freed(struct cpu_memory *m, const struct slot *s)
@@ -262,10 +296,9 @@ enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
     n = slots_up_to(m, address);
     if (n && m->slots[n - 1].address == address) {
         struct slot s = m->slots[n - 1];
-        void       *at = (void *)(uintptr_t)s.base;
 
-        /* Both must succeed before the addresses may be given out again: else the slot stays taken. */
-        if (madvise(at, s.span, MADV_DONTNEED) == 0 && mprotect(at, s.span, PROT_NONE) == 0) {
+        /* It must succeed before the addresses may be given out again: else the slot stays taken. */
+        if (close_pages(&s)) {
             memmove(&m->slots[n - 1], &m->slots[n], (m->count - n) * sizeof s);
             m->count--;
             m->allocated -= s.bytes;

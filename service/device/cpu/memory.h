@@ -16,7 +16,10 @@ void cpu_memory_destroy(struct cpu_memory *m);
 
 /* bytes > 0; aligned to 256 bytes; reads as zero. DEVICE_MEMORY_EXHAUSTED past the limit. */
 enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address);
-/* Only what cpu_memory_alloc gave (else INTERNAL). Its pages go back to the host, so that nobody reads them again. */
+/* The same, but the pages are those of `file`, of file_bytes: whole pages, bytes at least; all of them count. Others may write to them at any
+ * time. *offset: where in the file it begins. Borrows the file for the call. */
+enum status cpu_memory_alloc_file(struct cpu_memory *m, uint64_t bytes, int file, uint64_t file_bytes, uint64_t *address, uint64_t *offset);
+/* Only what these gave (else INTERNAL). Its pages go back to the host, so that nobody reads them again. */
 enum status cpu_memory_free(struct cpu_memory *m, uint64_t address);
 
 /* Is [address, address + bytes) inside one live allocation? */

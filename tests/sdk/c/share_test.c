@@ -82,6 +82,46 @@ Test(share, is_refused_elsewhere_with_a_word)
     service_stop(&v);
 }
 
+Test(share, a_shareable_buffers_memory_is_the_buffer)
+{
+    struct service      v;
+    gpurest_client     *c;
+    gpurest_session    *s;
+    gpurest_buffer      b, plain;
+    gpurest_cuda_memory cuda = {.fd = -1};
+    void               *memory;
+    unsigned char      *bytes, *read = malloc(BYTES);
+    int                 before;
+
+    service_start(&v, "--local-sharing", NULL);
+    c = client_of(v.unix_url, 0);
+    s = session_of(c);
+    cr_assert_not(bad(gpurest_alloc_shareable(s, &b, BYTES)));
+    before = open_descriptors();
+    cr_assert_not(bad(gpurest_share(s, b, &memory)));
+    cr_assert_eq(open_descriptors(), before);
+    bytes = memory;
+    cr_assert_eq(bytes[0] | bytes[BYTES - 1], 0);
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(i * 31 >> 3);
+    cr_assert_not(bad(gpurest_read(s, b, 0, read, BYTES)));
+    cr_assert_arr_eq(read, memory, BYTES);
+    cr_assert_not(bad(gpurest_fill(s, b, 0, 7, 1, 10, (gpurest_stream){0})));
+    cr_assert_not(bad(gpurest_share_from_device(s, b, 0, BYTES)));
+    cr_assert_eq(bytes[9] * 256 + bytes[10], 7 * 256 + (10 * 31 >> 3));
+    cr_assert_eq(gpurest_share_end(s, b), GPUREST_E_NOTFOUND);
+    cr_assert_eq(gpurest_share_cuda(s, b, &cuda), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_share_cuda(s, b, NULL), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_alloc_shareable(s, &plain, 0), GPUREST_E_INVAL);
+    cr_assert_eq(gpurest_alloc_shareable(s, NULL, 1), GPUREST_E_INVAL);
+    cr_assert_eq(cuda.fd, -1);
+    gpurest_unshare(memory, BYTES);
+    gpurest_session_close(s);
+    gpurest_close(c);
+    service_stop(&v);
+    free(read);
+}
+
 Test(share, is_off_by_default)
 {
     struct service   v;
@@ -93,6 +133,7 @@ Test(share, is_off_by_default)
     service_start(&v, NULL, NULL);
     c = client_of(v.unix_url, 0);
     s = session_of(c);
+    cr_assert_eq(gpurest_alloc_shareable(s, &b, 4096), GPUREST_E_UNSUPPORTED);
     cr_assert_not(bad(gpurest_alloc(s, &b, 4096)));
     cr_assert_eq(gpurest_share(s, b, &memory), GPUREST_E_UNSUPPORTED);
     cr_assert_str_eq(gpurest_last_error()->code, "feature_disabled");

@@ -1,6 +1,7 @@
 """Shared memory of buffers, against a service that shares it."""
 import gc
 import os
+import pathlib
 import threading
 
 import pytest
@@ -153,3 +154,80 @@ def test_threads(local):
         for thread in threads:
             thread.join()
         assert buffer.read() == content
+
+
+# ---- shareable buffers ----
+
+def test_a_shareable_buffers_memory_is_the_buffer(local):
+    buffer = local.buffer(size=10_000, shareable=True)
+    before = open_descriptors()
+    with buffer.share() as shared:
+        assert shared.direct and shared.nbytes == len(shared.data) == 10_000
+        assert bytes(shared.data) == bytes(10_000)
+        content = os.urandom(10_000)
+        shared.data[:] = content
+        assert buffer.read() == content
+        buffer.fill(5, offset=10, size=20)
+        assert bytes(shared.data) == content[:10] + b"\5" * 20 + content[30:]
+        shared.to_device()
+        shared.from_device(1, 2)
+    assert open_descriptors() == before
+    with buffer.share() as again:
+        assert bytes(again.data[:10]) == content[:10]
+    assert local.info()["usage"]["memory_bytes"] == 3 * 4096
+
+
+def test_a_shareable_buffer_as_an_array(local):
+    numpy = pytest.importorskip("numpy")
+    buffer = local.buffer(size=4096, dtype="f4", shareable=True)
+    with buffer.share() as shared:
+        view = shared.array()
+        view[:] = numpy.arange(1024)
+        assert (buffer.get() == numpy.arange(1024, dtype="f4")).all()
+        buffer.fill(2.5)
+        assert (view == 2.5).all()
+        del view
+
+
+def test_shareable_refusals(local, service):
+    with pytest.raises(errors.ArgumentError):
+        local.buffer(b"data", shareable=True)
+    with local.batch():
+        with pytest.raises(errors.ArgumentError):
+            local.buffer(size=10, shareable=True)
+    with pytest.raises(errors.ValidationError) as failed:  # of the cpu device there is no such descriptor
+        local.buffer(size=10, shareable=True).share_cuda()
+    assert failed.value.code == "invalid_field"
+    with gpurest.connect(service.unix_url) as client, client.session() as session:
+        with pytest.raises(errors.ValidationError) as failed:
+            session.buffer(size=10, shareable=True)
+        assert failed.value.code == "feature_disabled"
+
+
+def test_a_descriptor_for_cuda(executable_with_fake_driver):
+    """The fake driver's descriptors are of memory files."""
+    import mmap
+    with testing.server("--local-sharing", "--backends", "cuda", "--libcuda", executable_with_fake_driver) as one:
+        with gpurest.connect(one.unix_url) as client, client.session() as session:
+            buffer = session.buffer(size=100, shareable=True)
+            before = open_descriptors()
+            with buffer.share_cuda() as handle:
+                assert (handle.nbytes, handle.allocation_size, handle.granularity) == (100, 2 << 20, 2 << 20)
+                with mmap.mmap(handle.fd, handle.allocation_size) as mapped:
+                    mapped[:100] = b"x" * 100
+                    assert buffer.read() == b"x" * 100
+            assert handle.fd == -1 and open_descriptors() == before
+            handle.close()
+            with pytest.raises(errors.ValidationError):
+                session.buffer(size=10).share_cuda()
+
+
+@pytest.fixture
+def executable_with_fake_driver():
+    found = testing.find_executable()
+    if found is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    library = pathlib.Path(found).resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
+    if not library.exists():
+        pytest.skip("the fake driver is not built")
+    return str(library)

@@ -36,6 +36,19 @@ SAME(offsetof(struct cuda_kernel_node, extra), offsetof(CUDA_KERNEL_NODE_PARAMS_
 SAME(offsetof(struct cuda_kernel_node, kernel), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern));
 SAME(offsetof(struct cuda_kernel_node, context), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
 
+SAME(sizeof(cuda_share), sizeof(CUmemGenericAllocationHandle));
+SAME(sizeof(struct cuda_share_props), sizeof(CUmemAllocationProp));
+SAME(offsetof(struct cuda_share_props, allocation_type), offsetof(CUmemAllocationProp, type));
+SAME(offsetof(struct cuda_share_props, handle_types), offsetof(CUmemAllocationProp, requestedHandleTypes));
+SAME(offsetof(struct cuda_share_props, location), offsetof(CUmemAllocationProp, location));
+SAME(offsetof(struct cuda_share_props, windows_attributes), offsetof(CUmemAllocationProp, win32HandleMetaData));
+SAME(offsetof(struct cuda_share_props, compression), offsetof(CUmemAllocationProp, allocFlags.compressionType));
+SAME(offsetof(struct cuda_share_props, rdma), offsetof(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable));
+SAME(offsetof(struct cuda_share_props, usage), offsetof(CUmemAllocationProp, allocFlags.usage));
+SAME(sizeof(struct cuda_access), sizeof(CUmemAccessDesc));
+SAME(offsetof(struct cuda_access, location), offsetof(CUmemAccessDesc, location));
+SAME(offsetof(struct cuda_access, flags), offsetof(CUmemAccessDesc, flags));
+
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(CUDA_EVENT_DEFAULT, CU_EVENT_DEFAULT);
 SAME(CUDA_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
@@ -43,6 +56,9 @@ SAME(CUDA_HOST_REGISTER_PORTABLE, CU_MEMHOSTREGISTER_PORTABLE);
 SAME(CUDA_LIMIT_PRINTF_FIFO_BYTES, CU_LIMIT_PRINTF_FIFO_SIZE);
 SAME(CUDA_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
 SAME(CUDA_ALLOCATION_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME(CUDA_HANDLE_POSIX_DESCRIPTOR, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+SAME(CUDA_GRANULARITY_MINIMUM, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+SAME(CUDA_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME(CUDA_POOL_REUSE_OPPORTUNISTIC, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
 SAME(CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES);
 SAME(CUDA_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
@@ -69,6 +85,8 @@ SAME((uintptr_t)CUDA_LAUNCH_BYTES, (uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
 /* These structures were compared above; from here on their tags mean the vendor's, so that the prototypes can be compared. */
 #define cuda_uuid CUuuid_st
 #define cuda_pool_props CUmemPoolProps_st
+#define cuda_share_props CUmemAllocationProp_st
+#define cuda_access CUmemAccessDesc_st
 #define cuda_kernel_node CUDA_KERNEL_NODE_PARAMS_v2_st
 
 /* Does not compile unless our prototype is compatible with the vendor's. */

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct device_ops *const ops = &device_cuda;
 
@@ -48,6 +49,25 @@ static enum status free_late(struct scene *t)
     return st ? st : ops->memory(t->d, &memory);
 }
 
+/* Memory for other processes, and of them. */
+static enum status share(struct scene *t, const struct device_info *info)
+{
+    static char          host[4096];
+    struct device_shared shared;
+    int                  fd;
+    enum status          st;
+
+    if (!info->sharing)
+        return STATUS_OK;
+    if ((st = ops->mem_alloc_shared(t->d, 100, -1, 0, &shared)) || (st = ops->mem_export(t->d, shared.address, &fd)))
+        return st;
+    close(fd);
+    if ((st = ops->host_attach(t->d, host, sizeof host)))
+        return st;
+    ops->host_detach(t->d, host);
+    return ops->mem_free(t->d, shared.address);
+}
+
 /* Stops at the first failure, which it returns. */
 static enum status play(struct scene *t)
 {
@@ -69,7 +89,7 @@ static enum status play(struct scene *t)
         return st;
     if ((st = ops->module_load(t->d, kernels_ptx, strlen(kernels_ptx), &t->m, &why)))
         return st;
-    if ((st = run_kernels(t)) || (st = free_late(t)) || (st = ops->mem_trim(t->d)))
+    if ((st = share(t, &info)) || (st = run_kernels(t)) || (st = free_late(t)) || (st = ops->mem_trim(t->d)))
         return st;
     return ops->mem_free(t->d, t->a);
 }
@@ -77,6 +97,16 @@ static enum status play(struct scene *t)
 static bool means_lost(enum status st)
 {
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR;
+}
+
+static bool allocates(const char *function)
+{
+    static const char *const names[] = {"cuMemAllocFromPoolAsync", "cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"};
+    bool                     found = false;
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        found = found || strcmp(function, names[i]) == 0;
+    return found;
 }
 
 /* What a failure of that function may be answered with, besides the result's own status. */
@@ -96,6 +126,8 @@ static bool tolerated(const char *function, cuda_result r, enum status st)
         return st == STATUS_OK || st == STATUS_LAUNCH_CONFIG_INVALID;
     if (strcmp(function, "cuDeviceGetAttribute") == 0 && st == STATUS_LAUNCH_CONFIG_INVALID)
         return true;                            /* without the opt-in limit less shared memory is allowed */
+    if (strcmp(function, "cuMemGetAllocationGranularity") == 0 || strcmp(function, "cuMemHostUnregister") == 0)
+        return st == STATUS_OK; /* without it nothing is shared; nobody hears of the other */
     if (strcmp(function, "cuMemHostGetDevicePointer_v2") == 0) /* without that address progress is not marked by the device */
         return st == STATUS_OK;
     if (strcmp(function, "cuStreamQuery") == 0) /* a stream that cannot be asked counts as busy */
@@ -103,7 +135,7 @@ static bool tolerated(const char *function, cuda_result r, enum status st)
     /* Answers that only describe; and OUT_OF_MEMORY, which allocating tries to heal. */
     return st == STATUS_OK && (strncmp(function, "cuDeviceGet", 11) == 0 || strcmp(function, "cuDriverGetVersion") == 0 ||
                                strncmp(function, "cuGetError", 10) == 0 || strcmp(function, "cuModuleGetGlobal_v2") == 0 ||
-                               (strcmp(function, "cuMemAllocFromPoolAsync") == 0 && own == STATUS_DEVICE_MEMORY_EXHAUSTED));
+                               (allocates(function) && own == STATUS_DEVICE_MEMORY_EXHAUSTED));
 }
 
 /* Fails the nth call of the function; false when there was none. */

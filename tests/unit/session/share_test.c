@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/spin.h"
 #include "session/share.h"
 #include "session_fixture.h"
 
@@ -15,27 +14,23 @@ static struct fixture f;
 
 static int open_share(const char *id, bool expect_created)
 {
-    uint64_t bytes = 0;
-    bool     created = !expect_created;
-    int      fd = -1;
+    struct share_view v = {.fd = -1, .created = !expect_created};
 
-    cr_assert_eq(share_open(f.session, span_of(id), &fd, &bytes, &created, &f.why), STATUS_OK, "%s", f.why.detail);
-    cr_assert_eq(created, expect_created);
-    cr_assert_geq(fd, 0);
-    return fd;
+    cr_assert_eq(share_open(f.session, span_of(id), &v, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(v.created, expect_created);
+    cr_assert_geq(v.fd, 0);
+    return v.fd;
 }
 
 static enum status try_open(struct session *s, const char *id)
 {
-    uint64_t    bytes;
-    bool        created;
-    int         fd = -1;
-    enum status st = share_open(s, span_of(id), &fd, &bytes, &created, &f.why);
+    struct share_view v = {.fd = -1};
+    enum status       st = share_open(s, span_of(id), &v, &f.why);
 
     if (!st)
-        close(fd);
+        close(v.fd);
     else
-        cr_assert_eq(fd, -1);
+        cr_assert_eq(v.fd, -1);
     return st;
 }
 
@@ -80,7 +75,7 @@ static unsigned char *map(int fd, size_t bytes)
     return at;
 }
 
-Test(share, bytes_go_there_and_back_in_more_pieces_than_there_is_staging)
+Test(share, bytes_go_there_and_back_and_need_no_staging)
 {
     const size_t   bytes = 6 * MIB + 77;
     unsigned char *at;
@@ -103,36 +98,6 @@ Test(share, bytes_go_there_and_back_in_more_pieces_than_there_is_staging)
     munmap(at, bytes);
     close(fd);
     cr_assert_eq(fake_slices_used(), 0);
-    fixture_end(&f);
-}
-
-/* With many processors long copies are done by several threads. */
-Test(share, in_parts_it_is_the_same)
-{
-    const size_t   bytes = 65 * MIB + 3;
-    unsigned char *at;
-    int            fd;
-
-    spin_cpus_set(8);
-    fixture_start(&f, 8);
-    make_buffer(&f, "a", bytes);
-    fd = open_share("a", true);
-    at = map(fd, bytes);
-    for (size_t i = 0; i < bytes; i++)
-        at[i] = (unsigned char)(i * 7 + i / 4093);
-    cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, bytes), STATUS_OK, "%s", f.why.detail);
-    memset(at, 0, bytes);
-    cr_assert_eq(move("a", SHARE_FROM_DEVICE, 1, bytes - 2), STATUS_OK, "%s", f.why.detail);
-    cr_assert_eq(at[0] | at[bytes - 1], 0);
-    for (size_t i = 1; i < bytes - 1; i++)
-        if (at[i] != (unsigned char)(i * 7 + i / 4093))
-            cr_assert(false, "byte %zu", i);
-    fake_die_at(20);
-    cr_assert_neq(move("a", SHARE_TO_DEVICE, 0, bytes), STATUS_OK);
-    cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
-    cr_assert_eq(fake_slices_used(), 0);
-    munmap(at, bytes);
-    close(fd);
     fixture_end(&f);
 }
 
@@ -260,7 +225,7 @@ Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
     fixture_start(&f, 4);
     make_buffer(&f, "a", 5 * MIB);
     fd = open_share("a", true);
-    fake_die_at(3);
+    fake_die_at(0);
     cr_assert_neq(move("a", SHARE_TO_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     cr_assert_eq(move("a", SHARE_FROM_DEVICE, 0, MIB), STATUS_SESSION_FAULTED);
@@ -269,7 +234,7 @@ Test(share, a_worker_that_fails_while_bytes_move_leaves_nothing)
     make_buffer(&f, "a", 5 * MIB);
     close(fd);
     fd = open_share("a", true);
-    fake_die_at(2);
+    fake_die_at(0);
     cr_assert_neq(move("a", SHARE_FROM_DEVICE, 0, 5 * MIB), STATUS_OK);
     cr_assert_eq(session_delete(f.session, &f.why), STATUS_OK);
     cr_assert_eq(fake_slices_used(), 0);
@@ -320,7 +285,7 @@ Test(share, a_copy_under_way_ends_with_the_session)
     struct mover m;
     int          fd;
 
-    fixture_start(&f, 2); /* it waits for staging, too */
+    fixture_start(&f, 2);
     make_buffer(&f, "a", 8 * MIB);
     fd = open_share("a", true);
     fake_hold();
@@ -332,5 +297,42 @@ Test(share, a_copy_under_way_ends_with_the_session)
     await_taken_back(fd);
     close(fd);
     fake_go();
+    fixture_end(&f);
+}
+
+/* Every call that makes one fails once, then the worker dies at it. */
+Test(share, a_worker_that_does_not_map_it_leaves_nothing)
+{
+    fixture_start(&f, 2);
+    make_buffer(&f, "a", MIB);
+    for (enum status st = STATUS_OUT_OF_MEMORY; st; st = st == STATUS_OUT_OF_MEMORY ? STATUS_QUOTA_EXCEEDED : STATUS_OK) {
+        fake_fail_at(0, st);
+        cr_assert_eq(try_open(f.session, "a"), st);
+        cr_assert_eq(registry_memory_of(f.registry, &f.tenant), MIB);
+        cr_assert_eq(fake_hosts_mapped(), 0);
+        cr_assert_eq(move("a", SHARE_TO_DEVICE, 0, 1), STATUS_SHARE_NOT_FOUND);
+    }
+    fake_die_at(0);
+    cr_assert_neq(try_open(f.session, "a"), STATUS_OK);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(registry_memory_of(f.registry, &f.tenant), 0);
+    fixture_end(&f);
+}
+
+Test(share, the_worker_lets_go_with_the_share_and_with_the_buffer)
+{
+    fixture_start(&f, 2);
+    make_buffer(&f, "a", MIB);
+    make_buffer(&f, "b", MIB);
+    for (int i = 0; i < 3; i++) {
+        close(open_share("a", true));
+        close(open_share("b", i == 0));
+        cr_assert_eq(fake_hosts_mapped(), 2);
+        cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+        cr_assert_eq(buffer_fill(f.session, SPAN_LITERAL("a"), 0, 1, 0, 1, (struct span){0}, &f.why), STATUS_OK); /* behind it */
+        cr_assert_eq(fake_hosts_mapped(), 1);
+    }
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("b"), &f.why), STATUS_OK);
+    cr_assert_eq(fake_hosts_mapped(), 0);
     fixture_end(&f);
 }

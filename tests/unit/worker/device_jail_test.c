@@ -38,10 +38,15 @@ static int wait_for(pid_t pid)
     return status;
 }
 
+static void lock_as(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, driver, sharing))
+        _exit(NOT_LOCKED);
+}
+
 static void lock(enum device_filter f)
 {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !device_filter_enter(f, "no such driver"))
-        _exit(NOT_LOCKED);
+    lock_as(f, "no such driver", FILTER_SHARES_NOTHING);
 }
 
 /* How a child ends that locks itself and acts. */
