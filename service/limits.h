@@ -256,7 +256,8 @@ enum {
     DEVICE_ALLOCATIONS_MAX = 4 * BUFFERS_PER_SESSION_MAX, /* buffers and the temporary ones of batches */
     FREE_WAIT_MS = 20,       /* an allocation that found no memory waits that long for pending frees */
     JIT_LOG_BYTES = 8 * 1024,
-    NVML_READ_MS_MAX = 250,  /* a slower management library is not asked again */
+    NVML_READ_MS_MAX = 250,  /* a slower management library is left alone for NVML_REST_MS */
+    NVML_REST_MS = 5000,
 
     /* cpu device: interpreter */
     CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */

@@ -52,6 +52,7 @@ static_assert(sizeof nvml == sizeof(void *) * COUNT(names), "a slot per function
 
 static const char *library = "libnvidia-ml.so.1";
 static enum { NVML_UNTRIED, NVML_READY, NVML_OFF } state;
+static uint64_t rest_until_ns;
 
 void nvml_library(const char *path)
 {
@@ -166,18 +167,11 @@ static void read_health(struct nvmlDevice_st *gpu, struct device_info *info)
     info->health = known;
 }
 
-void nvml_read(struct device_info *info)
+static void read_all(struct device_info *info)
 {
     struct nvmlDevice_st *gpu = NULL;
-    uint64_t              began;
-    int                   found;
+    int                   found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
 
-    if (state == NVML_UNTRIED)
-        state = start() ? NVML_READY : NVML_OFF;
-    if (state == NVML_OFF)
-        return;
-    began = now_ns();
-    found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
     if (found == NVML_GPU_IS_LOST) {
         note(DEVICE_ACTION_END, 0);
         info->health = known;
@@ -187,8 +181,26 @@ void nvml_read(struct device_info *info)
         read_clocks(gpu, info);
         read_health(gpu, info);
     }
-    if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
-        log_warn("device", "the management library is slow; sensors are not read any more");
-        state = NVML_OFF;
-    }
+}
+
+/* A GPU under heavy load may answer late, and the process that asks has other things to answer. */
+void nvml_read(struct device_info *info)
+{
+    uint64_t began;
+
+    if (state == NVML_UNTRIED)
+        state = start() ? NVML_READY : NVML_OFF;
+    if (state == NVML_OFF)
+        return;
+    if (known.watched)
+        info->health = known;
+    began = now_ns();
+    if (began < rest_until_ns)
+        return;
+    read_all(info);
+    if (now_ns() - began <= NVML_READ_MS_MAX * NS_PER_MS)
+        return;
+    log_warn("device", "the management library took %u ms; it is left alone for %u s", (unsigned)((now_ns() - began) / NS_PER_MS),
+             NVML_REST_MS / 1000u);
+    rest_until_ns = now_ns() + NVML_REST_MS * NS_PER_MS;
 }

@@ -73,6 +73,18 @@ def test_what_the_library_tells_is_told(gpu):
     assert device(client)["state"] == "healthy"
 
 
+def test_a_library_that_is_slow_for_once_is_asked_again(gpu):
+    steer, service = gpu
+    client = service.client()
+    steer("slow=400 temperature=50")
+    eventually(lambda: device(client)["temperature_c"] is None, "the slowness is not noticed")
+    told = device(client)
+    assert (told["state"], told["temperature_max_c"]) == ("healthy", 90)
+    steer("temperature=51")
+    eventually(lambda: device(client)["temperature_c"] == 51, "never asked again")
+    assert "left alone" in service.stderr()
+
+
 def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at_work):
     steer, client, session = at_work
     steer("temperature=95")

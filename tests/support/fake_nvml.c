@@ -1,9 +1,10 @@
 /* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
- * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. */
+ * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1 slow=400" (ms), read anew at every call. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -80,6 +81,7 @@ static int known(const struct nvmlDevice_st *device)
 
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsigned *celsius)
 {
+    usleep(1000 * steered("slow=", 0));
     *celsius = steered("temperature=", 41);
     return sensor ? ERROR_INVALID_ARGUMENT : known(device);
 }
