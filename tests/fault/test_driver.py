@@ -2,6 +2,7 @@
 import http.client
 import pathlib
 import re
+import threading
 
 import pytest
 
@@ -88,6 +89,29 @@ def test_every_error_at_every_call(driven):
             if not c.due():
                 break
         c.note = f"{told} requests failed"
+
+
+def test_the_service_ends_although_a_worker_hangs(driven):
+    service, driver = driven
+    client = service.client()
+    workload.prepare(client)
+    driver.says("cuMemcpyHtoDAsync_v2:0:hang")
+    with Campaign("the end of a service whose driver hangs", 0, 0) as c:
+        waiting = threading.Thread(target=no_answer, args=(service,), daemon=True)
+        waiting.start()
+        until(lambda: client.get("/v1/limits").json()["limits"]["requests_in_flight"]["used"] == 2, "the upload does not begin")
+        c.fault()
+        service.terminate()
+        assert service.wait() == 0
+        c.recovered()
+        waiting.join(60)
+
+
+def no_answer(service):
+    try:
+        service.client().put_octets(workload.S + "/buffers/x/data", b"z" * 4096)
+    except (http.client.HTTPException, OSError):
+        pass
 
 
 @pytest.mark.skipif(not FULL, reason="each takes a call's whole deadline, 30 s")
