@@ -29,6 +29,8 @@ enum {
     EVENTS_AT_ONCE = 64,
 };
 
+enum { PAUSE_MS = 5000 }; /* after a slow answer: a device that is busy with faults makes it slow for a while */
+
 enum { NVML_SENSOR_GPU = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 
 struct nvml_functions {
@@ -169,6 +171,7 @@ static void read_health(struct nvmlDevice_st *gpu, struct device_info *info)
 void nvml_read(struct device_info *info)
 {
     struct nvmlDevice_st *gpu = NULL;
+    static uint64_t       paused_until_ns;
     uint64_t              began;
     int                   found;
 
@@ -176,19 +179,23 @@ void nvml_read(struct device_info *info)
         state = start() ? NVML_READY : NVML_OFF;
     if (state == NVML_OFF)
         return;
+    if (deadline_left_ns(paused_until_ns) > 0) {
+        info->health = known;
+        return;
+    }
     began = now_ns();
     found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
-    if (found == NVML_GPU_IS_LOST) {
+    if (found == NVML_GPU_IS_LOST)
         note(DEVICE_ACTION_END, 0);
-        info->health = known;
-    }
     if (found == 0 && gpu) {
         read_sensors(gpu, info);
         read_clocks(gpu, info);
         read_health(gpu, info);
+    } else {
+        info->health = known; /* who was watched stays so */
     }
     if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
-        log_warn("device", "the management library is slow; sensors are not read any more");
-        state = NVML_OFF;
+        log_warn("device", "the management library is slow; it is not asked for %d s", PAUSE_MS / 1000);
+        paused_until_ns = deadline_after_ms(PAUSE_MS);
     }
 }

@@ -121,6 +121,22 @@ def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
     assert reset.status == 500 and reset.code == "device_error", reset
 
 
+def test_a_library_that_is_slow_or_fails_once_is_asked_again(at_work):
+    """A device that is busy with faults makes it slow: no way for a caller to end the watch over the hardware."""
+    steer, client, session = at_work
+    eventually(lambda: device(client)["temperature_c"] == 41, "the library is not asked")
+    for trouble in ("nvmlDeviceGetTemperature:takes=400", "nvmlDeviceGetHandleByUUID:fails=999"):
+        steer(trouble)
+        assert device(client)["state"] == "healthy"
+        assert client.post(session + "/launches", launch_vadd()).status == 200
+        steer("temperature=95")
+        eventually(lambda: device(client)["state"] == "hot", "it is not asked any more")
+        steer("temperature=60")
+        eventually(lambda: device(client)["state"] == "healthy", "it stays hot")
+    steer("xid=119")
+    eventually(lambda: client.get("/readyz").status == 503, "errors are not listened to any more")
+
+
 def test_errors_of_kernels_are_no_errors_of_the_device(at_work):
     steer, client, session = at_work
     steer("xid=31 ecc=1")
