@@ -103,6 +103,8 @@ for i in "${!presets[@]}"; do
         GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
         # Its short form; make torture is the long one.
         if [ "$preset" = release ]; then run_pytest "faults" "$ROOT/build/release/service/gpurestd" tests/fault; fi
+        # Under a sanitizer those that lead through the paths of errors; the rest of them takes minutes there, and is a part of make torture.
+        if [ "$preset" = asan ]; then run_pytest "faults, asan" "$ROOT/build/asan/service/gpurestd" tests/fault/test_{system_calls,storage}.py; fi
         if [ "$preset" = release ]; then run_pytest "built-in kernels" "$ROOT/build/release/service/gpurestd" tests/kernels; fi
         # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
         if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python "${covered[@]}"; fi

@@ -305,13 +305,15 @@ static void drain(struct frontend *f)
     events_end_all(f->app.registry);
     server_quiesce(f->server);
     deadline = deadline_after_ms(QUIESCE_MS);
-    while (server_in_flight(f->server) && deadline_left_ns(deadline))
-        if (next_signal(f, DRAIN_POLL_MS))
-            return;
+    while (server_in_flight(f->server) && deadline_left_ns(deadline) && !next_signal(f, DRAIN_POLL_MS))
+        continue;
 }
 
+/* Requests that are still waiting for a worker have had their time. */
 static void stop(struct frontend *f)
 {
+    if (f->server && server_in_flight(f->server))
+        registry_kill_workers(f->app.registry);
     server_destroy(f->server);
     atomic_store(&f->app.server, NULL);
     deferred_destroy(f->app.deferred);

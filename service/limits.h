@@ -257,7 +257,7 @@ enum {
     FREE_WAIT_MS = 20,       /* an allocation that found no memory waits that long for pending frees */
     JIT_LOG_BYTES = 8 * 1024,
     NVML_READ_MS_MAX = 250,  /* a slower management library is left alone for NVML_REST_MS */
-    NVML_REST_MS = 5000,
+    NVML_REST_MS = 5000, /* a device that is busy with faults makes it slow for a while */
 
     /* cpu device: interpreter */
     CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */

@@ -52,7 +52,6 @@ static_assert(sizeof nvml == sizeof(void *) * COUNT(names), "a slot per function
 
 static const char *library = "libnvidia-ml.so.1";
 static enum { NVML_UNTRIED, NVML_READY, NVML_OFF } state;
-static uint64_t rest_until_ns;
 
 void nvml_library(const char *path)
 {
@@ -167,40 +166,34 @@ static void read_health(struct nvmlDevice_st *gpu, struct device_info *info)
     info->health = known;
 }
 
-static void read_all(struct device_info *info)
-{
-    struct nvmlDevice_st *gpu = NULL;
-    int                   found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
-
-    if (found == NVML_GPU_IS_LOST) {
-        note(DEVICE_ACTION_END, 0);
-        info->health = known;
-    }
-    if (found == 0 && gpu) {
-        read_sensors(gpu, info);
-        read_clocks(gpu, info);
-        read_health(gpu, info);
-    }
-}
-
-/* A GPU under heavy load may answer late, and the process that asks has other things to answer. */
 void nvml_read(struct device_info *info)
 {
-    uint64_t began;
+    struct nvmlDevice_st *gpu = NULL;
+    static uint64_t       paused_until_ns;
+    uint64_t              began;
+    int                   found;
 
     if (state == NVML_UNTRIED)
         state = start() ? NVML_READY : NVML_OFF;
     if (state == NVML_OFF)
         return;
-    if (known.watched)
+    if (deadline_left_ns(paused_until_ns) > 0) {
         info->health = known;
+        return;
+    }
     began = now_ns();
-    if (began < rest_until_ns)
-        return;
-    read_all(info);
-    if (now_ns() - began <= NVML_READ_MS_MAX * NS_PER_MS)
-        return;
-    log_warn("device", "the management library took %u ms; it is left alone for %u s", (unsigned)((now_ns() - began) / NS_PER_MS),
-             NVML_REST_MS / 1000u);
-    rest_until_ns = now_ns() + NVML_REST_MS * NS_PER_MS;
+    found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
+    if (found == NVML_GPU_IS_LOST)
+        note(DEVICE_ACTION_END, 0);
+    if (found == 0 && gpu) {
+        read_sensors(gpu, info);
+        read_clocks(gpu, info);
+        read_health(gpu, info);
+    } else {
+        info->health = known; /* who was watched stays so */
+    }
+    if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
+        log_warn("device", "the management library is slow; it is not asked for %d s", NVML_REST_MS / 1000);
+        paused_until_ns = deadline_after_ms(NVML_REST_MS);
+    }
 }

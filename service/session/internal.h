@@ -88,6 +88,7 @@ struct context {
     unsigned         unfinished_count;
     unsigned         in_ring;
     uint64_t         last_event_ns; /* a launch started or ended */
+    uint64_t         busy_since_ns; /* as the janitor sees it: since then the worker has never been seen without something to do */
     struct call      ping;          /* asked of a worker that starts nothing of what it was given */
     bool             ping_due, ping_open;
     uint64_t         pinged_ns;     /* the last time */

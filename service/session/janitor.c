@@ -37,11 +37,12 @@ static enum status overrun(const struct context *c, uint64_t now, struct problem
     return STATUS_OK;
 }
 
-/* The worker was given launches and says of none that it runs: it may wait with them for a batch, or it may have stopped. The worker's
- * loop waits for no kernel, so that one which does not answer has stopped; the call's own deadline then ends it. */
+/* The worker was given work for some time and says of no launch that it runs: what it has may wait for a batch, or be copies, whose time
+ * nobody knows, or it may have stopped. Its loop waits for nothing on the device, so that one which does not answer has stopped; the call's
+ * own deadline then ends it. */
 static bool wants_ping(const struct context *c, uint64_t now)
 {
-    return c->in_ring && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open &&
+    return c->uses && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open && past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) &&
            past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
 }
 
@@ -84,15 +85,11 @@ void janitor_ping(struct context *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What runs on a device that failed ends. */
-static void end_with_device(struct session *s)
+/* False when there is none to kill. */
+static bool kill_worker(struct session *s, const struct problem *why)
 {
     struct context *c = NULL;
-    struct problem  why = {0};
-    enum status     st = pool_device_verdict(s->registry->config.pool, s->device, &why);
 
-    if (!st)
-        return;
     pthread_mutex_lock(&s->lock);
     if (s->context && !s->context->lost && !s->context->closed) {
         c = s->context;
@@ -100,10 +97,33 @@ static void end_with_device(struct session *s)
     }
     pthread_mutex_unlock(&s->lock);
     if (!c)
-        return;
-    log_warn("session", "a worker is killed with its device: %s", why.detail);
-    worker_kill(c->worker, st, &why);
-    context_leave_with(c, st, &why);
+        return false;
+    worker_kill(c->worker, why->status, why);
+    context_leave_with(c, why->status, why);
+    return true;
+}
+
+/* What runs on a device that failed ends. */
+static void end_with_device(struct session *s)
+{
+    struct problem why = {0};
+
+    if (pool_device_verdict(s->registry->config.pool, s->device, &why) && kill_worker(s, &why))
+        log_warn("session", "a worker was killed with its device: %s", why.detail);
+}
+
+void registry_kill_workers(struct registry *r)
+{
+    struct problem   why;
+    unsigned         count;
+    struct session **all = registry_all(r, &count);
+
+    problem_set(&why, STATUS_WORKER_LOST, "the server is shutting down");
+    for (unsigned i = 0; i < count; i++) {
+        kill_worker(all[i], &why);
+        session_unpin(all[i], false);
+    }
+    free(all);
 }
 
 /* False when the session is at work, so that it is not idle. */
@@ -118,6 +138,8 @@ static bool look_after(struct session *s, uint64_t now)
     c = s->context;
     if (c) {
         idle = c->uses == 0;
+        if (idle || !c->busy_since_ns)
+            c->busy_since_ns = now;
         st = overrun(c, now, &why);
         c->ping_due = c->ping_due || wants_ping(c, now);
         if (c->ping_due || c->backlog || c->unloads || c->outputs || c->orphans)

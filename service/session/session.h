@@ -49,6 +49,8 @@ void        registry_destroy(struct registry *r);
 void        registry_drain(struct registry *r);
 /* ... and from now on no longer. */
 void        registry_resume(struct registry *r);
+/* What still runs ends at once, with WORKER_LOST: nothing waits for a worker any more that hangs. */
+void        registry_kill_workers(struct registry *r);
 unsigned    registry_count(struct registry *r);
 unsigned    registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */

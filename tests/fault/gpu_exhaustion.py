@@ -25,6 +25,16 @@ def until_refused(ask, *codes):
     raise AssertionError(f"{CALLS_MOST} times and never refused")
 
 
+def put_buffer(place, name, size):
+    made = place.client.put(f"{place.path}/buffers/{name}", {"size": size})
+    assert made.status == 201, (name, size, made, place.client.get(place.path + "/memory"))
+
+
+def delete_buffer(place, name):
+    gone = place.client.delete(f"{place.path}/buffers/{name}")
+    assert gone.status == 204, (name, gone)
+
+
 def free_bytes(place):
     return place.client.get("/v1/devices/" + place.device).json()["memory"]["free_bytes"]
 
@@ -34,7 +44,7 @@ def memory(place, bench):
     piece = free_bytes(place) // 16 if bench.options.backend != "cpu" else free_bytes(place) * 4
     count, code = until_refused(lambda i: place.client.put(f"{place.path}/buffers/m{i}", {"size": piece}), "device_memory_exhausted", "quota_exceeded")
     for i in range(count):
-        assert place.client.delete(f"{place.path}/buffers/m{i}").status == 204
+        delete_buffer(place, f"m{i}")
     return code
 
 
@@ -43,14 +53,14 @@ def fragments(place, bench):
     random, most = bench.options.random, 1 << (28 if bench.options.backend != "cpu" else 20)
     names = [f"f{i}" for i in range(100)]
     for name in names:
-        assert place.client.put(f"{place.path}/buffers/{name}", {"size": random.randrange(1, most)}).status == 201
+        put_buffer(place, name, random.randrange(1, most))
     for name in names[::2]:
-        assert place.client.delete(f"{place.path}/buffers/{name}").status == 204
+        delete_buffer(place, name)
     for name in names[::2]:
-        assert place.client.put(f"{place.path}/buffers/{name}", {"size": random.randrange(most, 2 * most)}).status == 201
+        put_buffer(place, name, random.randrange(most, 2 * most))
     assert place.is_right(), "after all that vadd is wrong"
     for name in names:
-        assert place.client.delete(f"{place.path}/buffers/{name}").status == 204
+        delete_buffer(place, name)
     return "no refusal"
 
 

@@ -108,7 +108,7 @@ def strike(place, tally, kind, request, codes, lost):
 
 def struck(bench, tally, kinds, make):
     """`make(kind)` -> (request, codes, lost). Several sessions at a time."""
-    order = list(kinds)
+    order, resets_s = list(kinds), []
 
     def work(number):
         place = bench.place("bad", f"struck{number}")
@@ -120,9 +120,12 @@ def struck(bench, tally, kinds, make):
             except BROKEN as e:
                 tally.end(kind, lost=f"{type(e).__name__}: {e}")
                 place.renew()
+        resets_s.extend(place.resets_s)
         place.drop()
 
     in_threads(bench.options.threads, work)
+    if resets_s:
+        tally.notes.append(f"of the recovery the reset, with a new worker: worst {max(resets_s):.3f} s, mean {sum(resets_s) / len(resets_s):.3f} s")
 
 
 def faults(bench, tally):

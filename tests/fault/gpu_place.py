@@ -18,6 +18,7 @@ class Place:
     def __init__(self, client, session, device):
         self.client, self.path, self.device = client, "/v1/sessions/" + session, device
         self.client.timeout = 120
+        self.resets_s = []  # of it, the time until there is a new worker
 
     def set_up(self):
         """Modules and buffers of a session that has just become ready."""
@@ -36,8 +37,10 @@ class Place:
         """Resets the session until it computes; when it did."""
         until = time.monotonic() + RECOVERY_S
         while True:
+            began = time.monotonic()
             reset = self.client.post(self.path + "/reset")
             if reset.status == 200:
+                self.resets_s.append(time.monotonic() - began)
                 self.set_up()
                 assert self.is_right(), "the first result after the fault is wrong"
                 return time.monotonic()

@@ -73,18 +73,6 @@ def test_what_the_library_tells_is_told(gpu):
     assert device(client)["state"] == "healthy"
 
 
-def test_a_library_that_is_slow_for_once_is_asked_again(gpu):
-    steer, service = gpu
-    client = service.client()
-    steer("slow=400 temperature=50")
-    eventually(lambda: device(client)["temperature_c"] is None, "the slowness is not noticed")
-    told = device(client)
-    assert (told["state"], told["temperature_max_c"]) == ("healthy", 90)
-    steer("temperature=51")
-    eventually(lambda: device(client)["temperature_c"] == 51, "never asked again")
-    assert "left alone" in service.stderr()
-
-
 def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at_work):
     steer, client, session = at_work
     steer("temperature=95")
@@ -131,6 +119,22 @@ def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
     assert device(client)["state"] == "quarantined"
     reset = client.post(session + "/reset")
     assert reset.status == 500 and reset.code == "device_error", reset
+
+
+def test_a_library_that_is_slow_or_fails_once_is_asked_again(at_work):
+    """A device that is busy with faults makes it slow: no way for a caller to end the watch over the hardware."""
+    steer, client, session = at_work
+    eventually(lambda: device(client)["temperature_c"] == 41, "the library is not asked")
+    for trouble in ("nvmlDeviceGetTemperature:takes=400", "nvmlDeviceGetHandleByUUID:fails=999"):
+        steer(trouble)
+        assert device(client)["state"] == "healthy"
+        assert client.post(session + "/launches", launch_vadd()).status == 200
+        steer("temperature=95")
+        eventually(lambda: device(client)["state"] == "hot", "it is not asked any more")
+        steer("temperature=60")
+        eventually(lambda: device(client)["state"] == "healthy", "it stays hot")
+    steer("xid=119")
+    eventually(lambda: client.get("/readyz").status == 503, "errors are not listened to any more")
 
 
 def test_errors_of_kernels_are_no_errors_of_the_device(at_work):

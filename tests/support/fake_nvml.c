@@ -1,5 +1,6 @@
 /* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
- * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1 slow=400" (ms), read anew at every call. */
+ * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. With
+ * "nvmlInit_v2:fails=999" that function answers so, with "nvmlInit_v2:takes=400" only after so many ms, with "nvmlInit_v2:hangs=1" never. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,13 +60,34 @@ static unsigned steered(const char *word, unsigned otherwise)
     return at ? (unsigned)strtoul(at + strlen(word), NULL, 10) : otherwise;
 }
 
+static unsigned steered_of(const char *function, const char *word)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "%s:%s=", function, word);
+    return steered(text, 0);
+}
+
+/* What that function is to answer at once; SUCCESS: what it usually does. */
+static int scripted(const char *function)
+{
+    while (steered_of(function, "hangs"))
+        pause();
+    usleep(1000 * steered_of(function, "takes"));
+    return (int)steered_of(function, "fails");
+}
+
 int nvmlInit_v2(void)
 {
-    return SUCCESS;
+    return scripted(__func__);
 }
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvmlDevice_st **device)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     if (strcmp(uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff") != 0)
         return ERROR_INVALID_ARGUMENT;
     if (steered("lost=", 0))
@@ -81,19 +103,30 @@ static int known(const struct nvmlDevice_st *device)
 
 int nvmlDeviceGetTemperature(struct nvmlDevice_st *device, unsigned sensor, unsigned *celsius)
 {
-    usleep(1000 * steered("slow=", 0));
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     *celsius = steered("temperature=", 41);
     return sensor ? ERROR_INVALID_ARGUMENT : known(device);
 }
 
 int nvmlDeviceGetTemperatureThreshold(struct nvmlDevice_st *device, unsigned kind, unsigned *celsius)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     *celsius = steered("slowdown=", 90);
     return kind == THRESHOLD_SLOWDOWN ? known(device) : ERROR_NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetTotalEccErrors(struct nvmlDevice_st *device, unsigned kind, unsigned period, unsigned long long *count)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     *count = steered("ecc=", 0);
     return kind == 1 && period == 0 ? known(device) : ERROR_INVALID_ARGUMENT;
 }
@@ -102,12 +135,20 @@ static unsigned long long listened_to;
 
 int nvmlEventSetCreate(struct nvmlEventSet_st **set)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     *set = (struct nvmlEventSet_st *)(void *)&listened_to;
     return SUCCESS;
 }
 
 int nvmlDeviceRegisterEvents(struct nvmlDevice_st *device, unsigned long long kinds, struct nvmlEventSet_st *set)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     if ((void *)set != (void *)&listened_to)
         return ERROR_INVALID_ARGUMENT;
     listened_to = kinds;
@@ -119,7 +160,10 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
 {
     static unsigned told;
     unsigned        xid = steered("xid=", 0);
+    int bad = scripted(__func__);
 
+    if (bad)
+        return bad;
     (void)timeout_ms;
     if ((void *)set != (void *)&listened_to)
         return ERROR_INVALID_ARGUMENT;
@@ -133,13 +177,20 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
 int nvmlDeviceGetPowerUsage(struct nvmlDevice_st *device, unsigned *milliwatts)
 {
     const char *without = getenv("FAKE_NVML_WITHOUT");
+    int bad = scripted(__func__);
 
+    if (bad)
+        return bad;
     *milliwatts = 123456;
     return without && strcmp(without, "power") == 0 ? ERROR_NOT_SUPPORTED : known(device);
 }
 
 int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, struct utilization *rates)
 {
+    int bad = scripted(__func__);
+
+    if (bad)
+        return bad;
     *rates = (struct utilization){57, 12};
     return known(device);
 }
@@ -147,7 +198,10 @@ int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, struct utilizati
 int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigned *mhz)
 {
     static const unsigned clocks[] = {1200, 1980, 3201};
+    int bad = scripted(__func__);
 
+    if (bad)
+        return bad;
     if (clock >= sizeof clocks / sizeof clocks[0])
         return ERROR_INVALID_ARGUMENT;
     *mhz = clocks[clock];
