@@ -232,24 +232,23 @@ class Buffer(Handle):
     def fill(self, value: Union[int, float, Scalar], offset: int = 0, size: Optional[int] = None, *, stream: Any = None) -> None:
         """Fills `size` bytes from `offset` on with a pattern: a Scalar of 1, 2, 4 or 8 bytes, or a number of the buffer's dtype (of bytes
         where it has none)."""
+        pattern = self._pattern(value, offset, size)
+        batch = self._recording()
+        if batch is not None:
+            batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": pattern}))
+            return
+        self._session._do(_ops.buffer_fill(self._session.id, self.id, pattern, offset, size, self._session._stream_name(stream)))
+
+    def _pattern(self, value: Union[int, float, Scalar], offset: int, size: Optional[int]) -> Dict[str, Any]:
         self._check()
         self._range(offset, size)
         if not isinstance(value, Scalar):
             value = Scalar(scalar_kind(self._dtype) if self._dtype else "u8", value)
-        batch = self._recording()
-        if batch is not None:
-            batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": value.json()}))
-            return
-        self._session._do(_ops.buffer_fill(self._session.id, self.id, value.json(), offset, size, self._session._stream_name(stream)))
+        return value.json()
 
     def copy_from(self, source: Buffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None, stream: Any = None) -> None:
         """Copies bytes of another buffer of the session, on the device. `size` None: to the end of the shorter."""
-        self._check()
-        source._check()
-        if source._session is not self._session:
-            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
-        self._range(offset, size)
-        source._range(from_offset, size)
+        self._check_copy(source, offset, from_offset, size)
         batch = self._recording()
         if batch is not None:
             batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset,
@@ -257,6 +256,14 @@ class Buffer(Handle):
             return
         self._session._do(_ops.buffer_copy(self._session.id, self.id, offset, source.id, from_offset, size,
                                            self._session._stream_name(stream)))
+
+    def _check_copy(self, source: Buffer, offset: int, from_offset: int, size: Optional[int]) -> None:
+        self._check()
+        source._check()
+        if source._session is not self._session:
+            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
+        self._range(offset, size)
+        source._range(from_offset, size)
 
     # ---- life ----
 

@@ -19,7 +19,7 @@ from ._rawkernel import RawKernel
 from ._session import Session
 from ._stream import Event, Stream
 from ._sync import Transport
-from ._wire import Request, Response, json_request
+from ._wire import Request, Response, any_request
 from .errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
 
 T = TypeVar("T")
@@ -139,10 +139,7 @@ class Client:
     def request(self, method: str, path: str, document: Any = None, *, headers: Optional[Mapping[str, str]] = None,
                 idempotency_key: Optional[str] = None) -> Response:
         """Any request with a JSON body, or none: for what this package has no method for. Raises as the methods do."""
-        request = json_request(method, path, document, headers=dict(headers or {}))
-        if idempotency_key is not None:
-            request.headers["Idempotency-Key"] = f'"{idempotency_key}"'
-        return self._transport.send(request)
+        return self._transport.send(any_request(method, path, document, headers, idempotency_key))
 
     # ---- sessions ----
 

@@ -40,6 +40,10 @@ class Session(SessionBase):
         self._modules: Dict[str, Module] = {}
         self.memory_pool = MemoryPool(self)
 
+    def _for_threads(self) -> Session:
+        """The session whose methods block; AsyncSession has another one."""
+        return self
+
     def _stream_name(self, stream: Any) -> Optional[str]:
         chosen = stream if stream is not None else self._stream_now()
         if chosen is None:

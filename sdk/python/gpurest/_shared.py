@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from . import _ops
 from ._connection import close_all
@@ -11,28 +11,28 @@ from .errors import ClosedError, GpurestError, ProtocolError
 
 if TYPE_CHECKING:
     from ._buffer import Buffer
+    from ._session_base import SessionBase
 
 
-class SharedMemory:
-    """As made by Buffer.share(). `data` is the memory, as writable bytes; it holds what the program puts there. to_device() copies it into
-    the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
+class Mapping:
+    """What both clients share: the memory, while it is mapped."""
 
-    It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
-    afterwards is zeros. Several threads may copy ranges apart from each other at once."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        session = buffer.session
-        if session.client._transport.endpoint.scheme != "unix":
-            raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
+    def __init__(self, buffer: Buffer, descriptors: List[int]) -> None:
+        """Takes the descriptors that came with the answer."""
         self.buffer = buffer
         self.nbytes = buffer.nbytes
-        descriptors = session._do(_ops.share_open(session.id, buffer.id))
         try:
             if len(descriptors) != 1:
                 raise ProtocolError(f"the service sent {len(descriptors)} descriptors")
             self._map: Optional[mmap.mmap] = mmap.mmap(descriptors[0], self.nbytes)
         finally:
             close_all(descriptors)
+
+    @staticmethod
+    def _opened(session: SessionBase, bid: str) -> List[int]:
+        if session.client._transport.endpoint.scheme != "unix":
+            raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
+        return session._do(_ops.share_open(session.id, bid))
 
     @property
     def data(self) -> memoryview:
@@ -49,6 +49,37 @@ class SharedMemory:
             return typed_view(self.data, self.buffer.dtype)
         return numpy.frombuffer(self.data, self.buffer.dtype.name).reshape(self.buffer.shape)
 
+    def _count(self, offset: int, size: Optional[int]) -> int:
+        """Bytes that may be copied now."""
+        if self._map is None:
+            raise ClosedError("this shared memory was closed")
+        self.buffer._check()
+        if self.buffer._recording() is not None:
+            raise GpurestError("a batch is being recorded: shared memory is copied before or after it")
+        return self.buffer._range(offset, size)
+
+    def _let_go(self) -> bool:
+        """Unmaps it. True: the service is to take it back."""
+        if self._map is None:
+            return False
+        held, self._map = self._map, None
+        try:
+            held.close()
+        except BufferError:
+            pass  # somebody keeps a view: the mapping ends with that
+        return not (self.buffer.freed or self.buffer._gone())
+
+
+class SharedMemory(Mapping):
+    """As made by Buffer.share(). `data` is the memory, as writable bytes; it holds what the program puts there. to_device() copies it into
+    the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
+
+    It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
+    afterwards is zeros. Several threads may copy ranges apart from each other at once."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(buffer, self._opened(buffer.session, buffer.id))
+
     def to_device(self, offset: int = 0, size: Optional[int] = None) -> None:
         """Copies bytes of the memory into the buffer; done when it returns. `size` None: to the end."""
         self._move("to_device", offset, size)
@@ -58,28 +89,15 @@ class SharedMemory:
         self._move("from_device", offset, size)
 
     def _move(self, direction: str, offset: int, size: Optional[int]) -> None:
-        if self._map is None:
-            raise ClosedError("this shared memory was closed")
-        self.buffer._check()
-        if self.buffer._recording() is not None:
-            raise GpurestError("a batch is being recorded: shared memory is copied before or after it")
-        count = self.buffer._range(offset, size)
+        count = self._count(offset, size)
         session = self.buffer.session
         session._do(_ops.share_move(session.id, self.buffer.id, direction, offset, count))
 
     def close(self) -> None:
         """The service takes the memory back, from all who share it. Views of it read zeros then. Idempotent."""
-        if self._map is None:
-            return
-        held, self._map = self._map, None
-        try:
-            held.close()
-        except BufferError:
-            pass  # somebody keeps a view: the mapping ends with that
-        if self.buffer.freed or self.buffer._gone():
-            return
-        session = self.buffer.session
-        session._do(_ops.share_close(session.id, self.buffer.id))
+        if self._let_go():
+            session = self.buffer.session
+            session._do(_ops.share_close(session.id, self.buffer.id))
 
     def __enter__(self) -> SharedMemory:
         return self
