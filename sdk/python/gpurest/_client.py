@@ -46,6 +46,7 @@ class Client:
         self._default: Optional[Session] = None
         self._sessions: List[Session] = []
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._kernels: Dict[str, Dict[str, Any]] = {}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
         close_at_exit(self)
 
@@ -118,6 +119,17 @@ class Client:
         limits: Dict[str, Dict[str, Optional[int]]] = self._transport.do(_ops.get("/v1/limits"))["limits"]
         return limits
 
+    def kernels(self) -> Iterator[Dict[str, Any]]:
+        """The built-in kernels: names, element types, parameters; Session.builtin() launches them."""
+        return self._pages("/v1/kernels")
+
+    def _kernel_info(self, name: str) -> Dict[str, Any]:
+        """As the service has it; the same as long as it runs."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = self._transport.do(_ops.get(f"/v1/kernels/{_ops.enc(name)}"))
+        return found
+
     def version(self) -> Dict[str, Any]:
         return self._transport.do(_ops.get("/version"))
 
@@ -162,9 +174,12 @@ class Client:
 
     def sessions(self) -> Iterator[Dict[str, Any]]:
         """All of this caller's sessions, as the service describes them."""
+        return self._pages("/v1/sessions")
+
+    def _pages(self, path: str) -> Iterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:
-            page = self._transport.do(_ops.page("/v1/sessions", cursor))
+            page = self._transport.do(_ops.page(path, cursor))
             yield from page["items"]
             cursor = page.get("next_cursor")
             if not cursor:

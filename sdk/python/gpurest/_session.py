@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 from . import _ops, _transfer
 from ._batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
 from ._buffer import Buffer, Slot
+from ._builtin_kernel import BuiltinKernel
 from ._dtypes import DType, dtype_of
 from ._hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from ._memory_pool import MemoryPool
@@ -154,6 +155,11 @@ class Session(SessionBase):
     def _forget_module(self, module: Module) -> None:
         if self._modules.get(module.identity) is module:
             del self._modules[module.identity]
+
+    def builtin(self, name: str, dtype: Any) -> BuiltinKernel:
+        """One of the service's built-in kernels for elements of `dtype` ("bf16", too); Client.kernels() lists them. Nothing is compiled here."""
+        self._check()
+        return BuiltinKernel(self, self.client._kernel_info(name), dtype)
 
     def RawKernel(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> RawKernel:
         """A kernel from source; compiled at the first launch."""

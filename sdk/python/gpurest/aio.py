@@ -403,6 +403,11 @@ class AsyncClient:
         async for one in self._all("/v1/sessions"):
             yield one
 
+    async def kernels(self) -> AsyncIterator[Dict[str, Any]]:
+        """See Client.kernels()."""
+        async for one in self._all("/v1/kernels"):
+            yield one
+
     async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:

@@ -16,7 +16,7 @@ PAIRS = {
     aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait")}
                       | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
     aio.AsyncSession: (gpurest.Session, {"stream": NO_STREAMS, "event": NO_STREAMS, "RawKernel": "compiles at the first launch, which a call cannot await twice",
-                                         "RawModule": "the same", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
+                                         "RawModule": "the same", "builtin": "arrays have them; a kernel of its own is not asked for yet", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
                        {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),
