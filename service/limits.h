@@ -139,6 +139,7 @@ enum {
 
     /* events */
     EVENTS_KEPT_MAX = 1024,                /* per session, for those who come back with a Last-Event-ID */
+    BATCH_EVENTS_MAX = 32,                 /* launch.finished of one batch; the last of them tells of all launches that are left */
     EVENT_TEXT_BYTES_MAX = 64 * 1024,      /* of a kernel's printf text in one event */
     EVENT_TEXTS_BYTES_MAX = 1024 * 1024,   /* of all that are kept; the oldest events make room */
     EVENT_STREAMS_PER_SESSION_MAX = 16,

@@ -27,13 +27,28 @@ static const char *const type_names[EVENT_TYPES] = {"session.state",   "launch.q
 
 /* ---- one event ---- */
 
+/* By its id, or by its place in a batch. */
+static void add_which(struct json_writer *w, const struct event *e)
+{
+    if (e->batch.number == 0) {
+        json_add_text(w, "launch", e->launch);
+        return;
+    }
+    json_add_u64(w, "batch", e->batch.number);
+    json_add_u64(w, "op", e->batch.op);
+    if (e->batch.op_last == e->batch.op)
+        return;
+    json_add_u64(w, "op_last", e->batch.op_last);
+    json_add_u64(w, "launches", e->batch.launches);
+}
+
 static void add_launch(struct json_writer *w, const struct event *e)
 {
-    json_add_text(w, "launch", e->launch);
+    add_which(w, e);
     json_add_text(w, "state", launch_state_name(e->state.launch));
     if (e->type != EVENT_LAUNCH_FINISHED)
         return;
-    if (e->state.launch == LAUNCH_SUCCEEDED)
+    if (e->timed)
         json_add_double(w, "gpu_us", e->gpu_us);
     if (e->status)
         json_add_text(w, "code", status_code(e->status));
@@ -57,7 +72,7 @@ static void add_members(struct json_writer *w, const struct event_stream *s)
         add_launch(w, e);
         return;
     case EVENT_KERNEL_PRINTF:
-        json_add_text(w, "launch", e->launch);
+        add_which(w, e);
         json_add_string(w, "text", buf_span(&s->text));
         json_add_bool(w, "truncated", e->truncated);
         return;

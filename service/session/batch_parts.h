@@ -122,6 +122,7 @@ struct batch {
     uint32_t                 scratch_slot;
     struct batch_later      *later; /* [spec.ops_count]: READs whose bytes stayed on the device */
     bool                     succeeded;
+    unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
     pthread_mutex_t     lock; /* of flight_call.landed; inside everything else */
     pthread_cond_t      landed;
@@ -153,6 +154,9 @@ enum status batch_finish_uploads(struct batch *b, struct problem *why);
 
 /* A buffer more, freed with the batch. Needs a use. */
 enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why);
+
+/* ---- batch_tell.c ---- notes what became of the batch's launches among the session's events. */
+void batch_tell(const struct batch *b);
 
 /* ---- batch_measure.c ---- counts what the batch did, for the metrics. */
 void batch_measure(const struct batch *b, enum status st);

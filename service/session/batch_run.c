@@ -429,6 +429,7 @@ static enum status run_ops(struct batch *b, struct problem *why)
     batch_drain(b);
     device_events_give(b->context, b->events, b->events_count);
     b->events_count = 0;
+    b->done = b->failed ? b->completed : st && i ? i - 1 : i;
     /* The first that failed, even if a later one was refused before we heard of it. */
     return b->failed ? batch_failure(b, why) : st;
 }
@@ -548,6 +549,7 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
         st = run_all(b, why);
     b->succeeded = !st;
     batch_measure(b, st);
+    batch_tell(b);
     batch_release(b);
     context_leave(c);
     return st;

@@ -108,12 +108,28 @@ void events_note_launch(const struct launch *l, enum event_type type)
         span_copy(span_of(l->entry.id), e->event.launch, sizeof e->event.launch);
         e->event.state.launch = l->state;
         e->event.status = l->problem ? l->problem->status : STATUS_OK;
+        e->event.timed = l->state == LAUNCH_SUCCEEDED;
         e->event.gpu_us = l->gpu_us;
         e->event.truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated;
         if (type == EVENT_KERNEL_PRINTF)
             keep_text(ring, e, (struct span){l->output, l->output_bytes});
     }
     wake_all(ring);
+}
+
+void events_note_batch(struct session *s, const struct event *what, struct span text)
+{
+    struct kept_event *e = push(&s->events, what->type);
+
+    if (e) {
+        uint64_t id = e->event.id, wall = e->event.wall_ns;
+
+        e->event = *what;
+        e->event.id = id;
+        e->event.wall_ns = wall;
+        keep_text(&s->events, e, text);
+    }
+    wake_all(&s->events);
 }
 
 void events_end(struct session *s)

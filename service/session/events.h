@@ -1,5 +1,6 @@
 /* What happens in a session, as a stream of numbered events: the last EVENTS_KEPT_MAX are kept, and whoever follows them is woken.
- * Events cost nothing but their place in the ring while nobody follows. Thread-safe. Launches within batches have none. */
+ * Events cost nothing but their place in the ring while nobody follows. Thread-safe. Launches within batches have no id, and are told when their
+ * batch is over: what finished, in the order of operations, by number of batch and operation. */
 #ifndef GPUREST_SESSION_EVENTS_H
 #define GPUREST_SESSION_EVENTS_H
 
@@ -23,7 +24,12 @@ struct event {
     uint64_t        id; /* from 1 on, +1 by every event of the session */
     enum event_type type;
     uint64_t        wall_ns;
-    char            launch[CLIENT_ID_CHARS_MAX + 1]; /* LAUNCH_…, KERNEL_PRINTF */
+    char            launch[CLIENT_ID_CHARS_MAX + 1]; /* LAUNCH_…, KERNEL_PRINTF; "" within a batch */
+    struct event_batch {
+        uint64_t number;          /* of the session's batches, from 1 on; 0: a launch of its own */
+        unsigned op, op_last;     /* operations: these and those between, as far as they are launches */
+        unsigned launches;        /* how many that are; when it failed, one of them did */
+    } batch;
     union {
         enum session_state session;
         enum launch_state  launch;
@@ -31,7 +37,8 @@ struct event {
     } state;
     uint64_t    generation; /* SESSION_STATE */
     enum status status;     /* why a session faulted or a launch failed; OK: it did not */
-    double      gpu_us;     /* LAUNCH_FINISHED */
+    bool        timed;      /* LAUNCH_FINISHED: gpu_us is known */
+    double      gpu_us;     /* of all launches together */
     bool        truncated;  /* KERNEL_PRINTF: there was more text */
 };
 

@@ -162,6 +162,7 @@ struct session {
     uint64_t           memory_bytes;
     struct batch_shelf batches;
     struct event_ring  events;
+    uint64_t           batches_told; /* those that had launches */
     enum device_state  device_state; /* as last told in an event */
 };
 

@@ -226,3 +226,57 @@ def test_streams_end_when_the_server_stops(start):
         assert event[1] == "session.state"
     assert service.wait() == 0
     assert time.monotonic() - begin < 30
+
+
+# ---- launches within batches ----
+
+def batch_of(launches, kernel="vadd", **more):
+    """Launches with a fill between each two."""
+    ops = []
+    for at in range(launches):
+        launch = {key: value for key, value in launch_vadd().items() if key != "id"}
+        ops += [{"op": "launch", **launch}, {"op": "fill", "to": "c", "pattern": {"u32": at}}]
+    return {"segments": [], "ops": ops, **more}
+
+
+def test_launches_of_a_batch_are_told_by_their_operation(client, vadd, events):
+    stream = events(vadd, "?types=launch.finished")
+    for number in (1, 2):
+        answer = client.post(vadd + "/batches", batch_of(3))
+        assert answer.status == 200, answer.text
+        told = [stream.next()[2] for _ in range(3)]
+        assert [(data["batch"], data["op"], data["state"]) for data in told] == [(number, 0, "succeeded"), (number, 2, "succeeded"), (number, 4, "succeeded")]
+        assert not any("launch" in data or "op_last" in data for data in told)
+        own = {one["index"]: one["gpu_us"] for one in answer.json()["ops"] if "gpu_us" in one}
+        assert [data.get("gpu_us") for data in told] == [own[data["op"]] for data in told]
+
+
+def test_many_launches_of_a_batch_are_told_together(client, vadd, events):
+    most = client.get("/v1/limits").json()["limits"]["batch_events"]["max"]
+    stream = events(vadd, "?types=launch.finished")
+    assert client.post(vadd + "/batches", batch_of(most)).status == 200
+    assert [stream.next()[2]["op"] for _ in range(most)] == list(range(0, 2 * most, 2))
+    assert client.post(vadd + "/batches", batch_of(most + 70)).status == 200
+    told = [stream.next()[2] for _ in range(most)]
+    assert [data["op"] for data in told] == list(range(0, 2 * most, 2)) and not any("launches" in data for data in told[:-1])
+    assert (told[-1]["launches"], told[-1]["op_last"], told[-1]["state"]) == (71, 2 * (most + 69), "succeeded")
+    assert client.post(vadd + "/launches", launch_vadd(id="own")).status == 200
+    assert stream.next()[2]["launch"] == "own"
+
+
+def test_what_a_batch_printed_and_where_it_failed(client, session, events):
+    assert client.put_cuda(session + "/modules/m", FAULTS).status == 201
+    stream = events(session, "?types=launch.finished,kernel.printf")
+
+    def launch(kernel, *args):
+        return {"op": "launch", "module": "m", "kernel": kernel, "grid": [1], "block": [1], "args": [{"u32": one} for one in args]}
+
+    wrong = client.post(session + "/batches", {"segments": [], "ops": [launch("hello", 1), launch("no_such_kernel")]})
+    assert wrong.status == 404 and wrong.json()["op_index"] == 1
+    failed = client.post(session + "/batches", {"segments": [], "ops": [{"op": "sync"}, launch("hello", 7), launch("trap"), launch("hello", 8)]})
+    assert failed.code == "kernel_fault" and failed.json()["op_index"] == 2
+    told = [(name, data) for _, name, data in (stream.next() for _ in range(5))]
+    assert [(name, data["batch"], data["op"], data.get("text", data.get("state"))) for name, data in told] == [
+        ("kernel.printf", 1, 0, "hello 1\n"), ("launch.finished", 1, 0, "succeeded"),
+        ("kernel.printf", 2, 1, "hello 7\n"), ("launch.finished", 2, 1, "succeeded"), ("launch.finished", 2, 2, "failed")]
+    assert told[-1][1]["code"] == "kernel_fault"

@@ -11,6 +11,7 @@ from ._arrays_api import *  # noqa: F403 - its __all__ is the list
 from ._autotune import autotune
 from ._batch import Batch, Future, LaunchResult
 from ._buffer import Buffer
+from ._builtin_kernel import BuiltinKernel
 from ._client import Client, connect
 from ._cupy_kernels import ElementwiseKernel, ReductionKernel
 from ._default import default_client, default_session, set_default
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Batch", "Buffer", "Client", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch", "LaunchResult",
-           "Module", "Out", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session", "SharedAllocation", "SharedMemory", "Stream",
-           "Struct", "Timeout", "Times", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "default_client", "default_session",
+__all__ = ["AsyncClient", "Batch", "Buffer", "BuiltinKernel", "Client", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
+           "LaunchResult", "Module", "Out", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
+           "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "default_client",
+           "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "tile", "u16", "u32", "u64", "u8"]
 
 __all__ += _arrays_api.__all__

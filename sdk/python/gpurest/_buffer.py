@@ -11,7 +11,7 @@ from ._handle import Handle
 from ._hostmem import Shape, byte_view, count_of, empty
 from ._progress import ProgressOption
 from ._scalars import Scalar, scalar_kind
-from ._shared import SharedAllocation, SharedMemory
+from ._shared import SharedAllocation, SharedMemory, opened
 from .errors import AbortedError, ArgumentError, ClosedError, GpurestError
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Buffer(Handle):
         self._check()
         if self._recording() is not None:
             raise GpurestError("a batch is being recorded: share_cuda() before or after it")
-        return SharedAllocation(self)
+        return SharedAllocation(self, opened(self._session, self.id, "cuda_fd"))
 
     def __bytes__(self) -> bytes:
         return bytes(self.read())
@@ -240,24 +240,23 @@ class Buffer(Handle):
     def fill(self, value: Union[int, float, Scalar], offset: int = 0, size: Optional[int] = None, *, stream: Any = None) -> None:
         """Fills `size` bytes from `offset` on with a pattern: a Scalar of 1, 2, 4 or 8 bytes, or a number of the buffer's dtype (of bytes
         where it has none)."""
+        pattern = self._pattern(value, offset, size)
+        batch = self._recording()
+        if batch is not None:
+            batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": pattern}))
+            return
+        self._session._do(_ops.buffer_fill(self._session.id, self.id, pattern, offset, size, self._session._stream_name(stream)))
+
+    def _pattern(self, value: Union[int, float, Scalar], offset: int, size: Optional[int]) -> Dict[str, Any]:
         self._check()
         self._range(offset, size)
         if not isinstance(value, Scalar):
             value = Scalar(scalar_kind(self._dtype) if self._dtype else "u8", value)
-        batch = self._recording()
-        if batch is not None:
-            batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": value.json()}))
-            return
-        self._session._do(_ops.buffer_fill(self._session.id, self.id, value.json(), offset, size, self._session._stream_name(stream)))
+        return value.json()
 
     def copy_from(self, source: Buffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None, stream: Any = None) -> None:
         """Copies bytes of another buffer of the session, on the device. `size` None: to the end of the shorter."""
-        self._check()
-        source._check()
-        if source._session is not self._session:
-            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
-        self._range(offset, size)
-        source._range(from_offset, size)
+        self._check_copy(source, offset, from_offset, size)
         batch = self._recording()
         if batch is not None:
             batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset,
@@ -265,6 +264,14 @@ class Buffer(Handle):
             return
         self._session._do(_ops.buffer_copy(self._session.id, self.id, offset, source.id, from_offset, size,
                                            self._session._stream_name(stream)))
+
+    def _check_copy(self, source: Buffer, offset: int, from_offset: int, size: Optional[int]) -> None:
+        self._check()
+        source._check()
+        if source._session is not self._session:
+            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
+        self._range(offset, size)
+        source._range(from_offset, size)
 
     # ---- life ----
 

@@ -19,7 +19,7 @@ from ._rawkernel import RawKernel
 from ._session import Session
 from ._stream import Event, Stream
 from ._sync import Transport
-from ._wire import Request, Response, json_request
+from ._wire import Request, Response, any_request
 from .errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
 
 T = TypeVar("T")
@@ -46,6 +46,7 @@ class Client:
         self._default: Optional[Session] = None
         self._sessions: List[Session] = []
         self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._kernels: Dict[str, Dict[str, Any]] = {}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
         close_at_exit(self)
 
@@ -118,6 +119,17 @@ class Client:
         limits: Dict[str, Dict[str, Optional[int]]] = self._transport.do(_ops.get("/v1/limits"))["limits"]
         return limits
 
+    def kernels(self) -> Iterator[Dict[str, Any]]:
+        """The built-in kernels: names, element types, parameters; Session.builtin() launches them."""
+        return self._pages("/v1/kernels")
+
+    def _kernel_info(self, name: str) -> Dict[str, Any]:
+        """As the service has it; the same as long as it runs."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = self._transport.do(_ops.get(f"/v1/kernels/{_ops.enc(name)}"))
+        return found
+
     def version(self) -> Dict[str, Any]:
         return self._transport.do(_ops.get("/version"))
 
@@ -139,10 +151,7 @@ class Client:
     def request(self, method: str, path: str, document: Any = None, *, headers: Optional[Mapping[str, str]] = None,
                 idempotency_key: Optional[str] = None) -> Response:
         """Any request with a JSON body, or none: for what this package has no method for. Raises as the methods do."""
-        request = json_request(method, path, document, headers=dict(headers or {}))
-        if idempotency_key is not None:
-            request.headers["Idempotency-Key"] = f'"{idempotency_key}"'
-        return self._transport.send(request)
+        return self._transport.send(any_request(method, path, document, headers, idempotency_key))
 
     # ---- sessions ----
 
@@ -165,9 +174,12 @@ class Client:
 
     def sessions(self) -> Iterator[Dict[str, Any]]:
         """All of this caller's sessions, as the service describes them."""
+        return self._pages("/v1/sessions")
+
+    def _pages(self, path: str) -> Iterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:
-            page = self._transport.do(_ops.page("/v1/sessions", cursor))
+            page = self._transport.do(_ops.page(path, cursor))
             yield from page["items"]
             cursor = page.get("next_cursor")
             if not cursor:

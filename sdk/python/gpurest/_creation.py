@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from . import _dtypes, _shapes
 from ._array import hold, ndarray, wrap
 from ._config import config
-from ._current import current_engine
+from ._current import Where, current_engine
 from ._dtypes import DType
 from ._engine import Engine
 from ._expr import ELEMENTWISE, EMPTY, HOST, Const, Input, Node
 from .errors import ArgumentError
-
-if TYPE_CHECKING:
-    from ._session import Session
-
-Where = Optional["Session"]
 
 
 def _filled(engine: Engine, shape: _shapes.Shape, dtype: DType, op: str, inputs: Tuple[Input, ...]) -> ndarray:
@@ -185,7 +180,7 @@ def asarray(a: Any, dtype: Any = None, *, session: Where = None, progress: Any =
     buffer protocol. The bytes are taken now and sent with the next request; more than config.inline_bytes_max of them are sent at once,
     with a progress bar where `progress` asks for one."""
     if isinstance(a, ndarray):
-        if session is not None and a.session is not session:
+        if session is not None and a._engine is not current_engine(session):
             raise ArgumentError(f"the array belongs to session {a.session.id}, not to {session.id}: copy it through the host")
         return a if dtype is None else a.astype(dtype, copy=False)
     data, kind, shape = _host_bytes(a, None if dtype is None else _dtypes.dtype_of(dtype))

@@ -158,6 +158,27 @@ def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") 
     return error
 
 
+def send_launch(session: Session, kernel: str, document: Dict[str, Any], stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
+    """By a request of its own, or into the batch that is being recorded."""
+    batch = session._batch_now()
+    name = batch._stream_of(stream) if batch is not None else session._stream_name(stream)
+    if name:
+        document["stream"] = name
+    if batch is not None:
+        if timeout_ms is not None:
+            raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
+        return QueuedLaunch(session, kernel, batch._launch(document, kernel))
+    if timeout_ms is not None:
+        document["timeout_ms"] = timeout_ms
+    queued_at = caller()
+    try:
+        info = session._do(_ops.launch(session.id, document, None if wait else 0))
+    except GpurestError as error:
+        raise located(error, kernel, queued_at)
+    launch = Launch(session, info, kernel, queued_at)
+    return launch.wait() if wait else launch
+
+
 class Kernel:
     """A kernel of a module.
 
@@ -195,7 +216,7 @@ class Kernel:
         if not isinstance(args, (tuple, list)):
             raise ArgumentError(f"the arguments of {self.name} are a tuple: kernel(grid, block, (a, b))")
         document = self._document(grid, block, args, shared_bytes or shared_mem, casting == "same_kind")
-        return self._send(document, stream, timeout_ms, wait)
+        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
 
     def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, same_kind: bool) -> Dict[str, Any]:
         for value in args:
@@ -212,26 +233,6 @@ class Kernel:
             document["shared_bytes"] = int(shared_bytes)
         document["args"] = self._converter.convert(args, self.session, same_kind)
         return document
-
-    def _send(self, document: Dict[str, Any], stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
-        session = self.session
-        batch = session._batch_now()
-        name = batch._stream_of(stream) if batch is not None else session._stream_name(stream)
-        if name:
-            document["stream"] = name
-        if batch is not None:
-            if timeout_ms is not None:
-                raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
-            return QueuedLaunch(session, self.name, batch._launch(document, self.name))
-        if timeout_ms is not None:
-            document["timeout_ms"] = timeout_ms
-        queued_at = caller()
-        try:
-            info = session._do(_ops.launch(session.id, document, None if wait else 0))
-        except GpurestError as error:
-            raise located(error, self.name, queued_at)
-        launch = Launch(session, info, self.name, queued_at)
-        return launch.wait() if wait else launch
 
     def __getitem__(self, config: Any) -> Configured:
         """kernel[grid, block] or kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]."""

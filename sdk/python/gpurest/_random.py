@@ -9,8 +9,8 @@ from typing import Any, Optional
 
 from . import _dtypes, _shapes
 from ._array import ndarray
-from ._creation import Where, _filled
-from ._current import current_engine
+from ._creation import _filled
+from ._current import Where, current_engine
 from ._dtypes import DType
 from ._expr import Const
 

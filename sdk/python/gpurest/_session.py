@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 from . import _ops, _transfer
 from ._batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
 from ._buffer import Buffer, Slot
+from ._builtin_kernel import BuiltinKernel
 from ._dtypes import DType, dtype_of
 from ._hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from ._memory_pool import MemoryPool
@@ -39,6 +40,10 @@ class Session(SessionBase):
         self._stream_numbers = count(1)
         self._modules: Dict[str, Module] = {}
         self.memory_pool = MemoryPool(self)
+
+    def _for_threads(self) -> Session:
+        """The session whose methods block; AsyncSession has another one."""
+        return self
 
     def _stream_name(self, stream: Any) -> Optional[str]:
         chosen = stream if stream is not None else self._stream_now()
@@ -155,6 +160,11 @@ class Session(SessionBase):
         if self._modules.get(module.identity) is module:
             del self._modules[module.identity]
 
+    def builtin(self, name: str, dtype: Any) -> BuiltinKernel:
+        """One of the service's built-in kernels for elements of `dtype` ("bf16", too); Client.kernels() lists them. Nothing is compiled here."""
+        self._check()
+        return BuiltinKernel(self, self.client._kernel_info(name), dtype)
+
     def RawKernel(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> RawKernel:
         """A kernel from source; compiled at the first launch."""
         from ._rawkernel import RawKernel
@@ -229,7 +239,8 @@ class Session(SessionBase):
 
     def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
         """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,
-        device.health, resync (some events were missed). Ends after `timeout` seconds, None: never; a broken connection is taken up again
+        device.health, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a batch and told at
+        its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
         where it ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         parser = EventParser(last_id)

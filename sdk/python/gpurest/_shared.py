@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
 
 from . import _ops
 from ._connection import close_all
@@ -11,14 +11,17 @@ from .errors import ClosedError, GpurestError, ProtocolError
 
 if TYPE_CHECKING:
     from ._buffer import Buffer
-    from ._session import Session
+    from ._session_base import SessionBase
 
 
-def _one(session: Session, buffer: Buffer, kind: Optional[str]) -> Tuple[Any, int]:
-    """The answer, and its descriptor, which is the caller's."""
+Opened = Tuple[Dict[str, Any], int]
+
+
+def opened(session: SessionBase, bid: str, kind: Optional[str] = None) -> Opened:
+    """The service's answer, and its descriptor, which is the caller's."""
     if session.client._transport.endpoint.scheme != "unix":
         raise GpurestError("memory is shared over a Unix socket only", hint="connect(\"unix:///…\")")
-    told, descriptors = session._do(_ops.share_open(session.id, buffer.id, kind))
+    told, descriptors = session._do(_ops.share_open(session.id, bid, kind))
     if len(descriptors) != 1:
         close_all(descriptors)
         raise ProtocolError(f"the service sent {len(descriptors)} descriptors")
@@ -33,8 +36,8 @@ class SharedAllocation:
     Nothing orders the two sides but the program: synchronise the own stream before launches that read what it wrote; what a launch wrote is
     there once its answer has come."""
 
-    def __init__(self, buffer: Buffer) -> None:
-        told, self.fd = _one(buffer.session, buffer, "cuda_fd")
+    def __init__(self, buffer: Buffer, answer: Opened) -> None:
+        told, self.fd = answer
         self.buffer = buffer
         self.nbytes = buffer.nbytes
         self.allocation_size = int(told["allocation_size"])
@@ -53,20 +56,13 @@ class SharedAllocation:
         self.close()
 
 
-class SharedMemory:
-    """As made by Buffer.share(). `data` is the memory, as writable bytes; it holds what the program puts there. to_device() copies it into
-    the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
+class Mapping:
+    """What both clients share: the memory, while it is mapped."""
 
-    It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
-    afterwards is zeros. Several threads may copy ranges apart from each other at once.
-
-    `direct` is True where the memory is the buffer's own (a shareable buffer on the cpu device): then to_device() and from_device() copy
-    nothing and wait for what was submitted before, and close() ends this mapping alone."""
-
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: Buffer, answer: Opened) -> None:
+        told, descriptor = answer
         self.buffer = buffer
         self.nbytes = buffer.nbytes
-        told, descriptor = _one(buffer.session, buffer, None)
         self.direct = bool(told.get("direct", False))
         self._offset = int(told.get("offset", 0))
         try:
@@ -89,6 +85,40 @@ class SharedMemory:
             return typed_view(self.data, self.buffer.dtype)
         return numpy.frombuffer(self.data, self.buffer.dtype.name).reshape(self.buffer.shape)
 
+    def _count(self, offset: int, size: Optional[int]) -> int:
+        """Bytes that may be copied now."""
+        if self._map is None:
+            raise ClosedError("this shared memory was closed")
+        self.buffer._check()
+        if self.buffer._recording() is not None:
+            raise GpurestError("a batch is being recorded: shared memory is copied before or after it")
+        return self.buffer._range(offset, size)
+
+    def _let_go(self) -> bool:
+        """Unmaps it. True: the service is to take it back."""
+        if self._map is None:
+            return False
+        held, self._map = self._map, None
+        try:
+            held.close()
+        except BufferError:
+            pass  # somebody keeps a view: the mapping ends with that
+        return not (self.direct or self.buffer.freed or self.buffer._gone())
+
+
+class SharedMemory(Mapping):
+    """As made by Buffer.share(). `data` is the memory, as writable bytes; it holds what the program puts there. to_device() copies it into
+    the buffer, from_device() the buffer into it: nothing is copied by itself. All objects of one buffer share one memory.
+
+    It ends with close(), with its buffer, and with a reset of the session: the service takes the pages back then, and what is read
+    afterwards is zeros. Several threads may copy ranges apart from each other at once.
+
+    `direct` is True where the memory is the buffer's own (a shareable buffer on the cpu device): then to_device() and from_device() copy
+    nothing and wait for what was submitted before, and close() ends this mapping alone."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(buffer, opened(buffer.session, buffer.id))
+
     def to_device(self, offset: int = 0, size: Optional[int] = None) -> None:
         """Copies bytes of the memory into the buffer; done when it returns. `size` None: to the end."""
         self._move("to_device", offset, size)
@@ -98,28 +128,15 @@ class SharedMemory:
         self._move("from_device", offset, size)
 
     def _move(self, direction: str, offset: int, size: Optional[int]) -> None:
-        if self._map is None:
-            raise ClosedError("this shared memory was closed")
-        self.buffer._check()
-        if self.buffer._recording() is not None:
-            raise GpurestError("a batch is being recorded: shared memory is copied before or after it")
-        count = self.buffer._range(offset, size)
+        count = self._count(offset, size)
         session = self.buffer.session
         session._do(_ops.share_move(session.id, self.buffer.id, direction, offset, count))
 
     def close(self) -> None:
         """The service takes the memory back, from all who share it. Views of it read zeros then. Idempotent."""
-        if self._map is None:
-            return
-        held, self._map = self._map, None
-        try:
-            held.close()
-        except BufferError:
-            pass  # somebody keeps a view: the mapping ends with that
-        if self.direct or self.buffer.freed or self.buffer._gone():
-            return
-        session = self.buffer.session
-        session._do(_ops.share_close(session.id, self.buffer.id))
+        if self._let_go():
+            session = self.buffer.session
+            session._do(_ops.share_close(session.id, self.buffer.id))
 
     def __enter__(self) -> SharedMemory:
         return self

@@ -69,6 +69,14 @@ class Call(Generic[T]):
     parse: Callable[[Response], T]
 
 
+def any_request(method: str, path: str, document: Any, headers: Optional[Mapping[str, str]], idempotency_key: Optional[str]) -> Request:
+    """For Client.request()."""
+    request = json_request(method, path, document, headers=dict(headers or {}))
+    if idempotency_key is not None:
+        request.headers["Idempotency-Key"] = f'"{idempotency_key}"'
+    return request
+
+
 def json_request(method: str, path: str, document: Optional[Any] = None, **more: Any) -> Request:
     if document is None:
         return Request(method, path, **more)

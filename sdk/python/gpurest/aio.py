@@ -8,251 +8,36 @@ import asyncio
 import os
 import time
 from types import TracebackType
-from typing import Any, AsyncIterator, Awaitable, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, AsyncIterator, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _ops, _run
+from . import _creation, _ops, _run
+from ._array import fetch, ndarray
 from ._async import AsyncTransport
-from ._batch import Batch, Future, LaunchResult
+from ._async_buffer import AsyncBuffer
+from ._async_kernel import AsyncKernel, AsyncLaunch, AsyncModule, AsyncQueuedLaunch
+from ._async_shared import AsyncSharedMemory
+from ._batch import Batch
 from ._buffer import Buffer, Slot
+from ._client import Client
+from ._current import flush
 from ._dtypes import dtype_of
 from ._endpoint import Endpoint, Timeout, token_of
 from ._handle import caller
 from ._hostmem import byte_view, count_of, dtype_from, empty, from_sequence, shape_from, shape_of
 from ._memory_pool import parse_bytes
-from ._module import Dims, Grid, Kernel, Module, located
+from ._module import Dims, Module
+from ._scalars import Scalar
+from ._session import Session
 from ._session_base import BATCH_OPS_MAX
 from ._session_state import SessionState
 from ._transfer import TAKE_BACK_PAUSE_S, delete_again, refused
-from ._wire import Call, EventParser, Request, Response, ServerEvent
-from .errors import ArgumentError, BusyError, ClosedError, ConnectionError_, GpurestError, TimeoutError_, from_problem
+from ._wire import Call, EventParser, Request, Response, ServerEvent, any_request
+from .errors import ArgumentError, BusyError, ClosedError, ConnectionError_, GpurestError, TimeoutError_
 
-__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBatch", "AsyncLaunch"]
+__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBatch", "AsyncLaunch", "AsyncSharedMemory"]
 T = TypeVar("T")
-WAIT_S = 30
 EVENT_STREAM_S = 30
 MAY_COME_S = 0.5  # shorter than the blocking client's: a cancellation should not take long
-_FINISHED = ("succeeded", "failed", "cancelled")
-
-
-class AsyncBuffer:
-    """See Buffer. Freed by `await free()`, by leaving an `async with` block, or along with a later batch of the session."""
-
-    def __init__(self, session: AsyncSession, inner: Buffer) -> None:
-        self.session = session
-        self._inner = inner
-
-    @property
-    def id(self) -> str:
-        return self._inner.id
-
-    @property
-    def nbytes(self) -> int:
-        return self._inner.nbytes
-
-    @property
-    def dtype_str(self) -> Optional[str]:
-        return self._inner.dtype_str
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        return self._inner.shape
-
-    def __gpurest_buffer__(self) -> Tuple[Buffer, int]:
-        return self._inner, 0
-
-    async def write(self, data: Any, offset: int = 0) -> None:
-        inner = self._inner
-        inner._check()
-        if inner._recording() is not None:
-            inner.write(data, offset)
-            return
-        view = byte_view(data)
-        inner._range(offset, len(view))
-        if len(view):
-            await self.session._send(_ops.data_put(self.session.id, inner.id, offset, view, len(view) == inner.nbytes))
-
-    async def read_into(self, out: Any, offset: int = 0) -> None:
-        inner = self._inner
-        inner._check()
-        view = byte_view(out, "out")
-        inner._range(offset, len(view))
-        if inner._recording() is not None:
-            raise GpurestError("a batch is being recorded: use get_async(), or read after it")
-        if len(view):
-            await self.session._send(_ops.data_get(self.session.id, inner.id, offset, len(view)), view)
-
-    async def read(self, offset: int = 0, size: Optional[int] = None) -> bytearray:
-        out = bytearray(self._inner._range(offset, size))
-        await self.read_into(out, offset)
-        return out
-
-    async def get(self) -> Any:
-        made, view = empty(self.nbytes, self._inner.dtype, self._inner._shape)
-        await self.read_into(view)
-        return made
-
-    aget = get
-
-    def get_async(self) -> Future[Any]:
-        """In a batch: the contents at this place of it."""
-        batch = self._inner._recording()
-        if batch is None:
-            raise GpurestError("get_async() belongs into a batch; outside, await get()")
-        return batch._read(self._inner._ref, self.nbytes, self._inner.dtype, self._inner._shape)
-
-    async def free(self) -> None:
-        inner = self._inner
-        if inner._freed:
-            return
-        if not inner._gone():
-            inner._check()
-            batch = inner._recording()
-            if batch is not None:
-                batch._free(inner._slot)
-            else:
-                await self.session._do(_ops.delete(_ops.buffer_path(self.session.id, inner.id)))
-        inner._freed = True
-        if inner._finalizer is not None:
-            inner._finalizer.detach()
-
-    async def __aenter__(self) -> AsyncBuffer:
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
-        await self.free()
-
-
-class AsyncLaunch:
-    """See Launch."""
-
-    def __init__(self, session: AsyncSession, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
-        self._session, self.info, self._kernel, self._queued_at = session, dict(info), kernel, queued_at
-
-    @property
-    def id(self) -> str:
-        return str(self.info["id"])
-
-    @property
-    def state(self) -> str:
-        return str(self.info["state"])
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        return self.info.get("gpu_us")
-
-    @property
-    def stdout(self) -> str:
-        return str(self.info.get("stdout") or "")
-
-    async def wait(self) -> AsyncLaunch:
-        """Returns when it has succeeded; raises what failed. Bound it by asyncio.wait_for()."""
-        while self.state not in _FINISHED:
-            self.info = await self._session._do(_ops.launch_get(self._session.id, self.id, WAIT_S))
-        if self.state == "succeeded":
-            return self
-        error = from_problem(self.info.get("problem") or {"status": 0, "detail": f"the launch of {self._kernel} was {self.state}"})
-        self._session._note(error)
-        raise located(error, self._kernel, self._queued_at, self.stdout)
-
-    async def cancel(self, force: bool = False) -> None:
-        info = await self._session._do(_ops.launch_cancel(self._session.id, self.id, force))
-        self.info.update(info)
-
-
-class AsyncQueuedLaunch(AsyncLaunch):
-    """A launch in a batch: known when the batch has run."""
-
-    def __init__(self, session: AsyncSession, kernel: str, future: Future[LaunchResult]) -> None:
-        super().__init__(session, {}, kernel, "")
-        self._future = future
-
-    @property
-    def state(self) -> str:
-        if not self._future.done():
-            return "queued"
-        return "failed" if self._future.exception() is not None else "succeeded"
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        return self._future.result().gpu_us if self.state == "succeeded" else None
-
-    @property
-    def stdout(self) -> str:
-        return self._future.result().stdout if self.state == "succeeded" else ""
-
-    async def wait(self) -> AsyncLaunch:
-        self._future.result(0)
-        return self
-
-    async def cancel(self, force: bool = False) -> None:
-        raise GpurestError("a launch in a batch is not cancelled by itself")
-
-
-class AsyncKernel:
-    """See Kernel. `await kernel(grid, block, args)`, `await kernel[grid, block](…)`, `await kernel.for_n(n)(…)`."""
-
-    def __init__(self, session: AsyncSession, inner: Kernel) -> None:
-        self.session = session
-        self._inner = inner
-        self.name = inner.name
-
-    async def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, timeout_ms: Optional[int] = None,
-                       wait: bool = True, casting: str = "no") -> AsyncLaunch:
-        session, inner = self.session, self._inner
-        inner.module._check()
-        document = inner._document(grid, block, args, shared_bytes, casting == "same_kind")
-        batch = session._batch_now()
-        if batch is not None:
-            return AsyncQueuedLaunch(session, self.name, batch._launch(document, self.name))
-        if timeout_ms is not None:
-            document["timeout_ms"] = timeout_ms
-        queued_at = caller()
-        try:
-            info = await session._do(_ops.launch(session.id, document, None if wait else 0))
-        except GpurestError as error:
-            raise located(error, self.name, queued_at)
-        launch = AsyncLaunch(session, info, self.name, queued_at)
-        return await launch.wait() if wait else launch
-
-    def __getitem__(self, config: Any) -> _AsyncConfigured:
-        if not isinstance(config, tuple) or len(config) not in (2, 3):
-            raise ArgumentError("kernel[grid, block] or kernel[grid, block, shared_bytes]")
-        return _AsyncConfigured(self, config[0], config[1], int(config[2]) if len(config) > 2 else 0)
-
-    def for_n(self, n: int) -> _AsyncConfigured:
-        return _AsyncConfigured(self, {"threads": n}, None, 0)
-
-
-class _AsyncConfigured:
-    def __init__(self, kernel: AsyncKernel, grid: Grid, block: Optional[Dims], shared_bytes: int) -> None:
-        self._kernel, self._grid, self._block, self._shared_bytes = kernel, grid, block, shared_bytes
-
-    def __call__(self, *args: Any, **more: Any) -> Awaitable[AsyncLaunch]:
-        return self._kernel(self._grid, self._block, args, shared_bytes=self._shared_bytes, **more)
-
-
-class AsyncModule:
-    """See Module."""
-
-    def __init__(self, session: AsyncSession, inner: Module) -> None:
-        self.session = session
-        self._inner = inner
-        self.id, self.log = inner.id, inner.log
-
-    @property
-    def kernels(self) -> Tuple[str, ...]:
-        return self._inner.kernels
-
-    def kernel(self, name: str) -> AsyncKernel:
-        return AsyncKernel(self.session, self._inner.kernel(name))
-
-    get_function = kernel
-    __getitem__ = kernel
-
-    async def free(self) -> None:
-        if not self._inner._freed:
-            await self.session._do(_ops.delete(_ops.module_path(self.session.id, self.id)))
-            self._inner._freed = True
 
 
 class AsyncBatch(Batch):
@@ -297,9 +82,42 @@ class AsyncBatch(Batch):
 
 
 class AsyncSession(SessionState):
-    """See Session."""
+    """See Session. Arrays are made by `await session.asarray(…)`, or by any creating function with session=session; `await x.aget()`,
+    `await session.fetch(x, …)` and `await session.flush()` compute in a thread, which goes on when the waiting task is cancelled. What
+    else asks for an array's value (x.get(), float(x), printing it) holds the event loop up meanwhile."""
 
     client: AsyncClient
+    _twin_session: Optional[Session] = None
+
+    def _for_threads(self) -> Session:
+        """The same session of the service, for threads."""
+        self._check()
+        twin = self._twin_session
+        if twin is None:
+            twin = self._twin_session = Session(self.client._twin(), {"id": self.id, "device": self.device, "generation": self.generation}, False)
+        return twin
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+
+    # ---- arrays ----
+
+    async def asarray(self, a: Any, dtype: Any = None, *, progress: Any = None) -> ndarray:
+        """See gpurest.asarray(). What is short is queued without waiting for anything."""
+        twin, where = self._for_threads(), caller()
+        made = await self._in_thread(lambda: _creation.asarray(a, dtype, session=twin, progress=progress))
+        node = made._storage.node
+        if node.where.startswith("thread"):
+            node.where = where
+        return made
+
+    async def fetch(self, *arrays: ndarray) -> List[Any]:
+        """See gpurest.fetch()."""
+        return await self._in_thread(lambda: fetch(*arrays))
+
+    async def flush(self) -> None:
+        """See gpurest.flush()."""
+        await self._in_thread(lambda: flush(self))
 
     async def _do(self, call: Call[T]) -> T:
         self._check()
@@ -373,6 +191,12 @@ class AsyncSession(SessionState):
         return await self._new(len(view) if view is not None else int(size or 0), kind or (dtype_from(data) if data is not None else None),
                                shape_from(data) if dtype is None else None, view)
 
+    async def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
+        """See Session.zeros()."""
+        made = await self.empty(shape, dtype)
+        await made.fill(Scalar("u8", 0))
+        return made
+
     async def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
         sizes, kind = shape_of(shape), dtype_of(dtype)
         return await self._new(count_of(sizes) * kind.itemsize, kind, sizes, None)
@@ -404,6 +228,14 @@ class AsyncSession(SessionState):
 
     compile = module
 
+    async def load(self, image: Any) -> AsyncModule:
+        """See Session.load()."""
+        self._check()
+        view = memoryview(image.encode()) if isinstance(image, str) else byte_view(image, "image")
+        owner: Any = self
+        info = await self._do(_ops.module_load(self.id, view, _ops.image_type(view)))
+        return AsyncModule(self, Module(owner, info, None, info["id"]))
+
     def batch(self, *, timeout_ms: Optional[int] = None) -> AsyncBatch:
         self._check()
         return AsyncBatch(self, None, timeout_ms, BATCH_OPS_MAX, 1 << 62)
@@ -420,9 +252,27 @@ class AsyncSession(SessionState):
     async def memory(self) -> Dict[str, Any]:
         return await self._do(_ops.get(_ops.session_path(self.id) + "/memory"))
 
+    async def trim(self) -> Dict[str, Any]:
+        return await self._do(_ops.post(_ops.session_path(self.id) + "/memory/trim"))
+
+    async def launches(self) -> List[Dict[str, Any]]:
+        return await self._list("launches")
+
+    async def buffers(self) -> List[Dict[str, Any]]:
+        return await self._list("buffers")
+
+    async def modules(self) -> List[Dict[str, Any]]:
+        return await self._list("modules")
+
+    async def _list(self, what: str) -> List[Dict[str, Any]]:
+        self._check()
+        return [one async for one in self.client._all(f"{_ops.session_path(self.id)}/{what}")]
+
     async def reset(self) -> None:
         info = await self.client._transport.do(_ops.session_reset(self.id))
         self._renewed(info)
+        if self._twin_session is not None:
+            self._twin_session._renewed(info)
 
     async def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None,
                      last_id: Optional[str] = None) -> AsyncIterator[ServerEvent]:
@@ -451,6 +301,8 @@ class AsyncSession(SessionState):
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
+        if self._twin_session is not None:
+            self._twin_session.close()
         if self._owned and not self.client._transport.closed:
             try:
                 await self.client._transport.do(_ops.delete(_ops.session_path(self.id)))
@@ -497,11 +349,27 @@ class AsyncClient:
                  ca_file: Optional[str] = None, idempotency_keys: bool = False) -> None:
         self._transport = AsyncTransport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
         self._sessions: List[AsyncSession] = []
+        self._twin_client: Optional[Client] = None
+        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "ca_file": ca_file, "idempotency_keys": idempotency_keys}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
+
+    def _twin(self) -> Client:
+        """For threads: with its own connections, to the same service."""
+        if self._twin_client is None:
+            self._twin_client = Client(self.url, **self._options)
+        return self._twin_client
+
+    @property
+    def url(self) -> str:
+        return self._transport.endpoint.url
+
+    @property
+    def closed(self) -> bool:
+        return self._transport.closed
 
     @property
     def requests_sent(self) -> int:
-        return self._transport.requests_sent
+        return self._transport.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
                 idle_timeout_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None) -> _Opening:
@@ -527,6 +395,34 @@ class AsyncClient:
         items: List[Dict[str, Any]] = (await self._transport.do(_ops.get("/v1/devices")))["items"]
         return items
 
+    async def device(self, id: str) -> Dict[str, Any]:
+        return await self._transport.do(_ops.get(f"/v1/devices/{_ops.enc(id)}"))
+
+    async def sessions(self) -> AsyncIterator[Dict[str, Any]]:
+        """See Client.sessions(): `async for one in gpu.sessions()`."""
+        async for one in self._all("/v1/sessions"):
+            yield one
+
+    async def kernels(self) -> AsyncIterator[Dict[str, Any]]:
+        """See Client.kernels()."""
+        async for one in self._all("/v1/kernels"):
+            yield one
+
+    async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
+        cursor: Optional[str] = None
+        while True:
+            page = await self._transport.do(_ops.page(path, cursor))
+            for one in page["items"]:
+                yield one
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
+
+    async def request(self, method: str, path: str, document: Any = None, *, headers: Optional[Mapping[str, str]] = None,
+                      idempotency_key: Optional[str] = None) -> Response:
+        """See Client.request()."""
+        return await self._transport.send(any_request(method, path, document, headers, idempotency_key))
+
     async def limits(self) -> Dict[str, Any]:
         found: Dict[str, Any] = (await self._transport.do(_ops.get("/v1/limits")))["limits"]
         return found
@@ -534,9 +430,15 @@ class AsyncClient:
     async def version(self) -> Dict[str, Any]:
         return await self._transport.do(_ops.get("/version"))
 
+    async def is_live(self) -> bool:
+        return await self._healthy("/livez")
+
     async def is_ready(self) -> bool:
+        return await self._healthy("/readyz")
+
+    async def _healthy(self, path: str) -> bool:
         try:
-            await self._transport.send(Request("GET", "/readyz"))
+            await self._transport.send(Request("GET", path))
             return True
         except (ConnectionError_, TimeoutError_, BusyError):
             return False
@@ -546,6 +448,8 @@ class AsyncClient:
             return
         for session in self._sessions:
             await session.close()
+        if self._twin_client is not None:
+            self._twin_client.close()
         await self._transport.close()
 
     async def __aenter__(self) -> AsyncClient:

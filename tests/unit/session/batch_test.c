@@ -1,5 +1,6 @@
 /* Batches on the fake worker: every operation, failures at every step, faults, resets, buffers that stay. */
 #include "session/batch_parts.h"
+#include "session/events.h"
 #include "session_fixture.h"
 
 static struct fixture f;
@@ -287,6 +288,69 @@ Test(batch, the_failed_operation_is_named)
     cr_assert(f.why.has_op && f.why.op_index == 2 && f.why.completed_ops == 2);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_FAULTED);
     await_memory(0);
+    fixture_end(&f);
+}
+
+/* The next event about a launch. */
+static struct event next_launch(struct event_cursor *c)
+{
+    struct event event = {0};
+    struct buf   text;
+
+    buf_init(&text, EVENT_TEXT_BYTES_MAX);
+    cr_assert_eq(events_next(f.session, c, &event, &text), EVENTS_ONE, "behind %u", (unsigned)c->last);
+    cr_assert_eq(event.type, EVENT_LAUNCH_FINISHED);
+    buf_finish(&text);
+    return event;
+}
+
+static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches, enum launch_state state)
+{
+    struct event e = next_launch(c);
+
+    cr_assert(e.batch.number == batch && e.batch.op == op && e.batch.op_last == op_last, "%u: %u to %u", (unsigned)e.batch.number, e.batch.op,
+              e.batch.op_last);
+    cr_assert(e.batch.launches == launches && e.state.launch == state);
+    cr_assert_eq(e.status != STATUS_OK, state == LAUNCH_FAILED);
+}
+
+static void not_needed(struct waker *w)
+{
+    (void)w;
+}
+
+Test(batch, its_launches_are_told_once_and_many_together)
+{
+    enum { MANY = BATCH_EVENTS_MAX + 5 };
+    static struct batch_op many[MANY + 1];
+    const struct batch_op  few[] = {launch_op("noop"), op_of_kind(BATCH_SYNC, "", ""), launch_op("noop")};
+    const struct batch_op  nothing[] = {op_of_kind(BATCH_SYNC, "", "")};
+    const struct batch_op  unknown[] = {launch_op("noop"), launch_op("none")};
+    const struct batch_op  faults[] = {launch_op("noop"), launch_op("fault"), launch_op("noop")};
+    struct event_cursor    c = {.types = 1u << EVENT_LAUNCH_FINISHED, .waker = {.wake = not_needed}};
+    struct event           none;
+    struct buf             text;
+
+    start(8);
+    for (unsigned i = 0; i <= MANY; i++)
+        many[i] = i == 0 ? op_of_kind(BATCH_SYNC, "", "") : launch_op("noop");
+    cr_assert_eq(run_ops_of(few, 3), STATUS_OK);
+    cr_assert_eq(run_ops_of(nothing, 1), STATUS_OK);
+    cr_assert_eq(run_ops_of(many, MANY + 1), STATUS_OK);
+    cr_assert_eq(run_ops_of(unknown, 2), STATUS_KERNEL_NOT_FOUND);
+    cr_assert_eq(run_ops_of(faults, 3), STATUS_KERNEL_FAULT);
+    expect_launches(&c, 1, 0, 0, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 1, 2, 2, 1, LAUNCH_SUCCEEDED);
+    for (unsigned i = 1; i < BATCH_EVENTS_MAX; i++)
+        expect_launches(&c, 2, i, i, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 2, BATCH_EVENTS_MAX, MANY, MANY + 1 - BATCH_EVENTS_MAX, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 3, 0, 0, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 4, 0, 0, 1, LAUNCH_SUCCEEDED);
+    expect_launches(&c, 4, 1, 1, 1, LAUNCH_FAILED);
+    buf_init(&text, EVENT_TEXT_BYTES_MAX);
+    cr_assert_eq(events_next(f.session, &c, &none, &text), EVENTS_NONE);
+    buf_finish(&text);
+    events_unwatch(f.session, &c);
     fixture_end(&f);
 }
 

@@ -1,0 +1,48 @@
+"""The service's built-in kernels by name."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+
+from ._args import Converter, Param, params_declared
+from ._builtins import dtype_name
+from ._dtypes import dtype_of
+from ._module import Launch, send_launch
+from ._signature import Declared
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ._session import Session
+    from ._stream import Stream
+
+
+class BuiltinKernel:
+    """A built-in kernel for one element type: `session.builtin("reduce_sum", "f4")(x, out, 1000)`. The service chooses grid and block, and
+    checks that buffers are long enough. `info` is what the service says of it: parameters, notes, source. Thread-safe."""
+
+    def __init__(self, session: Session, info: Mapping[str, Any], dtype: Any) -> None:
+        self.session = session
+        self.info: Dict[str, Any] = dict(info)
+        self.name: str = info["name"]
+        self.dtype: str = "bf16" if dtype == "bf16" else dtype_name(dtype_of(dtype))
+        if self.dtype not in info["dtypes"]:
+            raise ArgumentError(f"{self.name} is for {', '.join(info['dtypes'])}, not for {self.dtype}")
+        self.params: Tuple[Param, ...] = params_declared([self._declared(row) for row in info["params"]])
+        self._converter = Converter(self.name, self.params)
+
+    def _declared(self, row: Mapping[str, Any]) -> Declared:
+        """What follows from the type of sums or means is not told for each type, and left to the service."""
+        kind = {"T": self.dtype, "accumulator": None, "real": None}.get(row["type"], row["type"])
+        pointer = row["access"] != "value"
+        return Declared(row["name"], pointer, None if pointer else kind, kind if pointer else None)
+
+    def __call__(self, *args: Any, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> Launch:
+        """Launches, with the arguments in the order of `params`; as a Kernel does, in a batch too."""
+        self.session._check()
+        for value in args:
+            if hasattr(value, "_flush"):
+                value._flush()
+        document = {"builtin": self.name, "dtype": self.dtype, "args": self._converter.convert(args, self.session, casting == "same_kind")}
+        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
+
+    def __repr__(self) -> str:
+        return f"<BuiltinKernel {self.name} of {self.dtype}({', '.join(row['name'] for row in self.info['params'])})>"

@@ -1,0 +1,130 @@
+"""Both clients offer the same: names that one has and the other lacks are listed here, with the reason. Arrays and shared memory of the
+asyncio client."""
+import asyncio
+import gc
+import os
+
+import pytest
+
+import gpurest
+from gpurest import _module, _shared, aio, errors, testing
+
+NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
+NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
+# class -> (blocking one, what only that has, what only the asyncio one has)
+PAIRS = {
+    aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait")}
+                      | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
+    aio.AsyncSession: (gpurest.Session, {"stream": NO_STREAMS, "event": NO_STREAMS, "RawKernel": "compiles at the first launch, which a call cannot await twice",
+                                         "RawModule": "the same", "builtin": "arrays have them; a kernel of its own is not asked for yet", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
+                       {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
+    aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
+                      {"aget": "the name that arrays have"}),
+    aio.AsyncModule: (_module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
+    aio.AsyncKernel: (_module.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
+    aio.AsyncLaunch: (_module.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
+    aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block"}),
+    aio.AsyncSharedMemory: (_shared.SharedMemory, {}, {}),
+}
+
+
+def names(kind):
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", PAIRS, ids=lambda kind: kind.__name__)
+def test_both_clients_have_the_same_names(kind):
+    blocking, only_blocking, only_async = PAIRS[kind]
+    instance = {"session", "memory_pool", "device", "generation", "id", "client", "nbytes", "info", "name", "log", "module", "kernels", "buffer"}  # not of the class
+    assert names(blocking) - names(kind) - instance == set(only_blocking) - instance
+    assert names(kind) - names(blocking) - instance == set(only_async) - instance
+
+
+@pytest.fixture(scope="module")
+def sharing():
+    if testing.find_executable() is None:
+        pytest.skip("GPURESTD does not name a gpurestd to test against")
+    with testing.server("--local-sharing", "--local-sharing-mib", "64") as one:
+        yield one
+
+
+def run(main):
+    return asyncio.run(asyncio.wait_for(main, 120))
+
+
+def test_arrays_of_an_asyncio_session(sharing):
+    numpy = pytest.importorskip("numpy")
+
+    async def main():
+        async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
+            before = gpu.requests_sent
+            x = await session.asarray(numpy.arange(1000.0))
+            y = gpurest.ones(1000, session=session)
+            assert gpu.requests_sent == before  # queued
+            total, again = await asyncio.gather((x * 2 + y).sum().aget(), session.fetch(x[:3], y.sum()))
+            assert float(total) == 1_000_000 and again[0].tolist() == [0, 1, 2] and float(again[1]) == 1000
+            assert gpu.requests_sent - before <= 3
+            assert "test_sdk_async_surface.py" in (await session.asarray([1.0]) + 1).explain()
+            long = await session.asarray(numpy.zeros(5 << 20))  # a transfer of its own
+            assert float(await (long + 1).sum().aget()) == 5 << 20
+            await session.flush()
+            await session.reset()
+            with pytest.raises(errors.SessionLostError):
+                await x.aget()
+            assert (await (await session.asarray([1, 2], "i4") * 2).aget()).tolist() == [2, 4]
+        with pytest.raises(errors.ClosedError):
+            await session.asarray([1.0])
+    run(main())
+
+
+def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
+    async def main():
+        async with aio.AsyncClient(sharing.url) as gpu, gpu.session() as session:
+            assert gpu.url == sharing.url and not gpu.closed and await gpu.is_live()
+            assert (await gpu.device("cpu:0"))["id"] == "cpu:0"
+            assert session.id in [one["id"] async for one in gpu.sessions()]
+            assert (await gpu.request("GET", "/v1/limits")).status == 200
+            x, y = await session.zeros(4, "i4"), await session.empty(4, "i4")
+            await y.fill(7)
+            await x.copy_from(y, offset=4, size=8)
+            assert list(memoryview(await x.read()).cast("i")) == [0, 7, 7, 0]
+            assert x.size == 4 and x.dtype_str == "<i4" and not x.freed
+            module = await session.module('extern "C" __global__ void k() {}')
+            await module.kernel("k")(1, 1)
+            assert [one["id"] for one in await session.modules()] == [module.id]
+            assert len(await session.buffers()) == 2 and len(await session.launches()) == 1
+            assert (await session.trim())["allocated_bytes"] >= 32
+            async with session.batch():
+                await y.fill(1)
+                await x.copy_from(y)
+            assert list(memoryview(await x.read()).cast("i")) == [1, 1, 1, 1]
+            with pytest.raises(errors.GpurestError):
+                await y.share()  # over TCP
+    run(main())
+
+
+def test_shared_memory_of_an_asyncio_session(sharing):
+    before = len(os.listdir("/proc/self/fd"))
+
+    async def main():
+        content = os.urandom(1_000_003)
+        async with aio.AsyncClient(sharing.unix_url) as gpu, gpu.session() as session:
+            buffer = await session.buffer(size=len(content))
+            async with await buffer.share() as shared:
+                shared.data[:] = content
+                await shared.to_device()
+                assert await buffer.read() == content
+                await buffer.fill(5)
+                await shared.from_device(offset=10, size=20)
+                assert bytes(shared.data) == content[:10] + b"\5" * 20 + content[30:]
+                with pytest.raises(errors.ArgumentError):
+                    await shared.to_device(offset=len(content), size=1)
+            with pytest.raises(errors.ClosedError):
+                await shared.to_device()
+            await shared.close()
+            await buffer.free()
+            with pytest.raises(errors.ClosedError):
+                await buffer.share()
+    run(main())
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
