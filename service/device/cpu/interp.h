@@ -77,6 +77,7 @@ struct code {
     uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
     uint32_t              local_bytes; /* per lane */
     bool                  calls;       /* needs a stack */
+    bool                  meets;       /* has atomics on memory that blocks share */
     uint32_t              grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
     bool                  plain;       /* see cpu_code_load_as */
     bool                  checked;     /* accesses to device memory go through memcheck */
