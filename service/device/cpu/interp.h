@@ -77,6 +77,8 @@ struct code {
     uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
     uint32_t              local_bytes; /* per lane */
     bool                  calls;       /* needs a stack */
+    bool                  allocates;   /* alloca: of an entry, needs a stack */
+    uint32_t              stack_place; /* allocates: 4 bytes, where calls keep the caller's stack_top */
     bool                  meets;       /* has atomics on memory that blocks share */
     uint32_t              grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
     bool                  plain;       /* see cpu_code_load_as */
@@ -157,6 +159,8 @@ struct block_run {
     uint8_t           *wait_depth;
     uint32_t          *resume;     /* where it goes on */
     uint8_t           *votes;      /* what it brought to a reducing barrier */
+    uint32_t          *stack_top;  /* alloca: a lane's local memory is free from its frames up to there */
+    bool               stack_used;
     uint8_t           *passes;     /* 1: the next warp operation does not hold this lane up, its members wait elsewhere */
     uint32_t           passing;    /* how many of those are set */
     struct barrier     barriers[BARRIERS];

@@ -327,7 +327,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
         .memory = e->memory, .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
-        .local_bytes = code->local_bytes + (code->calls ? CPU_STACK_BYTES : 0),
+        .local_bytes = code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0),
     };
     e->shared_bytes = shared_total(l);
     e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
