@@ -125,6 +125,7 @@ struct grid_run {
     const struct cpu_launch *launch;
     const struct code *code;
     struct cpu_engine *engine;
+    void             (*company)(struct cpu_engine *e); /* NULL, or to be called by host thread 0 where its block waits: others may run, too */
     struct cpu_memory *memory;
     struct cpu_shadow *shadow;   /* NULL unless memcheck is on */
     uint64_t           memory_base;
@@ -168,6 +169,7 @@ struct block_run {
     uint32_t           depth;
     struct activation  activations[CPU_CALL_DEPTH_MAX];
     uint32_t           back_edges;
+    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could go on */
     uint32_t           starts;     /* of blocks of threads and of calls */
     unsigned           host_thread;
     enum fault_code    fault;

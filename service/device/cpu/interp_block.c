@@ -364,6 +364,7 @@ static void set_block(struct block_run *r, uint64_t number)
     const uint32_t *g = r->grid->launch->grid;
 
     r->block_number = number;
+    r->waits_for_company = 0;
     r->block[0] = (uint32_t)(number % g[0]);
     r->block[1] = (uint32_t)(number / g[0] % g[1]);
     r->block[2] = (uint32_t)(number / g[0] / g[1]);

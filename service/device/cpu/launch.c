@@ -37,6 +37,7 @@ struct pace {
     uint64_t look_at;   /* when it looks whether they help, or DEADLINE_NEVER */
     uint64_t called;    /* when it called them, */
     uint64_t before;    /* how many blocks had been taken by then */
+    bool     leaving;   /* they were sent away, and some may still be at work */
 };
 
 struct cpu_engine {
@@ -88,16 +89,36 @@ static void call_helpers(struct cpu_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* They finish their blocks, which wait for lower ones only; then the caller is alone with the grid's memory again. */
+/* They finish their blocks. */
 static void send_away(struct cpu_engine *e)
 {
     atomic_store(&e->sent_away, true);
     pthread_mutex_lock(&e->lock);
     e->wanted = 0;
-    while (e->busy)
-        pthread_cond_wait(&e->done, &e->lock);
-    e->grid->contended = false;
     pthread_mutex_unlock(&e->lock);
+    e->pace.leaving = true;
+}
+
+/* When the last has left, the caller is alone with the grid's memory again. */
+static void see_off(struct cpu_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!e->busy) {
+        e->grid->contended = false;
+        e->pace.leaving = false;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The caller's block waits for something, perhaps for a block that nobody has taken yet: then it is no time to be alone. */
+static void call_company(struct cpu_engine *e)
+{
+    if (e->pace.call_at == DEADLINE_NEVER && !atomic_load(&e->sent_away))
+        return;
+    e->pace.look_at = DEADLINE_NEVER;
+    e->pace.leaving = false;
+    atomic_store(&e->sent_away, false);
+    call_helpers(e);
 }
 
 static double ns_per_block(uint64_t ns, uint64_t blocks)
@@ -111,6 +132,8 @@ static void keep_pace(struct cpu_engine *e)
     struct pace *p = &e->pace;
     uint64_t     now, taken;
 
+    if (p->leaving)
+        see_off(e);
     if (p->call_at == DEADLINE_NEVER && p->look_at == DEADLINE_NEVER)
         return;
     now = now_ns();
@@ -324,6 +347,7 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
 
     *grid = (struct grid_run){
         .launch = l, .code = code, .engine = e, .output = &e->output, .heap = &e->heap, .stop = &e->stop,
+        .company = l->cooperative || e->threads == 1 ? NULL : call_company,
         .memory = e->memory, .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,

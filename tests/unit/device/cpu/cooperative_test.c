@@ -116,3 +116,21 @@ Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
             cr_assert_eq(drawn[i], round, "ticket %u was drawn %u times in %u rounds", i, drawn[i], round);
     }
 }
+
+/* Not a cooperative launch, and a grid so small that it begins on one host thread: the others come when a block waits. */
+Test(cooperative, blocks_that_wait_for_later_ones_get_company)
+{
+    uint32_t *out = rig_memory(&r, 8);
+
+    cpu_engine_destroy(r.engine);
+    cr_assert_eq(cpu_engine_create(r.memory, 2, &r.engine), STATUS_OK);
+    rig_load(&r, HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+             "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra LATER;\n"
+             "WAIT: atom.global.add.u32 %r2, [%rd1], 0; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT; st.global.u32 [%rd1+4], %r2; ret;\n"
+             "LATER: mov.u32 %r3, 5; atom.global.exch.b32 %r2, [%rd1], %r3; ret; }");
+    for (unsigned round = 0; round < 3; round++) {
+        out[0] = out[1] = 0;
+        cr_assert_eq(RUN(&r, "k", SHAPE(2, 32, .deadline_ms = 30000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+        cr_assert_eq(out[1], 5);
+    }
+}
