@@ -77,6 +77,9 @@ struct code {
     uint32_t              param_bytes; /* per lane: .param variables of the function and of its calls */
     uint32_t              local_bytes; /* per lane */
     bool                  calls;       /* needs a stack */
+    bool                  allocates;   /* alloca: of an entry, needs a stack */
+    uint32_t              stack_place; /* allocates: 4 bytes, where calls keep the caller's stack_top */
+    bool                  meets;       /* has atomics on memory that blocks share */
     uint32_t              grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
     bool                  plain;       /* see cpu_code_load_as */
     bool                  checked;     /* accesses to device memory go through memcheck */
@@ -122,6 +125,7 @@ struct grid_run {
     const struct cpu_launch *launch;
     const struct code *code;
     struct cpu_engine *engine;
+    void             (*company)(struct cpu_engine *e); /* NULL, or to be called by host thread 0 where its block waits: others may run, too */
     struct cpu_memory *memory;
     struct cpu_shadow *shadow;   /* NULL unless memcheck is on */
     uint64_t           memory_base;
@@ -156,6 +160,8 @@ struct block_run {
     uint8_t           *wait_depth;
     uint32_t          *resume;     /* where it goes on */
     uint8_t           *votes;      /* what it brought to a reducing barrier */
+    uint32_t          *stack_top;  /* alloca: a lane's local memory is free from its frames up to there */
+    bool               stack_used;
     uint8_t           *passes;     /* 1: the next warp operation does not hold this lane up, its members wait elsewhere */
     uint32_t           passing;    /* how many of those are set */
     struct barrier     barriers[BARRIERS];
@@ -163,6 +169,7 @@ struct block_run {
     uint32_t           depth;
     struct activation  activations[CPU_CALL_DEPTH_MAX];
     uint32_t           back_edges;
+    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could go on */
     uint32_t           starts;     /* of blocks of threads and of calls */
     unsigned           host_thread;
     enum fault_code    fault;

@@ -24,9 +24,9 @@ static bool prepare_lane_memory(struct block_run *r)
     size_t   s = r->lanes.stride;
     uint8_t *at;
 
-    if (!grow(&r->lane_memory, &r->lane_room, s * 10))
+    if (!grow(&r->lane_memory, &r->lane_room, s * 14))
         return false;
-    memset(r->lane_memory, 0, s * 10);
+    memset(r->lane_memory, 0, s * 14);
     at = r->lane_memory;
     r->resume = (uint32_t *)(void *)at;
     r->live = at + 4 * s;
@@ -35,7 +35,26 @@ static bool prepare_lane_memory(struct block_run *r)
     r->votes = at + 7 * s;
     r->lanes.carry = at + 8 * s;
     r->passes = at + 9 * s;
+    r->stack_top = (uint32_t *)(void *)(at + 10 * s);
+    r->stack_used = true;
     return true;
+}
+
+static void empty_stacks(struct block_run *r)
+{
+    for (uint32_t i = 0; i < r->lanes.count; i++)
+        r->stack_top[i] = r->local_bytes;
+    r->stack_used = false;
+}
+
+/* The end of the local memory that all lanes have free for frames. */
+static uint32_t stack_bottom(const struct block_run *r)
+{
+    uint32_t least = r->local_bytes;
+
+    for (uint32_t i = 0; r->stack_used && i < r->lanes.count; i++)
+        least = r->stack_top[i] < least ? r->stack_top[i] : least;
+    return least;
 }
 
 enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes)
@@ -301,7 +320,7 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
     else
         lay_out(r, a, code);
     a->local_base = caller ? caller->local_base + caller->code->local_bytes : 0;
-    if (a->local_base + (uint64_t)code->local_bytes > r->local_bytes)
+    if (a->local_base + (uint64_t)code->local_bytes > stack_bottom(r))
         block_fault(l, FAULT_TRAP, -1, "the stack of local memory overflowed");
     l->frame = a->frame;
     l->plain = code->plain;
@@ -333,6 +352,8 @@ static void start_lanes(struct block_run *r)
     r->barriers_used = 0;
     r->live_count = r->lanes.count;
     r->depth = 0;
+    if (r->stack_used)
+        empty_stacks(r);
     a = activation_enter(r, r->grid->code);
     memset(a->current.m, 1, r->lanes.count);
     a->current.high = a->current.count = r->lanes.count;
@@ -343,6 +364,7 @@ static void set_block(struct block_run *r, uint64_t number)
     const uint32_t *g = r->grid->launch->grid;
 
     r->block_number = number;
+    r->waits_for_company = 0;
     r->block[0] = (uint32_t)(number % g[0]);
     r->block[1] = (uint32_t)(number / g[0] % g[1]);
     r->block[2] = (uint32_t)(number / g[0] / g[1]);

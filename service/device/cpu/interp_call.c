@@ -49,6 +49,26 @@ static void drop_dead(struct block_run *r, struct mask *m)
     mask_measure(m, r->lanes.count);
 }
 
+/* What a function allocates it does not leave behind. */
+static void keep_stack(struct block_run *r, const struct activation *callee)
+{
+    struct lanes *l = &r->lanes;
+
+    if (callee->code->allocates)
+        memcpy(LANE(uint32_t, callee->code->stack_place), r->stack_top, l->count * sizeof *r->stack_top);
+}
+
+static void give_stack_back(struct block_run *r, const struct activation *callee, const struct mask *who)
+{
+    struct lanes   *l = &r->lanes;
+    const uint32_t *before = LANE(uint32_t, callee->code->stack_place);
+
+    for (uint32_t i = who->low; callee->code->allocates && i < who->high; i++) {
+        if (who->m[i])
+            r->stack_top[i] = before[i];
+    }
+}
+
 /* Runs `function` for the lanes of `who`, which it copies. */
 static void run_function(struct block_run *r, const struct call_plan *plan, const struct ptx_function *function, const struct mask *who)
 {
@@ -61,7 +81,9 @@ static void run_function(struct block_run *r, const struct call_plan *plan, cons
             transfer(&r->lanes, caller, callee, &plan->args[k], i, false);
     }
     mask_measure(&callee->current, r->lanes.count);
+    keep_stack(r, callee);
     activation_run(r, callee);
+    give_stack_back(r, callee, who);
     for (uint32_t i = who->low; i < who->high; i++) {
         for (unsigned k = 0; who->m[i] && k < plan->results_count; k++)
             transfer(&r->lanes, caller, callee, &plan->results[k], i, true);

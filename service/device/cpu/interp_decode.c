@@ -423,8 +423,10 @@ static void mark_spins(struct decoder *d)
         d->no_memory = true;
         return;
     }
-    for (uint32_t i = 0; i < f->insns_count; i++)
+    for (uint32_t i = 0; i < f->insns_count; i++) {
         seen[d->block_of[i] + 1] += watches(&f->insns[i]);
+        c->meets |= (f->insns[i].opcode == PTX_OP_ATOM || f->insns[i].opcode == PTX_OP_RED) && f->insns[i].space != PTX_SHARED;
+    }
     for (uint32_t k = 0; k < c->blocks_count; k++)
         seen[k + 1] += seen[k];
     for (uint32_t k = 0; k < c->blocks_count; k++) {

@@ -97,6 +97,9 @@ bool translate_movmatrix(struct decoder *d);
 bool translate_wmma(struct decoder *d); /* interp_wmma.c */
 bool translate_absolute_differences(struct decoder *d); /* interp_video.c */
 bool translate_cp(struct decoder *d); /* interp_copy.c */
+bool translate_alloca(struct decoder *d); /* interp_stack.c */
+bool translate_stacksave(struct decoder *d);
+bool translate_stackrestore(struct decoder *d);
 bool translate_mbarrier(struct decoder *d); /* interp_mbarrier.c */
 bool translate_copy_arrival(struct decoder *d); /* cp.async.mbarrier.arrive */
 bool is_fp8_pair(uint8_t type);           /* interp_fp8.c */

@@ -9,6 +9,8 @@
 #include "device/cpu/interp_form.h"
 
 enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
+/* In units of CPU_SPIN_ROUNDS: a loop that only looks like waiting has mostly ended by then. */
+enum { WAITS_FOR_COMPANY = (1 << 14) / CPU_SPIN_ROUNDS };
 
 void lanes_use(struct lanes *l, const struct mask *m)
 {
@@ -102,7 +104,7 @@ static void check_time(struct block_run *r)
 
 /* A loop may wait for lanes, blocks or the host that only run when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
  * rounds; then some other pending block has one turn, each in its order. */
-static uint32_t turn_for_others(struct activation *a, uint32_t block)
+static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint32_t block)
 {
     uint32_t other;
 
@@ -113,6 +115,8 @@ static uint32_t turn_for_others(struct activation *a, uint32_t block)
     if (other == NO_BLOCK)
         other = lowest(a, 0, true);
     if (other == NO_BLOCK || other == block) {
+        if (r->grid->company && r->host_thread == 0 && ++r->waits_for_company % WAITS_FOR_COMPANY == 0)
+            r->grid->company(r->grid->engine);
         sched_yield();
         return NO_BLOCK;
     }
@@ -129,7 +133,7 @@ static uint32_t go(struct block_run *r, struct activation *a, const struct code_
         if (++r->back_edges % EDGES_PER_CLOCK == 0)
             check_time(r);
         if (from->spins)
-            next = turn_for_others(a, target);
+            next = turn_for_others(r, a, target);
     }
     low = lowest(a, 0, false);
     if (next == NO_BLOCK && low > target && !a->pending[target].count)

@@ -473,6 +473,9 @@ bool translate(struct decoder *d)
     case PTX_OP_ACTIVEMASK: return simple(d, warp_activemask, true);
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:   return synchronise(d);
+    case PTX_OP_ALLOCA:    return translate_alloca(d);
+    case PTX_OP_STACKSAVE: return translate_stacksave(d);
+    case PTX_OP_STACKRESTORE: return translate_stackrestore(d);
     case PTX_OP_MBARRIER:  return translate_mbarrier(d);
     case PTX_OP_MAPA:      return operand(d, 0)->kind == PTX_REG && map_address(d);
     case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && move_constant(d, 0, 4);

@@ -14,6 +14,12 @@
 /* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
  * they turn out to take longer than that. */
 enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
+/* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics need no lock either. So
+ * kernels with such atomics begin on the caller alone, and helpers that bring nothing are sent away: when a while after they came, blocks
+ * do not end in less than so many tenths of the time that they took alone. */
+enum { ALONE_US = 100, TOGETHER_US = 150, WORTH_TENTHS = 9 };
+/* Processors pass memory between them in lines of this many bytes. */
+enum { CACHE_LINE = 64 };
 /* What CUDA's headers expect of the memory where blocks meet: its size in the first 4 bytes, the barrier in the next. */
 enum { WORKSPACE_BYTES = 256 };
 
@@ -22,6 +28,16 @@ struct helper {
     pthread_t          thread;
     struct block_run   run;
     bool               started;
+};
+
+/* The caller's own: how fast blocks end alone and with helpers. */
+struct pace {
+    uint64_t began;
+    uint64_t call_at;   /* when it calls helpers after all, or DEADLINE_NEVER */
+    uint64_t look_at;   /* when it looks whether they help, or DEADLINE_NEVER */
+    uint64_t called;    /* when it called them, */
+    uint64_t before;    /* how many blocks had been taken by then */
+    bool     leaving;   /* they were sent away, and some may still be at work */
 };
 
 struct cpu_engine {
@@ -40,12 +56,14 @@ struct cpu_engine {
     struct problem     problem; /* the first fault of the launch */
     bool               failed;
     uint64_t           shared_bytes;
-    atomic_ullong      next;    /* block to be taken next: ascending, so that waiting on lower blocks makes progress */
     uint64_t           blocks;
-    uint64_t           call_at; /* the caller's own: when it calls helpers after all, or DEADLINE_NEVER */
     atomic_int         stop;
     atomic_bool        cancelled;
-    uint64_t           workspace; /* device memory for cooperative launches; 0 until the first */
+    atomic_bool        sent_away; /* helpers take no more blocks */
+    struct pace        pace;
+    _Alignas(CACHE_LINE) atomic_ullong next; /* block to be taken next: ascending, so that waiting on lower blocks makes progress. In a
+                                                line of its own: whatever else threads read all the time stays theirs */
+    _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
 };
 
 static void record(struct cpu_engine *e, const struct problem *p)
@@ -59,15 +77,77 @@ static void record(struct cpu_engine *e, const struct problem *p)
     atomic_compare_exchange_strong(&e->stop, &(int){STOP_NONE}, STOP_FAILED);
 }
 
-/* As many as there is work for. */
+/* As many as there is work for. From now on other threads are at the grid's memory. */
 static void call_helpers(struct cpu_engine *e)
 {
-    e->call_at = DEADLINE_NEVER;
+    e->pace.call_at = DEADLINE_NEVER;
     pthread_mutex_lock(&e->lock);
+    e->grid->contended = true;
     e->wanted = e->threads - 1 < e->blocks - 1 ? e->threads - 1 : (unsigned)(e->blocks - 1);
     if (e->wanted)
         pthread_cond_broadcast(&e->start);
     pthread_mutex_unlock(&e->lock);
+}
+
+/* They finish their blocks. */
+static void send_away(struct cpu_engine *e)
+{
+    atomic_store(&e->sent_away, true);
+    pthread_mutex_lock(&e->lock);
+    e->wanted = 0;
+    pthread_mutex_unlock(&e->lock);
+    e->pace.leaving = true;
+}
+
+/* When the last has left, the caller is alone with the grid's memory again. */
+static void see_off(struct cpu_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!e->busy) {
+        e->grid->contended = false;
+        e->pace.leaving = false;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The caller's block waits for something, perhaps for a block that nobody has taken yet: then it is no time to be alone. */
+static void call_company(struct cpu_engine *e)
+{
+    if (e->pace.call_at == DEADLINE_NEVER && !atomic_load(&e->sent_away))
+        return;
+    e->pace.look_at = DEADLINE_NEVER;
+    e->pace.leaving = false;
+    atomic_store(&e->sent_away, false);
+    call_helpers(e);
+}
+
+static double ns_per_block(uint64_t ns, uint64_t blocks)
+{
+    return (double)ns / (double)blocks;
+}
+
+/* Behind each block of the caller's. */
+static void keep_pace(struct cpu_engine *e)
+{
+    struct pace *p = &e->pace;
+    uint64_t     now, taken;
+
+    if (p->leaving)
+        see_off(e);
+    if (p->call_at == DEADLINE_NEVER && p->look_at == DEADLINE_NEVER)
+        return;
+    now = now_ns();
+    taken = atomic_load(&e->next);
+    if (p->call_at != DEADLINE_NEVER && now >= p->call_at) {
+        p->called = now;
+        p->before = taken;
+        p->look_at = e->grid->code->meets ? now + TOGETHER_US * NS_PER_US : DEADLINE_NEVER;
+        call_helpers(e);
+    } else if (p->look_at != DEADLINE_NEVER && now >= p->look_at && taken > p->before + e->threads && taken < e->blocks) {
+        p->look_at = DEADLINE_NEVER;
+        if (ns_per_block(now - p->called, taken - p->before) * 10 >= ns_per_block(p->called - p->began, p->before) * WORTH_TENTHS)
+            send_away(e);
+    }
 }
 
 static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
@@ -82,15 +162,20 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
         return;
     }
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
-        uint64_t number = atomic_fetch_add(&e->next, 1);
+        bool     own = h == &e->helpers[0];
+        uint64_t number;
+
+        if (!own && atomic_load_explicit(&e->sent_away, memory_order_relaxed))
+            return;
+        number = atomic_fetch_add(&e->next, 1);
         if (number >= e->blocks)
             return;
         if (!by->block_run(&h->run, number)) {
             record(e, &h->run.problem);
             return;
         }
-        if (h == &e->helpers[0] && e->call_at != DEADLINE_NEVER && now_ns() >= e->call_at)
-            call_helpers(e);
+        if (own)
+            keep_pace(e);
     }
 }
 
@@ -137,10 +222,11 @@ static void start_helpers(struct cpu_engine *e)
 
 enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out)
 {
-    struct cpu_engine *e = fault_install() ? calloc(1, sizeof *e) : NULL;
+    struct cpu_engine *e = fault_install() ? aligned_alloc(CACHE_LINE, sizeof *e) : NULL;
 
     if (!e)
         return STATUS_OUT_OF_MEMORY;
+    memset(e, 0, sizeof *e);
     e->memory = memory;
     e->threads = host_threads(threads);
     e->helpers = calloc(e->threads, sizeof *e->helpers);
@@ -234,13 +320,16 @@ static bool small(const struct cpu_launch *l, uint64_t blocks)
 
 static void deal(struct cpu_engine *e, struct grid_run *grid)
 {
-    bool alone = e->threads == 1 || e->blocks == 1, later = !alone && small(grid->launch, e->blocks);
+    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (small(grid->launch, e->blocks) || grid->code->meets);
+    uint64_t first_us = grid->code->meets ? ALONE_US : HELPER_WAKE_US;
 
     pthread_mutex_lock(&e->lock);
     e->grid = grid;
     e->wanted = 0;
     pthread_mutex_unlock(&e->lock);
-    e->call_at = later ? deadline_after_ns(HELPER_WAKE_US * NS_PER_US) : DEADLINE_NEVER;
+    atomic_store(&e->sent_away, false);
+    e->pace = (struct pace){.began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER,
+                            .look_at = DEADLINE_NEVER};
     if (!alone && !later)
         call_helpers(e);
     run_blocks(e, &e->helpers[0], grid);
@@ -258,14 +347,15 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
 
     *grid = (struct grid_run){
         .launch = l, .code = code, .engine = e, .output = &e->output, .heap = &e->heap, .stop = &e->stop,
+        .company = l->cooperative || e->threads == 1 ? NULL : call_company,
         .memory = e->memory, .shadow = cpu_memory_shadow(e->memory),
         .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
-        .local_bytes = code->local_bytes + (code->calls ? CPU_STACK_BYTES : 0),
+        .local_bytes = code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0),
     };
     e->shared_bytes = shared_total(l);
     e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    grid->contended = e->blocks > 1 && (e->threads > 1 || l->cooperative);
+    grid->contended = e->blocks > 1 && l->cooperative;
     e->failed = false;
     atomic_store(&e->next, 0);
     atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);

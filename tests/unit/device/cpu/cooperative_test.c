@@ -90,3 +90,47 @@ Test(cooperative, a_grid_that_waits_for_ever_ends_at_its_deadline)
     rig_load(&r, WAITING "ret; }");
     cr_assert_eq(RUN(&r, "k", SHAPE_ALL(4, 32, .deadline_ms = 100), ADDRESS(out)), STATUS_EXECUTION_TIMEOUT);
 }
+
+/* Of blocks on several host threads: alone, with helpers, and alone again where they do not help. Every addition counts, and every ticket
+ * is drawn once. */
+Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
+{
+    enum { BLOCKS = 300, THREADS = 128, ROUNDS = 16, CELLS = 24, TICKETS = BLOCKS * THREADS };
+    uint32_t *cells = rig_memory(&r, CELLS * 4), *drawn = rig_memory(&r, (TICKETS + 1) * 4), sum;
+
+    cpu_engine_destroy(r.engine);
+    cr_assert_eq(cpu_engine_create(r.memory, 4, &r.engine), STATUS_OK);
+    rig_load(&r, HEAD ".visible .entry k(.param .u64 cells, .param .u64 drawn)\n{\n"
+             ".reg .b32 %r<12>; .reg .b64 %rd<12>; .reg .pred %p<3>;\n"
+             "ld.param.u64 %rd1, [cells]; ld.param.u64 %rd2, [drawn]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, 0;\n"
+             "L: mad.lo.u32 %r4, %r1, 7, %r3; mad.lo.u32 %r4, %r2, 5, %r4; rem.u32 %r4, %r4, 24; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
+             "red.global.add.u32 [%rd4], 3; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 16; @%p1 bra L;\n"
+             "atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd5, %r5, 4; add.s64 %rd6, %rd2, %rd5; atom.global.add.u32 %r6, [%rd6+4], 1;\nret;\n}\n");
+    for (uint32_t round = 1; round <= 3; round++) {
+        sum = drawn[0] = 0;
+        cr_assert_eq(RUN(&r, "k", SHAPE(BLOCKS, THREADS), ADDRESS(cells), ADDRESS(drawn)), STATUS_OK, "%s", r.why.detail);
+        for (unsigned i = 0; i < CELLS; i++)
+            sum += cells[i];
+        cr_assert_eq(sum, round * 3 * BLOCKS * THREADS * ROUNDS);
+        for (unsigned i = 1; i <= TICKETS; i++)
+            cr_assert_eq(drawn[i], round, "ticket %u was drawn %u times in %u rounds", i, drawn[i], round);
+    }
+}
+
+/* Not a cooperative launch, and a grid so small that it begins on one host thread: the others come when a block waits. */
+Test(cooperative, blocks_that_wait_for_later_ones_get_company)
+{
+    uint32_t *out = rig_memory(&r, 8);
+
+    cpu_engine_destroy(r.engine);
+    cr_assert_eq(cpu_engine_create(r.memory, 2, &r.engine), STATUS_OK);
+    rig_load(&r, HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+             "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra LATER;\n"
+             "WAIT: atom.global.add.u32 %r2, [%rd1], 0; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT; st.global.u32 [%rd1+4], %r2; ret;\n"
+             "LATER: mov.u32 %r3, 5; atom.global.exch.b32 %r2, [%rd1], %r3; ret; }");
+    for (unsigned round = 0; round < 3; round++) {
+        out[0] = out[1] = 0;
+        cr_assert_eq(RUN(&r, "k", SHAPE(2, 32, .deadline_ms = 30000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+        cr_assert_eq(out[1], 5);
+    }
+}

@@ -162,6 +162,8 @@ Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
         {"barrier.cluster.sync;", "barrier.cluster.sync"},
         {"barrier.cluster;", "barrier.cluster"},
         {"barrier.wait;", "barrier.wait"},
+        {"alloca.u64 %rd3, 16, 24;", "alloca.u64"},
+        {"alloca.u64 %rd3, 16, 1024;", "alloca.u64"},
         {"barrier.acquire.sync 0;", "barrier.acquire.sync"},
         {"mbarrier.init.parity.shared.b64 [%rd1], 1;", "mbarrier.init.parity.shared.b64"},
         {"mbarrier.init.global.b64 [%rd1], 1;", "mbarrier.init.global.b64"},
@@ -317,5 +319,89 @@ Test(interp_more, a_stencil_with_constant_coefficients)
         for (int k = -3; k <= 3; k++)
             want += (float)(k + 4) * (i + k >= 0 && i + k < N ? in[i + k] : 0);
         cr_assert_eq(out[i], want, "%d: %f, not %f", i, (double)out[i], (double)want);
+    }
+}
+
+/* In a shared object; whoever uses it wrongly hears how. */
+Test(interp_more, barrier_objects_that_are_used_wrongly)
+{
+    static const char *const rows[][2] = {
+        {"mbarrier.arrive.shared.b64 %rd4, [%rd3];", "mbarrier that was not initialised"},
+        {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.inval.shared.b64 [%rd3]; mbarrier.test_wait.parity.shared.b64 %p1, [%rd3], 0;", "not initialised"},
+        {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 3;", "3 arrivals at an mbarrier that waits for 2"},
+        {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 0;", "0 arrivals at an mbarrier"},
+        {"mbarrier.init.shared.b64 [%rd3], 0;", "mbarrier of 0 arrivals"},
+        {"mbarrier.init.shared.b64 [%rd3], 1048576;", "1 to 1048575 are possible"},
+        {"mbarrier.init.b64 [%rd1], 1;", "which is not in shared memory"},
+        {"mbarrier.init.shared.b64 [%rd3+4], 1;", "misaligned shared address"},
+        {"mbarrier.init.shared.b64 [%rd3+65536], 1;", "illegal shared address"},
+        {"mov.u32 %r1, 1; mapa.u64 %rd4, %rd1, %r1;", "block 1 of a cluster of one"},
+    };
+
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "%s%s ret; }", HEAD ENTRY(".param .u64 out") OUT ".shared .align 8 .b64 object; mov.u64 %rd3, object; mov.u64 %rd5, 0;"
+                 "st.shared.u64 [%rd3], %rd5;\n", rows[i][0]);
+        rig_load(&r, text);
+        cr_expect_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(rig_memory(&r, 64))), STATUS_KERNEL_FAULT, "%s", rows[i][0]);
+        cr_expect(strstr(r.why.detail, rows[i][1]), "%s: %s", rows[i][0], r.why.detail);
+    }
+}
+
+/* A thread that waits for one of its own warp that arrives later, and phases that follow one another. */
+Test(interp_more, threads_wait_at_barrier_objects_until_the_last_arrives)
+{
+    uint32_t *out = rig_memory(&r, 64 * 4);
+
+    rig_load(&r, HEAD ENTRY(".param .u64 out") OUT ".shared .align 8 .b64 object; .shared .align 4 .b32 sum; mov.u64 %rd3, object; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0;\n"
+             "@%p1 bra S; mbarrier.init.shared.b64 [%rd3], 64; mov.u32 %r2, 0; st.shared.u32 [sum], %r2;\nS: bar.sync 0; mov.u32 %r4, 0;\n"
+             "PHASE: setp.eq.u32 %p1, %r1, 63; @%p1 bra LATE; atom.shared.add.u32 %r3, [sum], 1; mbarrier.arrive.shared.b64 %rd4, [%rd3]; bra WAIT;\n"
+             "LATE: mbarrier.test_wait.parity.shared.b64 %p2, [%rd3], %r4; @%p2 trap; atom.shared.add.u32 %r3, [sum], 1; mbarrier.arrive.shared.b64 %rd4, [%rd3];\n"
+             "WAIT: mbarrier.try_wait.shared.b64 %p2, [%rd3], %rd4, 100; @!%p2 bra WAIT; ld.shared.u32 %r5, [sum]; add.u32 %r6, %r4, 1; mul.lo.u32 %r6, %r6, 64;\n"
+             "setp.lt.u32 %p1, %r5, %r6; @%p1 trap; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 2; @%p1 bra PHASE;\n"
+             "mul.wide.u32 %rd5, %r1, 4; add.s64 %rd5, %rd1, %rd5; st.global.u32 [%rd5], %r4; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, 64, .deadline_ms = 20000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+    for (unsigned i = 0; i < 64; i++)
+        cr_assert_eq(out[i], 2);
+}
+
+/* Of a loop in the kernel and of functions it calls, by threads that want different sizes; recursion, whose frames grow from the other end. */
+Test(interp_more, what_functions_allocate_on_the_stack_ends_with_them)
+{
+    enum { THREADS = 40, ROUNDS = 200 };
+    uint32_t *out = rig_memory(&r, THREADS * 4);
+
+    rig_load(&r, HEAD ".func (.param .b32 sum) deep(.param .b32 n)\n{\n.reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<5>; .local .align 4 .b8 own[16];\n"
+             "ld.param.u32 %r1, [n]; add.u32 %r2, %r1, 1; cvt.u64.u32 %rd1, %r2; shl.b64 %rd1, %rd1, 2; alloca.u64 %rd2, %rd1, 4; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd2, %rd3;\n"
+             "st.local.u32 [%rd4], %r1; st.local.u32 [own], %r1; mov.u32 %r3, 0; setp.eq.u32 %p1, %r1, 0; @%p1 bra E;\n"
+             "{ .param .b32 x; .param .b32 y; sub.u32 %r4, %r1, 1; st.param.b32 [x], %r4; call (y), deep, (x); ld.param.b32 %r3, [y]; }\n"
+             "E: ld.local.u32 %r5, [%rd4]; ld.local.u32 %r6, [own]; add.u32 %r3, %r3, %r5; add.u32 %r3, %r3, %r6; st.param.b32 [sum], %r3; ret;\n}\n"
+             ENTRY(".param .u64 out") OUT "mov.u32 %r4, 0; mov.u32 %r8, 0; alloca.u64 %rd4, 64; st.local.u32 [%rd4+60], %r1;\n"
+             "L: { .param .b32 x; .param .b32 y; and.b32 %r5, %r1, 7; st.param.b32 [x], %r5; call (y), deep, (x); ld.param.b32 %r6, [y]; } add.u32 %r8, %r8, %r6;\n"
+             "add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 200; @%p1 bra L; ld.local.u32 %r7, [%rd4+60]; add.u32 %r8, %r8, %r7; st.global.u32 [%rd3], %r8; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE(1, THREADS), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+    for (unsigned i = 0, n; i < THREADS; i++) {
+        n = i % 8;
+        cr_assert_eq(out[i], ROUNDS * n * (n + 1) + i, "thread %u: %u", i, out[i]);
+    }
+}
+
+Test(interp_more, stacks_that_overflow_say_so)
+{
+    static const char *const bodies[][2] = {
+        {"L: alloca.u64 %rd4, 64; add.u32 %r2, %r2, 1; bra L;", "the stack of local memory overflowed"},
+        {"mov.u64 %rd5, -8; alloca.u64 %rd4, %rd5;", "the stack of local memory overflowed"},
+        {"alloca.u64 %rd4, 16000; alloca.u64 %rd5, 400;", "the stack of local memory overflowed"},
+        {"stacksave.u64 %rd4; add.u64 %rd4, %rd4, 8; stackrestore.u64 %rd4; alloca.u64 %rd5, 8;", "which stacksave did not give"},
+    };
+
+    for (unsigned i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char text[1024];
+
+        snprintf(text, sizeof text, "%s%s ret; }", HEAD ENTRY(".param .u64 out") OUT, bodies[i][0]);
+        rig_load(&r, text);
+        cr_expect_eq(RUN(&r, "k", SHAPE(1, 32), ADDRESS(rig_memory(&r, 256))), STATUS_KERNEL_FAULT, "%s", bodies[i][0]);
+        cr_expect(strstr(r.why.detail, bodies[i][1]), "%s: %s", bodies[i][0], r.why.detail);
     }
 }

@@ -66,8 +66,6 @@ static const struct { const char *kind, *body, *named; } absent[] = {
     {"bulk_copies", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%rd2], 16;", "`cp.reduce.async.bulk"},
     {"bulk_copies", "mbarrier.arrive.expect_tx.shared.b64 %rd1, [%rd2], 16;", "`mbarrier.arrive.expect_tx.shared.b64`"},
     {"bulk_copies", "mbarrier.complete_tx.shared.b64 [%rd2], 16;", "`mbarrier.complete_tx.shared.b64`"},
-    {"alloca", "alloca.u64 %rd1, 16, 8;", "`alloca.u64`"},
-    {"alloca", "stacksave.u64 %rd1;", "`stacksave.u64`"},
     {"fp8_matrices", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "`mma.sync"},
     {"fp6_and_fp4", "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;", "`cvt.rn.satfinite.e2m1x2.f32`"},
     {"sparse_matrices", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1,%r2}, {%r3,%r4}, {%r5,%r6}, {%r1,%r2}, %r7, 0;", "`mma.sp"},
