@@ -99,9 +99,11 @@ static bool means_lost(enum status st)
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR;
 }
 
+/* Steps of an allocation: when memory is short they are tried once more. */
 static bool allocates(const char *function)
 {
-    static const char *const names[] = {"cuMemAllocFromPoolAsync", "cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess"};
+    static const char *const names[] = {"cuMemAllocFromPoolAsync", "cuMemAddressReserve", "cuMemCreate",        "cuMemMap",
+                                        "cuMemSetAccess",          "cuMemsetD8Async",     "cuStreamSynchronize"};
     bool                     found = false;
 
     for (size_t i = 0; i < COUNT(names); i++)

@@ -67,7 +67,7 @@ Test(cuda_share, what_is_not_shared_is_not_handed_out)
     cr_assert_eq(ops->mem_export(d, 0, &fd), STATUS_NOT_IMPLEMENTED);
     cr_assert_eq(ops->mem_alloc_shared(d, 1, 0, 4096, &a), STATUS_NOT_IMPLEMENTED, "it is never a file's");
     cr_assert_eq(ops->mem_alloc_shared(d, 1ull << 40, -1, 0, &a), STATUS_DEVICE_MEMORY_EXHAUSTED);
-    cr_assert_eq(ops->mem_alloc_shared(d, 255 * 1024 * 1024, -1, 0, &a), STATUS_OK);
+    cr_assert_eq(ops->mem_alloc_shared(d, 254 * 1024 * 1024, -1, 0, &a), STATUS_OK);
     cr_assert_eq(ops->mem_export(d, a.address + 256, &fd), STATUS_NOT_IMPLEMENTED);
     cr_assert_eq(fd, -1);
     ops->close(d);
