@@ -148,16 +148,23 @@ static struct work *work_new(struct device_worker *w)
     return k;
 }
 
-/* True when there was one. */
-static bool accept_one(struct device_worker *w)
+static void refuse_length(struct device_worker *w, struct work *k)
 {
     struct completion done = {0};
-    struct problem    why = {0};
-    struct work      *k;
-    size_t            bytes;
-    enum status       st;
+    struct problem    why;
 
-    if (!w->works_free)
+    problem_set(&why, STATUS_INVALID_REQUEST, "a command has a wrong length");
+    work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
+}
+
+/* True when there was one. Asked all the time: what is no more than a look must cost no more. */
+static bool accept_one(struct device_worker *w)
+{
+    struct work *k;
+    size_t       bytes;
+    enum status  st;
+
+    if (!w->works_free || !ring_ready(&w->commands))
         return false;
     k = work_new(w);
     st = ring_pop(&w->commands, &k->command, &bytes);
@@ -166,8 +173,7 @@ static bool accept_one(struct device_worker *w)
         return true;
     }
     if (st == STATUS_OK) {
-        problem_set(&why, STATUS_INVALID_REQUEST, "a command has a wrong length");
-        work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
+        refuse_length(w, k);
         return true;
     }
     work_free(w, k);

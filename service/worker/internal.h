@@ -103,6 +103,7 @@ struct device_worker {
     struct canary            canary;
     struct host_memory       hosts[SHARES_PER_SESSION_MAX];
     bool                     sharing; /* there is a socket for descriptors */
+    struct problem           told; /* of what is being reaped; all zeros between */
     bool                     lost; /* the context: everything was answered, the process ends */
 };
 

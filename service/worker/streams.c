@@ -152,23 +152,15 @@ static void launch_reply(struct device_worker *w, const struct stream *s, const 
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }
 
-/* Answers the oldest one when it is done. */
-static bool reap_first(struct device_worker *w, struct stream *s)
+/* The oldest one is done, or failed as st and *why say. */
+static void reap(struct device_worker *w, struct stream *s, struct work *k, enum status st, struct problem *why)
 {
     struct completion done = {0};
-    struct problem    why = {0};
-    struct work      *k = s->queue.first;
-    bool              moved = false;
-    enum status       st;
 
-    if (!k || !k->issued)
-        return false;
-    if ((st = query(w, s, k, &moved, &why)) == STATUS_PENDING)
-        return moved;
     if (status_is_fatal(st)) {
-        why.status = st;
-        worker_lose(w, &why);
-        return true;
+        why->status = st;
+        worker_lose(w, why);
+        return;
     }
     if (s->waiting == k)
         s->waiting = k->next; /* a run that was given up */
@@ -181,8 +173,25 @@ static bool reap_first(struct device_worker *w, struct stream *s)
         launch_reply(w, s, k, &done.reply.launch);
     event_give(w, k->before);
     event_give(w, k->after);
-    work_answer(w, k, st, &done, &why);
-    return true;
+    work_answer(w, k, st, &done, why);
+}
+
+/* Answers the oldest one when it is done. Asked all the time while something runs: nothing large is cleared for a look. */
+static bool reap_first(struct device_worker *w, struct stream *s)
+{
+    struct problem *why = &w->told;
+    struct work    *k = s->queue.first;
+    bool            moved = false;
+    enum status     st;
+
+    if (!k || !k->issued)
+        return false;
+    st = query(w, s, k, &moved, why);
+    if (st != STATUS_PENDING)
+        reap(w, s, k, st, why);
+    if (why->status)
+        *why = (struct problem){0};
+    return moved || st != STATUS_PENDING;
 }
 
 bool streams_advance(struct device_worker *w)

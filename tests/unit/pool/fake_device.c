@@ -4,11 +4,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "base/descriptor.h"
 #include "device/device.h"
 #include "hostile.h"
+#include "ipc/worker_fds.h"
 #include "worker/device_worker.h"
 
 static char steering[256];
@@ -125,11 +129,45 @@ static enum status fake_mem_alloc(struct device *d, uint64_t bytes, uint64_t *ad
     return STATUS_OK;
 }
 
+static uint64_t shared_at; /* the last shared allocation, which stays until the process ends */
+
 static enum status fake_mem_free(struct device *d, uint64_t address)
 {
     (void)d;
-    free((void *)(uintptr_t)address);
+    if (address != shared_at)
+        free((void *)(uintptr_t)address);
     return STATUS_OK;
+}
+
+static enum status fake_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
+{
+    void *at = mmap(NULL, file < 0 ? bytes : file_bytes, PROT_READ | PROT_WRITE, file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, file, 0);
+
+    (void)d;
+    if (at == MAP_FAILED)
+        return STATUS_OUT_OF_MEMORY;
+    shared_at = (uintptr_t)at;
+    *out = (struct device_shared){shared_at, 0, file < 0 ? bytes : file_bytes};
+    return STATUS_OK;
+}
+
+static void send_note(uint64_t number, int fd)
+{
+    descriptor_send(WORKER_SHARE_FD, &number, sizeof number, fd);
+}
+
+/* Numbers of exchanges are small. */
+static enum status fake_mem_export(struct device *d, uint64_t address, int *fd)
+{
+    (void)d, (void)address;
+    for (uint64_t n = 0; told("floods") && n < 200; n++)
+        send_note(1000 + n, STDERR_FILENO);
+    for (uint64_t n = 0; told("guesses") && n < 8; n++)
+        send_note(n, STDERR_FILENO);
+    if (told("short"))
+        send(WORKER_SHARE_FD, "x", 1, 0);
+    *fd = memfd_create("fake-export", 0);
+    return *fd < 0 || ftruncate(*fd, 4096) ? STATUS_OUT_OF_MEMORY : STATUS_OK;
 }
 
 static enum status fake_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
@@ -419,6 +457,8 @@ static const struct device_ops fake = {
     .info = fake_info,
     .memory = fake_memory,
     .mem_alloc = fake_mem_alloc,
+    .mem_alloc_shared = fake_mem_alloc_shared,
+    .mem_export = fake_mem_export,
     .mem_free = fake_mem_free,
     .mem_write = fake_mem_write,
     .mem_read = fake_mem_read,

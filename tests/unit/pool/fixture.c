@@ -32,7 +32,7 @@ void steer(const char *words)
     fclose(f);
 }
 
-enum status pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why)
+static enum status try_to(struct pool **out, unsigned warm, unsigned workers_max, bool sharing, struct problem *why)
 {
     struct pool_config config = {.executable = FAKE_WORKER,
                                  .backends = span_of("auto"),
@@ -40,10 +40,16 @@ enum status pool_try(struct pool **out, unsigned warm, unsigned workers_max, str
                                  .workers_max = workers_max,
                                  .staging_bytes = 4 * STAGING_SLICE_BYTES,
                                  .start_deadline_ms = 20000,
+                                 .sharing = sharing,
                                  .libcuda = steering_path()};
 
     log_init("test", LOG_LEVEL_ERROR);
     return pool_create(out, &config, why);
+}
+
+enum status pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why)
+{
+    return try_to(out, warm, workers_max, false, why);
 }
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max)
@@ -52,6 +58,15 @@ struct pool *pool_of_fakes(unsigned warm, unsigned workers_max)
     struct pool   *p = NULL;
 
     cr_assert_eq(pool_try(&p, warm, workers_max, &why), STATUS_OK, "%s", why.detail);
+    return p;
+}
+
+struct pool *pool_of_sharing_fakes(unsigned warm, unsigned workers_max)
+{
+    struct problem why = {0};
+    struct pool   *p = NULL;
+
+    cr_assert_eq(try_to(&p, warm, workers_max, true, &why), STATUS_OK, "%s", why.detail);
     return p;
 }
 

@@ -27,6 +27,8 @@ void        steer(const char *words);
 const char *steering_path(void);
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
+/* Whose workers exchange descriptors. */
+struct pool *pool_of_sharing_fakes(unsigned warm, unsigned workers_max);
 enum status  pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why);
 /* A taken worker with the module loaded. */
 struct worker *worker_of(struct pool *p, uint32_t *module);
