@@ -1,5 +1,7 @@
 /* Device memory of the cpu device: placement, guards, limit, clearing. */
 #include <criterion/criterion.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "device/cpu/fault.h"
 #include "device/cpu/memory.h"
@@ -111,4 +113,84 @@ Test(cpu_memory, ranges_and_counts_are_known)
     cr_assert_eq(s.peak_bytes, 1000);
     cr_assert_geq(s.reserved_bytes, 1000);
     cr_assert_eq(s.free_bytes + s.reserved_bytes, s.total_bytes);
+}
+
+/* ---- files that are the memory ---- */
+
+static int file(size_t bytes)
+{
+    int fd = memfd_create("memory", MFD_CLOEXEC);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(ftruncate(fd, (off_t)bytes), 0);
+    return fd;
+}
+
+static unsigned char byte_in(int fd, uint64_t at)
+{
+    unsigned char byte = 0;
+
+    cr_assert_eq(pread(fd, &byte, 1, (off_t)at), 1);
+    return byte;
+}
+
+Test(cpu_memory, a_files_pages_are_the_allocation_and_guarded_as_all_are)
+{
+    size_t               page = (size_t)sysconf(_SC_PAGESIZE), bytes = page + 300;
+    int                  fd = file(2 * page);
+    uint64_t             a, offset;
+    struct device_memory now;
+
+    cr_assert_eq(cpu_memory_alloc_file(m, bytes, fd, 2 * page, &a, &offset), STATUS_OK);
+    cr_assert_eq(a % 256, 0);
+    cr_assert_eq(offset, 2 * page - page - 512);
+    cr_assert(cpu_memory_inside(m, a, bytes));
+    cr_assert_not(cpu_memory_inside(m, a, bytes + 1));
+    host(a)[5] = 42;
+    cr_assert_eq(byte_in(fd, offset + 5), 42);
+    cr_assert_eq(pwrite(fd, "x", 1, (off_t)(offset + bytes - 1)), 1);
+    cr_assert_eq(host(a)[bytes - 1], 'x');
+    cr_assert(faults(a - offset - 1));
+    cr_assert(faults(a - offset + 2 * page));
+    cpu_memory_stats(m, &now);
+    cr_assert_eq(now.allocated_bytes, bytes);
+    cr_assert_eq(now.reserved_bytes, 2 * page);
+    cr_assert_eq(cpu_memory_free(m, a), STATUS_OK);
+    cr_assert(faults(a));
+    cr_assert_eq(byte_in(fd, offset + 5), 42, "who has the file keeps it");
+    cpu_memory_stats(m, &now);
+    cr_assert_eq(now.reserved_bytes, 0);
+    close(fd);
+}
+
+/* Addresses are used again when they run out: the next one there must not see the file. */
+Test(cpu_memory, after_a_file_the_addresses_are_plain_again)
+{
+    size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+    int      fd = file(page);
+    uint64_t a, offset, next;
+
+    cr_assert_eq(cpu_memory_alloc_file(m, page, fd, page, &a, &offset), STATUS_OK);
+    host(a)[0] = 1;
+    cr_assert_eq(cpu_memory_free(m, a), STATUS_OK);
+    cr_assert_eq(cpu_memory_alloc(m, page, &next), STATUS_OK);
+    cr_assert_eq(host(next)[0], 0);
+    host(next)[0] = 2;
+    cr_assert_eq(byte_in(fd, 0), 1);
+    close(fd);
+}
+
+Test(cpu_memory, a_file_of_another_size_is_refused)
+{
+    size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+    int      fd = file(4 * page);
+    uint64_t a, offset;
+
+    cr_assert_eq(cpu_memory_alloc_file(m, page, fd, 2 * page, &a, &offset), STATUS_INTERNAL);
+    cr_assert_eq(cpu_memory_alloc_file(m, 2 * page, fd, page, &a, &offset), STATUS_INTERNAL);
+    cr_assert_eq(cpu_memory_alloc_file(m, page - 1, fd, page - 1, &a, &offset), STATUS_INTERNAL);
+    cr_assert_eq(cpu_memory_alloc_file(m, page, -1, page, &a, &offset), STATUS_INTERNAL);
+    cr_assert_eq(cpu_memory_alloc_file(m, 0, fd, 0, &a, &offset), STATUS_INTERNAL);
+    cr_assert_eq(cpu_memory_alloc_file(m, 2 << 20, fd, 2 << 20, &a, &offset), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    close(fd);
 }
