@@ -160,22 +160,12 @@ static int wait_ms(struct loop *loop)
     return (int)(tls_ms < ms ? tls_ms : ms);
 }
 
-static void forget_wakes(struct loop *loop)
-{
-    uint64_t count;
-
-    if (read(loop->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
-        log_error("http", "an event counter cannot be read: %s", strerror(errno));
-}
-
 static void handle_events(struct loop *loop, const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
         uint32_t which = events[i].data.u32;
 
-        if (which == EVENT_WAKE)
-            forget_wakes(loop);
-        else if (which < loop->server->listeners_count && !connection_accept(loop, &loop->server->listeners[which]))
+        if (which < loop->server->listeners_count && !connection_accept(loop, &loop->server->listeners[which]))
             set_listening(loop, false); /* the next sweep tries again */
     }
 }
@@ -202,10 +192,20 @@ static bool stay_awake(struct loop *loop)
     return awake;
 }
 
+/* MHD knows of something to do, and need not be told by its sockets: so after an answer, when it looks for the next request. */
+static bool is_pending(struct MHD_Daemon *daemon)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    return MHD_get_timeout(daemon, &ms) == MHD_YES && ms == 0;
+}
+
 /* MHD learns of a socket that comes back to it only after it has closed what stood in its place. */
 static void run_daemon(struct loop *loop)
 {
     MHD_run(loop->mhd);
+    if (is_pending(loop->mhd)) /* at once, without asking our own set between */
+        MHD_run(loop->mhd);
     if (loop->mhd_tls)
         MHD_run(loop->mhd_tls);
     if (loop->reborn) {
@@ -326,9 +326,9 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, const struct tls *tls)
                             MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
-static bool watch(struct loop *loop, int fd, uint32_t which)
+static bool watch(struct loop *loop, int fd, uint32_t events, uint32_t which)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = which};
+    struct epoll_event e = {.events = events, .data.u32 = which};
 
     return fd >= 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
 }
@@ -337,7 +337,7 @@ static bool watch_daemon(struct loop *loop, struct MHD_Daemon *daemon, uint32_t 
 {
     const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 
-    return info && watch(loop, info->epoll_fd, which);
+    return info && watch(loop, info->epoll_fd, EPOLLIN, which);
 }
 
 static bool start_daemons(struct loop *loop)
@@ -368,7 +368,8 @@ enum status loop_init(struct loop *loop, struct server *s, unsigned index, struc
     loop->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     loop->dead_fd = open_dead_socket();
     atomic_store(&loop->last_turn_ns, now_ns());
-    if (start_daemons(loop) && loop->dead_fd >= 0 && watch(loop, loop->event_fd, EVENT_WAKE))
+    /* Each write is an edge, whatever the counter says: nobody need read it. */
+    if (start_daemons(loop) && loop->dead_fd >= 0 && watch(loop, loop->event_fd, EPOLLIN | EPOLLET, EVENT_WAKE))
         return STATUS_OK;
     loop_finish(loop);
     return problem_set(why, STATUS_OVERLOADED, "an event loop cannot be set up: %s", strerror(errno));
