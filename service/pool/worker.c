@@ -159,11 +159,13 @@ void worker_ended(struct worker *w)
 
 /* ---- start ---- */
 
+enum { PATH_BYTES = 4096 + 16 }; /* with its flag */
+
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], libcuda[4096 + 16];
-    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL, NULL, NULL};
+    char                         backend[64], index[32], spin[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
+    char           *argv[] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, NULL, NULL, NULL, NULL, NULL, NULL};
     unsigned        argc = 5;
     struct spawn_fd fds[2];
     int             child_end = -1;
@@ -176,6 +178,10 @@ static enum status process_start(struct worker *w)
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
     if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
         argv[argc++] = libcuda;
+    if (o->cublaslt && snprintf(cublaslt, sizeof cublaslt, "--cublaslt=%s", o->cublaslt) < (int)sizeof cublaslt)
+        argv[argc++] = cublaslt;
+    if (o->cufft && snprintf(cufft, sizeof cufft, "--cufft=%s", o->cufft) < (int)sizeof cufft)
+        argv[argc++] = cufft;
     if (o->keeper)
         argv[argc++] = (char *)(uintptr_t) "--keeper";
     if (o->allow_no_sandbox)

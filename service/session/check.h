@@ -13,6 +13,7 @@ struct device_facts {
     uint32_t max_block[3];
     uint32_t max_grid[3];
     uint64_t max_shared_bytes_per_block;
+    bool     cublaslt, cufft; /* libraries that compute there */
 };
 
 /* Where a buffer lies and how large it is; false: there is none of that id. */

@@ -16,6 +16,8 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     memcpy(f->max_block, info->max_block, sizeof f->max_block);
     memcpy(f->max_grid, info->max_grid, sizeof f->max_grid);
     f->max_shared_bytes_per_block = info->max_shared_bytes_per_block;
+    f->cublaslt = info->cublaslt[0] != '\0';
+    f->cufft = info->cufft[0] != '\0';
 }
 
 enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out)
