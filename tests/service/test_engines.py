@@ -112,13 +112,13 @@ class Gpu:
         return np.frombuffer(self.client.get(f"{S}/buffers/{name}/data").body, dtype)
 
     def launch(self, spec):
-        answer = self.client.post(S + "/launches", spec)
+        answer = self.client.post(S + "/launches", spec, Prefer="wait=60")
         assert answer.status == 200, answer
         assert answer.json()["engine"] == "vendor" and answer.json()["state"] == "succeeded", answer
         return answer.json()
 
     def refused(self, spec):
-        answer = self.client.post(S + "/launches", spec)
+        answer = self.client.post(S + "/launches", spec, Prefer="wait=60")
         assert (answer.status, answer.code, answer.json()["errors"][0]["pointer"]) == (422, "launch_config_invalid", "/engine"), answer
         return answer.json()["errors"][0]["detail"]
 
@@ -207,6 +207,23 @@ def test_what_the_library_does_not_do_is_said(fake):
     assert "complex number" in fake.refused(fft(8, engine="vendor", args=[{"buf": "a", "offset": 4}, {"buf": "out"}]))
     middle = {"builtin": "fft_axis", "dtype": "f32", "engine": "vendor", "args": buffers("a", "out") + u64(2, 8, 2) + [{"bool": False}]}
     assert "neither the first one nor the last" in fake.refused(middle)
+
+
+def test_without_a_word_about_it_ours_does_the_rest(fake):
+    """What reaches the fake GPU as our kernel it refuses, having none of that name; the library would have said so at /engine."""
+    for name in ("a", "b", "out"):
+        fake.put(name, np.zeros(65536, np.float32))
+    assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201
+    for name, size in (("a", 512), ("b", 512), ("out", 16)):
+        assert fake.client.put(f"/v1/sessions/narrow/buffers/{name}", {"size": size}).status == 201
+    for session, spec in ((S, matmul(13, 4, 4)), (S, matmul(2, 2, 2, dtype="i32")), (S, matmul(13, 4, 4)), ("/v1/sessions/narrow", matmul(2, 2, 64))):
+        launch = fake.client.post(session + "/launches", spec, Prefer="wait=60")
+        if launch.code == "compiler_unavailable":
+            pytest.skip("no NVRTC on this machine")
+        assert launch.status == 422 and not launch.json()["errors"] and "CUDA_ERROR" in launch.json()["detail"], launch
+        batch = fake.client.post(session + "/batches", {"ops": [{"op": "launch", **spec}]})
+        assert batch.status == 422 and "CUDA_ERROR" in batch.json()["detail"], batch
+    fake.launch(matmul(2, 2, 2))
 
 
 def test_arguments_are_checked_as_for_ours(fake):
