@@ -150,6 +150,8 @@ int config_check(const struct config *c)
     check_tokens(&v, c);
     check_library(&v, "nvrtc", c->nvrtc);
     check_library(&v, "libcuda", c->libcuda);
+    check_library(&v, "libcublaslt", c->libcublaslt);
+    check_library(&v, "libcufft", c->libcufft);
     check_headers(&v, c->cuda_include);
     if (c->cache[0] && strcmp(c->cache, "none") != 0)
         check_folder(&v, "cache", c->cache);

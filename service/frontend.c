@@ -135,6 +135,7 @@ static bool make_compiler(struct frontend *f)
 static bool make_pool(struct frontend *f)
 {
     const struct config *c = f->config;
+    bool                 vendor = strcmp(c->vendor_libraries, "off") != 0;
     struct problem       why = {0};
     struct pool_config   config = {.executable = "/proc/self/exe",
                                    .backends = span_of(c->backends),
@@ -142,6 +143,8 @@ static bool make_pool(struct frontend *f)
                                    .workers_max = (unsigned)c->workers_max,
                                    .staging_bytes = c->staging_mib * 1024 * 1024,
                                    .libcuda = c->libcuda,
+                                   .cublaslt = vendor ? c->libcublaslt : NULL,
+                                   .cufft = vendor ? c->libcufft : NULL,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,
                                    .temperature_max_c = (unsigned)c->temperature_max_c,
                                    .sharing = c->local_sharing,

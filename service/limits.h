@@ -106,10 +106,13 @@ enum {
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
     BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype, loaded at once; they count among no modules */
+    VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the one used longest ago makes room */
+    VENDOR_WORKSPACE_BYTES_MAX = 32 * 1024 * 1024, /* of a product: what its method may have for itself */
     BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
     BUILTIN_ARGS_MAX = 32,
     BUILTIN_EXPRESSION_BYTES = 128,
     DTYPE_NAME_BYTES = 8,
+    ENGINE_NAME_BYTES = 16,
     STREAMS_PER_SESSION_MAX = 64,
     SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
     SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */

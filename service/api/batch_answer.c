@@ -5,6 +5,7 @@
 
 #include "api/batch_answer_parts.h"
 #include "api/batch_frame.h"
+#include "api/launch_json.h"
 
 /* ---- the JSON ---- */
 
@@ -32,8 +33,10 @@ static void add_segments(struct json_writer *w, const struct batch_work *b)
     buf_finish(&text);
 }
 
-static void add_launch(struct json_writer *w, const struct batch_result *result)
+static void add_launch(struct json_writer *w, const struct launch_spec *spec, const struct batch_result *result)
 {
+    if (spec->dtype.bytes)
+        json_add_text(w, "engine", engine_name(result->vendor));
     if (result->timed)
         json_add_double(w, "gpu_us", result->gpu_us);
     else
@@ -57,7 +60,7 @@ static void add_ops(struct json_writer *w, const struct batch_work *b)
         json_open_object(w, NULL);
         json_add_u64(w, "index", i);
         if (kind == BATCH_LAUNCH)
-            add_launch(w, batch_result_of(b->batch, i));
+            add_launch(w, spec->ops[i].launch, batch_result_of(b->batch, i));
         else
             json_add_double(w, "elapsed_us", batch_result_of(b->batch, i)->elapsed_us);
         json_close_object(w);

@@ -3,6 +3,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
+#include "kernels/kernels.h"
 
 const char *device_state_name(enum device_state s)
 {
@@ -73,6 +74,23 @@ static void add_health(struct json_writer *w, const struct device_health *h)
         json_add_null(w, "xid");
 }
 
+static void add_library(struct json_writer *w, const char *name, const char *version)
+{
+    if (version[0])
+        json_add_text(w, name, version);
+    else
+        json_add_null(w, name);
+}
+
+/* Those that can do built-in kernels, with their versions. */
+static void add_libraries(struct json_writer *w, const struct device_info *i)
+{
+    json_open_object(w, "libraries");
+    add_library(w, builtin_library_name(BUILTIN_LIBRARY_CUBLASLT), i->cublaslt);
+    add_library(w, builtin_library_name(BUILTIN_LIBRARY_CUFFT), i->cufft);
+    json_close_object(w);
+}
+
 static void add_members(struct json_writer *w, const struct pool_device *d)
 {
     const struct device_info *i = &d->info;
@@ -102,6 +120,7 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     add_sensor(w, "power_w", i->power_w);
     add_sensor(w, "utilization_pct", i->utilization_pct);
     add_health(w, &i->health);
+    add_libraries(w, i);
     add_attributes(w, i);
     add_unsupported(w, i->unsupported);
 }

@@ -3,6 +3,7 @@
 
 #include "api/endpoints.h"
 #include "api/call.h"
+#include "api/launch_json.h"
 
 static const char *access_name(enum builtin_access access)
 {
@@ -51,6 +52,32 @@ static void add_dtypes(struct json_writer *w, const struct builtin *k)
     json_close_array(w);
 }
 
+/* The first one is taken by default, where the device has it. */
+static void add_engines(struct json_writer *w, const struct builtin *k)
+{
+    uint32_t             dtypes;
+    enum builtin_library library = builtin_library_of(k, &dtypes);
+    const char          *name;
+
+    json_open_array(w, "engines");
+    if (library)
+        json_add_text(w, NULL, engine_name(true));
+    json_add_text(w, NULL, engine_name(false));
+    json_close_array(w);
+    if (!library) {
+        json_add_null(w, "library");
+        return;
+    }
+    json_open_object(w, "library");
+    json_add_text(w, "name", builtin_library_name(library));
+    json_open_array(w, "dtypes");
+    for (unsigned i = 0; (name = builtin_dtype_name(i)) != NULL; i++)
+        if (dtypes >> i & 1)
+            json_add_text(w, NULL, name);
+    json_close_array(w);
+    json_close_object(w);
+}
+
 static void add_param(struct json_writer *w, const struct builtin_param *p)
 {
     bool whole = p->access == BUILTIN_VALUE && p->type >= BUILTIN_DTYPE_i8 && p->type < BUILTIN_DTYPES;
@@ -79,6 +106,7 @@ static void add_members(struct json_writer *w, const struct builtin *k)
     for (unsigned i = 0; i < k->params_count; i++)
         add_param(w, &k->params[i]);
     json_close_array(w);
+    add_engines(w, k);
     json_add_text(w, "shape", rule_text(k->shape.rule));
     if (k->shape.scratch)
         json_add_text(w, "scratch_bytes", k->shape.scratch);

@@ -71,6 +71,22 @@ static enum status misplaced(const char *pointer, struct problem *why)
                          "a built-in kernel has no module, and a grid, a block and shared memory of its own: leave out %s", pointer + 1);
 }
 
+const char *engine_name(bool vendor)
+{
+    return vendor ? "vendor" : "builtin";
+}
+
+static enum status engine_decode(const struct launch_form *f, enum launch_engine *out, struct problem *why)
+{
+    *out = ENGINE_ANY;
+    if (!f->engine.data)
+        return STATUS_OK;
+    *out = span_is(f->engine, engine_name(true)) ? ENGINE_VENDOR : ENGINE_BUILTIN;
+    if (*out == ENGINE_BUILTIN && !span_is(f->engine, engine_name(false)))
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "value", "engine is \"builtin\" or \"vendor\"; leave it out and the service chooses");
+    return STATUS_OK;
+}
+
 static enum status builtin_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
 {
     if (f->module.data)
@@ -89,7 +105,7 @@ static enum status builtin_decode(const struct launch_form *f, struct launch_spe
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel is launched for a dtype, such as \"f32\"");
     out->kernel = f->builtin;
     out->dtype = f->dtype;
-    return STATUS_OK;
+    return engine_decode(f, &out->engine, why);
 }
 
 enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
@@ -98,6 +114,8 @@ enum status launch_form_decode(const struct launch_form *f, struct launch_spec *
         return builtin_decode(f, out, why);
     if (f->dtype.data)
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "conflict", "only built-in kernels have a dtype");
+    if (f->engine.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "conflict", "only built-in kernels have an engine");
     if (!f->kernel.data)
         return problem_field(why, STATUS_INVALID_FIELD, "/kernel", "required", "kernel is missing, or builtin");
     if (!f->grid)
@@ -154,6 +172,7 @@ void launch_members(struct json_writer *w, const struct request *r, const struct
         json_add_null(w, "module");
         json_add_text(w, "builtin", i->kernel);
         json_add_text(w, "dtype", i->dtype);
+        json_add_text(w, "engine", engine_name(i->vendor));
     } else {
         json_add_text(w, "module", i->module);
     }

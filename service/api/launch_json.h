@@ -6,7 +6,7 @@
 
 /* What is launched and with which shape, as a request or an operation of a batch says it. */
 struct launch_form {
-    struct span        module, kernel, builtin, dtype;
+    struct span        module, kernel, builtin, dtype, engine;
     const struct json *grid, *block;
     uint32_t           shared_bytes;
     bool               cooperative;
@@ -16,9 +16,12 @@ struct launch_form {
 #define LAUNCH_FORM_FIELDS(owner) \
     LAUNCH_FORM_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
         LAUNCH_FORM_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
+        LAUNCH_FORM_FIELD(owner, FIELD_STRING, engine, ENGINE_NAME_BYTES - 1), \
         LAUNCH_FORM_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FORM_FIELD(owner, FIELD_ANY, block, 0), \
         LAUNCH_FORM_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FORM_FIELD(owner, FIELD_BOOL, cooperative, 0)
 
+/* Of a built-in kernel: "vendor" or "builtin". */
+const char *engine_name(bool vendor);
 /* The request body as a specification; it borrows from *doc (to be destroyed in every case) and the request's arena. */
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc);
 /* Of a kernel of a module (the module itself may be absent) or a built-in one. Pointers are "/grid", "/dtype" and the like. */

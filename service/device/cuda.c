@@ -1,6 +1,6 @@
 /* The cuda backend: finds the devices, opens and closes a context, remembers how it was lost. */
 #include "base/log.h"
-#include "device/cuda_device.h"
+#include "device/cuda_vendor.h"
 
 #include <stdlib.h>
 
@@ -118,6 +118,7 @@ static void close_device(struct device *d)
         cuda_graph_destroy(d, d->graphs);
     while (d->modules)
         cuda_module_unload(d, d->modules);
+    cuda_vendor_stop(d);
     cuda_streams_stop(d);
     if (d->context) {
         cuda_memory_stop(d);
@@ -158,6 +159,7 @@ static enum status open_device(struct device **out, unsigned index, struct probl
         problem_set(why, st, "the default stream cannot be created");
         goto failed;
     }
+    vendor_libraries_load();
     cuda_output_start(&d->output);
     *out = d;
     return STATUS_OK;
@@ -193,6 +195,7 @@ const struct device_ops device_cuda = {
     .mem_copy = cuda_mem_copy,
     .mem_fill = cuda_mem_fill,
     .module_load = cuda_module_load,
+    .vendor_load = cuda_vendor_load,
     .module_unload = cuda_module_unload,
     .module_table = cuda_module_table,
     .launch = cuda_launch,

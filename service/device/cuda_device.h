@@ -3,8 +3,11 @@
 #ifndef GPUREST_DEVICE_CUDA_DEVICE_H
 #define GPUREST_DEVICE_CUDA_DEVICE_H
 
+#include "device/cublaslt_abi.h"
 #include "device/cuda_driver.h"
 #include "device/device.h"
+
+struct cuda_plan;
 
 struct device_stream {
     cuda_stream           handle;
@@ -29,6 +32,7 @@ struct device_module {
     cuda_module           handle;
     struct kernel_table   table;
     struct cuda_kernel   *kernels; /* [table.kernels_count], owned */
+    struct cuda_plan     *plan;    /* not NULL: its kernel is a library's, and there is no handle. Owned */
     struct device_module *next;
     struct device_module *previous;
 };
@@ -89,6 +93,9 @@ struct device {
     size_t                    registered_bytes;
     uint64_t                  registered_at; /* its address on the device; 0: it has none, or the driver writes no words */
     struct device_graph      *graphs;
+    cublaslt_handle           blas;   /* NULL until the first product of the library */
+    struct device_stream     *capture; /* nothing runs on it: launches for graphs are noted there. NULL until the first one */
+    struct device_module     *scaler; /* NULL until the first inverse transform of the library */
     struct problem            lost;       /* status OK while the context lives */
 };
 
@@ -138,6 +145,10 @@ enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, u
 enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
 enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
 enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
+/* A module of nothing yet, linked with the others. NULL without memory. */
+struct device_module *cuda_module_new(struct device *d);
+enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
+                             struct problem *why);
 void        cuda_module_unload(struct device *d, struct device_module *m);
 const struct kernel_table *cuda_module_table(const struct device_module *m);
 enum status                cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);

@@ -1,6 +1,7 @@
 /* Describes the device: fixed attributes from the driver, live figures from the driver and the management library. */
 #include "device/cuda_device.h"
 #include "device/nvml.h"
+#include "device/vendor_library.h"
 
 #include <stdio.h>
 
@@ -62,6 +63,8 @@ static void fill_versions(const struct device *d, struct device_info *out)
 
     snprintf(out->compute_capability, sizeof out->compute_capability, "%u.%u", major % 1000, minor % 1000);
     snprintf(out->compile_arch, sizeof out->compile_arch, "sm_%u%u", major % 1000, minor % 1000);
+    snprintf(out->cublaslt, sizeof out->cublaslt, "%s", cublaslt_version());
+    snprintf(out->cufft, sizeof out->cufft, "%s", cufft_version());
     if (d->cu->cuDriverGetVersion(&driver) == CUDA_RESULT_SUCCESS)
         snprintf(out->driver, sizeof out->driver, "%d.%d", driver / 1000, driver % 1000 / 10);
 }

@@ -1,5 +1,5 @@
 /* Queues kernels, after checking what the driver would refuse less clearly. */
-#include "device/cuda_device.h"
+#include "device/cuda_vendor.h"
 
 #include <inttypes.h>
 
@@ -77,6 +77,8 @@ static enum status queue_launch(struct device *d, struct device_stream *s, const
     enum status st;
 
     s->busy = true;
+    if (l->module->plan)
+        return cuda_plan_launch(d, s, l, why);
     if (l->cooperative)
         return refused(cuda_launch_cooperative(d, s, l, why), why);
     st = cuda_check(d,
@@ -115,7 +117,7 @@ enum status cuda_best_block(struct device *d, const struct device_module *m, uns
     int         block = 0;
     enum status st = cuda_alive(d, NULL);
 
-    if (!st && shared_bytes > m->table.kernels[kernel].max_dynamic_shared_bytes)
+    if (!st && (m->plan || shared_bytes > m->table.kernels[kernel].max_dynamic_shared_bytes))
         st = STATUS_LAUNCH_CONFIG_INVALID;
     if (!st)
         st = open_shared(d, &m->kernels[kernel], shared_bytes, NULL);

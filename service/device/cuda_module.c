@@ -1,7 +1,7 @@
 /* Loads code into the context and makes its kernel table: from the driver where it can list functions, else from the image. */
 #include "base/log.h"
 #include "device/cubin.h"
-#include "device/cuda_device.h"
+#include "device/cuda_vendor.h"
 
 #include <stdlib.h>
 
@@ -250,17 +250,25 @@ static void module_free(struct device_module *m)
 {
     if (m->handle)
         m->device->cu->cuModuleUnload(m->handle);
+    cuda_plan_free(m->plan);
     kernel_table_finish(&m->table);
     free(m->kernels);
     free(m);
 }
 
-static void link_module(struct device *d, struct device_module *m)
+struct device_module *cuda_module_new(struct device *d)
 {
+    struct device_module *m = calloc(1, sizeof *m);
+
+    if (!m)
+        return NULL;
+    m->device = d;
+    kernel_table_init(&m->table);
     m->next = d->modules;
     if (m->next)
         m->next->previous = m;
     d->modules = m;
+    return m;
 }
 
 /* Compressed images hide their names. */
@@ -279,23 +287,20 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
         st = check_image((struct span){image, bytes}, &elf, why);
     if (st)
         return st;
-    m = calloc(1, sizeof *m);
+    m = cuda_module_new(d);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
-    m->device = d;
-    kernel_table_init(&m->table);
     st = load_image(d, image, &m->handle, why);
     if (!st)
         st = driver_lists(d->cu) ? list_by_driver(m, &elf, why) : list_by_image(m, &elf, why);
     if (!st)
         st = list_globals(m, &elf, why);
     if (st) {
-        module_free(m);
+        cuda_module_unload(d, m);
         return st;
     }
     m->table.prints = may_print((struct span){image, bytes});
     d->may_print |= m->table.prints;
-    link_module(d, m);
     *out = m;
     return STATUS_OK;
 }

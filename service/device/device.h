@@ -12,6 +12,7 @@
 #include "base/problem.h"
 #include "ipc/kernel_table.h"
 #include "ipc/message.h"
+#include "ipc/vendor_plan.h"
 
 struct device;        /* one open device: a context */
 struct device_module; /* code loaded into it */
@@ -101,6 +102,11 @@ struct device_ops {
     /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
      * for PTX with its line. The image may be freed afterwards. */
     enum status (*module_load)(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
+    /* (optional) As module_load, of a plan: a library of the device's maker does it. Its launches are of one block of one thread, are not cooperative
+     * and take an address of *workspace_bytes each has for itself. NOT_IMPLEMENTED: no such library is here, or it does not do this.
+     * Default: there are none. */
+    enum status (*vendor_load)(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
+                               struct problem *why);
     /* No launch of it may be unfinished. NULL is a no-op. */
     void (*module_unload)(struct device *d, struct device_module *m);
     /* Borrowed until module_unload: kernels with their parameter layout, and globals. */
@@ -158,5 +164,8 @@ const char *device_ops_missing(const struct device_ops *ops);
 
 /* Names the CUDA driver library before the first count() of "cuda"; NULL or "" = libcuda.so.1 in the usual places. Borrowed. */
 void device_cuda_library(const char *path);
+
+/* Names cuBLASLt and cuFFT before the first open() of "cuda"; NULL = do without, "" = the usual places. Borrowed. Default: without. */
+void device_cuda_vendor(const char *cublaslt, const char *cufft);
 
 #endif

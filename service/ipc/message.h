@@ -75,6 +75,7 @@ struct device_info {
     uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
     uint32_t sharing;          /* enum device_sharing */
     uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0 where nothing is shared */
+    char     cublaslt[32], cufft[32]; /* versions of libraries that compute here: "13.1.0"; "" = not used */
     char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */
     uint32_t attributes_count;
     struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];
@@ -137,9 +138,10 @@ struct msg_mem_fill_reply { uint32_t unused; };
 struct msg_mem_copy { uint32_t stream; uint64_t to; uint64_t from; uint64_t bytes; };
 struct msg_mem_copy_reply { uint32_t unused; };
 
-/* An image larger than one piece comes as several calls: all but the last have more = 1. A new offset 0 drops what came before. */
-struct msg_module_load { struct shm_ref piece; uint64_t offset; uint32_t more; struct shm_ref table_to; };
-struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; };
+/* An image larger than one piece comes as several calls: all but the last have more = 1. A new offset 0 drops what came before.
+ * plan = 1: the image is a struct vendor_plan. */
+struct msg_module_load { struct shm_ref piece; uint64_t offset; uint32_t more; uint32_t plan; struct shm_ref table_to; };
+struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; uint64_t workspace_bytes; };
 
 struct msg_module_unload { uint32_t module; };
 struct msg_module_unload_reply { uint32_t unused; };

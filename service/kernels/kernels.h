@@ -103,6 +103,13 @@ const char                 *builtin_type_name(const struct builtin_param *p);
 /* The function's expression with its dtype; false when `room` is too small. */
 bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
 
+/* ---- library.c ---- */
+enum builtin_library { BUILTIN_LIBRARY_NONE, BUILTIN_LIBRARY_CUBLASLT, BUILTIN_LIBRARY_CUFFT };
+/* Of the GPU's maker, which does the same where a device has it; *dtypes has a bit for each that it does it for. */
+enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtypes);
+/* "cublaslt"; NULL for none. */
+const char *builtin_library_name(enum builtin_library library);
+
 /* ---- extent.c ---- */
 /* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
  * sizeof_T, sizeof_accumulator and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */

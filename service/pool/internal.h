@@ -36,6 +36,7 @@ struct worker_options {
     const char     *executable;
     const char     *backend;
     const char     *libcuda; /* NULL: the usual place */
+    const char     *cublaslt, *cufft; /* NULL: not used; "": the usual place */
     unsigned        index;   /* within its backend */
     unsigned        device;  /* the pool's number */
     uint64_t        staging_bytes;

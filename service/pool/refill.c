@@ -190,6 +190,8 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
                                .libcuda = p->config.libcuda,
+                               .cublaslt = p->config.cublaslt,
+                               .cufft = p->config.cufft,
                                .index = d->index,
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,

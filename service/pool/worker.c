@@ -181,11 +181,13 @@ void worker_ended(struct worker *w)
 
 /* ---- start ---- */
 
+enum { PATH_BYTES = 4096 + 16 }; /* with its flag */
+
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], libcuda[4096 + 16];
-    char           *argv[10] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin};
+    char                         backend[64], index[32], spin[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
+    char           *argv[12] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin};
     unsigned        argc = 5, fds_count = 2;
     struct spawn_fd fds[3];
     int             child_end = -1, share_end = -1;
@@ -202,6 +204,10 @@ static enum status process_start(struct worker *w)
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
     if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
         argv[argc++] = libcuda;
+    if (o->cublaslt && snprintf(cublaslt, sizeof cublaslt, "--cublaslt=%s", o->cublaslt) < (int)sizeof cublaslt)
+        argv[argc++] = cublaslt;
+    if (o->cufft && snprintf(cufft, sizeof cufft, "--cufft=%s", o->cufft) < (int)sizeof cufft)
+        argv[argc++] = cufft;
     if (o->keeper)
         argv[argc++] = (char *)(uintptr_t) "--keeper";
     if (o->allow_no_sandbox)

@@ -62,6 +62,7 @@ struct batch_spec {
 
 /* What became of one operation. */
 struct batch_result {
+    bool        vendor;     /* LAUNCH of a built-in kernel: a library did it */
     bool        timed;      /* LAUNCH: gpu_us is its own */
     double      gpu_us;     /* LAUNCH */
     double      elapsed_us; /* ELAPSED, by the device's clock */

@@ -18,6 +18,10 @@ struct local {
     struct local *next;   /* in context.orphans */
 };
 
+/* ---- batch_builtin.c ---- */
+/* b->calls[i] for the LAUNCH of a built-in kernel, sealed; errors as of builtin_open(), and the session's when the context was lost. */
+enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why);
+
 /* ---- local.c ---- */
 /* Device memory under the quotas. Needs a use. May wait for the worker. */
 enum status local_create(struct context *c, uint64_t bytes, struct local **out, struct problem *why);
@@ -118,7 +122,7 @@ struct batch {
     uint64_t                 deadline_ns;
     double                   compile_ms, upload_ms, queue_ms, run_ms;
     struct builtin_call    **calls;  /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
-    struct local            *scratch; /* of the latest of them that takes some; one of `locals` */
+    struct local            *scratch; /* of the latest of them that takes some; one of `locals`, or the program's */
     uint32_t                 scratch_slot;
     struct batch_later      *later; /* [spec.ops_count]: READs whose bytes stayed on the device */
     bool                     succeeded;

@@ -284,38 +284,9 @@ static enum status launch_with(struct batch *b, unsigned i, struct module *m, st
     return m->table.prints ? launch_alone(b, i, m, &msg, why) : launch_listed(b, i, m, &msg, why);
 }
 
-/* Launches of one stream follow each other, so one piece of scratch memory does for all of them. */
-static enum status get_scratch(struct batch *b, const struct builtin_call *call, uint64_t *address, struct problem *why)
-{
-    bool        enough = b->scratch && b->scratch_slot == call->slot && b->scratch->buffer.bytes >= call->plan.scratch_bytes;
-    enum status st = STATUS_OK;
-
-    if (!call->plan.takes_scratch)
-        return STATUS_OK;
-    if (!enough)
-        st = batch_local(b, call->plan.scratch_bytes, &b->scratch, why);
-    if (st)
-        return st;
-    b->scratch_slot = call->slot;
-    *address = b->scratch->buffer.address;
-    return STATUS_OK;
-}
-
-static enum status open_builtin(struct batch *b, unsigned i, struct problem *why)
-{
-    uint64_t    scratch = 0;
-    enum status st = builtin_open(b->context, b->spec->ops[i].launch, &b->calls[i], why);
-
-    if (!st)
-        st = get_scratch(b, b->calls[i], &scratch, why);
-    if (!st)
-        builtin_seal(b->calls[i], scratch);
-    return batch_noted(b->context, st, why);
-}
-
 static enum status run_launch(struct batch *b, unsigned i, struct problem *why)
 {
-    enum status    st = b->spec->ops[i].launch->dtype.bytes ? open_builtin(b, i, why) : STATUS_OK;
+    enum status    st = b->spec->ops[i].launch->dtype.bytes ? batch_builtin_open(b, i, why) : STATUS_OK;
     struct module *m = st ? NULL : module_of(b, i, &st, why);
 
     if (st)

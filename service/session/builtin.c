@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "session/internal.h"
+#include "session/vendor.h"
 
 enum { OPTION_BYTES = 48 };
 
@@ -103,6 +104,14 @@ static void module_id(const struct builtin_call *call, char out[ID_BYTES])
     snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
 }
 
+static void drop_module(struct context *c, struct builtin_call *call)
+{
+    pthread_mutex_lock(&c->session->lock);
+    module_unref(call->module);
+    pthread_mutex_unlock(&c->session->lock);
+    call->module = NULL;
+}
+
 static enum status get_module(struct context *c, struct builtin_call *call, struct problem *why)
 {
     const struct builtin_source *source = builtin_source_of(call->kernel), *common = builtin_common_source();
@@ -153,8 +162,32 @@ static enum status plan(struct context *c, struct builtin_call *call, struct pro
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
 }
 
+/* The library's way. *done is set when it was found, or when nothing else may be tried. */
+static enum status try_vendor(struct context *c, struct builtin_call *call, const struct launch_spec *spec, bool *done, struct problem *why)
+{
+    struct problem     unsuited = {0};
+    struct vendor_plan plan;
+    enum status        st;
+
+    *done = false;
+    if (spec->engine == ENGINE_BUILTIN)
+        return STATUS_OK;
+    st = vendor_plan_of(c, call, &plan, &unsuited);
+    if (!st)
+        st = vendor_open(c, call, &plan, &unsuited);
+    *done = !st || spec->engine == ENGINE_VENDOR || !vendor_may_be_missed(st);
+    if (*done) {
+        *why = unsuited;
+        return st;
+    }
+    if (call->module) /* of a plan that the library refused */
+        drop_module(c, call);
+    return STATUS_OK;
+}
+
 static enum status open_call(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
 {
+    bool        vendor = false;
     enum status st = find(call, spec, why);
 
     if (!st)
@@ -166,6 +199,8 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     if (!st)
         st = find_slot(c, spec->stream, &call->slot, why);
     if (!st)
+        st = try_vendor(c, call, spec, &vendor, why);
+    if (!st && !vendor)
         st = get_module(c, call, why);
     call->spec = *spec;
     return st;
@@ -187,7 +222,16 @@ enum status builtin_open(struct context *c, const struct launch_spec *spec, stru
     return st;
 }
 
-void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
+static void seal_vendor(struct builtin_call *call, uint64_t workspace)
+{
+    struct launch_spec *spec = &call->spec;
+
+    spec->kernel = span_of(VENDOR_KERNEL);
+    spec->args = call->vendor_args;
+    spec->args_count = vendor_args(call, workspace, call->vendor_args);
+}
+
+static void seal_own(struct builtin_call *call, uint64_t scratch_address)
 {
     struct launch_spec *spec = &call->spec;
 
@@ -195,42 +239,81 @@ void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
         call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = call->slot};
     if (call->plan.takes_scratch)
         call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
-    spec->builtin = call;
     spec->kernel = span_of(call->expression);
-    spec->dtype = (struct span){0};
-    memcpy(spec->grid, call->plan.grid, sizeof spec->grid);
-    memcpy(spec->block, call->plan.block, sizeof spec->block);
-    spec->cooperative = call->plan.cooperative;
     spec->args = call->args;
     spec->args_count = call->args_count;
 }
 
+void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
+{
+    struct launch_spec *spec = &call->spec;
+
+    if (call->vendor)
+        seal_vendor(call, scratch_address);
+    else
+        seal_own(call, scratch_address);
+    spec->builtin = call;
+    spec->dtype = (struct span){0};
+    memcpy(spec->grid, call->plan.grid, sizeof spec->grid);
+    memcpy(spec->block, call->plan.block, sizeof spec->block);
+    spec->cooperative = call->plan.cooperative;
+}
+
+bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again)
+{
+    if (!call || !call->vendor || spec->engine != ENGINE_ANY || !vendor_may_be_missed(st))
+        return false;
+    *again = *spec;
+    again->engine = ENGINE_BUILTIN;
+    return true;
+}
+
 void builtin_close(struct context *c, struct builtin_call *call)
 {
-    if (call && call->module) {
-        pthread_mutex_lock(&c->session->lock);
-        module_unref(call->module);
-        pthread_mutex_unlock(&c->session->lock);
-    }
+    if (call && call->module)
+        drop_module(c, call);
     free(call);
 }
 
 /* ---- before a launch ---- */
 
+/* With session.lock held: NULL until it is ready. */
+static const struct module *ready_builtin(const struct context *c, const char *id)
+{
+    const struct module *m = c ? (const struct module *)table_get(&c->builtins, span_of(id)) : NULL;
+
+    return m && m->ready ? m : NULL;
+}
+
+/* With session.lock held. *blocks counts when a library does it, which is the answer. */
+static bool vendor_does(const struct context *c, struct builtin_call *call, const struct launch_spec *spec, bool *blocks)
+{
+    struct problem       ignored;
+    struct vendor_plan   asked;
+    const struct module *m;
+    char                 id[ID_BYTES];
+
+    if (!c || spec->engine == ENGINE_BUILTIN || take_args(call, spec, &ignored) || vendor_plan_of(c, call, &asked, &ignored))
+        return false;
+    vendor_plan_id(&asked, id);
+    m = ready_builtin(c, id);
+    *blocks = !m || m->workspace_bytes;
+    return !m || !m->refused;
+}
+
 bool launch_blocks(struct session *s, const struct launch_spec *spec)
 {
     struct builtin_call call = {0};
     struct problem      ignored;
-    const struct module *m;
     char                id[ID_BYTES];
-    bool                ready;
+    bool                blocks = true;
 
     if (!spec->dtype.bytes || find(&call, spec, &ignored))
         return false; /* refused without waiting */
     module_id(&call, id);
     pthread_mutex_lock(&s->lock);
-    m = s->context ? (const struct module *)table_get(&s->context->builtins, span_of(id)) : NULL;
-    ready = m && m->ready;
+    if (!vendor_does(s->context, &call, spec, &blocks))
+        blocks = !ready_builtin(s->context, id) || call.kernel->shape.scratch;
     pthread_mutex_unlock(&s->lock);
-    return !ready || call.kernel->shape.scratch;
+    return blocks;
 }

@@ -15,6 +15,7 @@ struct device_facts {
     uint64_t max_shared_bytes_per_block;
     uint32_t sharing;      /* enum device_sharing */
     uint64_t sharing_unit; /* bytes; sizes of shared allocations are multiples of it */
+    bool     cublaslt, cufft; /* libraries that compute there */
 };
 
 /* Where a buffer lies and how large it is; false: there is none of that id. */

@@ -22,6 +22,8 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     f->max_shared_bytes_per_block = info->max_shared_bytes_per_block;
     f->sharing = info->sharing_unit ? info->sharing : DEVICE_SHARES_NOTHING;
     f->sharing_unit = info->sharing_unit;
+    f->cublaslt = info->cublaslt[0] != '\0';
+    f->cufft = info->cufft[0] != '\0';
 }
 
 enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out)

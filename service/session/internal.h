@@ -194,6 +194,9 @@ struct module {
     uint64_t            used;   /* of ours: when, counted by context.builtins_used */
     bool                failed; /* of ours: it will not be ready */
     bool                ours; /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
+    bool                refused; /* of a library's plan: ready, but it cannot be launched */
+    bool                plan;    /* ours, and what a library prepared */
+    uint64_t            workspace_bytes; /* of a plan: what each launch has for itself */
     uint32_t            remote;
     unsigned char       digest[SHA256_BYTES];
     char                code_hash[SHA256_HEX_BYTES];
@@ -230,6 +233,7 @@ struct launch {
     struct local     *scratch; /* of a built-in kernel; until it ended. NULL: none */
     char              dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
     char              stream[STREAM_NAME_BYTES];
+    bool              vendor; /* a library does the built-in kernel */
     char             *kernel; /* owned */
     uint32_t          grid[3], block[3], shared_bytes;
     uint64_t          timeout_ms;

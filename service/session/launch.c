@@ -37,6 +37,7 @@ void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTE
     digest_u64(&h, spec->threads);
     digest_u64(&h, spec->shared_bytes);
     digest_u64(&h, spec->cooperative);
+    digest_u64(&h, spec->engine);
     digest_u64(&h, spec->timeout_ms);
     digest_args(&h, spec->args, spec->args_count, 0);
     digest_end(&h, out);
@@ -285,12 +286,18 @@ static void discard(struct launch *l)
 static enum status begin_builtin(struct context *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
                                  struct problem *why)
 {
-    enum status st = builtin_open(c, spec, out, why);
+    struct launch_spec again;
+    enum status        st = builtin_open(c, spec, out, why);
 
     if (!st && (*out)->plan.takes_scratch)
         st = local_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
+    if (st && builtin_retreats(*out, spec, st, &again)) {
+        builtin_close(c, *out);
+        return begin_builtin(c, l, &again, out, why);
+    }
     if (st)
         return st;
+    l->vendor = (*out)->vendor;
     span_copy(spec->dtype, l->dtype, sizeof l->dtype);
     l->module = (*out)->module;
     (*out)->module = NULL;

@@ -130,6 +130,7 @@ void launch_info_of(struct launch *l, struct launch_info *out)
     memcpy(out->module, l->module_id, sizeof out->module);
     memcpy(out->dtype, l->dtype, sizeof out->dtype);
     memcpy(out->stream, l->stream, sizeof out->stream);
+    out->vendor = l->vendor;
     out->kernel = l->kernel;
     memcpy(out->grid, l->grid, sizeof out->grid);
     memcpy(out->block, l->block, sizeof out->block);

@@ -175,6 +175,10 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
     struct compile_output        *o = &m->compiled.output;
     enum status                   st;
 
+    if (spec->kind == IMAGE_PLAN) {
+        *image = spec->source;
+        return STATUS_OK;
+    }
     if (spec->kind == IMAGE_PTX)
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
@@ -269,6 +273,10 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
         hash_code(m, image);
         st = load(m, image, why);
     }
+    if (st == STATUS_NOT_IMPLEMENTED && m->plan) { /* that is remembered like a success */
+        m->refused = true;
+        st = STATUS_OK;
+    }
     if (m->ours)
         compiled_finish(&m->compiled);
     if (!st && !(m->best = calloc(m->table.kernels_count + 1u, sizeof *m->best)))
@@ -304,14 +312,27 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
 
 /* ---- of built-in kernels ---- */
 
+static_assert(MODULES_PER_SESSION_MAX + BUILTINS_PER_SESSION_MAX + VENDOR_PLANS_PER_SESSION_MAX <= MODULES_PER_WORKER_MAX,
+              "a worker holds all modules of its session");
+
+/* With session.lock held: kernels, or plans of libraries. */
+static unsigned count_builtins(const struct context *c, bool plans)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < c->builtins.count; i++)
+        n += ((const struct module *)c->builtins.items[i])->plan == plans;
+    return n;
+}
+
 /* With session.lock held: unloads the one that was used longest ago, of those that nobody holds. */
-static bool evict_builtin(struct context *c)
+static bool evict_builtin(struct context *c, bool plans)
 {
     struct module *oldest = NULL;
 
     for (unsigned i = 0; i < c->builtins.count; i++) {
         struct module *m = (struct module *)c->builtins.items[i];
-        if (m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
+        if (m->plan == plans && m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
             oldest = m;
     }
     if (oldest) {
@@ -322,14 +343,15 @@ static bool evict_builtin(struct context *c)
 }
 
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
-static enum status place_builtin(struct session *s, struct span id, struct module **out, bool *created, struct problem *why)
+static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
 {
     struct context *c = s->context;
     struct module  *m = (struct module *)table_get(&c->builtins, id);
+    unsigned        most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
     *created = !m;
-    if (!m && c->builtins.count >= BUILTINS_PER_SESSION_MAX && !evict_builtin(c))
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "builtin_kernels", BUILTINS_PER_SESSION_MAX, c->builtins.count, 1);
+    if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
     if (!m)
         m = make(c, (const unsigned char[SHA256_BYTES]){0});
     else
@@ -343,8 +365,10 @@ static enum status place_builtin(struct session *s, struct span id, struct modul
             m->refs++;
         }
     }
-    if (m)
+    if (m) {
+        m->plan = plan;
         m->used = ++c->builtins_used;
+    }
     *out = m;
     return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
 }
@@ -382,7 +406,7 @@ enum status module_builtin(struct session *s, struct span id, const struct modul
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st)
-        st = place_builtin(s, id, &m, &created, why);
+        st = place_builtin(s, id, spec->kind == IMAGE_PLAN, &m, &created, why);
     if (!st && !created)
         st = await_builtin(m, why);
     pthread_mutex_unlock(&s->lock);

@@ -17,6 +17,7 @@ static enum status send_piece(const struct load *l, size_t at, size_t bytes, con
         .piece = {slice->ref.offset, bytes},
         .offset = at,
         .more = !last,
+        .plan = l->module->plan,
         .table_to = {slice->ref.offset + STAGING_SLICE_BYTES, last ? l->table_room : 0},
     };
 
@@ -58,6 +59,7 @@ static enum status send_all(const struct load *l, struct problem *why)
         if (!st && last) {
             l->module->remote = got.module;
             l->module->loaded = true;
+            l->module->workspace_bytes = got.workspace_bytes;
             st = read_table(l, &slice, got.table_bytes, why);
         }
         staging_give(l->context->worker, &slice);

@@ -49,6 +49,41 @@ struct module *program_module(struct program *p, unsigned op)
     return p->modules[op];
 }
 
+enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct local **out, struct problem *why)
+{
+    struct local *old = p->locals[op], *made;
+    enum status   st;
+
+    if (old && old->buffer.bytes >= bytes) {
+        *out = old;
+        return STATUS_OK;
+    }
+    st = local_create(p->context, bytes, &made, why);
+    if (st)
+        return st;
+    *out = p->locals[op] = made;
+    if (!old)
+        return st;
+    pthread_mutex_lock(&p->context->session->lock);
+    local_abandon(p->context, old);
+    buffer_unref(&old->buffer);
+    pthread_mutex_unlock(&p->context->session->lock);
+    return st;
+}
+
+void program_keep_plan(struct program *p, unsigned op, struct module *plan)
+{
+    pthread_mutex_lock(&p->context->session->lock);
+    plan->refs++;
+    p->modules[op] = plan;
+    pthread_mutex_unlock(&p->context->session->lock);
+}
+
+enum launch_engine program_engine(const struct program *p, unsigned op)
+{
+    return p->modules[op] ? ENGINE_VENDOR : ENGINE_BUILTIN;
+}
+
 const struct program_text *program_text_of(const struct program *p)
 {
     return p->text;

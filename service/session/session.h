@@ -206,7 +206,7 @@ void        transfer_read_release(struct transfer *t, size_t bytes);
 void transfer_destroy(struct transfer *t);
 
 /* ---- module.c ---- */
-enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY };
+enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY, IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */ };
 struct module_spec {
     struct span           id; /* empty: the server makes one */
     enum image_kind       kind;
@@ -262,11 +262,18 @@ struct launch_arg {
     const struct launch_arg *members; /* ARG_STRUCT: laid out as C would */
     unsigned                 members_count;
 };
+/* Who does a built-in kernel. */
+enum launch_engine {
+    ENGINE_ANY,     /* a library of the GPU's maker where there is one that does it, else ours */
+    ENGINE_BUILTIN, /* ours */
+    ENGINE_VENDOR,  /* a library */
+};
 struct launch_spec {
     struct span              id; /* empty: the server makes one */
     struct span              module;
     struct span              kernel; /* as in the source, mangled, or a name expression */
     struct span              dtype;  /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
+    enum launch_engine         engine; /* of a built-in one */
     const struct builtin_call *builtin; /* session/ itself sets it */
     uint32_t                 grid[3];  /* grid[0] = 0: derive from `threads` */
     uint64_t                 threads;  /* only with automatic block */
@@ -281,6 +288,7 @@ struct launch_spec {
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
     char              dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, and no module */
+    bool              vendor; /* of a built-in kernel: a library did it, and grid and block say nothing */
     const char       *kernel; /* borrowed until launch_return */
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;

@@ -247,6 +247,18 @@ static enum status table_write(struct device_worker *w, const struct device_modu
     return st;
 }
 
+static enum status plan_load(struct device_worker *w, struct device_module **out, uint64_t *workspace_bytes, struct problem *why)
+{
+    struct vendor_plan ask;
+
+    if (w->image.bytes != sizeof ask)
+        return problem_set(why, STATUS_INVALID_REQUEST, "a plan has a wrong length");
+    memcpy(&ask, w->image.data, sizeof ask);
+    if (!w->ops->vendor_load)
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "no library computes on devices of the kind %s", w->ops->name);
+    return w->ops->vendor_load(w->device, &ask, out, workspace_bytes, why);
+}
+
 static enum status module_keep(struct device_worker *w, const struct msg_module_load *m, struct msg_module_load_reply *r,
                                struct problem *why)
 {
@@ -256,7 +268,8 @@ static enum status module_keep(struct device_worker *w, const struct msg_module_
 
     if (!slot)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "modules", MODULES_PER_WORKER_MAX, MODULES_PER_WORKER_MAX, 1);
-    if ((st = w->ops->module_load(w->device, w->image.data, w->image.bytes, &loaded, why)))
+    st = m->plan ? plan_load(w, &loaded, &r->workspace_bytes, why) : w->ops->module_load(w->device, w->image.data, w->image.bytes, &loaded, why);
+    if (st)
         return st;
     if ((st = table_write(w, loaded, m->table_to, &r->table_bytes, why))) {
         w->ops->module_unload(w->device, loaded);

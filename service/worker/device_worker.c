@@ -273,6 +273,7 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     *index = (unsigned)n;
     if (libcuda)
         device_cuda_library(libcuda);
+    device_cuda_vendor(worker_argument(argc, argv, "cublaslt"), worker_argument(argc, argv, "cufft"));
     w->ops = device_ops_find(span_of(backend));
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
 }

@@ -5,6 +5,7 @@
 Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
 so they reach the device as one CUDA graph; PyTorch's calls are captured as one graph too (those that cannot be captured run as a loop, marked *).
 CuPy's run as a loop and include what its host needs per call where that is longer than the kernel. Operands are the same random numbers for all.
+Where a library of the GPU's maker can do a kernel, it is measured too, in a row of its own.
 One run's columns can be compared with each other, figures of different machines cannot."""
 import argparse
 import importlib
@@ -161,7 +162,8 @@ class Ours:
         self.client = self.service.client()
         self.client.timeout = 600
         assert self.client.put("/v1/sessions/bench").status == 201
-        self.known = {item["name"] for item in self.client.get("/v1/kernels?limit=1000").json()["items"]}
+        self.known = {item["name"]: item for item in self.client.get("/v1/kernels?limit=1000").json()["items"]}
+        self.libraries = self.client.get("/v1/devices").json()["items"][0]["libraries"]
 
     def device(self):
         return self.client.get("/v1/devices").json()["items"][0]["name"]
@@ -181,14 +183,20 @@ class Ours:
         assert self.client.delete(path).status == 204
         return least
 
-    def measure(self, case, rounds):
+    def library(self, case):
+        """The name of the one that can do this case here, or None."""
+        library = self.known.get(case.builtin, {}).get("library")
+        return library["name"] if library and case.dtype in library["dtypes"] and self.libraries[library["name"]] else None
+
+    def measure(self, case, rounds, engine="builtin"):
         if case.builtin not in self.known:
             return None
         for name, make in case.inputs.items():
             assert self.client.put_octets(f"/v1/sessions/bench/buffers/{name}", make().tobytes()).status == 201
         for name, size in case.outputs.items():
             assert self.client.put(f"/v1/sessions/bench/buffers/{name}", {"size": size}).status == 201
-        launch = {"op": "launch", "builtin": case.builtin, "dtype": case.dtype, "args": [{"buf": a} if isinstance(a, str) else a for a in case.args]}
+        launch = {"op": "launch", "builtin": case.builtin, "dtype": case.dtype, "args": [{"buf": a} if isinstance(a, str) else a for a in case.args],
+                  "engine": engine}
         us = self.timed([launch], case.calls, rounds)
         for name in [*case.inputs, *case.outputs]:
             assert self.client.delete(f"/v1/sessions/bench/buffers/{name}").status == 204
@@ -270,10 +278,10 @@ def cupy_measure(cupy, case, rounds):
     return least
 
 
-def row_of(case, ours, torch_us, captured, cupy_us, copy):
+def row_of(case, ours, torch_us, captured, cupy_us, copy, library=None):
     def cell(us, form="{:10.1f}"):
         return form.format(us) if us is not None else " " * 9 + "-"
-    text = f"{case.name:26s}{cell(ours)}{cell(torch_us)}{' ' if captured else '*'}{cell(cupy_us)}"
+    text = f"{f'  by {library}' if library else case.name:26s}{cell(ours)}{cell(torch_us)}{' ' if captured else '*'}{cell(cupy_us)}"
     text += cell(torch_us / ours if ours and torch_us else None, "{:10.2f}") + cell(cupy_us / ours if ours and cupy_us else None, "{:10.2f}")
     if ours and case.moved:
         text += f"{case.moved / ours / 1e3:10.0f} GB/s {case.moved / ours / 1e3 / copy:5.2f} of copy"
@@ -303,7 +311,11 @@ def main():
             torch_us, captured = torch_measure(torch, case, options.rounds) if torch and case.torch else (None, True)
             cupy_us = cupy_measure(cupy, case, options.rounds) if cupy and case.cupy else None
             print(row_of(case, own, torch_us, captured, cupy_us, copy), flush=True)
-            told.append({"case": case.name, "ours_us": own, "torch_us": torch_us, "torch_graph": captured, "cupy_us": cupy_us, "moved": case.moved,
+            library = ours.library(case)
+            by_library = ours.measure(case, options.rounds, "vendor") if library else None
+            if library:
+                print(row_of(case, by_library, torch_us, captured, cupy_us, copy, library), flush=True)
+            told.append({"case": case.name, "ours_us": own, "library": library, "library_us": by_library, "torch_us": torch_us, "torch_graph": captured, "cupy_us": cupy_us, "moved": case.moved,
                          "flops": case.flops, "copy_gb_per_s": copy})
             if torch:
                 torch.cuda.empty_cache()

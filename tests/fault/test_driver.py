@@ -21,7 +21,7 @@ HANGING = ("cuLaunchKernel", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuModuleLo
 @pytest.fixture
 def driven(executable, start, tmp_path):
     driver = Driver(executable, tmp_path)
-    service = start("--backends", "cuda", "--libcuda", str(driver.path), "--pool-size", "1")
+    service = start("--backends", "cuda", "--libcuda", str(driver.path), "--pool-size", "1", "--vendor-libraries", "off")
     return service, driver
 
 

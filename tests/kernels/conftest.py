@@ -37,5 +37,14 @@ def kernels(client):
 
 
 @pytest.fixture(scope="session")
+def libraries(client, kernels):
+    """The same, done by cuBLASLt and cuFFT."""
+    from arrays import Kernels
+    if not all(client.get("/v1/devices").json()["items"][0]["libraries"].values()):
+        pytest.skip("the device has no libraries")
+    return Kernels(client, kernels.session, "vendor")
+
+
+@pytest.fixture(scope="session")
 def on_gpu():
     return "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")

@@ -36,6 +36,8 @@ OWNERS = {
     "curl/curl.h": r"sdk/c/src/transport_curl\.c",
     "cuda.h": r"tests/.*_abi_test\.c",
     "nvrtc.h": r"tests/.*_abi_test\.c",
+    "cublasLt.h": r"tests/.*_abi_test\.c",
+    "cufft.h": r"tests/.*_abi_test\.c",
 }
 
 LINES_MAX = 600

@@ -29,7 +29,7 @@ def gpu(executable, tmp_path):
     steer("")
     folder = tmp_path / "service"
     folder.mkdir()
-    service = Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda")
+    service = Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda", "--vendor-libraries", "off")
     yield steer, service
     service.stop()
 

@@ -2,6 +2,7 @@
 import base64
 import struct
 import threading
+import time
 
 import pytest
 
@@ -344,3 +345,29 @@ def test_scopes(start, tmp_path):
     assert ann.put("/v1/sessions/x/programs/p", {"ops": []}).status == 201
     assert bob.put("/v1/sessions/x/programs/p", {"ops": []}).code == "insufficient_scope"
     assert bob.get("/v1/sessions/x/programs/p").code == "session_not_found"
+
+
+def test_scratch_memory_stays_with_the_program_and_grows_with_its_runs(client, session):
+    """Of a built-in kernel: sorting takes more for more numbers."""
+    def usage():
+        return client.get(session).json()["usage"]["memory_bytes"]
+
+    count = 100000
+    values = [(i * 7919) % 100003 for i in range(count)]
+    assert client.put_octets(session + "/buffers/x", struct.pack(f"<{count}I", *values)).status == 201
+    assert client.put(session + "/buffers/y", {"size": 4 * count}).status == 201
+    before = usage()
+    ops = [{"op": "launch", "builtin": "sort", "dtype": "u32", "args": [{"buf": "x"}, {"buf": "y"}, {"u64": 10}, {"bool": False}]}]
+    assert client.put(session + "/programs/p", {"ops": ops}).status == 201
+    little = usage()
+    assert little > before
+    for n, expected in ((10, little), (count, None), (10, None)):
+        run = send(client, session + "/programs/p/runs", {"args": {"0": {"2": {"u64": n}}}}, {})
+        assert run.status == 200, run
+        assert list(struct.unpack(f"<{n}I", client.get(session + "/buffers/y/data", Range=f"bytes=0-{4 * n - 1}").body)) == sorted(values[:n])
+        assert usage() == expected or expected is None and usage() >= before + 4 * count
+    assert client.delete(session + "/programs/p").status == 204
+    deadline = time.monotonic() + 30  # given back in the background
+    while usage() != before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

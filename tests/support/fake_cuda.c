@@ -342,6 +342,7 @@ cuda_result cuStreamCreate(cuda_stream *stream, unsigned flags)
     if (r || flags != CUDA_STREAM_NON_BLOCKING)
         return r ? r : CUDA_RESULT_ERROR_INVALID_VALUE;
     *stream = calloc(1, sizeof **stream);
+    (*stream)->hooks = &fake_stream_hooks;
     fake_live(1);
     return CUDA_RESULT_SUCCESS;
 }
@@ -358,6 +359,8 @@ cuda_result cuStreamDestroy_v2(cuda_stream stream)
 cuda_result cuStreamQuery(cuda_stream stream)
 {
     cuda_result r = fake_step(__func__);
+    if (stream->capture)
+        return CUDA_RESULT_ERROR_INVALID_VALUE; /* and a real one is not captured any more */
     return r ? r : fake_stuck(stream->stuck) ? CUDA_RESULT_ERROR_NOT_READY : CUDA_RESULT_SUCCESS;
 }
 

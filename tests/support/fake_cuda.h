@@ -31,8 +31,19 @@ FAKE_EXPORT void fake_cuda_reset(void);
 
 /* Private to the fake. */
 
+/* What other fake libraries give a stream to do; they find these through it. */
+typedef void fake_work(const void *argument);
+struct fake_hooks {
+    /* Runs it now, or notes it with a copy of its argument while the stream is captured; drops it behind an endless kernel. 0, or a result. */
+    int (*submit)(cuda_stream s, fake_work *run, const void *argument, size_t bytes);
+    bool (*is_memory)(cuda_address address, size_t bytes);
+    void (*lose)(cuda_result why);
+};
+
 struct CUstream_st {
-    uint64_t stuck; /* behind the endless kernels of that round; 0: none */
+    uint64_t                 stuck; /* behind the endless kernels of that round; 0: none */
+    cuda_graph               capture; /* NULL: what comes is done */
+    const struct fake_hooks *hooks;
 };
 
 struct CUevent_st {
@@ -76,6 +87,9 @@ unsigned fake_count(const struct CUfunc_st *f);
 /* Memory of the device that is made elsewhere. False when the device has not so much left, or there is none at that address. */
 bool fake_memory_add(void *data, size_t bytes);
 bool fake_memory_remove(const void *data);
+extern const struct fake_hooks fake_stream_hooks;
+/* Notes a launch in the graph that the stream is captured into. */
+cuda_result fake_capture_launch(const struct CUfunc_st *f, const struct fake_launch *l);
 /* A live allocation holds [address, address + bytes). */
 bool fake_is_memory(cuda_address address, size_t bytes);
 

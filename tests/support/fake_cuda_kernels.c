@@ -184,6 +184,27 @@ static void run_hello(const struct CUfunc_st *f, const struct fake_launch *l)
     fake_print(text);
 }
 
+/* gpurest_scale_f32(float *p, u64 count, float factor), and for f64 */
+static void run_scale_f32(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = argument(f, l, 1), bits = argument(f, l, 2);
+    float   *p = array(f, l, 0, 4 * n), factor;
+
+    memcpy(&factor, &bits, sizeof factor);
+    for (uint64_t i = 0; p && i < n; i++)
+        p[i] *= factor;
+}
+
+static void run_scale_f64(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint64_t n = argument(f, l, 1), bits = argument(f, l, 2);
+    double  *p = array(f, l, 0, 8 * n), factor;
+
+    memcpy(&factor, &bits, sizeof factor);
+    for (uint64_t i = 0; p && i < n; i++)
+        p[i] *= factor;
+}
+
 static const struct {
     const char *name;
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
@@ -204,6 +225,8 @@ static const struct {
     {"corners", run_corners},
     {"count", run_count},
     {"tick", run_tick},
+    {"gpurest_scale_f32", run_scale_f32},
+    {"gpurest_scale_f64", run_scale_f64},
 };
 
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l)

@@ -309,6 +309,8 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     read_extra(extra, &l);
     if (params || shared_bytes > opted_in)
         return CUDA_RESULT_ERROR_INVALID_VALUE;
+    if (stream->capture)
+        return fake_capture_launch(function, &l);
     return fake_stuck(stream->stuck) ? CUDA_RESULT_SUCCESS : fake_run(function, &l);
 }
 

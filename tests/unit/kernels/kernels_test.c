@@ -121,3 +121,23 @@ Test(kernels, values_out_of_bounds)
     plan_of("sort", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = UINT64_C(1) << 32}, STATUS_ARGUMENT_MISMATCH);
     plan_of("matmul", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 40, [4] = UINT64_C(1) << 40, [6] = 1}, STATUS_ARGUMENT_MISMATCH);
 }
+
+Test(kernels, libraries_do_kernels_that_there_are)
+{
+    static const char *const theirs[] = {"matmul", "matmul_tf32", "matmul_strided", "matmul_tf32_strided", "fft", "fft_axis"};
+    uint32_t                 dtypes;
+    unsigned                 count = 0;
+
+    for (size_t i = 0; i < COUNT(theirs); i++) {
+        const struct builtin *k = named(theirs[i]);
+
+        cr_expect_not_null(builtin_library_name(builtin_library_of(k, &dtypes)), "%s", theirs[i]);
+        cr_expect_eq(dtypes & ~k->dtypes, 0, "%s", theirs[i]);
+        cr_expect_neq(dtypes >> BUILTIN_DTYPE_f32 & 1, 0, "%s", theirs[i]);
+    }
+    for (unsigned i = 0; builtin_at(i); i++)
+        count += builtin_library_of(builtin_at(i), &dtypes) != BUILTIN_LIBRARY_NONE;
+    cr_assert_eq(count, COUNT(theirs));
+    cr_assert_null(builtin_library_name(builtin_library_of(named("add"), &dtypes)));
+    cr_assert_eq(dtypes, 0);
+}

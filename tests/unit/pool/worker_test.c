@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "ipc/kernel_table.h"
+#include "ipc/vendor_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,31 @@ Test(worker, images_come_in_pieces_and_the_table_comes_back)
     m.table_to.bytes = 8; /* too small for the table */
     m.offset = 0;
     cr_assert_eq(worker_module_load(w, &m, &r, deadline(), NULL), STATUS_MODULE_INVALID);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
+
+Test(worker, plans_are_for_devices_with_libraries_and_have_their_length)
+{
+    struct pool           *p;
+    struct worker         *w;
+    uint32_t               module;
+    struct slice           s;
+    struct vendor_plan     plan = {.operation = VENDOR_MATMUL, .batch = 1, .m = 1, .n = 1, .k = 1};
+    struct msg_module_load m = {.plan = 1};
+
+    steer("");
+    p = pool_of_fakes(1, 4);
+    w = worker_of(p, &module);
+    cr_assert_eq(staging_take(w, sizeof plan, &s, NULL), STATUS_OK);
+    memcpy(s.data, &plan, sizeof plan);
+    m.table_to = s.ref;
+    m.piece = (struct shm_ref){s.ref.offset, sizeof plan};
+    cr_assert_eq(worker_module_load(w, &m, NULL, deadline(), NULL), STATUS_NOT_IMPLEMENTED);
+    m.piece.bytes--;
+    cr_assert_eq(worker_module_load(w, &m, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
+    staging_give(w, &s);
+    cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
     pool_give_back(p, w);
     pool_destroy(p);
 }

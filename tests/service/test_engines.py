@@ -1,0 +1,343 @@
+"""Who does a built-in kernel: ours, or a library of the GPU's maker. On the devices under test as they are, and on a fake GPU with fake libraries,
+whose products and transforms are compared with NumPy's. What only a library can do there, nothing else could have done: the fake GPU runs none of our
+kernels."""
+import pathlib
+import re
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import batch_client
+from service_under_test import Service
+
+S = "/v1/sessions/e"
+LIMITS = (pathlib.Path(__file__).resolve().parents[2] / "service/limits.h").read_text()
+PLANS_MAX = int(re.search(r"VENDOR_PLANS_PER_SESSION_MAX = (\d+)", LIMITS).group(1))
+NUMBERS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def u64(*values):
+    return [{"u64": int(value)} for value in values]
+
+
+def buffers(*names):
+    return [{"buf": name} for name in names]
+
+
+def matmul(m, n, k, batch=1, dtype="f32", args=None, **more):
+    return {"builtin": "matmul", "dtype": dtype, "args": (args or buffers("a", "b", "out")) + u64(m, n, k, batch), **more}
+
+
+def fft(n, batch=1, inverse=False, dtype="f32", args=None, **more):
+    return {"builtin": "fft", "dtype": dtype, "args": (args or buffers("a", "out")) + u64(n, batch) + [{"bool": inverse}], **more}
+
+
+# ---- on the device under test ----
+
+@pytest.fixture
+def small(client, session):
+    for name in ("a", "b", "out"):
+        assert client.put(f"{session}/buffers/{name}", {"size": 4096}).status == 201
+    return session
+
+
+def test_kernels_say_who_can_do_them(client):
+    kernels = {item["name"]: item for item in client.get("/v1/kernels?limit=1000").json()["items"]}
+    for name, library in (("matmul", "cublaslt"), ("matmul_tf32", "cublaslt"), ("matmul_strided", "cublaslt"), ("fft", "cufft"), ("fft_axis", "cufft")):
+        assert kernels[name]["engines"] == ["vendor", "builtin"]
+        assert kernels[name]["library"]["name"] == library
+        assert "f32" in kernels[name]["library"]["dtypes"] and set(kernels[name]["library"]["dtypes"]) <= set(kernels[name]["dtypes"])
+    assert kernels["add"]["engines"] == ["builtin"] and kernels["add"]["library"] is None
+    assert "i32" not in kernels["matmul"]["library"]["dtypes"]
+
+
+def test_ours_is_chosen_by_name_everywhere(client, small):
+    launch = matmul(2, 2, 2, engine="builtin")
+    answer = client.post(small + "/launches", launch)
+    assert answer.status == 200 and answer.json()["engine"] == "builtin", answer
+    ran = batch_client.send(client, small + "/batches", {"ops": [{"op": "launch", **launch}]}, {})
+    assert ran.status == 200 and ran.message["ops"][0]["engine"] == "builtin", ran
+
+
+def test_a_cpu_device_has_no_libraries(client, small):
+    device = client.get("/v1/devices").json()["items"][0]
+    if device["backend"] != "cpu":
+        pytest.skip("not a cpu device")
+    assert device["libraries"] == {"cublaslt": None, "cufft": None}
+    assert client.post(small + "/launches", matmul(2, 2, 2)).json()["engine"] == "builtin"
+    for launch in (matmul(2, 2, 2, engine="vendor"), fft(8, engine="vendor")):
+        answer = client.post(small + "/launches", launch)
+        assert (answer.status, answer.code) == (422, "launch_config_invalid"), answer
+        assert answer.json()["errors"][0]["pointer"] == "/engine" and "has none" in answer.json()["errors"][0]["detail"]
+
+
+def test_what_is_no_engine_is_refused_with_its_place(client, small):
+    add = {"builtin": "add", "dtype": "f32", "args": buffers("a", "b", "out") + u64(4)}
+    for launch, status, code, word in (
+            (matmul(2, 2, 2, engine="fast"), 400, "invalid_field", "leave it out"),
+            (matmul(2, 2, 2, engine=""), 400, "invalid_field", "leave it out"),
+            (matmul(2, 2, 2, engine=1), 400, "invalid_field", ""),
+            ({"module": "m", "kernel": "k", "grid": [1], "block": [1], "engine": "builtin"}, 400, "invalid_field", "only built-in"),
+            ({**add, "engine": "vendor"}, 422, "launch_config_invalid", "none is made for it"),
+            (matmul(2, 2, 2, dtype="i32", engine="vendor"), 422, "launch_config_invalid", "none is made for it")):
+        answer = client.post(small + "/launches", launch)
+        assert (answer.status, answer.code) == (status, code), answer
+        assert answer.json()["errors"][0]["pointer"] == "/engine" and word in answer.json()["errors"][0]["detail"], answer
+        operation = {key: value for key, value in launch.items()}
+        answer = client.post(small + "/batches", {"ops": [{"op": "launch", **operation}]})
+        assert (answer.status, answer.code) == (status, code), answer
+
+
+def test_an_id_stands_for_one_engine(client, small):
+    assert client.post(small + "/launches", matmul(2, 2, 2, id="one", engine="builtin")).status == 200
+    assert client.post(small + "/launches", matmul(2, 2, 2, id="one", engine="builtin")).status == 200
+    assert client.post(small + "/launches", matmul(2, 2, 2, id="one")).code == "spec_conflict"
+
+
+# ---- on a fake GPU with libraries ----
+
+class Gpu:
+    def __init__(self, service):
+        self.service, self.client = service, service.client()
+        assert self.client.put(S).status == 201
+
+    def put(self, name, array):
+        """Anew: sizes differ from one to the next."""
+        assert self.client.delete(f"{S}/buffers/{name}").status in (204, 404)
+        assert self.client.put_octets(f"{S}/buffers/{name}", np.ascontiguousarray(array).tobytes()).status == 201
+
+    def get(self, name, dtype):
+        return np.frombuffer(self.client.get(f"{S}/buffers/{name}/data").body, dtype)
+
+    def launch(self, spec):
+        answer = self.client.post(S + "/launches", spec, Prefer="wait=60")
+        assert answer.status == 200, answer
+        assert answer.json()["engine"] == "vendor" and answer.json()["state"] == "succeeded", answer
+        return answer.json()
+
+    def refused(self, spec):
+        answer = self.client.post(S + "/launches", spec, Prefer="wait=60")
+        assert (answer.status, answer.code, answer.json()["errors"][0]["pointer"]) == (422, "launch_config_invalid", "/engine"), answer
+        return answer.json()["errors"][0]["detail"]
+
+
+@pytest.fixture
+def libraries(executable):
+    support = pathlib.Path(executable).parents[1] / "tests" / "support"
+    names = {"--libcuda": "libcuda.so.1", "--libcublaslt": "libcublasLt.so.13", "--libcufft": "libcufft.so.12"}
+    if not all((support / name).exists() for name in names.values()):
+        pytest.skip("the fake libraries were not built beside GPURESTD")
+    return {flag: str(support / name) for flag, name in names.items()}
+
+
+@pytest.fixture
+def fake(executable, libraries, tmp_path):
+    flags = [word for pair in libraries.items() for word in pair]
+    service = Service(executable, tmp_path, "--backends", "cuda", *flags)
+    yield Gpu(service)
+    service.stop()
+
+
+def integers(*shape, seed=0):
+    return np.random.default_rng(seed).integers(-4, 5, shape)
+
+
+def test_devices_tell_their_libraries(fake):
+    assert fake.client.get("/v1/devices/cuda:0").json()["libraries"] == {"cublaslt": "13.2.99", "cufft": "12.3.45"}
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_products_by_the_library(fake, dtype):
+    for m, n, k, batch in ((3, 5, 7, 1), (1, 1, 1, 1), (4, 2, 96, 3)):
+        a, b = integers(batch, m, k), integers(batch, k, n, seed=1)
+        fake.put("a", a.astype(NUMBERS[dtype]))
+        fake.put("b", b.astype(NUMBERS[dtype]))
+        fake.put("out", np.full((batch, m, n), 77, NUMBERS[dtype]))
+        launch = fake.launch(matmul(m, n, k, batch, dtype))
+        assert (launch["builtin"], launch["dtype"], launch["grid"], launch["block"]) == ("matmul", dtype, [1, 1, 1], [1, 1, 1])
+        assert np.array_equal(fake.get("out", NUMBERS[dtype]).reshape(batch, m, n), a @ b)
+
+
+def test_rows_with_gaps_offsets_and_a_shared_operand(fake):
+    a, b = integers(2, 3, 6), integers(4, 5, seed=1)
+    fake.put("a", np.concatenate([[9], a.ravel()]).astype(np.float32))
+    fake.put("b", b.astype(np.float32))
+    fake.put("out", np.full(2 * 3 * 5 + 3, 77, np.float32))
+    args = [{"buf": "a", "offset": 4}, {"buf": "b"}, {"buf": "out", "offset": 8}]
+    fake.launch({"builtin": "matmul_strided", "dtype": "f32", "engine": "vendor", "args": args + u64(3, 5, 4, 2, 6, 5, 5, 18, 0, 15)})
+    out = fake.get("out", np.float32)
+    assert np.array_equal(out[2:32].reshape(2, 3, 5), a[:, :, :4] @ b)
+    assert list(out[:2]) == [77, 77] and out[32] == 77
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_transforms_by_the_library_and_back(fake, dtype):
+    complex_type = {"f32": np.complex64, "f64": np.complex128}[dtype]
+    for n, batch in ((8, 3), (64, 2), (2, 1)):
+        x = (integers(batch, n) + 1j * integers(batch, n, seed=1)).astype(complex_type)
+        fake.put("a", x)
+        fake.put("out", np.zeros_like(x))
+        fake.put("back", np.zeros_like(x))
+        fake.launch(fft(n, batch, False, dtype))
+        assert np.allclose(fake.get("out", complex_type).reshape(batch, n), np.fft.fft(x), atol=1e-3)
+        fake.launch(fft(n, batch, True, dtype, buffers("out", "back")))
+        assert np.allclose(fake.get("back", complex_type).reshape(batch, n), x, atol=1e-5)
+
+
+def test_transforms_along_the_first_axis_and_the_last(fake):
+    for outer, n, inner in ((1, 8, 5), (3, 16, 1)):
+        x = (integers(outer, n, inner) + 1j * integers(outer, n, inner, seed=1)).astype(np.complex64)
+        fake.put("a", x)
+        fake.put("out", np.zeros_like(x))
+        fake.launch({"builtin": "fft_axis", "dtype": "f32", "args": buffers("a", "out") + u64(outer, n, inner) + [{"bool": False}]})
+        assert np.allclose(fake.get("out", np.complex64).reshape(x.shape), np.fft.fft(x, axis=1), atol=1e-3)
+
+
+def test_what_the_library_does_not_do_is_said(fake):
+    for name in ("a", "b", "out"):
+        fake.put(name, np.zeros(65536, np.float32))
+    assert "nothing to multiply" in fake.refused(matmul(4, 0, 4, engine="vendor"))
+    assert "does not take these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor"))
+    assert "does not take these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor")), "and so it stays"
+    assert "rows overlap" in fake.refused({"builtin": "matmul_strided", "dtype": "f32", "engine": "vendor", "args": buffers("a", "b", "out") + u64(4, 4, 4, 1, 2, 4, 4, 0, 0, 0)})
+    assert "nothing to transform" in fake.refused(fft(1, engine="vendor"))
+    assert "does not take these sizes" in fake.refused(fft(4096, engine="vendor"))
+    assert "complex number" in fake.refused(fft(8, engine="vendor", args=[{"buf": "a", "offset": 4}, {"buf": "out"}]))
+    middle = {"builtin": "fft_axis", "dtype": "f32", "engine": "vendor", "args": buffers("a", "out") + u64(2, 8, 2) + [{"bool": False}]}
+    assert "neither the first one nor the last" in fake.refused(middle)
+
+
+def test_without_a_word_about_it_ours_does_the_rest(fake):
+    """What reaches the fake GPU as our kernel it refuses, having none of that name; the library would have said so at /engine."""
+    for name in ("a", "b", "out"):
+        fake.put(name, np.zeros(65536, np.float32))
+    assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201
+    for name, size in (("a", 512), ("b", 512), ("out", 16)):
+        assert fake.client.put(f"/v1/sessions/narrow/buffers/{name}", {"size": size}).status == 201
+    for session, spec in ((S, matmul(13, 4, 4)), (S, matmul(2, 2, 2, dtype="i32")), (S, matmul(13, 4, 4)), ("/v1/sessions/narrow", matmul(2, 2, 64))):
+        launch = fake.client.post(session + "/launches", spec, Prefer="wait=60")
+        if launch.code == "compiler_unavailable":
+            pytest.skip("no NVRTC on this machine")
+        assert launch.status == 422 and not launch.json()["errors"] and "CUDA_ERROR" in launch.json()["detail"], launch
+        batch = fake.client.post(session + "/batches", {"ops": [{"op": "launch", **spec}]})
+        assert batch.status == 422 and "CUDA_ERROR" in batch.json()["detail"], batch
+    fake.launch(matmul(2, 2, 2))
+
+
+def test_arguments_are_checked_as_for_ours(fake):
+    for name in ("a", "b", "out"):
+        fake.put(name, np.zeros(16, np.float32))
+    for spec, pointer in ((matmul(8, 8, 8), "/args/0"), (matmul(4, 4, 4, args=buffers("a", "b", "none")), "/args/2"),
+                          (matmul(4, 4, 4, args=[{"buf": "a", "offset": 2}, *buffers("b", "out")]), "/args/0")):
+        answer = fake.client.post(S + "/launches", spec)
+        assert answer.status in (404, 422) and answer.json()["errors"][0]["pointer"] == pointer, answer
+
+
+def test_batches_and_programs_take_the_library_too(fake):
+    a, b = integers(6, 80), integers(80, 4, seed=1)
+    x = (integers(32) + 1j * integers(32, seed=2)).astype(np.complex64)
+    fake.put("a", a.astype(np.float32))
+    fake.put("b", b.astype(np.float32))
+    fake.put("x", x)
+    fake.put("out", np.zeros((6, 4), np.float32))
+    fake.put("there", np.zeros_like(x))
+    fake.put("back", np.zeros_like(x))
+    ops = [{"op": "launch", **matmul(6, 4, 80)}, {"op": "launch", **fft(32, args=buffers("x", "there"))},
+           {"op": "launch", **fft(32, inverse=True, args=buffers("there", "back"))}]
+    ran = batch_client.send(fake.client, S + "/batches", {"ops": ops}, {})
+    assert ran.status == 200, ran
+    assert [op["engine"] for op in ran.message["ops"]] == ["vendor"] * 3
+    assert np.array_equal(fake.get("out", np.float32).reshape(6, 4), a @ b)
+    assert np.allclose(fake.get("back", np.complex64), x, atol=1e-5)
+    assert fake.client.put(S + "/programs/p", {"ops": ops}).status == 201
+    for factor in (2, 3):
+        for name, array in (("a", factor * a.astype(np.float32)), ("x", factor * x)):
+            assert fake.client.put_octets(f"{S}/buffers/{name}/data", array.tobytes()).status == 204
+        run = batch_client.send(fake.client, S + "/programs/p/runs", {}, {})
+        assert run.status == 200 and [op["engine"] for op in run.message["ops"]] == ["vendor"] * 3, run
+        assert np.array_equal(fake.get("out", np.float32).reshape(6, 4), factor * a @ b)
+        assert np.allclose(fake.get("back", np.complex64), factor * x, atol=1e-4)
+
+
+def test_a_program_s_values_may_change_from_run_to_run(fake):
+    a, b = integers(6, 80), integers(80, 4, seed=1)
+    fake.put("a", a.astype(np.float32))
+    fake.put("b", b.astype(np.float32))
+    fake.put("out", np.zeros((6, 4), np.float32))
+    once = {"op": "launch", **matmul(2, 4, 8)}
+    assert fake.client.put(S + "/programs/p", {"ops": [once, once]}).status == 201
+    for m, k in ((2, 8), (6, 80), (3, 80), (2, 8)):
+        changed = {"3": {"u64": m}, "5": {"u64": k}}
+        run = batch_client.send(fake.client, S + "/programs/p/runs", {"args": {"0": changed, "1": changed}}, {})
+        assert run.status == 200, run
+        assert np.array_equal(fake.get("out", np.float32)[:m * 4].reshape(m, 4), a.ravel()[:m * k].reshape(m, k) @ b[:k])
+    run = batch_client.send(fake.client, S + "/programs/p/runs", {"args": {"0": {"5": {"u64": 0}}}}, {})
+    assert (run.status, run.code) == (422, "launch_config_invalid"), run
+    assert batch_client.send(fake.client, S + "/programs/p/runs", {}, {}).status == 200
+
+
+def test_a_run_without_a_session(fake):
+    a, b = integers(3, 4).astype(np.float32), integers(4, 2, seed=1).astype(np.float32)
+    message = {"ops": [{"op": "alloc", "as": "$a", "segment": "a"}, {"op": "alloc", "as": "$b", "segment": "b"}, {"op": "alloc", "as": "$out", "size": 24},
+                       {"op": "launch", **matmul(3, 2, 4, args=buffers("$a", "$b", "$out"))}, {"op": "read", "from": "$out", "segment": "out"}]}
+    ran = batch_client.send(fake.client, "/v1/run", message, {"a": a.tobytes(), "b": b.tobytes()})
+    assert ran.status == 200, ran
+    assert np.array_equal(np.frombuffer(ran.segments["out"], np.float32).reshape(3, 2), a @ b)
+
+
+def test_plans_make_room_for_each_other(fake):
+    """More sizes than are kept; the first ones again afterwards."""
+    a, b = integers(1, 2).astype(np.float32), integers(2, PLANS_MAX + 8, seed=1).astype(np.float32)
+    fake.put("a", a)
+    fake.put("out", np.zeros(PLANS_MAX + 8, np.float32))
+    for n in [*range(1, PLANS_MAX + 9), 1, 2, 3]:
+        fake.put("b", b[:, :n])
+        fake.launch(matmul(1, n, 2))
+        assert np.array_equal(fake.get("out", np.float32)[:n], (a @ b[:, :n])[0]), n
+
+
+def test_workspace_counts_as_memory_of_the_session(fake):
+    fake.put("a", np.zeros((2, 64), np.float32))
+    fake.put("b", np.zeros((64, 2), np.float32))
+    fake.put("out", np.zeros((2, 2), np.float32))
+    before = fake.client.get(S).json()["usage"]["memory_bytes"]
+    fake.launch(matmul(2, 2, 64, engine="vendor"))
+    deadline = time.monotonic() + 30  # it is given back in the background
+    while fake.client.get(S).json()["usage"]["memory_bytes"] != before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201
+    for name, size in (("a", 512), ("b", 512), ("out", 16)):
+        assert fake.client.put(f"/v1/sessions/narrow/buffers/{name}", {"size": size}).status == 201
+    answer = fake.client.post("/v1/sessions/narrow/launches", matmul(2, 2, 64, engine="vendor"))
+    assert (answer.status, answer.code) == (403, "quota_exceeded"), answer
+    assert fake.client.delete("/v1/sessions/narrow").status == 204
+
+
+@pytest.mark.parametrize("flags", [["--vendor-libraries", "off"], []], ids=["off", "absent"])
+def test_without_libraries_ours_is_what_there_is(executable, libraries, tmp_path, flags):
+    paths = ["--libcuda", libraries["--libcuda"]]
+    for flag in ("--libcublaslt", "--libcufft"):
+        absent = tmp_path / "absent.so"
+        absent.write_bytes(b"no library")
+        paths += [flag, libraries[flag] if flags else str(absent)]
+    folder = tmp_path / "service"
+    folder.mkdir()
+    service = Service(executable, folder, "--backends", "cuda", *paths, *flags)
+    try:
+        gpu = Gpu(service)
+        assert gpu.client.get("/v1/devices/cuda:0").json()["libraries"] == {"cublaslt": None, "cufft": None}
+        for name in ("a", "b", "out"):
+            gpu.put(name, np.zeros(16, np.float32))
+        assert "has none" in gpu.refused(matmul(2, 2, 2, engine="vendor"))
+    finally:
+        service.stop()
+
+
+def test_settings_name_libraries_that_exist(executable, tmp_path):
+    for flag in ("--libcublaslt", "--libcufft"):
+        checked = subprocess.run([executable, "--check-config", flag, str(tmp_path / "none.so")], capture_output=True, text=True, timeout=60)
+        assert checked.returncode == 2 and flag[2:] in checked.stdout + checked.stderr, checked
+    assert subprocess.run([executable, "--check-config", "--vendor-libraries", "maybe"], capture_output=True, timeout=60).returncode == 2
