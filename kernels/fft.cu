@@ -229,12 +229,12 @@ template <class T> DEVICE void transform(const T *x, T *out, u64 outer, u64 n, u
     }
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS, 2) fft(const T *x, T *out, u64 n, u64 batch, bool inverse, u32 slot, void *scratch)
+template <class T> __global__ void __launch_bounds__(THREADS, 4) fft(const T *x, T *out, u64 n, u64 batch, bool inverse, u32 slot, void *scratch)
 {
     transform(x, out, batch, n, 1, inverse, slot, scratch);
 }
 template <class T>
-__global__ void __launch_bounds__(THREADS, 2) fft_axis(const T *x, T *out, u64 outer, u64 n, u64 inner, bool inverse, u32 slot, void *scratch)
+__global__ void __launch_bounds__(THREADS, 4) fft_axis(const T *x, T *out, u64 outer, u64 n, u64 inner, bool inverse, u32 slot, void *scratch)
 {
     transform(x, out, outer, n, inner, inverse, slot, scratch);
 }

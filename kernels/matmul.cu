@@ -17,6 +17,12 @@
 #define HAS_TENSOR_CORES 0
 #endif
 
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(TENSOR_CORES)
+#define HAS_WARPGROUPS 1
+#else
+#define HAS_WARPGROUPS 0
+#endif
+
 enum { THREADS = 256, BAND = 8 };
 
 /* Elements from one row to the next and from one matrix of the batch to the next. */
@@ -379,6 +385,12 @@ template <class T, int W> struct tensor_product {
 };
 #endif
 
+#if HAS_WARPGROUPS
+#include "warpgroup.cuh"
+#else
+enum { WARPGROUP_THREADS = THREADS };
+#endif
+
 /* ---- kernels ---- */
 
 /* The grid is two blocks for every multiprocessor: larger tiles only where they keep them all at work. */
@@ -387,6 +399,15 @@ template <class T> DEVICE bool many(const sizes &z, u32 tile_m, u32 tile_n) { re
 template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *out, const sizes &z)
 {
     typedef typename sum_in<T>::type C;
+#if HAS_WARPGROUPS
+    if constexpr (TENSOR) {
+        if (tiles_of(z, 128, 256) >= gridDim.x * 3 / 4)
+            warpgroup_product<T, 256, 4>::all(a, b, out, z);
+        else
+            warpgroup_product<T, 64, 8>::all(a, b, out, z);
+        return;
+    }
+#endif
     __shared__ alignas(16) char room[48 * 1024];
 
 #if HAS_TENSOR_CORES
@@ -406,16 +427,22 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
     plain_product<T, C, 1>::all(a, b, out, z, room);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS, sizeof(T) == 2 ? 1 : 2) matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+template <class T, bool TENSOR> constexpr __device__ int threads_of() { return TENSOR ? (int)WARPGROUP_THREADS : (int)THREADS; }
+template <class T> constexpr __device__ bool half() { return sizeof(T) == 2 && traits<T>::real; }
+
+template <class T>
+__global__ void __launch_bounds__((threads_of<T, half<T>()>()), half<T>() ? 1 : 2)
+    matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
-    product<T, sizeof(T) == 2 && traits<T>::real>(a, b, out, without_gaps(m, n, k, batch));
+    product<T, half<T>()>(a, b, out, without_gaps(m, n, k, batch));
 }
-template <class T> __global__ void __launch_bounds__(THREADS, 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+template <class T> __global__ void __launch_bounds__((threads_of<T, true>()), 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
     product<T, true>(a, b, out, without_gaps(m, n, k, batch));
 }
-template <class T, bool TENSOR> __global__ void __launch_bounds__(THREADS, 1)
+template <class T, bool TENSOR>
+__global__ void __launch_bounds__((threads_of<T, TENSOR || half<T>()>()), 1)
     matmul_strided(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch, u64 lda, u64 ldb, u64 ldc, u64 a_batch, u64 b_batch, u64 out_batch)
 {
-    product<T, TENSOR || (sizeof(T) == 2 && traits<T>::real)>(a, b, out, {m, n, k, batch, {lda, a_batch}, {ldb, b_batch}, {ldc, out_batch}});
+    product<T, TENSOR || half<T>()>(a, b, out, {m, n, k, batch, {lda, a_batch}, {ldb, b_batch}, {ldc, out_batch}});
 }

@@ -106,6 +106,10 @@ enum {
     MODULES_PER_SESSION_MAX = 1024,
     BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype, loaded at once; they count among no modules */
     BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
+    BUILTIN_WARPGROUP_THREADS = 3 * 128, /* of blocks whose warpgroups multiply matrices: one fetches, two multiply */
+    BUILTIN_WARPGROUP_BYTES = 4 * 48 * 1024 + 1024, /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
+    BUILTIN_ROW_OF_WARP = 2048, /* elements of the longest row that one warp reduces */
+    BUILTIN_HEADERS_MAX = 8,
     BUILTIN_ARGS_MAX = 32,
     BUILTIN_EXPRESSION_BYTES = 128,
     DTYPE_NAME_BYTES = 8,
