@@ -3,10 +3,11 @@
  * the same operand for all. out must overlap neither operand nor, by its strides, itself.
  *
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
- * f16, bf16 and, as matmul_tf32, f32 use tensor cores (mma.sync, from compute capability 8.0 on): tiles of 256 x 128, or 128 x 64 where those would
- * leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies, four stages deep, into shared memory whose
- * 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or
- * 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the next piece of the operands being loaded meanwhile.
+ * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh), from 8.0 on by mma.sync in tiles of
+ * 256 x 128, or 128 x 64 where those would leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies,
+ * four stages deep, into shared memory whose 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage
+ * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
+ * next piece of the operands being loaded meanwhile.
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
 #include "common.cuh"

@@ -1,6 +1,6 @@
 /* Products of matrices by warpgroups (wgmma), which compute capability 9.0 alone has. Included by matmul.cu, whose sizes and places it takes.
  *
- * Method: a block of three warpgroups has all of a multiprocessor's shared memory (as in Ootomo's and NVIDIA's CUTLASS "warp specialised" kernels). One
+ * Method: a block of three warpgroups has nearly all of a multiprocessor's shared memory ("warp specialised", as NVIDIA's CUTLASS calls it). One
  * warpgroup fetches the operands, stage after stage, each as much as lies in 128 bytes of every row; two multiply, 64 rows of the result each, by
  * instructions that take both operands from shared memory. Two barriers for each stage tell when it is full and when it may be filled again, so that
  * fetching runs ahead by all stages, into the next tile too. 16-byte pieces are permuted within their 128 bytes as the instructions expect

@@ -33,7 +33,7 @@ static const char *rule_text(enum builtin_rule rule)
     case BUILTIN_TILES:
         return "a block per tile of the result";
     case BUILTIN_POOL:
-        return "a few blocks per multiprocessor share out the tiles of the result";
+        return "a few blocks per multiprocessor share out the pieces of the result";
     case BUILTIN_WHOLE:
         return "cooperative: as many blocks as run at once, which wait for each other";
     }
