@@ -227,8 +227,8 @@ DEVICE void grid_wait(u32 slot)
 
 /* ---- rows in registers ---- */
 
-/* Elements of a row that a thread can keep. */
-template <class T> __device__ constexpr int row_slots() { return sizeof(compute_t<T>) == 8 ? 8 : 16; }
+/* Elements of a row that a thread can keep: five vectors of 16 bytes, or two of halves, which are twice as wide when computed with. */
+template <class T> __device__ constexpr int row_slots() { return (sizeof(T) == 2 ? 2 : 5) * pack_of<T>(); }
 
 /* The combination of all threads' values, in all threads. `room` holds 32 of them; blockDim.x is a multiple of 32. All threads get the same bits. */
 template <class C, class F> DEVICE C block_all(C value, C *room, F combine)

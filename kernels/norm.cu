@@ -1,7 +1,7 @@
 /* Layer norm and root-mean-square norm over the rows of a matrix.
  *
- * Method: a block per row, which stays in registers up to 16 elements per thread (8 of f64). The variance is the mean of squared deviations from the mean,
- * in a second pass, so it does not cancel; it is that of the whole population.
+ * Method: a block per row, which stays in registers up to 20 elements per thread (10 of f64, 16 of f16 and bf16). The variance is the mean
+ * of squared deviations from the mean, in a second pass, so it does not cancel; it is that of the whole population.
  * Numbers: computed in f32 (f64 for f64) and rounded once. gamma and beta have one element per column. */
 #include "common.cuh"
 

@@ -1,7 +1,7 @@
 /* Softmax and its logarithm over the rows of a matrix.
  *
- * Method: a block per row. exp(x - greatest) / sum, so that nothing overflows. Rows of up to 16 elements per thread (8 of f64) stay in registers and are
- * read once; longer ones are read three times, the second and third time mostly from cache.
+ * Method: a block per row. exp(x - greatest) / sum, so that nothing overflows. Rows of up to 20 elements per thread (10 of
+ * f64, 16 of f16 and bf16) stay in registers and are read once; longer ones are read three times, the second and third time mostly from cache.
  * Numbers: computed in f32 (f64 for f64) and rounded once. A NaN or +inf in a row makes all of it NaN, as does a row of -inf alone. */
 #include "common.cuh"
 

@@ -7,8 +7,8 @@
 enum {
     VECTOR_BYTES = 16,     /* the widest load of a thread */
     ROW_THREADS_MAX = 1024,
-    ROW_THREAD_BYTES = 64, /* of a row for each thread, as it is computed with, before the block grows */
-    COMPUTE_BYTES_MIN = 4, /* narrower elements are computed with as so many */
+    ROW_VECTORS = 5,       /* of a row for each thread, before the block grows */
+    ROW_VECTORS_HALF = 2,  /* of elements of two bytes */
     AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
     AXIS_THREADS = 256,
     AXIS_ROWS = AXIS_THREADS / 32, /* each a warp's when the axis is the last one and short */
@@ -42,7 +42,7 @@ static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype)
 static uint32_t row_threads(uint64_t columns, enum builtin_dtype dtype)
 {
     uint64_t bytes = element_bytes(dtype);
-    uint64_t per_thread = ROW_THREAD_BYTES / (bytes < COMPUTE_BYTES_MIN ? COMPUTE_BYTES_MIN : bytes);
+    uint64_t per_thread = (bytes == 2 ? ROW_VECTORS_HALF : ROW_VECTORS) * (VECTOR_BYTES / bytes);
     uint32_t threads = 32;
 
     while (threads < ROW_THREADS_MAX && threads * per_thread < columns)
