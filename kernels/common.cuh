@@ -161,29 +161,34 @@ template <class S> DEVICE S shuffle_to_all(S value, int from)
     return u.value;
 }
 
-/* The combination of all threads' states, in thread 0 alone. merge(a, b) is associative and a comes before b. blockDim.x is a multiple of 32,
- * at most 1024; all threads call it. */
+/* The combination of the states of the first `lanes` lanes of a warp, in lane 0 alone. merge(a, b) is associative and a comes before b. All lanes call it. */
+template <class S, class M> DEVICE S warp_reduce(S state, int lanes, M merge)
+{
+    int lane = threadIdx.x % 32;
+
+    for (int by = 1; by < lanes; by *= 2) {
+        S other = shuffle_down(state, by);
+        if (lane % (2 * by) == 0 && lane + by < lanes)
+            state = merge(state, other);
+    }
+    return state;
+}
+
+/* The same of all threads' states, in thread 0 alone. blockDim.x is a multiple of 32, at most 1024; all threads call it. */
 template <class S, class M> DEVICE S block_reduce(S state, M merge)
 {
     __shared__ alignas(16) char room[32 * sizeof(S)];
     S  *of_warp = (S *)room;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
 
-    for (int by = 1; by < 32; by *= 2) {
-        S other = shuffle_down(state, by);
-        if (lane % (2 * by) == 0)
-            state = merge(state, other);
-    }
+    state = warp_reduce(state, 32, merge);
     if (warps == 1)
         return state;
     __syncthreads();
     if (lane == 0)
         of_warp[warp] = state;
     __syncthreads();
-    if (threadIdx.x == 0)
-        for (int w = 1; w < warps; w++)
-            state = merge(state, of_warp[w]);
-    return state;
+    return warp == 0 ? warp_reduce(of_warp[lane < warps ? lane : 0], warps, merge) : state;
 }
 
 /* Two ends of a launch's own scratch memory: one for each slot (a stream of the session), so that launches of different streams do not meet. */
@@ -222,8 +227,8 @@ DEVICE void grid_wait(u32 slot)
 
 /* ---- rows in registers ---- */
 
-/* Elements of a row that a thread can keep. */
-#define ROW_SLOTS 16
+/* Elements of a row that a thread can keep: five vectors of 16 bytes, or two of halves, which are twice as wide when computed with. */
+template <class T> __device__ constexpr int row_slots() { return (sizeof(T) == 2 ? 2 : 5) * pack_of<T>(); }
 
 /* The combination of all threads' values, in all threads. `room` holds 32 of them; blockDim.x is a multiple of 32. All threads get the same bits. */
 template <class C, class F> DEVICE C block_all(C value, C *room, F combine)
@@ -247,36 +252,55 @@ template <class C, class F> DEVICE C block_all(C value, C *room, F combine)
     return __shfl_sync(FULL_WARP, value, 0);
 }
 
-/* f(slot, place in the row, value) for the elements of a row that are this thread's, up to ROW_SLOTS of them. */
-template <class T, int N, class F> DEVICE void row_load(const T *row, u64 columns, F f)
+/* f(slot, value) for the elements of a row that are this thread's, once all of them are on their way; slots without one get `none`. */
+template <class T, int N, class F> DEVICE void row_load(const T *row, u64 columns, T none, F f)
 {
+    constexpr int VECTORS = row_slots<T>() / N;
+    pack<T, N>    p[VECTORS];
+    u32           count = (u32)(columns / N);
 #pragma unroll
-    for (int k = 0; k < ROW_SLOTS / N; k++) {
-        u64 at = threadIdx.x + (u64)k * blockDim.x;
-        if (at >= columns / N)
-            break;
-        pack<T, N> p = pack_load<T, N>(row, at);
+    for (int k = 0; k < VECTORS; k++) {
+        u32 at = threadIdx.x + k * blockDim.x;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            f(k * N + e, at * N + e, (compute_t<T>)p.v[e]);
+            p[k].v[e] = none;
+        if (at < count)
+            p[k] = pack_load<T, N>(row, at);
     }
+#pragma unroll
+    for (int k = 0; k < VECTORS; k++)
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            f(k * N + e, (compute_t<T>)p[k].v[e]);
+}
+/* f(slot) for each slot that has one. */
+template <class T, int N, class F> DEVICE void row_each(u64 columns, F f)
+{
+    u32 count = (u32)(columns / N);
+#pragma unroll
+    for (int k = 0; k < row_slots<T>() / N; k++)
+        if (threadIdx.x + k * blockDim.x < count)
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                f(k * N + e);
 }
 /* f(slot, place) is what the element becomes. */
 template <class T, int N, class F> DEVICE void row_store(T *row, u64 columns, F f)
 {
+    u32 count = (u32)(columns / N);
 #pragma unroll
-    for (int k = 0; k < ROW_SLOTS / N; k++) {
-        u64 at = threadIdx.x + (u64)k * blockDim.x;
-        if (at >= columns / N)
-            break;
+    for (int k = 0; k < row_slots<T>() / N; k++) {
+        u32 at = threadIdx.x + k * blockDim.x;
+        if (at >= count)
+            continue;
         pack<T, N> p;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            p.v[e] = (T)f(k * N + e, at * N + e);
+            p.v[e] = (T)f(k * N + e, (u64)at * N + e);
         pack_store<T, N>(row, at, p);
     }
 }
-DEVICE bool row_fits(u64 columns) { return columns <= (u64)blockDim.x * ROW_SLOTS; }
+template <class T> DEVICE bool row_fits(u64 columns) { return columns <= (u64)blockDim.x * row_slots<T>(); }
 
 struct plus {
     template <class C> DEVICE C operator()(C a, C b) const { return a + b; }

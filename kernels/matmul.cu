@@ -3,10 +3,11 @@
  * the same operand for all. out must overlap neither operand nor, by its strides, itself.
  *
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
- * f16, bf16 and, as matmul_tf32, f32 use tensor cores (mma.sync, from compute capability 8.0 on): tiles of 256 x 128, or 128 x 64 where those would
- * leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies, four stages deep, into shared memory whose
- * 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or
- * 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the next piece of the operands being loaded meanwhile.
+ * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh), from 8.0 on by mma.sync in tiles of
+ * 256 x 128, or 128 x 64 where those would leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies,
+ * four stages deep, into shared memory whose 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage
+ * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
+ * next piece of the operands being loaded meanwhile.
  * Numbers: f16 and bf16 are summed in f32 and rounded once; f32 in f32, f64 in f64, one product after the other; integers wrap around. matmul_tf32 rounds
  * the operands to 11 significant bits (TF32) where tensor cores are used, and is matmul elsewhere. */
 #include "common.cuh"
@@ -15,6 +16,12 @@
 #define HAS_TENSOR_CORES 1
 #else
 #define HAS_TENSOR_CORES 0
+#endif
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(TENSOR_CORES)
+#define HAS_WARPGROUPS 1
+#else
+#define HAS_WARPGROUPS 0
 #endif
 
 enum { THREADS = 256, BAND = 8 };
@@ -379,6 +386,12 @@ template <class T, int W> struct tensor_product {
 };
 #endif
 
+#if HAS_WARPGROUPS
+#include "warpgroup.cuh"
+#else
+enum { WARPGROUP_THREADS = THREADS };
+#endif
+
 /* ---- kernels ---- */
 
 /* The grid is two blocks for every multiprocessor: larger tiles only where they keep them all at work. */
@@ -387,6 +400,15 @@ template <class T> DEVICE bool many(const sizes &z, u32 tile_m, u32 tile_n) { re
 template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *out, const sizes &z)
 {
     typedef typename sum_in<T>::type C;
+#if HAS_WARPGROUPS
+    if constexpr (TENSOR) {
+        if (tiles_of(z, 128, 256) >= gridDim.x * 3 / 4)
+            warpgroup_product<T, 256, 4>::all(a, b, out, z);
+        else
+            warpgroup_product<T, 64, 8>::all(a, b, out, z);
+        return;
+    }
+#endif
     __shared__ alignas(16) char room[48 * 1024];
 
 #if HAS_TENSOR_CORES
@@ -406,16 +428,22 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
     plain_product<T, C, 1>::all(a, b, out, z, room);
 }
 
-template <class T> __global__ void __launch_bounds__(THREADS, sizeof(T) == 2 ? 1 : 2) matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+template <class T, bool TENSOR> constexpr __device__ int threads_of() { return TENSOR ? (int)WARPGROUP_THREADS : (int)THREADS; }
+template <class T> constexpr __device__ bool half() { return sizeof(T) == 2 && traits<T>::real; }
+
+template <class T>
+__global__ void __launch_bounds__((threads_of<T, half<T>()>()), half<T>() ? 1 : 2)
+    matmul(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
-    product<T, sizeof(T) == 2 && traits<T>::real>(a, b, out, without_gaps(m, n, k, batch));
+    product<T, half<T>()>(a, b, out, without_gaps(m, n, k, batch));
 }
-template <class T> __global__ void __launch_bounds__(THREADS, 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
+template <class T> __global__ void __launch_bounds__((threads_of<T, true>()), 1) matmul_tf32(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch)
 {
     product<T, true>(a, b, out, without_gaps(m, n, k, batch));
 }
-template <class T, bool TENSOR> __global__ void __launch_bounds__(THREADS, 1)
+template <class T, bool TENSOR>
+__global__ void __launch_bounds__((threads_of<T, TENSOR || half<T>()>()), 1)
     matmul_strided(const T *a, const T *b, T *out, u64 m, u64 n, u64 k, u64 batch, u64 lda, u64 ldb, u64 ldc, u64 a_batch, u64 b_batch, u64 out_batch)
 {
-    product<T, TENSOR || (sizeof(T) == 2 && traits<T>::real)>(a, b, out, {m, n, k, batch, {lda, a_batch}, {ldb, b_batch}, {ldc, out_batch}});
+    product<T, TENSOR || half<T>()>(a, b, out, {m, n, k, batch, {lda, a_batch}, {ldb, b_batch}, {ldc, out_batch}});
 }

@@ -97,22 +97,24 @@ template <class T> struct integers_of {
     }
 };
 
+/* Whole vectors first, without further questions; what does not fill one, or lies beside the alignment, by itself. */
 template <class T, class R> DEVICE void fill_with(const R &numbers, T *out, u64 n, u64 seed, u64 offset)
 {
     constexpr int N = R::EACH;
-    u64 first = offset / N, groups = n ? (offset % N + n + N - 1) / N : 0;
-    bool wide = offset % N == 0 && aligned<T, N>(out);
+    u64 first = offset / N, skipped = offset % N, groups = n ? (skipped + n + N - 1) / N : 0;
+    u64 whole = skipped == 0 && aligned<T, N>(out) ? n / N : 0;
+    pack<T, N> p;
 
-    for (u64 g = global_thread(); g < groups; g += global_threads()) {
-        pack<T, N> p;
+    for (u64 g = global_thread(); g < whole; g += global_threads()) {
         numbers.make(philox(seed, first + g), p.v);
-        u64 at = g * N - offset % N; /* wraps around below 0 in the first group, where those elements are left out */
-        if (wide && at + N <= n)
-            pack_store<T, N>(out, g, p);
-        else
-            for (int e = 0; e < N; e++)
-                if (at + e < n)
-                    out[at + e] = p.v[e];
+        pack_store<T, N>(out, g, p);
+    }
+    for (u64 g = whole + global_thread(); g < groups; g += global_threads()) {
+        numbers.make(philox(seed, first + g), p.v);
+        u64 at = g * N - skipped; /* wraps around below 0 in the first group, where those elements are left out */
+        for (int e = 0; e < N; e++)
+            if (at + e < n)
+                out[at + e] = p.v[e];
     }
 }
 

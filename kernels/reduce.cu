@@ -1,8 +1,9 @@
 /* Reductions: of all elements to one, and along one axis of outer x length x inner.
  *
  * Method: every thread combines vectors of 16 bytes, several in flight, then warps by shuffles and blocks through shared memory. Of the whole array
- * every block leaves its result in the module's own memory, and the last block to arrive (a counter tells) combines them: one launch. Along an axis
- * a block takes one row when the axis is the last one, else 32 neighbouring columns.
+ * every block leaves its result in the module's own memory, and the last block to arrive (a counter tells) combines them: one launch. When the axis is
+ * the last one, rows of up to 2,048 elements are a warp's, longer ones a block's; else a block has 32 neighbouring columns, or, where there are
+ * enough of them, 32 vectors of up to 16 bytes.
  * Numbers: sums of f16, bf16 and f32 are kept in f32 as pairs (sum, what was lost), by the error-free addition of two numbers (Knuth, TAOCP 2,
  * 4.2.2): the result is as good as if rounded a few times only, whatever the number of elements. Sums of integers are 64 bits wide and wrap around.
  * var is that of merged means and squared deviations (Chan, Golub and LeVeque, 1983), which does not cancel. min, max and the places of them take
@@ -96,39 +97,12 @@ template <class T> struct var_of {
     static DEVICE out result(state s, u64, f64 ddof) { return (out)(s.squares / (C)((f64)s.n - ddof)); }
 };
 
-/* A vector is taken at once: one division for all of it. */
-template <class R, class T, int N> struct take {
-    static DEVICE void vector(typename R::state &s, pack<T, N> p, u64 first)
-    {
-#pragma unroll
-        for (int e = 0; e < N; e++)
-            R::add(s, p.v[e], first + e);
-    }
-};
-template <class T, int N> struct take<var_of<T>, T, N> {
-    static DEVICE void vector(moments<T> &s, pack<T, N> p, u64)
-    {
-        typedef typename traits<T>::mean C;
-        C total = (C)0, squares = (C)0;
-#pragma unroll
-        for (int e = 0; e < N; e++)
-            total += (C)p.v[e];
-        C mean = total / (C)N;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            C by = (C)p.v[e] - mean;
-            squares += by * by;
-        }
-        s = var_of<T>::merge(s, moments<T>{mean, squares, N});
-    }
-};
-
 template <class T> struct extreme {
     static DEVICE bool before(bool greatest, T a, T b)
     {
         typedef compute_t<T> C;
         C p = (C)a, q = (C)b;
-        return is_nan(p) ? !is_nan(q) : greatest ? p > q : p < q;
+        return !(greatest ? p <= q : p >= q) && !is_nan(q);
     }
 };
 template <class T, bool GREATEST> struct extreme_of {
@@ -209,34 +183,101 @@ template <class T, bool ALL> struct truth_of {
 template <class T> using any_of = truth_of<T, false>;
 template <class T> using all_of = truth_of<T, true>;
 
+/* ---- vectors ---- */
+
+/* U vectors of N elements, which begin at place `first` and `step` apart. */
+template <class R, class T, int N, int U> struct take {
+    static DEVICE void vectors(typename R::state &s, const pack<T, N> (&p)[U], u64 first, u64 step)
+    {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                R::add(s, p[u].v[e], first + u * step + e);
+    }
+};
+/* One division for all of them. */
+template <class T, int N, int U> struct take<var_of<T>, T, N, U> {
+    static DEVICE void vectors(moments<T> &s, const pack<T, N> (&p)[U], u64, u64)
+    {
+        typedef typename traits<T>::mean C;
+        C total = (C)0, squares = (C)0;
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                total += (C)p[u].v[e];
+        C mean = total / (C)(N * U);
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                C by = (C)p[u].v[e] - mean;
+                squares += by * by;
+            }
+        s = var_of<T>::merge(s, moments<T>{mean, squares, N * U});
+    }
+};
+/* Places ascend here, so that only what is better counts, and 32 bits tell which one it was. */
+template <class T, bool GREATEST, int N, int U> struct take<place_of<T, GREATEST>, T, N, U> {
+    static DEVICE void vectors(typename place_of<T, GREATEST>::state &s, const pack<T, N> (&p)[U], u64 first, u64 step)
+    {
+        u32 which = ~0u;
+        if (s.at == ~(u64)0) {
+            s.best = p[0].v[0];
+            s.at = first;
+        }
+#pragma unroll
+        for (int u = 0; u < U; u++)
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                if (extreme<T>::before(GREATEST, p[u].v[e], s.best)) {
+                    s.best = p[u].v[e];
+                    which = u * N + e;
+                }
+        if (which != ~0u)
+            s.at = first + which / N * step + which % N;
+    }
+};
+
+/* Those who share out elements: this thread is number `rank` of the `width` of team `number`. */
+struct team {
+    u32 rank, width;
+    u64 number, teams;
+};
+DEVICE team grid_team() { return {threadIdx.x, blockDim.x, blockIdx.x, gridDim.x}; }
+DEVICE team block_team() { return {threadIdx.x, blockDim.x, 0, 1}; }
+DEVICE team warp_team() { return {threadIdx.x % 32, 32, 0, 1}; }
+
+/* This thread's share of n elements, several vectors of 16 bytes in flight. */
+template <class R, class T> DEVICE typename R::state share_of(const T *x, u64 n, team t)
+{
+    constexpr int N = 16 / sizeof(T), UNROLL = sizeof(T) == 1 ? 2 : 4;
+    typename R::state s = R::empty();
+    u64 vectors = aligned<T, N>(x) ? n / N : 0;
+    u64 at = t.number * t.width * UNROLL + t.rank, step = t.teams * t.width * UNROLL;
+
+    for (; at + (UNROLL - 1) * t.width < vectors; at += step) {
+        pack<T, N> p[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+            p[u] = pack_load<T, N>(x, at + u * t.width);
+        take<R, T, N, UNROLL>::vectors(s, p, at * N, (u64)t.width * N);
+    }
+    for (int u = 0; u < UNROLL - 1 && at < vectors; u++, at += t.width) {
+        pack<T, N> p[1] = {pack_load<T, N>(x, at)};
+        take<R, T, N, 1>::vectors(s, p, at * N, 0);
+    }
+    for (u64 i = vectors * N + t.number * t.width + t.rank; i < n; i += t.teams * t.width)
+        R::add(s, x[i], i);
+    return s;
+}
+
 /* ---- all elements ---- */
 
 /* What blocks leave for the last one, by slot. */
 template <class S> __device__ u32 shares[SLOTS][BLOCKS_AT_ONCE_MAX * sizeof(S) / 4];
 static __device__ u32 arrivals[SLOTS];
-
-template <class R, class T> DEVICE typename R::state share_of(const T *x, u64 n)
-{
-    constexpr int N = 16 / sizeof(T), UNROLL = sizeof(T) == 1 ? 2 : 4;
-    typename R::state s = R::empty();
-    u64 vectors = aligned<T, N>(x) ? n / N : 0;
-    u64 at = (u64)blockIdx.x * blockDim.x * UNROLL + threadIdx.x, step = global_threads() * UNROLL;
-
-    for (; at + (UNROLL - 1) * blockDim.x < vectors; at += step) {
-        pack<T, N> p[UNROLL];
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-            p[u] = pack_load<T, N>(x, at + u * blockDim.x);
-#pragma unroll
-        for (int u = 0; u < UNROLL; u++)
-            take<R, T, N>::vector(s, p[u], (at + u * blockDim.x) * N);
-    }
-    for (int u = 0; u < UNROLL - 1 && at < vectors; u++, at += blockDim.x)
-        take<R, T, N>::vector(s, pack_load<T, N>(x, at), at * N);
-    for (u64 i = vectors * N + global_thread(); i < n; i += global_threads())
-        R::add(s, x[i], i);
-    return s;
-}
 
 /* True in the block that comes last: it sees what the others wrote. */
 DEVICE bool last_to_arrive(u32 slot)
@@ -257,7 +298,7 @@ template <class T, class R> DEVICE void reduce_all(const T *x, typename R::out *
     typedef typename R::state S;
     static_assert(sizeof(S) % 4 == 0, "a state is made of words");
     volatile u32 *to = &shares<S>[slot][blockIdx.x * sizeof(S) / 4];
-    S             s = block_reduce(share_of<R>(x, n), R::merge);
+    S             s = block_reduce(share_of<R>(x, n, grid_team()), R::merge);
 
     if (gridDim.x > 1) {
         if (threadIdx.x == 0)
@@ -291,47 +332,72 @@ template <class T, class R> __global__ void __launch_bounds__(512) reduce_ddof(c
 
 /* ---- along an axis ---- */
 
-template <class T, class R> DEVICE void reduce_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)
-{
-    constexpr int N = 16 / sizeof(T);
+/* Rows of up to so many elements are a warp's, longer ones a block's. */
+#ifndef ROW_OF_WARP
+#define ROW_OF_WARP 2048
+#endif
+enum { WARPS = 8, THREADS = 32 * WARPS, STRIPS_FOR_VECTORS = 256 };
 
+template <class T, class R> DEVICE void reduce_short_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)
+{
+    u64 warps = (u64)gridDim.x * WARPS;
+
+    for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < rows; row += warps) {
+        typename R::state s = warp_reduce(share_of<R>(x + row * length, length, warp_team()), 32, R::merge);
+        if (threadIdx.x % 32 == 0)
+            out[row] = R::result(s, length, ddof);
+    }
+}
+
+template <class T, class R> DEVICE void reduce_long_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)
+{
     for (u64 row = blockIdx.x; row < rows; row += gridDim.x) {
-        const T          *of = x + row * length;
-        typename R::state s = R::empty();
-        u64               vectors = aligned<T, N>(of) ? length / N : 0;
-        for (u64 at = threadIdx.x; at < vectors; at += blockDim.x)
-            take<R, T, N>::vector(s, pack_load<T, N>(of, at), at * N);
-        for (u64 i = vectors * N + threadIdx.x; i < length; i += blockDim.x)
-            R::add(s, of[i], i);
-        s = block_reduce(s, R::merge);
+        typename R::state s = block_reduce(share_of<R>(x + row * length, length, block_team()), R::merge);
         if (threadIdx.x == 0)
             out[row] = R::result(s, length, ddof);
         __syncthreads();
     }
 }
 
-/* Eight warps share the axis, lanes are columns. */
-template <class T, class R> DEVICE void reduce_columns(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
+/* The warps share the axis, every lane has V neighbouring columns, UNROLL elements of each in flight. */
+template <class T, class R, int V> DEVICE void reduce_columns(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
 {
+    constexpr int UNROLL = 4, STRIP = 32 * V;
     typedef typename R::state S;
-    __shared__ alignas(16) char room[8 * 32 * sizeof(S)];
+    __shared__ alignas(16) char room[WARPS * STRIP * sizeof(S)];
     S  *parts = (S *)room;
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    u64 strips = (inner + 31) / 32;
+    u64 strips = (inner + STRIP - 1) / STRIP;
 
     for (u64 job = blockIdx.x; job < outer * strips; job += gridDim.x) {
-        u64      column = job % strips * 32 + lane;
+        u64      first = job % strips * STRIP, column = first + lane * V;
         const T *of = x + job / strips * length * inner + column;
-        S        s = R::empty();
-        if (column < inner)
-            for (u64 i = warp; i < length; i += 8)
-                R::add(s, of[i * inner], i);
-        parts[warp * 32 + lane] = s;
+        S        s[V];
+#pragma unroll
+        for (int e = 0; e < V; e++)
+            s[e] = R::empty();
+        for (u64 i = warp; column < inner && i < length; i += WARPS * UNROLL) {
+            pack<T, V> p[UNROLL];
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+                if (i + u * WARPS < length)
+                    p[u] = pack_load<T, V>(of + (i + u * WARPS) * inner, 0);
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+                for (int e = 0; e < V; e++)
+                    if (i + u * WARPS < length)
+                        R::add(s[e], p[u].v[e], i + u * WARPS);
+        }
+#pragma unroll
+        for (int e = 0; e < V; e++)
+            parts[warp * STRIP + lane * V + e] = s[e];
         __syncthreads();
-        if (warp == 0 && column < inner) {
-            for (int w = 1; w < 8; w++)
-                s = R::merge(s, parts[w * 32 + lane]);
-            out[job / strips * inner + column] = R::result(s, length, ddof);
+        for (u32 c = threadIdx.x; c < STRIP && first + c < inner; c += THREADS) {
+            S sum = parts[c];
+            for (int w = 1; w < WARPS; w++)
+                sum = R::merge(sum, parts[w * STRIP + c]);
+            out[job / strips * inner + first + c] = R::result(sum, length, ddof);
         }
         __syncthreads();
     }
@@ -339,18 +405,24 @@ template <class T, class R> DEVICE void reduce_columns(const T *x, typename R::o
 
 template <class T, class R> DEVICE void reduce_along(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
 {
-    if (inner == 1)
-        reduce_rows<T, R>(x, out, outer, length, ddof);
+    constexpr int V = 16 / sizeof(T) < 4 ? 16 / sizeof(T) : 4;
+
+    if (inner == 1 && length <= ROW_OF_WARP)
+        reduce_short_rows<T, R>(x, out, outer, length, ddof);
+    else if (inner == 1)
+        reduce_long_rows<T, R>(x, out, outer, length, ddof);
+    else if (inner % V == 0 && aligned<T, V>(x) && gridDim.x >= STRIPS_FOR_VECTORS * V)
+        reduce_columns<T, R, V>(x, out, outer, length, inner, ddof);
     else
-        reduce_columns<T, R>(x, out, outer, length, inner, ddof);
+        reduce_columns<T, R, 1>(x, out, outer, length, inner, ddof);
 }
 template <class T, class R>
-__global__ void __launch_bounds__(1024) reduce_axis(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner)
+__global__ void __launch_bounds__(THREADS) reduce_axis(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner)
 {
     reduce_along<T, R>(x, out, outer, length, inner, 0);
 }
 template <class T, class R>
-__global__ void __launch_bounds__(1024) reduce_axis_ddof(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
+__global__ void __launch_bounds__(THREADS) reduce_axis_ddof(const T *x, typename R::out *out, u64 outer, u64 length, u64 inner, f64 ddof)
 {
     reduce_along<T, R>(x, out, outer, length, inner, ddof);
 }

@@ -40,26 +40,61 @@ template <class T> struct scan_max {
     static DEVICE C both(C a, C b) { return is_nan(a) || a > b ? a : b; }
 };
 
-/* What a tile has said. 32 bytes each in scratch memory. */
+/* What a tile has said, in scratch memory. */
 enum { NOTHING = 0, OWN_TOTAL = 1, RUNNING_TOTAL = 2 };
-template <class C> struct alignas(32) tile_word {
-    u32 said;
+template <class C, int BYTES = sizeof(C)> struct tile_word;
+
+/* Four bytes travel with what they are. */
+template <class C> struct tile_word<C, 4> {
+    u64 word;
+
+    DEVICE void clear() { word = NOTHING; }
+    DEVICE void say(u32 what, C value)
+    {
+        union {
+            C   value;
+            u32 bits;
+        } u;
+        u.value = value;
+        *(volatile u64 *)&word = (u64)u.bits << 32 | what;
+    }
+    DEVICE u32 said(C &value) const
+    {
+        u64 w = *(const volatile u64 *)&word;
+        union {
+            u32 bits;
+            C   value;
+        } u;
+        u.bits = (u32)(w >> 32);
+        value = u.value;
+        return (u32)w;
+    }
+};
+/* Longer ones come before the word that tells of them, each in a place of its own. */
+template <class C> struct alignas(32) tile_word<C, 8> {
+    u32 what;
     u32 unused;
     C   own, running;
+
+    DEVICE void clear() { what = NOTHING; }
+    DEVICE void say(u32 is, C value)
+    {
+        *(volatile C *)(is == OWN_TOTAL ? &own : &running) = value;
+        __threadfence();
+        *(volatile u32 *)&what = is;
+    }
+    DEVICE u32 said(C &value) const
+    {
+        u32 is = *(const volatile u32 *)&what;
+        __threadfence();
+        if (is != NOTHING)
+            value = *(const volatile C *)(is == OWN_TOTAL ? &own : &running);
+        return is;
+    }
 };
 
-template <class C> DEVICE void say(volatile tile_word<C> *w, u32 what, C value)
-{
-    if (what == OWN_TOTAL)
-        w->own = value;
-    else
-        w->running = value;
-    __threadfence();
-    w->said = what;
-}
-
 /* By a whole warp: the combination of all tiles before this one. */
-template <class S> DEVICE typename S::C look_back(volatile tile_word<typename S::C> *words, u64 tile)
+template <class S> DEVICE typename S::C look_back(const tile_word<typename S::C> *words, u64 tile)
 {
     typedef typename S::C C;
     int lane = threadIdx.x % 32;
@@ -67,13 +102,14 @@ template <class S> DEVICE typename S::C look_back(volatile tile_word<typename S:
 
     for (i64 nearest = (i64)tile - 1;; nearest -= 32) {
         i64 at = nearest - lane;
-        u32 said = at < 0 ? RUNNING_TOTAL : words[at].said;
+        C   value = S::none();
+        u32 said = at < 0 ? RUNNING_TOTAL : words[at].said(value);
         while (__any_sync(FULL_WARP, said == NOTHING))
-            said = at < 0 ? RUNNING_TOTAL : words[at].said;
-        __threadfence();
+            said = at < 0 ? RUNNING_TOTAL : words[at].said(value);
         u32 whole = __ballot_sync(FULL_WARP, said == RUNNING_TOTAL);
         int last = whole ? __ffs((int)whole) - 1 : 31;
-        C   value = at < 0 || lane > last ? S::none() : said == RUNNING_TOTAL ? words[at].running : words[at].own;
+        if (lane > last)
+            value = S::none();
         for (int by = 1; by < 32; by *= 2) {
             C earlier = __shfl_down_sync(FULL_WARP, value, by);
             if (lane + by < 32)
@@ -85,11 +121,25 @@ template <class S> DEVICE typename S::C look_back(volatile tile_word<typename S:
     }
 }
 
-enum { SCAN_THREADS = 256, WARPS = SCAN_THREADS / 32, VECTORS = 4 };
+enum { SCAN_THREADS = 512, WARPS = SCAN_THREADS / 32, KEPT_BYTES = 128 };
+
+/* Inclusive, over the first `lanes` lanes of a warp. */
+template <class S> DEVICE typename S::C warp_scan(typename S::C value, int lanes)
+{
+    int lane = threadIdx.x % 32;
+
+    for (int by = 1; by < lanes; by *= 2) {
+        typename S::C other = __shfl_up_sync(FULL_WARP, value, by);
+        if (lane >= by)
+            value = S::both(other, value);
+    }
+    return value;
+}
 
 /* A warp's part of a tile: VECTORS vectors of N elements for each lane, one vector of all lanes behind the other. */
 template <class T, class S, int N> struct warp_part {
     typedef typename S::C C;
+    static constexpr int VECTORS = KEPT_BYTES / (N * (int)sizeof(C));
     C v[VECTORS][N];
 
     DEVICE void load(const T *x, u64 from, u64 n, bool wide)
@@ -115,24 +165,30 @@ template <class T, class S, int N> struct warp_part {
     DEVICE C scan()
     {
         int lane = threadIdx.x % 32;
-        C   before = S::none();
+        C   total[VECTORS], before = S::none();
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
 #pragma unroll
             for (int e = 1; e < N; e++)
                 v[k][e] = S::both(v[k][e - 1], v[k][e]);
-            C total = v[k][N - 1];
-            for (int by = 1; by < 32; by *= 2) {
-                C other = __shfl_up_sync(FULL_WARP, total, by);
+            total[k] = v[k][N - 1];
+        }
+#pragma unroll
+        for (int by = 1; by < 32; by *= 2)
+#pragma unroll
+            for (int k = 0; k < VECTORS; k++) {
+                C other = __shfl_up_sync(FULL_WARP, total[k], by);
                 if (lane >= by)
-                    total = S::both(other, total);
+                    total[k] = S::both(other, total[k]);
             }
-            C left = __shfl_up_sync(FULL_WARP, total, 1);
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            C left = __shfl_up_sync(FULL_WARP, total[k], 1);
             left = lane ? S::both(before, left) : before;
 #pragma unroll
             for (int e = 0; e < N; e++)
                 v[k][e] = S::both(left, v[k][e]);
-            before = S::both(before, __shfl_sync(FULL_WARP, total, 31));
+            before = S::both(before, __shfl_sync(FULL_WARP, total[k], 31));
         }
         return before;
     }
@@ -175,47 +231,53 @@ template <class T, class S, int N> struct warp_part {
     }
 };
 
-template <class T, class S>
-__global__ void __launch_bounds__(SCAN_THREADS, 4) scan(const T *x, typename S::out *out, u64 n, bool exclusive, u32 slot, void *scratch)
+/* By the first warp: what comes before each warp's part, in the place of its total. */
+template <class S> DEVICE void place_tile(typename S::C *of_warp, tile_word<typename S::C> *words, u64 tile)
 {
     typedef typename S::C C;
-    constexpr int  N = 16 / sizeof(typename S::out);
-    constexpr u64  PER_WARP = VECTORS * 32 * N, PER_TILE = PER_WARP * WARPS;
-    __shared__ C   of_warp[WARPS], before_tile;
+    int lane = threadIdx.x % 32;
+    C   up_to = warp_scan<S>(lane < WARPS ? of_warp[lane] : S::none(), WARPS), all = __shfl_sync(FULL_WARP, up_to, WARPS - 1);
+
+    if (lane == 0)
+        words[tile].say(tile ? OWN_TOTAL : RUNNING_TOTAL, all);
+    C earlier = tile ? look_back<S>(words, tile) : S::none();
+    if (lane == 0 && tile)
+        words[tile].say(RUNNING_TOTAL, S::both(earlier, all));
+    up_to = __shfl_up_sync(FULL_WARP, up_to, 1);
+    if (lane < WARPS)
+        of_warp[lane] = lane ? S::both(earlier, up_to) : earlier;
+}
+
+template <class T, class S>
+__global__ void __launch_bounds__(SCAN_THREADS, 2) scan(const T *x, typename S::out *out, u64 n, bool exclusive, u32 slot, void *scratch)
+{
+    typedef typename S::C C;
+    constexpr int  N = 16 / sizeof(typename S::out) < KEPT_BYTES / sizeof(C) ? 16 / sizeof(typename S::out) : KEPT_BYTES / sizeof(C);
+    typedef warp_part<T, S, N> part_of_warp;
+    constexpr u64  PER_WARP = part_of_warp::VECTORS * 32 * N, PER_TILE = PER_WARP * WARPS;
+    __shared__ C   of_warp[WARPS];
     tile_word<C>  *words = (tile_word<C> *)scratch;
     bool           wide = aligned<T, N>(x) && aligned<typename S::out, N>(out);
     int            warp = threadIdx.x / 32;
     u64            tiles = (n + PER_TILE - 1) / PER_TILE;
 
     for (u64 t = global_thread(); t < tiles; t += global_threads())
-        words[t].said = NOTHING;
+        words[t].clear();
     grid_wait(slot);
     for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        warp_part<T, S, N> part;
-        u64                from = tile * PER_TILE + warp * PER_WARP;
+        part_of_warp part;
+        u64          from = tile * PER_TILE + warp * PER_WARP;
         part.load(x, from, n, wide);
-        C total = part.scan(), before = S::none();
+        C total = part.scan();
         if (threadIdx.x % 32 == 0)
             of_warp[warp] = total;
         __syncthreads();
-        for (int w = 0; w < WARPS; w++)
-            before = w < warp ? S::both(before, of_warp[w]) : before;
-        if (warp == WARPS - 1) {
-            C all = S::both(before, total);
-            if (threadIdx.x % 32 == 0)
-                say(&words[tile], tile ? OWN_TOTAL : RUNNING_TOTAL, all);
-            C earlier = tile ? look_back<S>(words, tile) : S::none();
-            if (threadIdx.x % 32 == 0) {
-                if (tile)
-                    say(&words[tile], RUNNING_TOTAL, S::both(earlier, all));
-                before_tile = earlier;
-            }
-        }
+        if (warp == 0)
+            place_tile<S>(of_warp, words, tile);
         __syncthreads();
-        before = S::both(before_tile, before);
         if (exclusive)
             part.shift(S::none());
-        part.store(out, from, n, before, wide);
+        part.store(out, from, n, of_warp[warp], wide);
         __syncthreads();
     }
 }

@@ -1,29 +1,26 @@
 /* Softmax and its logarithm over the rows of a matrix.
  *
- * Method: a block per row. exp(x - greatest) / sum, so that nothing overflows. Rows of up to 16 elements per thread stay in registers and are read
- * once; longer ones are read three times, the second and third time mostly from cache.
+ * Method: a block per row. exp(x - greatest) / sum, so that nothing overflows. Rows of up to 20 elements per thread (10 of
+ * f64, 16 of f16 and bf16) stay in registers and are read once; longer ones are read three times, the second and third time mostly from cache.
  * Numbers: computed in f32 (f64 for f64) and rounded once. A NaN or +inf in a row makes all of it NaN, as does a row of -inf alone. */
 #include "common.cuh"
 
 template <class T, int N, bool LOG> DEVICE void row_in_registers(const T *row, T *out, u64 columns, compute_t<T> *room)
 {
     typedef compute_t<T> C;
-    C v[ROW_SLOTS], greatest = limit<C>::lowest(), sum = (C)0;
+    C v[row_slots<T>()], greatest = limit<C>::lowest(), sum = (C)0;
 
-    row_load<T, N>(row, columns, [&](int slot, u64, C x) {
+    row_load<T, N>(row, columns, (T)limit<C>::lowest(), [&](int slot, C x) {
         v[slot] = x;
         greatest = greater_one()(greatest, x);
     });
     greatest = block_all(greatest, room, greater_one());
 #pragma unroll
-    for (int k = 0; k < ROW_SLOTS / N; k++)
-        if (threadIdx.x + (u64)k * blockDim.x < columns / N)
-#pragma unroll
-            for (int e = 0; e < N; e++) {
-                C power = exp(v[k * N + e] - greatest);
-                v[k * N + e] = LOG ? v[k * N + e] : power;
-                sum += power;
-            }
+    for (int slot = 0; slot < row_slots<T>(); slot++) {
+        C power = exp(v[slot] - greatest); /* 0 where there is no element */
+        v[slot] = LOG ? v[slot] : power;
+        sum += power;
+    }
     sum = block_all(sum, room, plus());
     C total = LOG ? log(sum) : (C)1 / sum;
     row_store<T, N>(out, columns, [&](int slot, u64) { return LOG ? v[slot] - greatest - total : v[slot] * total; });
@@ -55,7 +52,7 @@ template <class T, bool LOG> __global__ void __launch_bounds__(1024) softmax(con
     for (u64 row = blockIdx.x; row < rows; row += gridDim.x) {
         const T *from = x + row * columns;
         T       *to = out + row * columns;
-        if (!row_fits(columns))
+        if (!row_fits<T>(columns))
             row_again<T, LOG>(from, to, columns, room);
         else if (wide)
             row_in_registers<T, N, LOG>(from, to, columns, room);

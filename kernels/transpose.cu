@@ -1,36 +1,51 @@
 /* Transposition of matrices, and copies between any two strided layouts of up to four axes.
  *
- * Method: a tile of 32 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows; one column more
+ * Method: a tile of 64 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows; one column more
  * keeps its columns in different banks. The strided copy takes each element by its place in the shape; neighbours of the last axis are neighbouring
  * threads. Strides are in elements and not negative; those of the result must give every element a place of its own. */
 #include "common.cuh"
 
-enum { TILE = 32 };
+enum { ACROSS = 32, DOWN = 64, WARPS = 8 };
+
+/* The tile of x whose first element is (row, column); all its elements are on their way before the first is stored. WHOLE: all of it lies in x. */
+template <class T, bool WHOLE>
+DEVICE void transpose_tile(T (&tile)[DOWN][ACROSS + 1], const T *x, T *out, u64 rows, u64 columns, u64 row, u64 column)
+{
+    u32      lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const T *from = x + (row + warp) * columns + column + lane;
+    T       *to = out + (column + warp) * rows + row + lane;
+    T        v[DOWN / WARPS];
+
+#pragma unroll
+    for (u32 i = 0; i < DOWN / WARPS; i++, from += WARPS * columns)
+        if (WHOLE || (row + warp + i * WARPS < rows && column + lane < columns))
+            v[i] = *from;
+#pragma unroll
+    for (u32 i = 0; i < DOWN / WARPS; i++)
+        tile[warp + i * WARPS][lane] = v[i];
+    __syncthreads();
+#pragma unroll
+    for (u32 i = 0; i < ACROSS / WARPS; i++, to += WARPS * rows)
+#pragma unroll
+        for (u32 j = 0; j < DOWN; j += 32)
+            if (WHOLE || (column + warp + i * WARPS < columns && row + j + lane < rows))
+                to[j] = tile[j + lane][warp + i * WARPS];
+}
 
 template <class T> __global__ void __launch_bounds__(256) transpose(const T *x, T *out, u64 rows, u64 columns, u64 batch)
 {
-    __shared__ T tile[TILE][TILE + 1];
-    u32 lane = threadIdx.x % TILE, first = threadIdx.x / TILE;
-    u64 tiles_x = (columns + TILE - 1) / TILE, tiles_y = (rows + TILE - 1) / TILE;
+    __shared__ T tile[DOWN][ACROSS + 1];
+    u64          tiles_x = (columns + ACROSS - 1) / ACROSS, tiles_y = (rows + DOWN - 1) / DOWN;
 
     for (u64 b = blockIdx.z; b < batch; b += gridDim.z)
         for (u64 ty = blockIdx.y; ty < tiles_y; ty += gridDim.y)
             for (u64 tx = blockIdx.x; tx < tiles_x; tx += gridDim.x) {
                 const T *from = x + b * rows * columns;
                 T       *to = out + b * rows * columns;
-#pragma unroll
-                for (u32 r = 0; r < TILE; r += 8) {
-                    u64 row = ty * TILE + first + r, column = tx * TILE + lane;
-                    if (row < rows && column < columns)
-                        tile[first + r][lane] = from[row * columns + column];
-                }
-                __syncthreads();
-#pragma unroll
-                for (u32 r = 0; r < TILE; r += 8) {
-                    u64 row = tx * TILE + first + r, column = ty * TILE + lane;
-                    if (row < columns && column < rows)
-                        to[row * rows + column] = tile[lane][first + r];
-                }
+                if ((ty + 1) * DOWN <= rows && (tx + 1) * ACROSS <= columns)
+                    transpose_tile<T, true>(tile, from, to, rows, columns, ty * DOWN, tx * ACROSS);
+                else
+                    transpose_tile<T, false>(tile, from, to, rows, columns, ty * DOWN, tx * ACROSS);
                 __syncthreads();
             }
 }

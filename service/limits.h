@@ -109,6 +109,10 @@ enum {
     VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the one used longest ago makes room */
     VENDOR_WORKSPACE_BYTES_MAX = 32 * 1024 * 1024, /* of a product: what its method may have for itself */
     BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
+    BUILTIN_WARPGROUP_THREADS = 3 * 128, /* of blocks whose warpgroups multiply matrices: one fetches, two multiply */
+    BUILTIN_WARPGROUP_BYTES = 4 * 48 * 1024 + 1024, /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
+    BUILTIN_ROW_OF_WARP = 2048, /* elements of the longest row that one warp reduces */
+    BUILTIN_HEADERS_MAX = 8,
     BUILTIN_ARGS_MAX = 32,
     BUILTIN_EXPRESSION_BYTES = 128,
     DTYPE_NAME_BYTES = 8,

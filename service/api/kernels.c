@@ -30,11 +30,11 @@ static const char *rule_text(enum builtin_rule rule)
     case BUILTIN_ROWS:
         return "a block per row, as wide as the row needs";
     case BUILTIN_AXIS:
-        return "a block per result when the axis is the last one, else for 32 results that are neighbours";
+        return "a warp per result when the axis is the last one and short, a block when it is long; else a block for 32 or more results that are neighbours";
     case BUILTIN_TILES:
         return "a block per tile of the result";
     case BUILTIN_POOL:
-        return "a few blocks per multiprocessor share out the tiles of the result";
+        return "a few blocks per multiprocessor share out the pieces of the result";
     case BUILTIN_WHOLE:
         return "cooperative: as many blocks as run at once, which wait for each other";
     }
@@ -141,6 +141,18 @@ enum status kernels_list(struct request *r)
     return answer_list_end(&a, r, &page);
 }
 
+/* Those besides common.cuh that the source includes. */
+static void add_headers(struct json_writer *w, struct span source)
+{
+    const struct builtin_source *header;
+
+    json_open_object(w, "headers");
+    for (unsigned i = 0; (header = builtin_header_at(i)) != NULL; i++)
+        if (header != builtin_common_source() && memmem(source.data, source.bytes, header->name, strlen(header->name)))
+            json_add_string(w, header->name, header->text);
+    json_close_object(w);
+}
+
 enum status kernels_get(struct request *r)
 {
     const struct builtin *k = builtin_find(r->params[0]);
@@ -156,5 +168,6 @@ enum status kernels_get(struct request *r)
     json_add_text(&a.w, "notes", builtin_source_of(k)->notes);
     json_add_string(&a.w, "source", builtin_source_of(k)->text);
     json_add_string(&a.w, "common", builtin_common_source()->text);
+    add_headers(&a.w, builtin_source_of(k)->text);
     return answer_end(&a, r, 200);
 }

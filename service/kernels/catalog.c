@@ -45,8 +45,8 @@ enum {
 #define AXIS(outer, length, inner) {.rule = BUILTIN_AXIS, .count = {outer, length, inner}}
 #define TILES(x, tile_x, y, tile_y, z, tile_z, threads) \
     {.rule = BUILTIN_TILES, .count = {x, y, z}, .tile = {tile_x, tile_y, tile_z}, .block = threads}
-#define POOL(n, per_block, threads, blocks_per_sm) \
-    {.rule = BUILTIN_POOL, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm}
+#define POOL(n, per_block, threads, blocks_per_sm, warpgroup_dtypes) \
+    {.rule = BUILTIN_POOL, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm, .warpgroup = warpgroup_dtypes}
 #define WHOLE(n, per_block, threads, blocks_per_sm, bytes) \
     {.rule = BUILTIN_WHOLE, .count = {n}, .tile = {per_block}, .block = threads, .per_sm = blocks_per_sm, .scratch = bytes}
 
@@ -95,6 +95,21 @@ const struct builtin_source *builtin_source_of(const struct builtin *k)
 const struct builtin_source *builtin_common_source(void)
 {
     return source_of("common", ".cuh");
+}
+
+static bool is_header(const struct builtin_source *s)
+{
+    size_t bytes = strlen(s->name), ending = strlen(".cuh");
+
+    return bytes > ending && strcmp(s->name + bytes - ending, ".cuh") == 0;
+}
+
+const struct builtin_source *builtin_header_at(unsigned index)
+{
+    for (unsigned i = 0; i < builtin_sources_count; i++)
+        if (is_header(&builtin_sources[i]) && index-- == 0)
+            return &builtin_sources[i];
+    return NULL;
 }
 
 const char *builtin_dtype_name(unsigned dtype)

@@ -52,6 +52,7 @@ struct builtin_shape {
     uint32_t         vectors;
     uint32_t         per_sm;
     const char      *scratch; /* bytes; NULL: none */
+    uint32_t         warpgroup; /* dtypes, a bit for each, whose operands wait in BUILTIN_WARPGROUP_BYTES where warpgroups multiply matrices */
 };
 
 struct builtin {
@@ -70,9 +71,13 @@ struct builtin_source {
     const char *notes; /* the comment that it begins with */
 };
 
+/* The architecture whose warpgroups multiply matrices. */
+#define BUILTIN_WARPGROUP_ARCH "sm_90"
+
 /* What of the device counts. */
 struct builtin_device {
     uint32_t multiprocessors;
+    bool     warpgroups; /* multiply matrices together (wgmma): it is a BUILTIN_WARPGROUP_ARCH */
     uint32_t max_grid[3];
 };
 
@@ -80,6 +85,7 @@ struct builtin_device {
  * argument (u32), behind it those with scratch of their own its address. */
 struct builtin_plan {
     uint32_t grid[3], block[3];
+    uint32_t shared_bytes; /* dynamic */
     bool     cooperative;
     bool     takes_slot, takes_scratch;
     uint64_t scratch_bytes; /* > 0 when it takes some */
@@ -92,6 +98,8 @@ const struct builtin    *builtin_find(struct span name); /* NULL: none */
 const struct builtin_source *builtin_source_of(const struct builtin *k);
 /* What all of them include. */
 const struct builtin_source *builtin_common_source(void);
+/* Every header that some of them include, that one among them; NULL behind the last, which is not beyond BUILTIN_HEADERS_MAX. */
+const struct builtin_source *builtin_header_at(unsigned index);
 const char                 *builtin_dtype_name(unsigned dtype);
 /* False: no dtype, or not one of this kernel. */
 bool                        builtin_dtype_find(const struct builtin *k, struct span name, enum builtin_dtype *out);

@@ -7,9 +7,11 @@
 enum {
     VECTOR_BYTES = 16,     /* the widest load of a thread */
     ROW_THREADS_MAX = 1024,
-    ROW_PER_THREAD = 8,    /* elements of a row for each thread, before the block grows */
+    ROW_VECTORS = 5,       /* of a row for each thread, before the block grows */
+    ROW_VECTORS_HALF = 2,  /* of elements of two bytes */
     AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
     AXIS_THREADS = 256,
+    AXIS_ROWS = AXIS_THREADS / 32, /* each a warp's when the axis is the last one and short */
 };
 
 struct counts {
@@ -27,19 +29,23 @@ static uint32_t bounded(uint64_t blocks, uint32_t most)
     return blocks == 0 ? 1 : blocks > most ? most : (uint32_t)blocks;
 }
 
-static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype)
+static uint64_t element_bytes(enum builtin_dtype dtype)
 {
-    struct builtin_param T = {.type = BUILTIN_TYPE_T};
-    uint64_t             per_vector = VECTOR_BYTES / builtin_type_bytes(&T, dtype);
-
-    return (uint64_t)k->shape.block * k->shape.vectors * per_vector;
+    return builtin_type_bytes(&(struct builtin_param){.type = BUILTIN_TYPE_T}, dtype);
 }
 
-static uint32_t row_threads(uint64_t columns)
+static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype)
 {
+    return (uint64_t)k->shape.block * k->shape.vectors * (VECTOR_BYTES / element_bytes(dtype));
+}
+
+static uint32_t row_threads(uint64_t columns, enum builtin_dtype dtype)
+{
+    uint64_t bytes = element_bytes(dtype);
+    uint64_t per_thread = (bytes == 2 ? ROW_VECTORS_HALF : ROW_VECTORS) * (VECTOR_BYTES / bytes);
     uint32_t threads = 32;
 
-    while (threads < ROW_THREADS_MAX && (uint64_t)threads * ROW_PER_THREAD < columns)
+    while (threads < ROW_THREADS_MAX && threads * per_thread < columns)
         threads *= 2;
     return threads;
 }
@@ -49,9 +55,9 @@ static void shape_axis(const struct counts *c, const struct builtin_device *devi
     uint64_t blocks = c->n[0];
 
     out->block[0] = AXIS_THREADS;
-    if (c->n[2] == 1)
-        out->block[0] = row_threads(c->n[1]);
-    else if (__builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
+    if (c->n[2] == 1 && c->n[1] <= BUILTIN_ROW_OF_WARP)
+        blocks = quotient_up(c->n[0], AXIS_ROWS);
+    else if (c->n[2] != 1 && __builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
         blocks = UINT64_MAX;
     out->grid[0] = bounded(blocks, device->max_grid[0]);
 }
@@ -63,11 +69,22 @@ static void shape_tiles(const struct builtin *k, const struct counts *c, const s
         out->grid[i] = bounded(quotient_up(c->n[i], k->shape.tile[i]), device->max_grid[i]);
 }
 
-static uint32_t at_once(const struct builtin *k, const struct builtin_device *device)
+static uint32_t at_once(uint32_t per_sm, const struct builtin_device *device)
 {
-    uint64_t blocks = (uint64_t)k->shape.per_sm * (device->multiprocessors ? device->multiprocessors : 1);
+    uint64_t blocks = (uint64_t)per_sm * (device->multiprocessors ? device->multiprocessors : 1);
 
     return bounded(blocks, BUILTIN_BLOCKS_AT_ONCE_MAX);
+}
+
+/* With warpgroups, one block for each multiprocessor has nearly all of its shared memory. */
+static void shape_pool(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
+                       struct builtin_plan *out)
+{
+    bool warpgroups = device->warpgroups && (k->shape.warpgroup >> dtype & 1);
+
+    out->block[0] = warpgroups ? BUILTIN_WARPGROUP_THREADS : k->shape.block;
+    out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(warpgroups ? 1 : k->shape.per_sm, device));
+    out->shared_bytes = warpgroups ? BUILTIN_WARPGROUP_BYTES : 0;
 }
 
 static void shape(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
@@ -80,11 +97,11 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
         break;
     case BUILTIN_SHARES:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), at_once(k, device));
+        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), at_once(k->shape.per_sm, device));
         out->takes_slot = true;
         break;
     case BUILTIN_ROWS:
-        out->block[0] = row_threads(c->n[1]);
+        out->block[0] = row_threads(c->n[1], dtype);
         out->grid[0] = bounded(c->n[0], device->max_grid[0]);
         break;
     case BUILTIN_AXIS:
@@ -94,10 +111,12 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
         shape_tiles(k, c, device, out);
         break;
     case BUILTIN_POOL:
+        shape_pool(k, dtype, c, device, out);
+        break;
     case BUILTIN_WHOLE:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(k, device));
-        out->cooperative = out->takes_slot = k->shape.rule == BUILTIN_WHOLE;
+        out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(k->shape.per_sm, device));
+        out->cooperative = out->takes_slot = true;
         break;
     }
 }

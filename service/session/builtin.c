@@ -114,24 +114,27 @@ static void drop_module(struct context *c, struct builtin_call *call)
 
 static enum status get_module(struct context *c, struct builtin_call *call, struct problem *why)
 {
-    const struct builtin_source *source = builtin_source_of(call->kernel), *common = builtin_common_source();
+    const struct builtin_source *source = builtin_source_of(call->kernel), *header;
     struct span                  expression = span_of(call->expression);
-    struct span                  header;
-    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES];
-    struct span                  options[] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}};
-    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = COUNT(options), .headers_count = 1,
+    struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
+    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES];
+    struct span                  options[] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
+    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = COUNT(options), .header_names = names, .header_texts = texts,
                                          .name_expressions = &expression, .name_expressions_count = 1};
     char                         id[ID_BYTES];
     enum status                  st;
 
-    if (!source || !common)
+    for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++) {
+        names[spec.headers_count] = span_of(header->name);
+        texts[spec.headers_count] = header->text;
+    }
+    if (!source || !spec.headers_count)
         return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", call->kernel->name);
     options[1].bytes = (size_t)snprintf(slots, sizeof slots, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);
     options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
+    options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
+    options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
     spec.source = source->text;
-    spec.header_texts = &common->text;
-    header = span_of(common->name);
-    spec.header_names = &header;
     module_id(call, id);
     st = module_builtin(c->session, span_of(id), &spec, &call->module, why);
     if (!st && call->module->context != c)
@@ -156,7 +159,7 @@ static enum status find_slot(struct context *c, struct span stream, uint32_t *ou
 
 static enum status plan(struct context *c, struct builtin_call *call, struct problem *why)
 {
-    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors};
+    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors, .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
@@ -240,6 +243,7 @@ static void seal_own(struct builtin_call *call, uint64_t scratch_address)
     if (call->plan.takes_scratch)
         call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
     spec->kernel = span_of(call->expression);
+    spec->shared_bytes = call->plan.shared_bytes;
     spec->args = call->args;
     spec->args_count = call->args_count;
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "kernels/kernels.h"
+
 static void free_texts(char **texts, unsigned count)
 {
     for (unsigned i = 0; texts && i < count; i++)
@@ -342,6 +344,15 @@ static bool evict_builtin(struct context *c, bool plans)
     return oldest != NULL;
 }
 
+/* With what this architecture alone has (wgmma), which code for "sm_90" would have to do without. */
+static void take_builtin_arch(struct module *m)
+{
+    static const char own[] = BUILTIN_WARPGROUP_ARCH "a";
+
+    if (strcmp(m->arch, BUILTIN_WARPGROUP_ARCH) == 0)
+        memcpy(m->arch, own, sizeof own);
+}
+
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
 static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
 {
@@ -358,6 +369,7 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
         m->refs++;
     if (*created && m) {
         m->ours = true;
+        take_builtin_arch(m);
         if (!span_copy(id, m->entry.id, sizeof m->entry.id) || table_put(&c->builtins, &m->entry)) {
             module_unref(m);
             m = NULL;

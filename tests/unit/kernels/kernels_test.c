@@ -105,12 +105,59 @@ Test(kernels, grids)
     cr_assert_eq(p.grid[0], 40);
     cr_assert(p.takes_slot && !p.takes_scratch && !p.cooperative);
     p = plan_of("softmax", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 7, [3] = 1000}, STATUS_OK);
-    cr_assert(p.grid[0] == 7 && p.block[0] == 128);
+    cr_assert(p.grid[0] == 7 && p.block[0] == 64);
     p = plan_of("transpose", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 1 << 30, [3] = 33, [4] = 2}, STATUS_OK);
     cr_assert(p.grid[0] == 2 && p.grid[1] == 65535 && p.grid[2] == 2);
     p = plan_of("scan_sum", BUILTIN_DTYPE_u8, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 10000}, STATUS_OK);
     cr_assert(p.grid[0] == 5 && p.cooperative && p.takes_slot && p.takes_scratch);
     cr_assert_eq(p.scratch_bytes, 10000 * 8 / 16384 * 32 + 32);
+}
+
+Test(kernels, rows_of_an_axis_are_warps_or_blocks)
+{
+    uint64_t            values[BUILTIN_ARGS_MAX] = {[2] = 100, [3] = BUILTIN_ROW_OF_WARP, [4] = 1};
+    struct builtin_plan p = plan_of("reduce_sum_axis", BUILTIN_DTYPE_f32, values, STATUS_OK);
+
+    cr_assert(p.grid[0] == 13 && p.block[0] == 256);
+    values[3]++;
+    p = plan_of("reduce_sum_axis", BUILTIN_DTYPE_f32, values, STATUS_OK);
+    cr_assert(p.grid[0] == 100 && p.block[0] == 256);
+    values[4] = 33;
+    p = plan_of("reduce_sum_axis", BUILTIN_DTYPE_f32, values, STATUS_OK);
+    cr_assert(p.grid[0] == 200 && p.block[0] == 256);
+}
+
+Test(kernels, products_of_warpgroups_have_a_multiprocessor_each)
+{
+    const struct builtin_device hopper = {.multiprocessors = 10, .warpgroups = true, .max_grid = {2147483647, 65535, 65535}};
+    const uint64_t              values[BUILTIN_ARGS_MAX] = {[3] = 1000, [4] = 1000, [5] = 1000, [6] = 1};
+    struct builtin_plan         p;
+    struct problem              why = {0};
+
+    for (enum builtin_dtype dtype = BUILTIN_DTYPE_f16; dtype <= BUILTIN_DTYPE_f64; dtype++) {
+        bool half = dtype == BUILTIN_DTYPE_f16 || dtype == BUILTIN_DTYPE_bf16;
+        cr_assert_eq(builtin_plan_of(named("matmul"), dtype, values, &hopper, &p, &why), STATUS_OK);
+        cr_assert_eq(p.block[0], half ? BUILTIN_WARPGROUP_THREADS : 256);
+        cr_assert_eq(p.shared_bytes, half ? BUILTIN_WARPGROUP_BYTES : 0);
+        cr_assert_eq(p.grid[0], half ? 10 : 20);
+    }
+    cr_assert_eq(builtin_plan_of(named("matmul_tf32_strided"), BUILTIN_DTYPE_f32, values, &hopper, &p, &why), STATUS_OK);
+    cr_assert_eq(p.shared_bytes, BUILTIN_WARPGROUP_BYTES);
+    p = plan_of("matmul", BUILTIN_DTYPE_bf16, values, STATUS_OK);
+    cr_assert(p.block[0] == 256 && p.shared_bytes == 0 && p.grid[0] == 20);
+}
+
+Test(kernels, headers_are_all_those_that_sources_include)
+{
+    unsigned count = 0;
+    bool     common = false;
+
+    while (builtin_header_at(count)) {
+        cr_assert_not_null(strstr(builtin_header_at(count)->name, ".cuh"));
+        common = common || builtin_header_at(count) == builtin_common_source();
+        count++;
+    }
+    cr_assert(common && count <= BUILTIN_HEADERS_MAX);
 }
 
 Test(kernels, values_out_of_bounds)

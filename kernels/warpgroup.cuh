@@ -1,0 +1,383 @@
+/* Products of matrices by warpgroups (wgmma), which compute capability 9.0 alone has. Included by matmul.cu, whose sizes and places it takes.
+ *
+ * Method: a block of three warpgroups has nearly all of a multiprocessor's shared memory ("warp specialised", as NVIDIA's CUTLASS calls it). One
+ * warpgroup fetches the operands, stage after stage, each as much as lies in 128 bytes of every row; two multiply, 64 rows of the result each, by
+ * instructions that take both operands from shared memory. Two barriers for each stage tell when it is full and when it may be filled again, so that
+ * fetching runs ahead by all stages, into the next tile too. 16-byte pieces are permuted within their 128 bytes as the instructions expect
+ * (128-byte swizzle). b of f16 and bf16 is taken as it lies in memory; f32 is rounded to TF32 where it came, and its b transposed, as the instruction
+ * wants both operands along k. */
+#pragma once
+
+#ifndef WARPGROUP_BYTES
+#define WARPGROUP_BYTES (4 * 48 * 1024 + 1024)
+#endif
+
+enum { WARPGROUP = 128, MULTIPLIERS = 2, WARPGROUP_THREADS = WARPGROUP * (1 + MULTIPLIERS), ROW_BYTES = 128, ATOM_BYTES = 8 * ROW_BYTES };
+
+/* ---- the instructions ---- */
+
+#define TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9"
+#define SUM8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define SUM32(i) SUM8(i), SUM8(i + 8), SUM8(i + 16), SUM8(i + 24)
+
+/* d += a b for 64 rows and N columns, 32 bytes deep; a and b are descriptors. Not complete before group_wait(). */
+template <class T, int N> struct warpgroup_step;
+#define WARPGROUP_STEP(T, N, shape, operands, list, next, sums) \
+    template <> struct warpgroup_step<T, N> { \
+        static DEVICE void add(f32 (&d)[N / 2], u64 a, u64 b) \
+        { \
+            asm volatile("wgmma.mma_async.sync.aligned." shape " {" list "}, " next ", 1, 1, 1" operands ";" : sums : "l"(a), "l"(b)); \
+        } \
+    };
+#define LIST32 TEN() "," TEN(1) "," TEN(2) ",%30,%31"
+#define LIST64 TEN() "," TEN(1) "," TEN(2) "," TEN(3) "," TEN(4) "," TEN(5) ",%60,%61,%62,%63"
+#define LIST128 LIST64 ",%64,%65,%66,%67,%68,%69," TEN(7) "," TEN(8) "," TEN(9) "," TEN(10) "," TEN(11) ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define WARPGROUP_STEPS(T, deep, types, operands) \
+    WARPGROUP_STEP(T, 64, "m64n64" deep types, operands, LIST32, "%32, %33", SUM32(0)) \
+    WARPGROUP_STEP(T, 128, "m64n128" deep types, operands, LIST64, "%64, %65", SUM32(0) COMMA SUM32(32)) \
+    WARPGROUP_STEP(T, 256, "m64n256" deep types, operands, LIST128, "%128, %129", SUM32(0) COMMA SUM32(32) COMMA SUM32(64) COMMA SUM32(96))
+#define COMMA ,
+/* a along k, b along n. */
+WARPGROUP_STEPS(f16, "k16", ".f32.f16.f16", ", 0, 1")
+WARPGROUP_STEPS(bf16, "k16", ".f32.bf16.bf16", ", 0, 1")
+/* Both along k. */
+WARPGROUP_STEPS(f32, "k8", ".f32.tf32.tf32", "")
+
+/* An operand in shared memory, in rows of 128 permuted bytes; `lead` and `stride` are bytes between its atoms of eight rows. */
+DEVICE u64 descriptor(u32 address, u32 lead, u32 stride)
+{
+    return (u64)(address >> 4 & 0x3fff) | (u64)(lead >> 4) << 16 | (u64)(stride >> 4) << 32 | (u64)1 << 62;
+}
+DEVICE u32 permuted(u32 row, u32 piece) { return row * ROW_BYTES + (piece ^ (row & 7)) * 16; }
+
+DEVICE void group_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> DEVICE void group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+/* Keeps uses of the sums on their side of a wait. */
+template <int N> DEVICE void settle(f32 (&d)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+/* What ordinary stores and copies wrote is seen by the instructions above. */
+DEVICE void show_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+template <int N> DEVICE void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N> DEVICE void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+
+/* ---- barriers ---- */
+
+DEVICE void barrier_init(u32 barrier, u32 arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
+DEVICE void barrier_arrive(u32 barrier) { asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+/* As soon as this thread's copies have come. */
+DEVICE void barrier_arrive_with_copies(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory"); }
+DEVICE void barrier_wait(u32 barrier, u32 phase)
+{
+    u32 done;
+    do
+        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(done) : "r"(barrier), "r"(phase) : "memory");
+    while (!done);
+}
+
+/* ---- fetching ---- */
+
+enum { TILE_ROWS = 64 * MULTIPLIERS };
+
+/* Until all of the fetching warpgroup are here; what they stored or waited for is seen. */
+DEVICE void fetchers_wait() { asm volatile("bar.sync 1, %0;" ::"n"((int)WARPGROUP) : "memory"); }
+
+DEVICE void store_piece(u32 to, u32 x, u32 y, u32 z, u32 w)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+/* 16 bytes of row `row`, those beyond the matrix 0. `wide`: every row begins on 16 bytes. */
+template <class T> DEVICE void fetch_piece(u32 to, const T *x, u64 stride, u64 row, u64 rows, u64 column, u64 columns, bool wide)
+{
+    constexpr u32 V = 16 / sizeof(T);
+    u64 left = row < rows && column < columns ? columns - column : 0;
+    u32 n = left < V ? (u32)left : V;
+
+    if (wide) {
+        copy_begin(to, n ? x + row * stride + column : x, n * sizeof(T));
+        return;
+    }
+    pack<T, V> v;
+    v.raw = make_uint4(0, 0, 0, 0);
+    for (u32 e = 0; e < n; e++)
+        v.v[e] = x[row * stride + column + e];
+    store_piece(to, v.raw.x, v.raw.y, v.raw.z, v.raw.w);
+}
+
+/* Rows of ACROSS pieces, by a warpgroup: a thread's pieces lie in one column, STEP rows apart. */
+template <class T, int ROWS, int ACROSS> struct rectangle {
+    static constexpr int V = 16 / sizeof(T), STEP = WARPGROUP / ACROSS, EACH = ROWS / STEP;
+
+    static DEVICE u32 row() { return threadIdx.x / ACROSS; }
+    static DEVICE u32 column() { return threadIdx.x % ACROSS; }
+
+    /* at(row, piece) is the place of one; it repeats with every other step. */
+    template <class F> static DEVICE void fetch(const T *x, u64 stride, u64 row0, u64 rows, u64 column0, u64 columns, bool wide, F at)
+    {
+        if (wide && row0 + ROWS <= rows && column0 + ACROSS * V <= columns) {
+            const T *from = x + (row0 + row()) * stride + column0 + column() * V;
+            u32      even = at(row(), column()), odd = at(row() + STEP, column()), two = at(row() + 2 * STEP, column()) - even;
+#pragma unroll
+            for (int i = 0; i < EACH; i++, from += STEP * stride)
+                copy_begin((i % 2 ? odd : even) + i / 2 * two, from, 16);
+            return;
+        }
+#pragma unroll 1
+        for (int i = 0; i < EACH; i++)
+            fetch_piece(at(row() + i * STEP, column()), x, stride, row0 + row() + i * STEP, rows, column0 + column() * V, columns, wide);
+    }
+};
+
+template <class T> struct tile_operands {
+    const T *a, *b;
+    sizes    z;
+    place    p;
+    bool     wide;
+};
+
+/* b lies in panels of 64 columns, a row of k in each row. */
+template <class T, int N> struct fetch {
+    static constexpr int V = 16 / sizeof(T), DEEP = ROW_BYTES / sizeof(T), A_BYTES = TILE_ROWS * ROW_BYTES;
+
+    static DEVICE void begin(const tile_operands<T> &o, u32 to, u64 k)
+    {
+        rectangle<T, TILE_ROWS, 8>::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, [=](u32 row, u32 piece) { return to + permuted(row, piece); });
+        u32 b = to + A_BYTES;
+        rectangle<T, DEEP, N / V>::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, [=](u32 row, u32 piece) {
+            return b + piece / 8 * (DEEP * ROW_BYTES) + permuted(row, piece % 8);
+        });
+    }
+    /* Both kinds of arrival follow what this thread has stored or copied. */
+    static DEVICE void end(u32, u32 full, bool wide)
+    {
+        if (wide)
+            barrier_arrive_with_copies(full);
+        else
+            barrier_arrive(full);
+    }
+    enum { AHEAD = 0 };
+    static DEVICE u64 descriptor_b(u32 b, int step) { return descriptor(b + step * 2 * ATOM_BYTES, DEEP * ROW_BYTES, ATOM_BYTES); }
+};
+
+/* Comes as it is, and is rounded in its place once it is there; b is transposed as well, in squares of four. A warp's squares are four along k and eight
+ * along n; pieces of b are permuted so that neither reading nor writing meets a bank twice. */
+template <int N> struct fetch<f32, N> {
+    static constexpr int DEEP = 32, A_BYTES = TILE_ROWS * ROW_BYTES, A_EACH = TILE_ROWS * 8 / WARPGROUP, B_EACH = N / 64;
+
+    static DEVICE u32 place_b(u32 row, u32 piece) { return row * (N * 4) + (piece ^ (row / 4 & 3) * 2) * 16; }
+
+    static DEVICE void begin(const tile_operands<f32> &o, u32 to, u64 k)
+    {
+        rectangle<f32, TILE_ROWS, 8>::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, [=](u32 row, u32 piece) { return to + permuted(row, piece); });
+        u32 b = to + A_BYTES;
+        rows_of_b(o, b, k);
+        copy_commit();
+    }
+    static DEVICE void rows_of_b(const tile_operands<f32> &o, u32 b, u64 k)
+    {
+        constexpr int ACROSS = N / 4;
+        bool inside = o.wide && k + DEEP <= o.z.k && o.p.column + N <= o.z.n;
+        u32  row = threadIdx.x / ACROSS, piece = threadIdx.x % ACROSS;
+        const f32 *from = o.b + (k + row) * o.z.b.row + o.p.column + piece * 4;
+#pragma unroll
+        for (int i = 0; i < DEEP * ACROSS / WARPGROUP; i++) {
+            u32 r = row + i * (WARPGROUP / ACROSS);
+            if (inside)
+                copy_begin(b + place_b(r, piece), from, 16);
+            else
+                fetch_piece(b + place_b(r, piece), o.b, o.z.b.row, k + r, o.z.k, o.p.column + piece * 4, o.z.n, o.wide);
+            from += WARPGROUP / ACROSS * o.z.b.row;
+        }
+    }
+
+    static DEVICE float4 load(u32 from)
+    {
+        float4 v;
+        asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from) : "memory");
+        return v;
+    }
+    static DEVICE void put(u32 to, f32 x, f32 y, f32 z, f32 w)
+    {
+        store_piece(to, rounded_to_tf32(__float_as_uint(x)), rounded_to_tf32(__float_as_uint(y)), rounded_to_tf32(__float_as_uint(z)), rounded_to_tf32(__float_as_uint(w)));
+    }
+
+    /* The copies of this stage are those committed before AHEAD others. */
+    enum { AHEAD = 2 };
+    static DEVICE void end(u32 at, u32 full, bool)
+    {
+        u32    t = threadIdx.x, lane = t % 32, warp = t / 32, four_k = lane % 4 + warp % 2 * 4, four_n = lane / 4 + warp / 2 * 8, b_at = at + A_BYTES;
+        float4 a[A_EACH], b[B_EACH][4];
+
+        copy_wait<AHEAD>();
+        fetchers_wait();
+#pragma unroll
+        for (int i = 0; i < A_EACH; i++)
+            a[i] = load(at + permuted(t / 8, t % 8) + i * 16 * ROW_BYTES);
+#pragma unroll
+        for (int j = 0; j < B_EACH; j++)
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                b[j][r] = load(b_at + place_b(four_k * 4, four_n) + r * (N * 4) + j * 256);
+        fetchers_wait();
+#pragma unroll
+        for (int i = 0; i < A_EACH; i++)
+            put(at + permuted(t / 8, t % 8) + i * 16 * ROW_BYTES, a[i].x, a[i].y, a[i].z, a[i].w);
+#pragma unroll
+        for (int j = 0; j < B_EACH; j++) {
+            u32 n = four_n * 4, to = b_at + j * 64 * ROW_BYTES;
+            put(to + permuted(n, four_k), b[j][0].x, b[j][1].x, b[j][2].x, b[j][3].x);
+            put(to + permuted(n + 1, four_k), b[j][0].y, b[j][1].y, b[j][2].y, b[j][3].y);
+            put(to + permuted(n + 2, four_k), b[j][0].z, b[j][1].z, b[j][2].z, b[j][3].z);
+            put(to + permuted(n + 3, four_k), b[j][0].w, b[j][1].w, b[j][2].w, b[j][3].w);
+        }
+        barrier_arrive(full);
+    }
+    static DEVICE u64 descriptor_b(u32 b, int step) { return descriptor(b + step * 32, 16, ATOM_BYTES); }
+};
+
+/* ---- the product ---- */
+
+/* Tiles of 128 x N. */
+template <class T, int N, int STAGES> struct warpgroup_product {
+    static constexpr int TILE_M = 64 * MULTIPLIERS, STAGE_BYTES = (TILE_M + N) * ROW_BYTES, DEEP = ROW_BYTES / sizeof(T);
+    static_assert(STAGES * STAGE_BYTES + ATOM_BYTES <= WARPGROUP_BYTES, "the stages have room");
+    static_assert(STAGES >= fetch<T, N>::AHEAD + 2, "a stage is full before its predecessor's place is waited for");
+
+    const T *a, *b;
+    T       *out;
+    sizes    z;
+    u32      room, full, empty; /* of the first stage; barriers are 8 bytes each */
+    bool     wide;
+
+    DEVICE u64 steps() const { return (z.k + DEEP - 1) / DEEP; }
+
+    /* What is being fetched is finished AHEAD stages later. */
+    DEVICE void fetch_all() const
+    {
+        constexpr u32 AHEAD = fetch<T, N>::AHEAD;
+        u64 tiles = tiles_of(z, TILE_M, N);
+        u32 slot = 0, late = 0, begun = 0, round = 0;
+
+        for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            place            p = place_of(tile, z, TILE_M, N);
+            tile_operands<T> o = {a + p.batch * z.a.matrix, b + p.batch * z.b.matrix, z, p, wide};
+            for (u64 k = 0; k < z.k; k += DEEP) {
+                if (round)
+                    barrier_wait(empty + slot * 8, (round - 1) & 1);
+                fetch<T, N>::begin(o, room + slot * STAGE_BYTES, k);
+                if (++slot == STAGES) {
+                    slot = 0;
+                    round++;
+                }
+                if (++begun > AHEAD) {
+                    begun--;
+                    finish(late);
+                }
+            }
+        }
+        for (; begun; begun--) {
+            copy_commit();
+            finish(late);
+        }
+    }
+    DEVICE void finish(u32 &late) const
+    {
+        fetch<T, N>::end(room + late * STAGE_BYTES, full + late * 8, wide);
+        if (++late == STAGES)
+            late = 0;
+    }
+
+    DEVICE void store(const f32 (&d)[N / 2], place p) const
+    {
+        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 - WARPGROUP / 32;
+        T  *to = out + p.batch * z.out.matrix;
+
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            u64 row = p.row + warp * 16 + lane / 4 + i % 2 * 8, column = p.column + i / 2 * 8 + lane % 4 * 2;
+            if (row >= z.m || column >= z.n)
+                continue;
+            pack<T, 2> v;
+            v.v[0] = (T)d[i * 2];
+            v.v[1] = (T)d[i * 2 + 1];
+            if (wide && column + 1 < z.n) {
+                *(decltype(v.raw) *)(to + row * z.out.row + column) = v.raw;
+            } else {
+                to[row * z.out.row + column] = v.v[0];
+                if (column + 1 < z.n)
+                    to[row * z.out.row + column + 1] = v.v[1];
+            }
+        }
+    }
+
+    /* A stage is given back when the next one's product has begun and its own is complete. */
+    DEVICE void multiply_all() const
+    {
+        u64 tiles = tiles_of(z, TILE_M, N);
+        u32 slot = 0, phase = 0, before = STAGES - 1, rows = (threadIdx.x / WARPGROUP - 1) * 64;
+
+        for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+            f32 d[N / 2];
+#pragma unroll
+            for (int i = 0; i < N / 2; i++)
+                d[i] = 0;
+            settle(d);
+#pragma unroll 1
+            for (u64 s = 0; s < steps(); s++) {
+                u32 from = room + slot * STAGE_BYTES;
+                barrier_wait(full + slot * 8, phase);
+                show_stores();
+                group_begin();
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    warpgroup_step<T, N>::add(d, descriptor(from + rows * ROW_BYTES + i * 32, 16, ATOM_BYTES), fetch<T, N>::descriptor_b(from + TILE_M * ROW_BYTES, i));
+                group_commit();
+                group_wait<1>();
+                if (s && threadIdx.x % 32 == 0)
+                    barrier_arrive(empty + before * 8);
+                before = slot;
+                if (++slot == STAGES) {
+                    slot = 0;
+                    phase ^= 1;
+                }
+            }
+            group_wait<0>();
+            settle(d);
+            if (z.k && threadIdx.x % 32 == 0)
+                barrier_arrive(empty + before * 8);
+            store(d, place_of(tile, z, TILE_M, N));
+        }
+    }
+
+    static DEVICE void all(const T *a, const T *b, T *out, const sizes &z)
+    {
+        /* Registers of 384 threads: 168 each; one warpgroup's go to the other two. */
+        constexpr int FETCHING = sizeof(T) == 4 ? 152 : 72, MULTIPLYING = sizeof(T) == 4 ? 176 : 216;
+        extern __shared__ char dynamic[];
+        __shared__ u64         barriers[2 * STAGES];
+        bool                   wide = rows_aligned<T, 16 / sizeof(T)>(a, z.a) && rows_aligned<T, 16 / sizeof(T)>(b, z.b) && rows_aligned<T, 2>(out, z.out);
+        u32                    full = shared_address(barriers), room = (shared_address(dynamic) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
+        warpgroup_product      p = {a, b, out, z, room, full, full + STAGES * 8, wide};
+
+        if (threadIdx.x == 0)
+            for (int i = 0; i < STAGES; i++) {
+                barrier_init(p.full + i * 8, WARPGROUP);
+                barrier_init(p.empty + i * 8, MULTIPLIERS * WARPGROUP / 32);
+            }
+        __syncthreads();
+        if (threadIdx.x < WARPGROUP) {
+            registers_give<FETCHING>();
+            p.fetch_all();
+        } else {
+            registers_take<MULTIPLYING>();
+            p.multiply_all();
+        }
+    }
+};
