@@ -148,8 +148,8 @@ CAMPAIGNS = {"kills": gpu_kills.kills, "faults": faults, "endless": endless, "ex
 
 
 def beside_a_neighbour(options, folder, name, tally):
-    """Runs it on a service without warm workers: whatever process appears there was asked for."""
-    bench = Bench(options, folder / name, "--pool-size", "0", "--workers-max", "32")
+    """Kills need a service without warm workers: whatever process appears there was asked for."""
+    bench = Bench(options, folder / name, "--pool-size", "0" if name == "kills" else str(options.pool), "--workers-max", "32")
     client = bench.client("good")
     keepers, pid = bench.workers(), bench.front_end()
     neighbour = Neighbour(bench.place("good", "neighbour"))
@@ -233,6 +233,7 @@ def arguments(words=None):
     parser.add_argument("--counts", choices=("full", "short"), default="full")
     parser.add_argument("--seconds", type=float, default=480, help="for all of them together; what does not fit is left out, and the counts say so")
     parser.add_argument("--threads", type=int, default=8, help="sessions that are struck at the same time")
+    parser.add_argument("--pool", type=int, default=0, help="warm workers; without them each recovery waits for the old process's end and a new one's start")
     parser.add_argument("--mib", type=int, default=0, help="device memory that is looked through for leaks; 0 = 90 %% of what is free")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(words)
