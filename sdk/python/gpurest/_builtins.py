@@ -15,9 +15,11 @@ from ._dtypes import DType
 from ._expr import Const, Load, Node
 
 SHORT_AXIS = 32  # so few elements are one thread's work; the built-in takes a warp or more for each result
-BLOCKS_BUSY = 256  # so many blocks keep a device busy
-STRIP = 32  # columns side by side that a block of the built-in reduces
-ALONE_MAX = 1 << 16  # elements that a block gets through before a second kernel would have begun
+# As measured on an H200 beside generated kernels, which cut long sums into pieces for a second kernel to put together.
+ROWS_BUSY = 64  # so many rows, a block of the built-in each, are faster there however long they are
+ALONE_MAX = 1 << 16  # and rows of so few elements, however few rows there are
+STRIPS_BUSY = 256  # blocks, of STRIP columns side by side each, when the dimension is not the last one
+STRIP = 32
 SORTED_ALONE = RUN  # elements that one thread of a generated kernel sorts
 SORTED_MAX = 0xFFFFFFFF
 TILE_SIDE_MIN = 16  # of a matrix to be transposed; a narrower one leaves most of a tile empty
@@ -107,10 +109,8 @@ def _why_slower(extents: Extents) -> str:
         return ""
     if length <= SHORT_AXIS:
         return f"only {length} elements for each result"
-    blocks = outer if inner == 1 else outer * -(-inner // STRIP)
-    if blocks < BLOCKS_BUSY and length * min(inner, STRIP) > ALONE_MAX:
-        return f"{outer * inner} results of {length} elements each, which it cuts into pieces"
-    return ""
+    busy = outer >= ROWS_BUSY or length <= ALONE_MAX if inner == 1 else outer * -(-inner // STRIP) >= STRIPS_BUSY
+    return "" if busy else f"{outer * inner} results of {length} elements each, too few to keep a device busy with a block for each"
 
 
 def reducible(op: str, source: Load, reduced: Sequence[int], result: DType) -> Union[Extents, str]:
