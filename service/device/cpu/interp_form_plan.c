@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* What values may be is found out in rounds over the text, few for what compilers write. Stopping early leaves arrays where forms would do. */
+enum { ROUNDS_MAX = 64 };
+
 /* What is known of a value. */
 enum {
     READ_PLAIN = 1,    /* something reads its array */
@@ -417,7 +420,7 @@ static void plan(struct planner *p)
     sort_out(p, c->prologue, c->prologue_count);
     sort_out(p, c->ops, c->ops_count);
     note_ends(p);
-    while (more) {
+    for (unsigned round = 0; more && round < ROUNDS_MAX; round++) {
         more = spread(p, c->prologue, c->prologue_count);
         more |= spread(p, c->ops, c->ops_count);
         if (more)
