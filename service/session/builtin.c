@@ -222,6 +222,7 @@ enum status builtin_open(struct context *c, const struct launch_spec *spec, stru
     return st;
 }
 
+/* Instead of what our kernel would be called with. */
 static void seal_vendor(struct builtin_call *call, uint64_t workspace)
 {
     struct launch_spec *spec = &call->spec;
@@ -231,7 +232,7 @@ static void seal_vendor(struct builtin_call *call, uint64_t workspace)
     spec->args_count = vendor_args(call, workspace, call->vendor_args);
 }
 
-static void seal_own(struct builtin_call *call, uint64_t scratch_address)
+void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
 {
     struct launch_spec *spec = &call->spec;
 
@@ -239,24 +240,16 @@ static void seal_own(struct builtin_call *call, uint64_t scratch_address)
         call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = call->slot};
     if (call->plan.takes_scratch)
         call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
-    spec->kernel = span_of(call->expression);
-    spec->args = call->args;
-    spec->args_count = call->args_count;
-}
-
-void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
-{
-    struct launch_spec *spec = &call->spec;
-
-    if (call->vendor)
-        seal_vendor(call, scratch_address);
-    else
-        seal_own(call, scratch_address);
     spec->builtin = call;
+    spec->kernel = span_of(call->expression);
     spec->dtype = (struct span){0};
     memcpy(spec->grid, call->plan.grid, sizeof spec->grid);
     memcpy(spec->block, call->plan.block, sizeof spec->block);
     spec->cooperative = call->plan.cooperative;
+    spec->args = call->args;
+    spec->args_count = call->args_count;
+    if (call->vendor)
+        seal_vendor(call, scratch_address);
 }
 
 bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again)
