@@ -76,7 +76,8 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
     problem_limit(why, STATUS_RATE_LIMITED, "faults", most, most, 1);
     if (!why)
         return STATUS_RATE_LIMITED;
-    snprintf(why->detail, sizeof why->detail, "kernels of this caller have faulted or hung too often on this device: at most %u times within %llu s", most,
+    snprintf(why->detail, sizeof why->detail,
+             "kernels of this caller have faulted or hung too often on this device: at most %u times within %llu s", most,
              (unsigned long long)r->config.crash_window_s);
     why->retry_after_ms = (uint32_t)(wait_ns / NS_PER_MS + 1);
     return STATUS_RATE_LIMITED;
@@ -104,7 +105,8 @@ void budget_note(struct session *s, enum status fault)
                !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
     pthread_mutex_unlock(&r->lock);
     if (over)
-        log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", s->tenant_name, s->device_id);
+        log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", s->tenant_name,
+                 s->device_id);
 }
 
 enum status budget_admits(struct session *s, struct problem *why)

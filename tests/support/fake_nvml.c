@@ -1,6 +1,7 @@
 /* A management library for machines without one: it knows the fake driver's one GPU. FAKE_NVML_WITHOUT=power makes that reading fail.
  * A file "fake-nvml" beside the library steers it: "temperature=95 slowdown=90 xid=79 ecc=2 lost=1", read anew at every call. With
- * "nvmlInit_v2:fails=999" that function answers so, with "nvmlInit_v2:takes=400" only after so many ms, with "nvmlInit_v2:hangs=1" never. */
+ * "nvmlInit_v2:fails=999" that function answers so, with "nvmlInit_v2:takes=400" only after so many ms, with "nvmlInit_v2:hangs=1" never.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,7 +161,7 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
 {
     static unsigned told;
     unsigned        xid = steered("xid=", 0);
-    int bad = scripted(__func__);
+    int             bad = scripted(__func__);
 
     if (bad)
         return bad;
@@ -177,7 +178,7 @@ int nvmlEventSetWait_v2(struct nvmlEventSet_st *set, struct event *event, unsign
 int nvmlDeviceGetPowerUsage(struct nvmlDevice_st *device, unsigned *milliwatts)
 {
     const char *without = getenv("FAKE_NVML_WITHOUT");
-    int bad = scripted(__func__);
+    int         bad = scripted(__func__);
 
     if (bad)
         return bad;
@@ -198,7 +199,7 @@ int nvmlDeviceGetUtilizationRates(struct nvmlDevice_st *device, struct utilizati
 int nvmlDeviceGetClockInfo(struct nvmlDevice_st *device, unsigned clock, unsigned *mhz)
 {
     static const unsigned clocks[] = {1200, 1980, 3201};
-    int bad = scripted(__func__);
+    int                   bad = scripted(__func__);
 
     if (bad)
         return bad;
