@@ -106,16 +106,46 @@ void json_close_array(struct json_writer *w)
     close_level(w, "]");
 }
 
+/* Every answer is full of numbers, and printf takes its time. */
+static void put_u64(struct buf *out, uint64_t value)
+{
+    char  digits[20]; /* of 2^64 - 1 */
+    char *at = digits + sizeof digits;
+
+    do {
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    buf_add(out, at, (size_t)(digits + sizeof digits - at));
+}
+
 void json_add_u64(struct json_writer *w, const char *name, uint64_t value)
 {
     start_value(w, name);
-    buf_printf(w->out, "%" PRIu64, value);
+    put_u64(w->out, value);
 }
 
 void json_add_i64(struct json_writer *w, const char *name, int64_t value)
 {
     start_value(w, name);
     buf_printf(w->out, "%" PRId64, value);
+}
+
+/* Up to 12 digits, the last three behind the point: as times in microseconds or milliseconds are. "%.15g" would print the same. */
+static bool put_thousandths(struct buf *out, double value)
+{
+    double   scaled = value * 1000;
+    uint64_t n = scaled >= 1 && scaled < 1e12 ? (uint64_t)(scaled + 0.5) : 0;
+    char     digits[4] = {'.', (char)('0' + n / 100 % 10), (char)('0' + n / 10 % 10), (char)('0' + n % 10)};
+    size_t   kept = sizeof digits;
+
+    if (!n || (double)n / 1000 != value)
+        return false;
+    put_u64(out, n / 1000);
+    while (kept > 1 && digits[kept - 1] == '0')
+        kept--;
+    buf_add(out, digits, kept > 1 ? kept : 0);
+    return true;
 }
 
 void json_add_double(struct json_writer *w, const char *name, double value)
@@ -127,6 +157,8 @@ void json_add_double(struct json_writer *w, const char *name, double value)
         buf_add_text(w->out, "null");
         return;
     }
+    if (put_thousandths(w->out, value))
+        return;
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(text, sizeof text, "%.*g", precision, value);
         if (strtod(text, NULL) == value)
@@ -158,19 +190,36 @@ void json_add_text(struct json_writer *w, const char *name, const char *value)
     json_add_string(w, name, span_of(value));
 }
 
+/* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Mostly asked for the second that it was asked for before. */
+static const char *second_text(uint64_t seconds)
+{
+    static _Thread_local uint64_t known;
+    static _Thread_local char     text[40];
+    time_t                        at = (time_t)seconds;
+    struct tm                     t;
+
+    if (seconds == known && known)
+        return text;
+    known = 0;
+    if (!gmtime_r(&at, &t) || !strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%S", &t))
+        return NULL;
+    known = seconds;
+    return text;
+}
+
 void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970)
 {
-    time_t    seconds = (time_t)(wall_ns_since_1970 / NS_PER_S);
-    unsigned  ms = (unsigned)(wall_ns_since_1970 % NS_PER_S / NS_PER_MS);
-    struct tm t;
-    char      text[40];
+    const char *text = wall_ns_since_1970 ? second_text(wall_ns_since_1970 / NS_PER_S) : NULL;
+    unsigned    ms = (unsigned)(wall_ns_since_1970 % NS_PER_S / NS_PER_MS);
+    const char  rest[] = {'.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z', '"'};
 
-    if (wall_ns_since_1970 == 0 || !gmtime_r(&seconds, &t) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t)) {
+    if (!text) {
         json_add_null(w, name);
         return;
     }
     start_value(w, name);
-    buf_printf(w->out, "\"%s.%03uZ\"", text, ms);
+    buf_add_text(w->out, text);
+    buf_add(w->out, rest, sizeof rest);
 }
 
 void json_add_raw(struct json_writer *w, const char *name, struct span text)

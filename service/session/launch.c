@@ -167,13 +167,29 @@ static enum status prepare(struct context *c, struct launch *l, const struct lau
     return configure(c, l, spec, why);
 }
 
+/* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
+static struct flight *make_flight(struct launch *l, struct context *c)
+{
+    const size_t   problem = offsetof(struct flight, call.problem), behind = problem + sizeof(struct problem);
+    struct flight *f = malloc(sizeof *f);
+
+    if (!f)
+        return NULL;
+    memset(f, 0, problem);
+    memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
+    f->call.problem.status = STATUS_OK;
+    f->launch = l;
+    f->context = c;
+    return f;
+}
+
 static struct launch *make(struct context *c, const struct launch_spec *spec)
 {
     struct launch *l = calloc(1, sizeof *l);
 
     if (!l)
         return NULL;
-    l->flight = calloc(1, sizeof *l->flight);
+    l->flight = make_flight(l, c);
     l->kernel = malloc(spec->kernel.bytes + 1);
     if (!l->flight || !l->kernel) {
         free(l->flight);
@@ -182,8 +198,6 @@ static struct launch *make(struct context *c, const struct launch_spec *spec)
         return NULL;
     }
     span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
-    l->flight->launch = l;
-    l->flight->context = c;
     l->context = c;
     l->refs = 1; /* the maker's, then the caller's */
     if (spec->id.bytes) /* nobody asks again for a name that we choose */

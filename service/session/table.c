@@ -16,15 +16,33 @@ static int compare(const struct entry *e, struct span id)
     return order ? order : (own > id.bytes) - (own < id.bytes);
 }
 
+/* Its first eight bytes as a number: of two ids the lesser has no greater one. */
+static uint64_t head_of(struct span id)
+{
+    uint64_t head = 0;
+
+    for (size_t i = 0; i < sizeof head; i++)
+        head = head << 8 | (i < id.bytes ? (unsigned char)id.data[i] : 0);
+    return head;
+}
+
+static bool is_less(const struct table *t, unsigned at, uint64_t head, struct span id)
+{
+    if (t->heads[at] != head)
+        return t->heads[at] < head;
+    return compare(t->items[at], id) < 0;
+}
+
 /* Index of the first entry not less than `id`. */
 static unsigned lower_bound(const struct table *t, struct span id)
 {
+    uint64_t head = head_of(id);
     unsigned low = 0;
     unsigned high = t->count;
 
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        if (compare(t->items[middle], id) < 0)
+        if (is_less(t, middle, head, id))
             low = middle + 1;
         else
             high = middle;
@@ -35,6 +53,7 @@ static unsigned lower_bound(const struct table *t, struct span id)
 void table_finish(struct table *t)
 {
     free(t->items);
+    free(t->heads);
     *t = (struct table){0};
 }
 
@@ -49,6 +68,7 @@ static bool grow(struct table *t)
 {
     unsigned       room = t->room ? t->room * 2 : TABLE_ROOM_MIN;
     struct entry **items;
+    uint64_t      *heads;
 
     if (t->room > UINT32_MAX / 2)
         return false;
@@ -56,6 +76,10 @@ static bool grow(struct table *t)
     if (!items)
         return false;
     t->items = items;
+    heads = realloc(t->heads, (size_t)room * sizeof *heads);
+    if (!heads)
+        return false;
+    t->heads = heads;
     t->room = room;
     return true;
 }
@@ -67,7 +91,9 @@ enum status table_put(struct table *t, struct entry *e)
     if (t->count == t->room && !grow(t))
         return STATUS_OUT_OF_MEMORY;
     memmove(&t->items[at + 1], &t->items[at], (t->count - at) * sizeof(struct entry *));
+    memmove(&t->heads[at + 1], &t->heads[at], (t->count - at) * sizeof *t->heads);
     t->items[at] = e;
+    t->heads[at] = head_of(span_of(e->id));
     t->count++;
     return STATUS_OK;
 }
@@ -80,6 +106,7 @@ bool table_remove(struct table *t, const struct entry *e)
         return false;
     t->count--;
     memmove(&t->items[at], &t->items[at + 1], (t->count - at) * sizeof(struct entry *));
+    memmove(&t->heads[at], &t->heads[at + 1], (t->count - at) * sizeof *t->heads);
     return true;
 }
 

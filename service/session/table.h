@@ -12,6 +12,7 @@ struct entry {
 
 struct table {
     struct entry **items; /* borrowed objects, ascending by id; the array is owned */
+    uint64_t      *heads; /* the first bytes of their ids, in the same order: a search need not touch the objects; owned */
     unsigned       count;
     unsigned       room;
 };

@@ -298,3 +298,66 @@ Test(base64, decodes_strictly)
         cr_assert_not(base64_decode(span_of(bad[i]), &a, &out), "%s", bad[i]);
     arena_finish(&a);
 }
+
+/* As printf would, with as few digits as tell the number. */
+static void expected_double(double value, char *out, size_t room)
+{
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(out, room, "%.*g", precision, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+}
+
+Test(json_writer, numbers_are_written_as_printf_writes_them)
+{
+    uint64_t state = 88172645463325252u;
+
+    for (int i = 0; i < 200000; i++) {
+        struct json_writer w;
+        struct buf         out;
+        char               want[80], number[40];
+        double             value;
+
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        value = i % 3 == 0 ? (double)(state % 1000000000000000u) / 1000 : i % 3 == 1 ? (double)(state % 100000) / 1000 : (double)state / 3e9;
+        if (i % 7 == 0)
+            value = -value;
+        buf_init(&out, 4096);
+        json_writer_init(&w, &out);
+        json_open_array(&w, NULL);
+        json_add_double(&w, NULL, value);
+        json_add_u64(&w, NULL, state >> (i % 64));
+        json_close_array(&w);
+        expected_double(value, number, sizeof number);
+        snprintf(want, sizeof want, "[%s,%llu]", number, (unsigned long long)(state >> (i % 64)));
+        cr_assert_eq(out.bytes, strlen(want), "%s", want);
+        cr_assert_eq(memcmp(out.data, want, out.bytes), 0, "%.*s is not %s", (int)out.bytes, out.data, want);
+        buf_finish(&out);
+    }
+}
+
+static void expect_time(uint64_t wall_ns, const char *want)
+{
+    struct json_writer w;
+    struct buf         out;
+
+    buf_init(&out, 256);
+    json_writer_init(&w, &out);
+    json_add_time(&w, NULL, wall_ns);
+    cr_assert_eq(out.bytes, strlen(want));
+    cr_assert_eq(memcmp(out.data, want, out.bytes), 0, "%.*s", (int)out.bytes, out.data);
+    buf_finish(&out);
+}
+
+Test(json_writer, times_of_one_second_and_of_others)
+{
+    const uint64_t second = 1000000000u;
+
+    expect_time(0, "null");
+    expect_time(1, "\"1970-01-01T00:00:00.000Z\"");
+    expect_time(1700000000u * second + 7000000, "\"2023-11-14T22:13:20.007Z\"");
+    expect_time(1700000000u * second + 999999999, "\"2023-11-14T22:13:20.999Z\"");
+    expect_time(1700000001u * second, "\"2023-11-14T22:13:21.000Z\"");
+    expect_time(1700000000u * second, "\"2023-11-14T22:13:20.000Z\"");
+}

@@ -97,3 +97,24 @@ Test(table, names_entries_by_the_clients_id_or_a_server_id)
     cr_assert_eq(entry_name(&a, SPAN_LITERAL("Not/this"), "b_", &why), STATUS_INVALID_FIELD);
     cr_assert_str_eq(why.fields[0].pointer, "/id");
 }
+
+/* Whatever their first bytes have in common. */
+Test(table, ids_of_any_length_keep_their_order)
+{
+    static const char *const ids[] = {"a", "a0", "a00000", "a000000", "a0000000", "a00000000", "a0000000-", "a000000z", "b", "a0000000z", "a_", "zzzzzzzzzzz"};
+    static struct entry      some[COUNT(ids)];
+    struct table             t = {0};
+
+    for (unsigned i = 0; i < COUNT(ids); i++) {
+        snprintf(some[i].id, ID_BYTES, "%s", ids[i]);
+        cr_assert_null(table_get(&t, span_of(ids[i])));
+        cr_assert_eq(table_put(&t, &some[i]), STATUS_OK);
+    }
+    for (unsigned i = 1; i < t.count; i++)
+        cr_assert_lt(strcmp(t.items[i - 1]->id, t.items[i]->id), 0, "%s %s", t.items[i - 1]->id, t.items[i]->id);
+    for (unsigned i = 0; i < COUNT(ids); i += 2)
+        cr_assert(table_remove(&t, &some[i]));
+    for (unsigned i = 0; i < COUNT(ids); i++)
+        cr_assert_eq(table_get(&t, span_of(ids[i])), i % 2 ? &some[i] : NULL, "%s", ids[i]);
+    table_finish(&t);
+}
