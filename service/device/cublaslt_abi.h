@@ -31,11 +31,16 @@ enum cublaslt_layout_attribute {
 
 enum cublaslt_preference_attribute {
     CUBLASLT_PREFERENCE_MAX_WORKSPACE_BYTES = 1, /* uint64_t */
+    CUBLASLT_PREFERENCE_REDUCTION_SCHEMES = 3,   /* uint32_t, of the bits below; all unless set */
     CUBLASLT_PREFERENCE_ALIGNMENT_A = 5,         /* uint32_t, bytes; so are the next three */
     CUBLASLT_PREFERENCE_ALIGNMENT_B = 6,
     CUBLASLT_PREFERENCE_ALIGNMENT_C = 7,
     CUBLASLT_PREFERENCE_ALIGNMENT_D = 8,
 };
+
+/* How the parts of a product that is split along k come together: as numbers of the output's type in the output, of the compute type in the
+ * workspace, or of the output's type in the workspace. */
+enum cublaslt_reduction { CUBLASLT_REDUCTION_IN_PLACE = 1, CUBLASLT_REDUCTION_COMPUTE_TYPE = 2, CUBLASLT_REDUCTION_OUTPUT_TYPE = 4 };
 
 typedef struct cublaslt_context           *cublaslt_handle; /* these four are opaque */
 typedef struct cublaslt_matmul_desc       *cublaslt_matmul;

@@ -3,7 +3,7 @@
  * one. */
 #include "device/cuda_vendor.h"
 
-enum { PREFERENCES = 5 };
+enum { PREFERENCES = 6 };
 
 struct number {
     enum cublaslt_type    type, scale;
@@ -85,11 +85,13 @@ static uint32_t alignment_of(const struct vendor_matrix *x)
 static enum status prefer(struct device *d, const struct vendor_plan *ask, cublaslt_preference p, struct problem *why)
 {
     uint32_t a = alignment_of(&ask->a), b = alignment_of(&ask->b), out = alignment_of(&ask->out);
+    uint32_t reductions = CUBLASLT_REDUCTION_COMPUTE_TYPE; /* parts rounded to 16 bits would miss the promised accuracy */
     const struct {
         unsigned    which;
         const void *value;
         size_t      bytes;
     } rows[PREFERENCES] = {
+        {CUBLASLT_PREFERENCE_REDUCTION_SCHEMES, &reductions, sizeof reductions},
         {CUBLASLT_PREFERENCE_MAX_WORKSPACE_BYTES, &ask->workspace_max, sizeof ask->workspace_max},
         {CUBLASLT_PREFERENCE_ALIGNMENT_A, &b, sizeof b}, /* the library's left operand is b */
         {CUBLASLT_PREFERENCE_ALIGNMENT_B, &a, sizeof a},

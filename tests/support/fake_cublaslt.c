@@ -44,6 +44,7 @@ struct cublaslt_matrix_layout {
 
 struct cublaslt_matmul_preference {
     uint64_t workspace_max;
+    uint32_t reductions;   /* enum cublaslt_reduction */
     uint32_t alignment[9]; /* by attribute */
 };
 
@@ -158,6 +159,8 @@ cublas_status cublasLtMatmulPreferenceCreate(cublaslt_preference *preference)
 
     for (int i = 0; i < 9 && !r; i++)
         (*preference)->alignment[i] = 256;
+    if (!r)
+        (*preference)->reductions = CUBLASLT_REDUCTION_IN_PLACE | CUBLASLT_REDUCTION_COMPUTE_TYPE | CUBLASLT_REDUCTION_OUTPUT_TYPE;
     return r;
 }
 
@@ -174,6 +177,8 @@ cublas_status cublasLtMatmulPreferenceSetAttribute(cublaslt_preference preferenc
         return r;
     if (attribute == CUBLASLT_PREFERENCE_MAX_WORKSPACE_BYTES && bytes == sizeof preference->workspace_max)
         memcpy(&preference->workspace_max, value, bytes);
+    else if (attribute == CUBLASLT_PREFERENCE_REDUCTION_SCHEMES && bytes == sizeof preference->reductions)
+        memcpy(&preference->reductions, value, bytes);
     else if (attribute >= CUBLASLT_PREFERENCE_ALIGNMENT_A && attribute <= CUBLASLT_PREFERENCE_ALIGNMENT_D && bytes == sizeof(uint32_t))
         memcpy(&preference->alignment[attribute], value, bytes);
     else
@@ -187,7 +192,8 @@ static int fits(const struct cublaslt_matrix_layout *a, const struct cublaslt_ma
            a->stride >= (int64_t)a->rows && b->stride >= (int64_t)b->rows && d->stride >= (int64_t)d->rows;
 }
 
-/* Deep products take workspace, if they may have some. */
+/* Deep products take workspace, if they may have some. Whoever lets parts be rounded to the output's type gets no method at all: nobody is to
+ * ask for that. */
 cublas_status cublasLtMatmulAlgoGetHeuristic(cublaslt_handle handle, cublaslt_matmul matmul, cublaslt_layout a, cublaslt_layout b,
                                              cublaslt_layout c, cublaslt_layout d, cublaslt_preference preference, int room,
                                              struct cublaslt_choice *choices, int *found)
@@ -198,7 +204,7 @@ cublas_status cublasLtMatmulAlgoGetHeuristic(cublaslt_handle handle, cublaslt_ma
     *found = 0;
     if (r || !handle || !matmul || c != d || room < 1 || !fits(a, b, d))
         return r ? r : INVALID_VALUE;
-    if (d->columns == FAKE_VENDOR_REFUSED_ROWS)
+    if (d->columns == FAKE_VENDOR_REFUSED_ROWS || preference->reductions != CUBLASLT_REDUCTION_COMPUTE_TYPE)
         return NOT_SUPPORTED;
     choices[0] = (struct cublaslt_choice){.workspace_bytes = workspace, .waves = 1};
     choices[0].algorithm.data[WORD_MAGIC] = MAGIC;
