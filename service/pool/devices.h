@@ -77,6 +77,7 @@ void *health_run(void *pool);
 /* ---- keeper.c ---- */
 /* Asks the device's keeper, and waits up to KEEPER_ANSWER_MS. False: no keeper, or no answer in time, or a bad one (*why). */
 bool keeper_canary(struct pool *p, struct device_slot *d, struct problem *why);
-bool keeper_info(struct pool *p, struct device_slot *d, struct device_info *out);
+/* The same, with a patience of one's own. */
+bool keeper_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out);
 
 #endif

@@ -44,7 +44,7 @@ static void look(struct pool *p, struct device_slot *d)
 {
     struct device_info info;
 
-    if (!keeper_info(p, d, &info))
+    if (!keeper_info(p, d, KEEPER_ANSWER_MS, &info))
         return; /* a keeper that hangs is killed at its call's deadline, and its death is looked after */
     pthread_mutex_lock(&p->lock);
     d->public.info = info;

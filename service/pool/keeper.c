@@ -112,9 +112,9 @@ static void info_take(const struct slice *from, struct device_info *out)
         out->attributes[i].name[sizeof out->attributes[i].name - 1] = '\0';
 }
 
-bool keeper_info(struct pool *p, struct device_slot *d, struct device_info *out)
+bool keeper_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out)
 {
-    uint64_t deadline = deadline_after_ms(KEEPER_ANSWER_MS);
+    uint64_t deadline = deadline_after_ms(patience_ms);
     bool     ok;
 
     pthread_mutex_lock(&d->ask_lock);

@@ -248,7 +248,7 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 
     if (i >= p->devices_count)
         return false;
-    if (keeper_info(p, &p->devices[i], &info)) {
+    if (keeper_info(p, &p->devices[i], KEEPER_ANSWER_MS, &info)) {
         pthread_mutex_lock(&p->lock);
         p->devices[i].public.info = info;
         pthread_mutex_unlock(&p->lock);

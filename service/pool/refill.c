@@ -234,7 +234,7 @@ static bool keeper_notice(struct pool *p, struct device_slot *d)
     if (!d->keeper || d->keeper_known || worker_state_of(d->keeper) != WORKER_READY)
         return false;
     pthread_mutex_unlock(&p->lock);
-    known = keeper_info(p, d, &info);
+    known = keeper_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
     pthread_mutex_lock(&p->lock);
     if (!known) {
         bury(p, d->keeper);

@@ -12,8 +12,8 @@ from service_under_test import Service
 
 
 @pytest.fixture
-def gpu(executable, tmp_path):
-    """steer(words), and a service on the fake GPU."""
+def driver(executable, tmp_path):
+    """steer(words), and the fake libraries' folder."""
     support = pathlib.Path(executable).parents[1] / "tests" / "support"
     libraries = tmp_path / "driver"
     libraries.mkdir()
@@ -27,11 +27,22 @@ def gpu(executable, tmp_path):
         (libraries / "new").rename(libraries / "fake-nvml")
 
     steer("")
-    folder = tmp_path / "service"
-    folder.mkdir()
-    service = Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda", "--vendor-libraries", "off")
+    return steer, libraries
+
+
+@pytest.fixture
+def gpu(executable, driver, tmp_path):
+    """steer(words), and a service on the fake GPU."""
+    steer, libraries = driver
+    service = start(executable, tmp_path, libraries)
     yield steer, service
     service.stop()
+
+
+def start(executable, tmp_path, libraries):
+    folder = tmp_path / "service"
+    folder.mkdir()
+    return Service(executable, folder, "--libcuda", str(libraries / "libcuda.so.1"), "--backends", "cuda", "--vendor-libraries", "off")
 
 
 def eventually(asked, what):
@@ -71,6 +82,17 @@ def test_what_the_library_tells_is_told(gpu):
     eventually(lambda: device(client)["ecc_uncorrected"] == 7, "ECC errors")
     assert 'gpurest_device_ecc_uncorrected{device="cuda:0"} 7' in client.get("/metrics").body.decode()
     assert device(client)["state"] == "healthy"
+
+
+def test_a_library_that_takes_long_to_load_is_waited_for(executable, driver, tmp_path):
+    steer, libraries = driver
+    steer("nvmlInit_v2:takes=2500")
+    service = start(executable, tmp_path, libraries)
+    try:
+        assert device(service.client())["state"] == "healthy"
+        assert "suspect" not in service.stderr()
+    finally:
+        service.stop()
 
 
 def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at_work):
