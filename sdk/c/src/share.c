@@ -62,23 +62,34 @@ static gpurest_status map(struct exchange *x, size_t bytes, void **memory)
     return GPUREST_OK;
 }
 
+/* The request for a descriptor of the buffer's memory, on success to be performed and finished; `path` lives as long as that. Asked again it is
+ * the same memory. */
+static gpurest_status prepare(gpurest_session *s, gpurest_buffer buffer, const void *out, struct buffer_entry *e, struct path *path,
+                              struct exchange *x)
+{
+    gpurest_status st = check(s, buffer, 0, 0, e);
+
+    if (!st && !out)
+        st = fail_invalid("there is no place for the answer: it is NULL");
+    if (!st)
+        st = check_local(s);
+    if (st)
+        return st;
+    *path = session_path(s, "/buffers/%s/share", e->name);
+    exchange_init(x, "POST", path->text);
+    x->takes_descriptor = x->repeatable = true;
+    return GPUREST_OK;
+}
+
 gpurest_status gpurest_share(gpurest_session *s, gpurest_buffer buffer, void **memory)
 {
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
-    gpurest_status      st = check(s, buffer, 0, 0, &e);
+    gpurest_status      st = prepare(s, buffer, memory, &e, &path, &x);
 
-    if (!st && !memory)
-        st = fail_invalid("memory is NULL");
-    if (!st)
-        st = check_local(s);
     if (st)
         return st;
-    path = session_path(s, "/buffers/%s/share", e.name);
-    exchange_init(&x, "POST", path.text);
-    x.takes_descriptor = true;
-    x.repeatable = true; /* asked again, it is the same memory */
     st = session_perform(s, &x);
     if (!st)
         st = map(&x, e.bytes, memory);
@@ -109,18 +120,10 @@ gpurest_status gpurest_share_cuda(gpurest_session *s, gpurest_buffer buffer, gpu
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
-    gpurest_status      st = check(s, buffer, 0, 0, &e);
+    gpurest_status      st = prepare(s, buffer, out, &e, &path, &x);
 
-    if (!st && !out)
-        st = fail_invalid("out is NULL");
-    if (!st)
-        st = check_local(s);
     if (st)
         return st;
-    path = session_path(s, "/buffers/%s/share", e.name);
-    exchange_init(&x, "POST", path.text);
-    x.takes_descriptor = true;
-    x.repeatable = true; /* each time another descriptor of the same memory */
     st = session_json(s, &x, body);
     if (!st)
         st = take_handle(&x, out);
