@@ -16,7 +16,7 @@ static unsigned launches_from(const struct batch *b, unsigned first, unsigned en
     return count;
 }
 
-/* With session.lock held. */
+/* With session.lock held. Text that a later fault took along with the worker is told as truncated, and empty. */
 static void tell_one(const struct batch *b, unsigned op)
 {
     const struct batch_result *r = &b->results[op];
@@ -27,7 +27,7 @@ static void tell_one(const struct batch *b, unsigned op)
                                     .gpu_us = r->gpu_us};
     struct event               printed = {.type = EVENT_KERNEL_PRINTF, .batch = e.batch, .truncated = r->output_truncated};
 
-    if (r->output_bytes)
+    if (r->output_bytes || r->output_truncated)
         events_note_batch(b->session, &printed, (struct span){r->output, r->output_bytes});
     events_note_batch(b->session, &e, (struct span){NULL, 0});
 }
