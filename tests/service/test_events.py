@@ -38,8 +38,10 @@ class Stream:
         return None
 
     def next(self):
-        """(id, name, data), or None at the end."""
+        """(id, name, data), or None at the end. An event that never comes is a failure, however long the stream lives."""
+        patience = time.monotonic() + 60
         while (fields := self.block()) is not None:
+            assert fields or time.monotonic() < patience, "nothing but heartbeats"
             if fields:
                 return int(fields["id"]), fields["event"], json.loads(fields["data"])
             self.beats += 1
