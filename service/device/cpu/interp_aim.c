@@ -175,7 +175,7 @@ static bool aim_said(struct lanes *l, const struct op *o, uint32_t bytes, struct
     LANE(uint64_t, o->a)[l->low] = form_at(l, f, l->low);
     if (l->dense && aim_space(l, o, a) && !a->pitch && a->size >= bytes && a->size >> 63 == 0) {
         a->safe = LANE(uint64_t, o->a)[l->low] + a->add;
-        a->first = a->origin + a->safe;
+        a->first = (uint8_t *)((uintptr_t)a->origin + a->safe); /* any number until said_pattern() finds it good */
         *p = said_pattern(l, o, f, bytes, a);
         if (*p != ASTRAY)
             return true;
