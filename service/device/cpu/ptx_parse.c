@@ -169,7 +169,7 @@ static bool parse_head(struct ptx_parser *p)
 
 static bool parse_address_size(struct ptx_parser *p)
 {
-    uint64_t bits;
+    uint64_t bits = 0;
     uint32_t line = p->now.line;
 
     ptx_next(p);
