@@ -293,29 +293,22 @@ static enum status run_graph(struct worker *w, const struct msg_graph_run *m)
     return st;
 }
 
-static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
+static void tell_memory(enum message kind, struct call *c)
+{
+    pthread_mutex_lock(&fake.lock);
+    if (kind == MESSAGE_MEM_TRIM)
+        fake.memory.reserved_bytes = fake.memory.allocated_bytes;
+    else
+        c->reply.memory_info.memory = fake.memory;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static enum status execute_memory(struct worker *w, enum message kind, const union message_body *b, struct call *c)
 {
     switch ((int)kind) {
-    case MESSAGE_RUN_LIST:
-        return run_entries(w, b->run_list.list, (struct run_state *)(void *)shared(w, b->run_list.state.offset));
-    case MESSAGE_GRAPH_CREATE:
-        return make_graph(w, &b->graph_create, &c->reply.graph_create.graph);
-    case MESSAGE_GRAPH_RUN:
-        return run_graph(w, &b->graph_run);
-    case MESSAGE_GRAPH_DESTROY:
-        end_graph(w, b->graph_destroy.graph);
-        return STATUS_OK;
-    case MESSAGE_EVENT_ELAPSED:
-        c->reply.event_elapsed.us = 1.5f;
-        return STATUS_OK;
     case MESSAGE_MEMORY_INFO:
     case MESSAGE_MEM_TRIM:
-        pthread_mutex_lock(&fake.lock);
-        if (kind == MESSAGE_MEM_TRIM)
-            fake.memory.reserved_bytes = fake.memory.allocated_bytes;
-        else
-            c->reply.memory_info.memory = fake.memory;
-        pthread_mutex_unlock(&fake.lock);
+        tell_memory(kind, c);
         return STATUS_OK;
     case MESSAGE_MEM_ALLOC:
         return allocate(w, b->mem_alloc.bytes, &c->reply.mem_alloc.address);
@@ -342,6 +335,26 @@ static enum status execute(struct worker *w, enum message kind, const union mess
     case MESSAGE_MEM_COPY:
         memcpy((void *)(uintptr_t)b->mem_copy.to, (void *)(uintptr_t)b->mem_copy.from, b->mem_copy.bytes);
         return STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
+{
+    switch ((int)kind) {
+    case MESSAGE_RUN_LIST:
+        return run_entries(w, b->run_list.list, (struct run_state *)(void *)shared(w, b->run_list.state.offset));
+    case MESSAGE_GRAPH_CREATE:
+        return make_graph(w, &b->graph_create, &c->reply.graph_create.graph);
+    case MESSAGE_GRAPH_RUN:
+        return run_graph(w, &b->graph_run);
+    case MESSAGE_GRAPH_DESTROY:
+        end_graph(w, b->graph_destroy.graph);
+        return STATUS_OK;
+    case MESSAGE_EVENT_ELAPSED:
+        c->reply.event_elapsed.us = 1.5f;
+        return STATUS_OK;
     case MESSAGE_MODULE_LOAD:
         return load(w, &b->module_load, &c->reply.module_load);
     case MESSAGE_MODULE_UNLOAD:
@@ -364,7 +377,7 @@ static enum status execute(struct worker *w, enum message kind, const union mess
     case MESSAGE_LAUNCH:
         return launch(w, &b->launch, c);
     default:
-        return STATUS_OK;
+        return execute_memory(w, kind, b, c);
     }
 }
 
