@@ -1,78 +1,47 @@
 """Modules, kernels and launches of the asyncio client."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Awaitable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Awaitable, Mapping, Optional, Sequence, Tuple
 
 from . import _ops
 from ._batch import Future, LaunchResult
 from ._handle import caller
-from ._module import Dims, Grid, Kernel, Module, located
-from .errors import ArgumentError, GpurestError, from_problem
+from ._launch import FINISHED, LaunchTold, QueuedTold, located
+from ._module import Dims, Grid, Kernel, Module
+from .errors import ArgumentError, GpurestError
 
 if TYPE_CHECKING:
     from .aio import AsyncSession
 
 WAIT_S = 30
-_FINISHED = ("succeeded", "failed", "cancelled")
 
 
-class AsyncLaunch:
+class AsyncLaunch(LaunchTold):
     """See Launch."""
 
     def __init__(self, session: AsyncSession, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
-        self._session, self.info, self._kernel, self._queued_at = session, dict(info), kernel, queued_at
-
-    @property
-    def id(self) -> str:
-        return str(self.info["id"])
-
-    @property
-    def state(self) -> str:
-        return str(self.info["state"])
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        return self.info.get("gpu_us")
-
-    @property
-    def stdout(self) -> str:
-        return str(self.info.get("stdout") or "")
+        super().__init__(info, kernel, queued_at)
+        self._session = session
 
     async def wait(self) -> AsyncLaunch:
         """Returns when it has succeeded; raises what failed. Bound it by asyncio.wait_for()."""
-        while self.state not in _FINISHED:
-            self.info = await self._session._do(_ops.launch_get(self._session.id, self.id, WAIT_S))
-        if self.state == "succeeded":
-            return self
-        error = from_problem(self.info.get("problem") or {"status": 0, "detail": f"the launch of {self._kernel} was {self.state}"})
-        self._session._note(error)
-        raise located(error, self._kernel, self._queued_at, self.stdout)
+        while self.state not in FINISHED:
+            self._info = await self._session._do(_ops.launch_get(self._session.id, self.id, WAIT_S))
+        self._raise_unless_succeeded(self._session._note)
+        return self
 
     async def cancel(self, force: bool = False) -> None:
+        """See Launch.cancel()."""
         info = await self._session._do(_ops.launch_cancel(self._session.id, self.id, force))
-        self.info.update(info)
+        self._take_cancelled(info)
 
 
-class AsyncQueuedLaunch(AsyncLaunch):
+class AsyncQueuedLaunch(QueuedTold, AsyncLaunch):
     """A launch in a batch: known when the batch has run."""
 
     def __init__(self, session: AsyncSession, kernel: str, future: Future[LaunchResult]) -> None:
-        super().__init__(session, {}, kernel, "")
-        self._future = future
-
-    @property
-    def state(self) -> str:
-        if not self._future.done():
-            return "queued"
-        return "failed" if self._future.exception() is not None else "succeeded"
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        return self._future.result().gpu_us if self.state == "succeeded" else None
-
-    @property
-    def stdout(self) -> str:
-        return self._future.result().stdout if self.state == "succeeded" else ""
+        QueuedTold.__init__(self, kernel, future)
+        self._session = session
 
     async def wait(self) -> AsyncLaunch:
         self._future.result(0)

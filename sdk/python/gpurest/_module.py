@@ -8,8 +8,9 @@ from . import _ops
 from ._args import Converter, Param, params_of
 from ._batch import Future, LaunchResult
 from ._handle import Handle, caller
+from ._launch import FINISHED, LaunchTold, QueuedTold, located
 from ._signature import signature
-from .errors import ArgumentError, CudaError, GpurestError, NotFoundError, TimeoutError_, from_problem
+from .errors import ArgumentError, GpurestError, NotFoundError, TimeoutError_
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 Dims = Union[int, Sequence[int]]
 Grid = Union[int, Sequence[int], Mapping[str, int]]
 POLL_S = 30
-_FINISHED = ("succeeded", "failed", "cancelled")
 
 
 def dims(value: Any, what: str) -> List[int]:
@@ -36,62 +36,29 @@ def dims(value: Any, what: str) -> List[int]:
     return found
 
 
-class Launch:
+class Launch(LaunchTold):
     """One launch. After a synchronous one everything is known; after `wait=False` call wait()."""
 
     def __init__(self, session: Session, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
+        super().__init__(info, kernel, queued_at)
         self._session = session
-        self._info: Dict[str, Any] = dict(info)
-        self._kernel = kernel
-        self._queued_at = queued_at
-
-    @property
-    def id(self) -> str:
-        return str(self._info["id"])
-
-    @property
-    def state(self) -> str:
-        """As last heard: queued, running, succeeded, failed, cancelled."""
-        return str(self._info["state"])
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        """Device time in microseconds, once it has succeeded."""
-        return self._info.get("gpu_us")
-
-    @property
-    def stdout(self) -> str:
-        """What the kernel printed."""
-        return str(self._info.get("stdout") or "")
-
-    @property
-    def info(self) -> Dict[str, Any]:
-        return dict(self._info)
 
     def done(self) -> bool:
         """Asks the service, unless it is known."""
-        if self.state not in _FINISHED:
+        if self.state not in FINISHED:
             self._info = self._session._do(_ops.launch_get(self._session.id, self.id, 0))
-        return self.state in _FINISHED
+        return self.state in FINISHED
 
     def wait(self, timeout: Optional[float] = None) -> Launch:
         """Returns when it has succeeded; raises what failed, TimeoutError_ (phase "kernel") after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.state not in _FINISHED:
+        while self.state not in FINISHED:
             left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
             self._info = self._session._do(_ops.launch_get(self._session.id, self.id, left))
-            if deadline is not None and self.state not in _FINISHED and time.monotonic() >= deadline:
+            if deadline is not None and self.state not in FINISHED and time.monotonic() >= deadline:
                 raise TimeoutError_(f"{self._kernel} has not ended within {timeout} s; it goes on", phase="kernel")
-        return self._checked()
-
-    def _checked(self) -> Launch:
-        if self.state == "succeeded":
-            return self
-        if self.state == "cancelled":
-            raise GpurestError(f"the launch of {self._kernel} was cancelled", code="cancelled")
-        error = from_problem(self._info.get("problem") or {"status": 0, "detail": "the launch failed"})
-        self._session._note(error)
-        raise located(error, self._kernel, self._queued_at, self.stdout)
+        self._raise_unless_succeeded(self._session._note)
+        return self
 
     def result(self, timeout: Optional[float] = None) -> Launch:
         """As wait(), by the name that a batch's launches share with futures."""
@@ -108,36 +75,18 @@ class Launch:
     def cancel(self, force: bool = False) -> None:
         """Cancels a queued launch. A running one ends only with `force`, which resets the session: everything in it is gone."""
         info = self._session._do(_ops.launch_cancel(self._session.id, self.id, force))
-        self._info.update({name: value for name, value in info.items() if name in ("state", "problem")})
+        self._take_cancelled(info)
 
     def __repr__(self) -> str:
         return f"<Launch {self._kernel} {self.state}>"
 
 
-class QueuedLaunch(Launch):
+class QueuedLaunch(QueuedTold, Launch):
     """A launch in a batch: known when the batch has run."""
 
     def __init__(self, session: Session, kernel: str, future: Future[LaunchResult]) -> None:
-        super().__init__(session, {}, kernel, "")
-        self._future = future
-
-    @property
-    def id(self) -> str:
-        raise GpurestError("a launch in a batch has no id of its own")
-
-    @property
-    def state(self) -> str:
-        if not self._future.done():
-            return "queued"
-        return "failed" if self._future.exception() is not None else "succeeded"
-
-    @property
-    def gpu_us(self) -> Optional[float]:
-        return self._future.result().gpu_us if self.state == "succeeded" else None
-
-    @property
-    def stdout(self) -> str:
-        return self._future.result().stdout if self.state == "succeeded" else ""
+        QueuedTold.__init__(self, kernel, future)
+        self._session = session
 
     def done(self) -> bool:
         return self._future.done()
@@ -148,14 +97,6 @@ class QueuedLaunch(Launch):
 
     def cancel(self, force: bool = False) -> None:
         raise GpurestError("a launch in a batch is not cancelled by itself")
-
-
-def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") -> GpurestError:
-    """Says which kernel it was, and which line asked for it."""
-    if isinstance(error, CudaError):
-        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or queued_at
-        error.stdout = error.stdout or stdout
-    return error
 
 
 def send_launch(session: Session, kernel: str, document: Dict[str, Any], stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:

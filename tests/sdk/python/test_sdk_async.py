@@ -108,6 +108,22 @@ def test_faults_and_reset(service):
     run(service.url, work)
 
 
+def test_a_cancelled_launch_says_so(service):
+    async def work(gpu):
+        async with gpu.session() as session:
+            kernel = (await session.module(FAULTS))["endless"]
+            x = await session.buffer(b"\0" * 4)
+            first = await kernel(1, 1, (x,), timeout_ms=3000, wait=False)
+            behind = await kernel(1, 1, (x,), timeout_ms=3000, wait=False)
+            await behind.cancel()
+            with pytest.raises(errors.GpurestError, match="was cancelled") as caught:
+                await behind.wait()
+            assert (caught.value.code, behind.state, behind.info["id"]) == ("cancelled", "cancelled", behind.id)
+            with pytest.raises(errors.GpurestError):
+                await first.wait()
+    run(service.url, work)
+
+
 def test_a_cancelled_task_leaves_the_client_usable(service):
     async def work(gpu):
         async with gpu.session() as session:
