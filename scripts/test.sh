@@ -59,7 +59,7 @@ run_pytest() { # NAME GPURESTD PATHS...
 # Tests wait a good deal, so what comes later is built while they run; they go first.
 build_ahead() { # PRESET
     mkdir -p build
-    nice -n 19 scripts/build.sh "$1" >"build/$1.log" 2>&1 &
+    nice -n 19 scripts/build.sh "$1" $([ "$1" != tsan ] || echo threaded_tests) >"build/$1.log" 2>&1 &
     ahead=$!
 }
 

@@ -3,7 +3,7 @@
 
 extern const struct interpreter interpreter_baseline;
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(ONE_INTERPRETER)
 extern const struct interpreter interpreter_avx2, interpreter_avx512;
 
 /* What CMakeLists.txt allows the compiler to use, no less. */
@@ -30,7 +30,7 @@ static const struct {
     bool (*runs)(void);
 } variants[] = {
     {&interpreter_baseline, always},
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(ONE_INTERPRETER)
     {&interpreter_avx2, runs_avx2},
     {&interpreter_avx512, runs_avx512},
 #endif
