@@ -34,9 +34,9 @@ run_ctest() {
     rm -f "$log"
 }
 
-# Two files at a time, where that can be done.
+# Files beside each other, where that can be done: one more than there are processors for two, because tests wait a good deal.
 beside=()
-if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 2 --dist loadfile); fi
+if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 3 --dist loadfile); fi
 
 # Which lines of the Python SDK run, and that they are enough; see `make coverage`.
 covered=()
