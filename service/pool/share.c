@@ -10,26 +10,35 @@ static enum status shares_nothing(struct problem *why)
     return problem_set(why, STATUS_INVALID_FIELD, "workers of this service share no memory");
 }
 
-/* Under share_lock. A worker that takes nothing has its socket fill up, and harms itself. */
-static enum status lend(struct worker *w, int fd, uint64_t *number, struct problem *why)
+/* share_lock is held where this succeeds: whoever called it unlocks after the call that names the descriptor. */
+static enum status exchange_begin(struct worker *w, uint64_t *number, struct problem *why)
 {
+    if (w->share_fd < 0)
+        return shares_nothing(why);
+    pthread_mutex_lock(&w->share_lock);
     *number = ++w->share_number;
-    if (descriptor_send(w->share_fd, number, sizeof *number, fd) == (ssize_t)sizeof *number)
-        return STATUS_OK;
+    return STATUS_OK;
+}
+
+/* The same with a descriptor for the worker. One that takes nothing has its socket fill up, and harms itself. */
+static enum status lend_begin(struct worker *w, int fd, uint64_t *number, struct problem *why)
+{
+    enum status st = exchange_begin(w, number, why);
+
+    if (st || descriptor_send(w->share_fd, number, sizeof *number, fd) == (ssize_t)sizeof *number)
+        return st;
+    pthread_mutex_unlock(&w->share_lock);
     return problem_set(why, STATUS_OVERLOADED, "the worker takes no descriptors");
 }
 
 enum status worker_mem_alloc_file(struct worker *w, struct msg_mem_alloc_shared *m, int fd, struct msg_mem_alloc_shared_reply *reply,
                                   uint64_t deadline_ns, struct problem *why)
 {
-    enum status st;
+    enum status st = lend_begin(w, fd, &m->file, why);
 
-    if (w->share_fd < 0)
-        return shares_nothing(why);
-    pthread_mutex_lock(&w->share_lock);
-    st = lend(w, fd, &m->file, why);
-    if (!st)
-        st = worker_mem_alloc_shared(w, m, reply, deadline_ns, why);
+    if (st)
+        return st;
+    st = worker_mem_alloc_shared(w, m, reply, deadline_ns, why);
     pthread_mutex_unlock(&w->share_lock);
     return st;
 }
@@ -37,14 +46,11 @@ enum status worker_mem_alloc_file(struct worker *w, struct msg_mem_alloc_shared 
 enum status worker_host_map_file(struct worker *w, struct msg_host_map *m, int fd, struct msg_host_map_reply *reply, uint64_t deadline_ns,
                                  struct problem *why)
 {
-    enum status st;
+    enum status st = lend_begin(w, fd, &m->file, why);
 
-    if (w->share_fd < 0)
-        return shares_nothing(why);
-    pthread_mutex_lock(&w->share_lock);
-    st = lend(w, fd, &m->file, why);
-    if (!st)
-        st = worker_host_map(w, m, reply, deadline_ns, why);
+    if (st)
+        return st;
+    st = worker_host_map(w, m, reply, deadline_ns, why);
     pthread_mutex_unlock(&w->share_lock);
     return st;
 }
@@ -71,12 +77,10 @@ static int take(struct worker *w, uint64_t number)
 
 enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, int *fd, uint64_t deadline_ns, struct problem *why)
 {
-    enum status st;
+    enum status st = exchange_begin(w, &m->file, why);
 
-    if (w->share_fd < 0)
-        return shares_nothing(why);
-    pthread_mutex_lock(&w->share_lock);
-    m->file = ++w->share_number;
+    if (st)
+        return st;
     st = worker_mem_export(w, m, NULL, deadline_ns, why);
     if (!st) {
         *fd = take(w, m->file);

@@ -137,6 +137,8 @@ static enum status call_mem_free(struct device_worker *w, struct work *k, union 
 
 static enum status call_host_map(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
+    if (host_room_is_coming(w))
+        return wait_as_barrier(w, k);
     return host_map(w, &k->command.body.host_map, &reply->host_map.host, why);
 }
 
@@ -549,6 +551,8 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
         host_end_beside(w, b->mem_free.address);
     } else if (k->command.message == MESSAGE_HOST_UNMAP) {
         host_end(w, b->host_unmap.host);
+    } else if (k->command.message == MESSAGE_HOST_MAP) {
+        st = host_map(w, &b->host_map, &reply->host_map.host, why);
     } else if (k->command.message == MESSAGE_MODULE_UNLOAD && loaded_module_find(w, b->module_unload.module)) {
         w->ops->module_unload(w->device, loaded_module_find(w, b->module_unload.module));
         w->modules[(b->module_unload.module & 0xffff) - 1].module = NULL;

@@ -200,6 +200,8 @@ enum status shared_alloc(struct device_worker *w, const struct msg_mem_alloc_sha
                          struct problem *why);
 enum status shared_export(struct device_worker *w, const struct msg_mem_export *m, struct problem *why);
 enum status host_map(struct device_worker *w, const struct msg_host_map *m, uint32_t *id, struct problem *why);
+/* There is room for one more only once all before is done. */
+bool host_room_is_coming(struct device_worker *w);
 /* From now on nothing new is to be copied from or to it; false when there is none of that id. host_end() once all before is done. */
 bool host_leave(struct device_worker *w, uint32_t id);
 bool host_is_leaving(struct device_worker *w, uint32_t id);

@@ -83,6 +83,15 @@ static struct host_memory *host_free_slot(struct device_worker *w)
     return NULL;
 }
 
+bool host_room_is_coming(struct device_worker *w)
+{
+    bool leaving = false;
+
+    for (unsigned i = 0; i < COUNT(w->hosts); i++)
+        leaving |= w->hosts[i].base && w->hosts[i].closing;
+    return leaving && !host_free_slot(w);
+}
+
 /* All pages at once: page by page it would take as long as the copy. A device that cannot pin them copies more slowly. */
 static bool host_open(struct device_worker *w, struct host_memory *h, int fd, uint64_t bytes)
 {

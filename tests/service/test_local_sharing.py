@@ -350,6 +350,31 @@ def test_many_shares(local):
     assert shared_descriptors(local.service) == 0
 
 
+LONG = """
+extern "C" __global__ void later(unsigned *x, unsigned n)
+{
+    unsigned v = *x;
+    for (unsigned i = 0; i < n; i++) v = v * 1664525 + 1013904223;
+    *x = v;
+}
+"""
+
+
+def test_what_is_taken_back_behind_a_kernel_makes_room(local):
+    """The worker unmaps behind what is under way; whoever shares next waits for that instead of being told that there is no room."""
+    most = local.get("/v1/limits").json()["limits"]["shared_buffers_per_session"]["max"]
+    buffers = [make(local, f"x{i}", PAGE) for i in range(most + 1)]
+    for buffer in buffers[:most]:
+        os.close(descriptor_of(local, buffer))
+    assert local.put_cuda("/v1/sessions/s/modules/m", LONG).status == 201
+    sent = local.post("/v1/sessions/s/launches", {"module": "m", "kernel": "later", "grid": [1], "block": [1],
+                                                  "args": [{"buf": "x0"}, {"u32": 100_000_000}]}, Prefer="respond-async")
+    assert sent.status == 202, sent
+    assert local.delete(buffers[1] + "/share").status == 204
+    os.close(descriptor_of(local, buffers[most]))
+    assert local.get(sent.headers["Location"], Prefer="wait=60").json()["state"] == "succeeded"
+
+
 @pytest.mark.parametrize("how", ["share", "buffer", "reset", "session"])
 def test_the_memory_is_taken_back(local, how):
     """A client that keeps its mapping does not keep the memory."""

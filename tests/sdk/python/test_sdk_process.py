@@ -87,7 +87,8 @@ def test_a_forked_child_is_refused_and_does_no_harm(session, gpu):
 def interrupted(url, body):
     """Runs `body` in a process that gets SIGINT once it has printed "go"; what it prints after that."""
     code = textwrap.dedent("""
-        import sys, time, gpurest
+        import signal, sys, time, gpurest
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored below a shell's background job
         gpu = gpurest.connect(sys.argv[1])
         session = gpu.session()
         data = bytes(%d)
