@@ -180,11 +180,13 @@ struct work *streams_withdraw(struct device_worker *w, uint64_t tag);
 /* All work, in order; for worker_lose(). */
 struct work *streams_pop_any(struct device_worker *w);
 
+/* ---- barriers.c ---- */
+/* Answers the calls that wait for work before them and whose time has come. True when there was one. */
+bool barriers_advance(struct device_worker *w);
+
 /* ---- device_calls.c ---- */
 /* Handles a new command: answers it, or puts it on its stream or among the barriers. */
 void worker_accept(struct device_worker *w, struct work *k);
-/* Answers the barriers whose time has come. True when there was one. */
-bool                  barriers_advance(struct device_worker *w);
 struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
 /* What must hold of a command before it is put on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);
