@@ -48,3 +48,40 @@ def test_the_hosts_check_can_fail(tmp_path):
     (tmp_path / "counts.u32").write_bytes(bytes(1024))
     done = subprocess.run([*check, "histogram", str(tmp_path), str(tmp_path / "c.f32")], capture_output=True, text=True)
     assert done.returncode != 0 and "wrong counts for byte values [0]" in done.stderr
+
+
+FAKE_DRIVER = pathlib.Path(DAEMON or "/none").resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
+
+
+def gpu_test(tmp_path, **environment):
+    if not FAKE_DRIVER.exists():
+        pytest.skip("the driver library of the tests is not built beside GPURESTD")
+    env = dict(os.environ, BUILD=str(FAKE_DRIVER.parents[2]), OUT=str(tmp_path / "report.txt"), **environment)
+    return subprocess.run([ROOT / "scripts/gpu-test.sh"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+
+
+def test_the_gpu_tests_write_a_report(tmp_path):
+    """Against a driver that is none; what it measures says nothing, but it must come out."""
+    done = gpu_test(tmp_path, LIBCUDA=str(FAKE_DRIVER), STEPS="local_launch latency")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = (tmp_path / "report.txt").read_text()
+    assert report.endswith("passed: local_launch latency\nfailed: none\n")
+    assert "local_launch_sync: p50_us=" in report and "http_launch: p50_us=" in report
+    assert "5200 of 5200" in (tmp_path / "latency.log").read_text()
+
+
+def test_a_failing_gpu_test_is_named(tmp_path):
+    done = gpu_test(tmp_path, LIBCUDA="/dev/null", STEPS="local_launch")
+    assert done.returncode == 1 and "passed: none\nfailed: local_launch\n" in done.stdout
+
+
+def test_a_gpu_test_that_is_none(tmp_path):
+    done = gpu_test(tmp_path, LIBCUDA=str(FAKE_DRIVER), STEPS="contract nonsense")
+    assert done.returncode == 1 and done.stderr == "gpurest: there is no step nonsense; STEPS=list names them\n"
+
+
+@pytest.mark.skipif(any(pathlib.Path(folder, "libcuda.so.1").exists() for folder in
+                        ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")), reason="this machine has a driver")
+def test_without_a_driver_the_gpu_tests_are_skipped(tmp_path):
+    done = gpu_test(tmp_path)
+    assert done.returncode == 0 and "skipped: no driver library" in done.stdout
