@@ -74,7 +74,7 @@ static void rows_use(struct pool *p, struct device_count *rows, unsigned count, 
 
         r->backend[sizeof r->backend - 1] = '\0';
         r->why[sizeof r->why - 1] = '\0';
-        log_info("pool", "backend %s: %u devices %s", r->backend, r->count, r->why);
+        log_info("pool", "backend %s: %u device%s%s%s", r->backend, r->count, r->count == 1 ? "" : "s", r->why[0] ? ", " : "", r->why);
         for (unsigned k = 0; k < r->count && k < DEVICES_MAX; k++)
             device_add(p, r->backend, k);
     }

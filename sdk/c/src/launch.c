@@ -11,13 +11,25 @@
 
 /* ---- the request ---- */
 
-gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l)
+/* A built-in kernel brings its own shape. */
+static void code_write(struct buf *b, const struct launch *l)
 {
-    json_string(b, "module", l->kernel->module->id);
+    const gpurest_module *m = l->kernel->module;
+
+    if (m->builtin) {
+        builtin_write(b, m->id, m->dtype, m->engine);
+        return;
+    }
+    json_string(b, "module", m->id);
     json_string(b, "kernel", l->kernel->mangled);
     shape_write(b, &l->config);
     if (l->config.shared_bytes)
         json_u64(b, "shared_bytes", l->config.shared_bytes);
+}
+
+gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l)
+{
+    code_write(b, l);
     if (l->stream[0])
         json_string(b, "stream", l->stream);
     return args_write(b, s, batch, l->args, l->args_count);

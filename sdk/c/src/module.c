@@ -16,7 +16,7 @@ static void kernel_finish(gpurest_kernel *k)
     free(k->params);
 }
 
-static void module_destroy(gpurest_module *m)
+void module_destroy(gpurest_module *m)
 {
     if (!m)
         return;
@@ -259,7 +259,7 @@ void gpurest_module_unload(gpurest_module *m)
         return;
     failure_init(&before);
     failure_copy(&before, failure_last());
-    if (session_enter(m->session) == GPUREST_OK) {
+    if (!m->builtin && session_enter(m->session) == GPUREST_OK) {
         path = session_path(m->session, "/modules/%s", m->id);
         exchange_init(&x, "DELETE", path.text);
         session_perform(m->session, &x);
@@ -307,6 +307,8 @@ gpurest_status gpurest_module_code(gpurest_module *m, const char *format, void *
 
     if (st)
         return st;
+    if (m->builtin)
+        return fail(GPUREST_E_UNSUPPORTED, "GET /v1/kernels/{name} has its source", "the code of a built-in kernel is not handed out");
     if (!format || !name_valid(format) || !out || !out_bytes)
         return fail_invalid("format is \"ptx\" or \"cubin\", out and out_bytes are not NULL");
     path = session_path(m->session, "/modules/%s/code?format=%s", m->id, format);

@@ -1,9 +1,17 @@
 /* gpurest_run: source to results in one request. */
+#include <gpurest/builtin.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "args.h"
 #include "frame.h"
+
+/* What runs: a kernel of a source, or one of the service's own. */
+struct code {
+    const char           *source, *kernel;         /* the former, with its shape */
+    const char           *builtin, *dtype, *engine; /* source NULL: the latter */
+    gpurest_launch_config config;
+};
 
 static bool is_host(const gpurest_arg *a)
 {
@@ -20,10 +28,10 @@ static bool comes(const gpurest_arg *a)
     return a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT;
 }
 
-static gpurest_status check(const char *source, const char *kernel, const gpurest_arg *args, size_t count)
+static gpurest_status check_args(const gpurest_arg *args, size_t count)
 {
-    if (!source || !kernel || (count && !args))
-        return fail_invalid("the source, the kernel's name or the arguments are NULL");
+    if (count && !args)
+        return fail_invalid("the arguments are NULL");
     if (count > PARAMS_MAX)
         return fail_invalid("a kernel has at most %d parameters", PARAMS_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -77,15 +85,19 @@ static void write_read(struct buf *b, const char *name)
     json_close(b, '}');
 }
 
-static gpurest_status write_launch(struct buf *b, const char *kernel, const gpurest_launch_config *c, const gpurest_arg *args, size_t count)
+static gpurest_status write_launch(struct buf *b, const struct code *c, const gpurest_arg *args, size_t count)
 {
     gpurest_status st = GPUREST_OK;
     char           name[24];
 
     json_open(b, NULL, '{');
     json_string(b, "op", "launch");
-    json_string(b, "kernel", kernel);
-    shape_write(b, c);
+    if (c->source) {
+        json_string(b, "kernel", c->kernel);
+        shape_write(b, &c->config);
+    } else {
+        builtin_write(b, c->builtin, c->dtype, c->engine);
+    }
     json_open(b, "args", '[');
     for (size_t i = 0; i < count && !st; i++) {
         snprintf(name, sizeof name, "$a%zu", i);
@@ -101,7 +113,7 @@ static gpurest_status write_launch(struct buf *b, const char *kernel, const gpur
     return st;
 }
 
-static gpurest_status write_ops(struct buf *b, const char *kernel, const gpurest_launch_config *c, const gpurest_arg *args, size_t count)
+static gpurest_status write_ops(struct buf *b, const struct code *c, const gpurest_arg *args, size_t count)
 {
     gpurest_status st;
     char           name[24];
@@ -112,7 +124,7 @@ static gpurest_status write_ops(struct buf *b, const char *kernel, const gpurest
         if (is_host(&args[i]))
             write_alloc(b, &args[i], name);
     }
-    st = write_launch(b, kernel, c, args, count);
+    st = write_launch(b, c, args, count);
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "$a%zu", i);
         if (comes(&args[i]))
@@ -160,31 +172,61 @@ static gpurest_status perform(gpurest_client *client, const char *json, const gp
     return st;
 }
 
+static gpurest_status write_message(struct buf *b, const struct code *c, const gpurest_arg *args, size_t count)
+{
+    gpurest_status st;
+
+    json_open(b, NULL, '{');
+    write_segments(b, args, count);
+    if (c->source) {
+        json_open(b, "module", '{');
+        json_string(b, "source", c->source);
+        json_close(b, '}');
+    }
+    st = write_ops(b, c, args, count);
+    json_close(b, '}');
+    if (!st && b->failed)
+        st = fail(GPUREST_E_LIMIT, "compile it in a session instead", "the source is too long");
+    return st;
+}
+
+static gpurest_status run(gpurest_client *client, const struct code *c, const gpurest_arg *args, size_t count, gpurest_times *times)
+{
+    struct buf     b;
+    gpurest_status st = check_args(args, count);
+
+    if (st)
+        return st;
+    buf_init(&b, 2 * (size_t)BATCH_JSON_BYTES_MAX);
+    st = write_message(&b, c, args, count);
+    if (!st)
+        st = perform(client, buf_text(&b), args, count, times);
+    buf_finish(&b);
+    return st;
+}
+
 gpurest_status gpurest_run(gpurest_client *client, const char *source, const char *kernel, gpurest_dim3 grid, gpurest_dim3 block,
                            const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null)
 {
-    gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
-    struct buf            b;
-    gpurest_status        st = client_check(client);
+    struct code    c = {.source = source, .kernel = kernel, .config = GPUREST_LAUNCH_CONFIG_INIT};
+    gpurest_status st = client_check(client);
 
-    if (!st)
-        st = check(source, kernel, args, args_count);
+    if (!st && (!source || !kernel))
+        st = fail_invalid("the source or the kernel's name is NULL");
     if (st)
         return st;
-    c.grid = grid;
-    c.block = block;
-    buf_init(&b, 2 * (size_t)BATCH_JSON_BYTES_MAX);
-    json_open(&b, NULL, '{');
-    write_segments(&b, args, args_count);
-    json_open(&b, "module", '{');
-    json_string(&b, "source", source);
-    json_close(&b, '}');
-    st = write_ops(&b, kernel, &c, args, args_count);
-    json_close(&b, '}');
-    if (!st && b.failed)
-        st = fail(GPUREST_E_LIMIT, "compile it in a session instead", "the source is too long");
+    c.config.grid = grid;
+    c.config.block = block;
+    return run(client, &c, args, args_count, times_or_null);
+}
+
+gpurest_status gpurest_run_builtin(gpurest_client *client, const char *name, const char *dtype, const char *engine_or_null,
+                                   const gpurest_arg *args, size_t args_count, gpurest_times *times_or_null)
+{
+    struct code    c = {.builtin = name, .dtype = dtype, .engine = engine_or_null};
+    gpurest_status st = client_check(client);
+
     if (!st)
-        st = perform(client, buf_text(&b), args, args_count, times_or_null);
-    buf_finish(&b);
-    return st;
+        st = builtin_check(name, dtype, engine_or_null);
+    return st ? st : run(client, &c, args, args_count, times_or_null);
 }

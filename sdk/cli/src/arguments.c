@@ -75,7 +75,10 @@ bool take_rest(struct cli *c, int least, int most)
         }
     if (c->argc >= least && c->argc <= most)
         return true;
-    cli_usage(c, c->argc < least ? "something is missing" : "\"%s\" is too much", c->argc > most ? c->argv[most] : "");
+    if (c->argc > most)
+        cli_usage(c, "\"%s\" is too much", c->argv[most]);
+    else
+        cli_usage(c, "%s takes %s", c->command, command_find(c->command)->arguments);
     return false;
 }
 

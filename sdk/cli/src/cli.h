@@ -97,6 +97,8 @@ enum exit_code cli_session(struct cli *c, gpurest_session **out);
 const char *cli_session_name(const struct cli *c);
 /* One that ends with the command, whatever session is connected: the caller closes it. */
 enum exit_code cli_own_session(struct cli *c, gpurest_session **out);
+/* Every page of a list of the service, at the end of the array (resources.c). */
+enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items);
 /* Whether it can stand in a path: nothing that would lead elsewhere. */
 bool cli_id_ok(const char *id);
 /* One line on stderr for long transfers when that is a terminal (progress.c). */

@@ -1,4 +1,5 @@
 /* Kernels: run one with files as arguments, compile, look at parameters. */
+#include <gpurest/builtin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ struct job {
     struct argument arguments[ARGUMENTS_MAX];
     gpurest_arg     values[ARGUMENTS_MAX];
     size_t          count;
+    gpurest_dim3    grid, block;
+    const char     *builtin, *dtype, *engine; /* builtin NULL: a kernel of a file */
 };
 
 static const struct {
@@ -181,17 +184,23 @@ static enum exit_code write_results(struct job *job)
     return code;
 }
 
-static enum exit_code run_job(struct cli *c, struct job *job, gpurest_dim3 grid, gpurest_dim3 block)
+static gpurest_status start(struct cli *c, const struct job *job, const char *source, gpurest_times *times)
+{
+    cli_show_progress(c);
+    if (job->builtin)
+        return gpurest_run_builtin(c->client, job->builtin, job->dtype, job->engine, job->values, job->count, times);
+    return gpurest_run(c->client, source, c->argv[1], job->grid, job->block, job->values, job->count, times);
+}
+
+static enum exit_code run_job(struct cli *c, struct job *job)
 {
     gpurest_times  times = {0};
     size_t         bytes;
-    char          *source = file_read(c->argv[0], &bytes);
-    enum exit_code code = source ? cli_open(c) : CODE_FAILED;
-    gpurest_status st;
+    char          *source = job->builtin ? NULL : file_read(c->argv[0], &bytes);
+    enum exit_code code = source || job->builtin ? cli_open(c) : CODE_FAILED;
 
     if (!code) {
-        cli_show_progress(c);
-        st = gpurest_run(c->client, source, c->argv[1], grid, block, job->values, job->count, &times);
+        gpurest_status st = start(c, job, source, &times);
         code = st ? cli_failed(c, st) : write_results(job);
     }
     free(source);
@@ -201,16 +210,30 @@ static enum exit_code run_job(struct cli *c, struct job *job, gpurest_dim3 grid,
     return code;
 }
 
+/* A kernel of a file needs its shape, one of the service's own brings it. */
+static bool take_kernel(struct cli *c, struct job *job)
+{
+    bool ok = true;
+
+    take_value(c, "--builtin", &job->builtin, &ok);
+    if (ok && !job->builtin)
+        return take_dim3(c, "--grid", &job->grid) && take_dim3(c, "--block", &job->block) && take_rest(c, 2, 2);
+    if (ok)
+        take_value(c, "--engine", &job->engine, &ok);
+    if (ok && !take_value(c, "--dtype", &job->dtype, &ok) && ok)
+        return cli_usage(c, "--dtype is missing: the type of the elements, such as f32") == CODE_OK;
+    return ok && take_rest(c, 0, 0);
+}
+
 enum exit_code run_run(struct cli *c)
 {
     struct job    *job = calloc(1, sizeof *job);
-    gpurest_dim3   grid, block;
     enum exit_code code = CODE_USAGE;
 
     if (!job)
         return cli_error(CODE_FAILED, "no memory");
-    if (take_arguments(c, job) && take_dim3(c, "--grid", &grid) && take_dim3(c, "--block", &block) && take_rest(c, 2, 2))
-        code = run_job(c, job, grid, block);
+    if (take_arguments(c, job) && take_kernel(c, job))
+        code = run_job(c, job);
     for (size_t i = 0; i < job->count; i++)
         array_free(&job->arguments[i].array);
     free(job);

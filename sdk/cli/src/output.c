@@ -247,18 +247,34 @@ static enum format format_of(const char *name)
     return n > 6 && strcmp(name + n - 6, "_bytes") == 0 ? FORMAT_BYTES : FORMAT_TEXT;
 }
 
+static void print_members(FILE *out, const cJSON *object, unsigned indent);
+
+/* name and, in a list, the number of the object. */
+static void print_nested(FILE *out, const char *name, int number, const cJSON *object, unsigned indent)
+{
+    if (number < 0)
+        fprintf(out, "%*s%s\n", (int)indent, "", name);
+    else
+        fprintf(out, "%*s%s %d\n", (int)indent, "", name, number);
+    print_members(out, object, indent + 2);
+}
+
+/* By recursion: cJSON reads no documents that are nested deeply. */
 static void print_members(FILE *out, const cJSON *object, unsigned indent)
 {
     char text[CELL_BYTES];
+    int  number = 0;
 
     for (const cJSON *m = object->child; m; m = m->next) {
         if (cJSON_IsObject(m) && m->child) {
-            fprintf(out, "%*s%s\n", (int)indent, "", m->string);
-            print_members(out, m, indent + 2);
-            continue;
+            print_nested(out, m->string, -1, m, indent);
+        } else if (cJSON_IsArray(m) && cJSON_IsObject(m->child)) {
+            for (const cJSON *i = m->child; i; i = i->next)
+                print_nested(out, m->string, number++, i, indent);
+        } else {
+            cell(m, format_of(m->string), true, text);
+            fprintf(out, "%*s%-*s %s\n", (int)indent, "", indent < 27 ? (int)(28 - indent) : 1, m->string, text);
         }
-        cell(m, format_of(m->string), true, text);
-        fprintf(out, "%*s%-*s %s\n", (int)indent, "", (int)(28 - indent), m->string, text);
     }
 }
 

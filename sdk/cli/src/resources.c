@@ -87,8 +87,7 @@ static enum exit_code path_of(struct cli *c, const struct resource *r, char out[
     return CODE_OK;
 }
 
-/* All pages as one array. */
-static enum exit_code fetch_all(struct cli *c, const char *path, cJSON *items)
+enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
 {
     char           cursor[256] = "";
     enum exit_code code = CODE_OK;
@@ -115,7 +114,7 @@ static enum exit_code fetch_all(struct cli *c, const char *path, cJSON *items)
 static enum exit_code list(struct cli *c, const struct resource *r, const char *path)
 {
     cJSON         *items = cJSON_CreateArray();
-    enum exit_code code = fetch_all(c, path, items);
+    enum exit_code code = cli_get_all(c, path, items);
 
     if (!code)
         code = output_items(c, r->listing, items);

@@ -12,6 +12,7 @@ import service
 
 PROGRAM = """#include <gpurest/gpurest.h>
 #include <gpurest/share.h>
+#include <gpurest/builtin.h>
 #include <stdio.h>
 int main(void)
 {
