@@ -37,6 +37,10 @@ run_ctest() {
 # Files beside each other, where that can be done: one more than there are processors for two, because tests wait a good deal.
 beside=()
 if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 3 --dist loadfile); fi
+# By itself it begins with the files that have the most tests; ours come in the order of time (tests/service/conftest.py).
+if python3 -c 'import importlib.metadata as m, sys; sys.exit([*map(int, m.version("pytest-xdist").split(".")[:2])] < [3, 8])' 2>/dev/null; then
+    beside+=(--no-loadscope-reorder)
+fi
 
 # Which lines of the Python SDK run, and that they are enough; see `make coverage`.
 covered=()
@@ -56,16 +60,20 @@ run_pytest() { # NAME GPURESTD PATHS...
     rm -f "$log"
 }
 
-# Tests wait a good deal, so what comes later is built while they run; they go first.
-build_ahead() { # PRESET
+# Tests wait a good deal, so what comes later is built while they run, one preset after the other; tests go first.
+declare -A builds
+build_ahead() { # PRESET [PROCESS-TO-WAIT-FOR]
     mkdir -p build
-    nice -n 19 scripts/build.sh "$1" $([ "$1" != tsan ] || echo threaded_tests) >"build/$1.log" 2>&1 &
-    ahead=$!
+    {
+        if [ -n "${2:-}" ]; then tail --pid="$2" -f /dev/null; fi
+        nice -n 19 scripts/build.sh "$1" $([ "$1" != tsan ] || echo threaded_tests)
+    } >"build/$1.log" 2>&1 &
+    builds[$1]=$!
 }
 
 await_build() { # PRESET
     local code=0
-    wait "$ahead" || code=1
+    wait "${builds[$1]}" || code=1
     cat "build/$1.log"
     return $code
 }
@@ -87,11 +95,13 @@ count_images() {
 
 if [ -n "${TEST_IMAGES:-}" ]; then start_images; fi
 presets=(${TEST_PRESETS:-release asan tsan})
-build_ahead "${presets[0]}"
-for i in "${!presets[@]}"; do
-    preset=${presets[i]}
+last=
+for preset in "${presets[@]}"; do
+    build_ahead "$preset" "$last"
+    last=${builds[$preset]}
+done
+for preset in "${presets[@]}"; do
     await_build "$preset"
-    if [ -n "${presets[i + 1]:-}" ]; then build_ahead "${presets[i + 1]}"; fi
     case $preset in
     tsan) run_ctest tsan threads ;;
     *)

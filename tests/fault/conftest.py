@@ -12,6 +12,14 @@ from service_under_test import Service  # noqa: E402
 from shim import Shim, library_beside  # noqa: E402
 
 
+# A file is run by one process: one that takes long, begun late, is waited for by all others.
+LONG_FILES = ("test_clients", "test_driver", "test_system_calls")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
+
+
 @pytest.fixture(scope="session")
 def executable():
     path = os.environ.get("GPURESTD")
@@ -28,7 +36,7 @@ def start(executable, tmp_path):
     def start_one(*arguments, **options):
         folder = tmp_path / f"service{len(running)}"
         folder.mkdir()
-        running.append(Service(executable, folder, "--crash-budget", "0", *arguments, **options))
+        running.append(Service(executable, folder, "--crash-budget", "0", *arguments, spare_compiler=True, **options))
         return running[-1]
 
     yield start_one

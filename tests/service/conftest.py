@@ -10,6 +10,14 @@ from service_under_test import Service
 
 names = itertools.count()
 
+# A file is run by one process: one that takes long, begun late, is waited for by all others.
+LONG_FILES = ("test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_bulk",
+              "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG_FILES)
+
 
 @pytest.fixture(scope="session")
 def executable():
@@ -38,7 +46,7 @@ def start(executable, tmp_path):
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):
     """The one that most tests share."""
-    one = Service(executable, tmp_path_factory.mktemp("service"))
+    one = Service(executable, tmp_path_factory.mktemp("service"), spare_compiler=True)
     yield one
     one.stop()
 

@@ -10,6 +10,7 @@ import time
 
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "ThreadSanitizer", "runtime error:")
 START_DEADLINE_S = 60
+STAGING_MIB = 16  # the least; each session's worker begins with clearing it. What is larger goes through it in pieces, so that more is to be waited for
 STOP_DEADLINE_S = 60
 KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA")
 
@@ -140,16 +141,20 @@ def role_of(pid):
 
 
 class Service:
-    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them; `variables` of its environment."""
+    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them; `variables` of its environment.
+    Most tests leave sessions behind: the end waits for them in the tests of draining only, which say how long. A compiler that waits for its
+    job has loaded its library and has compiled something to get warm: `spare_compiler` for services that many tests share, and that are torn at."""
 
-    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None):
+    def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None, spare_compiler=False):
         self.folder = pathlib.Path(folder)
         self.port_file = self.folder / "ports"
         self.stderr_path = self.folder / "stderr"
         command = [executable, "--port-file", str(self.port_file), "--backends", os.environ.get("GPUREST_TEST_BACKENDS", "cpu"),
-                   "--drain-timeout", "2"]
+                   "--drain-timeout", "0", "--staging-mib", str(STAGING_MIB)]
         if listen:
             command += ["--listen", listen]
+        if not spare_compiler:
+            command.append("--no-spare-compiler")
         with open(self.stderr_path, "wb") as stderr, open(self.folder / "stdout", "wb") as stdout:
             self.process = subprocess.Popen(command + list(arguments), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                                             env={**environment(self.folder), **(variables or {})}, cwd=self.folder)

@@ -187,7 +187,7 @@ def test_session_deleted_in_an_upload_that_stalls(service, client, session, octe
 
 
 def test_drain_with_long_bodies_under_way(start, octets):
-    service = start()
+    service = start("--drain-timeout", "2")
     client = service.client()
     assert client.put("/v1/sessions/s").status == 201
     data = make(client, "/v1/sessions/s", "a", LONG)

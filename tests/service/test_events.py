@@ -217,7 +217,7 @@ def test_many_events_reach_every_follower_in_order(client, vadd, events):
 
 
 def test_streams_end_when_the_server_stops(start):
-    service = start()
+    service = start("--drain-timeout", "2")
     client = service.client()
     assert client.put("/v1/sessions/s").status == 201
     stream = Stream(service, "/v1/sessions/s")

@@ -47,9 +47,10 @@ static void run(const struct service *s, const char *argument, const char *value
 {
     char        listen[128], port_file[128], log[128], cache[128];
     const char *service = getenv("GPURESTD") ? getenv("GPURESTD") : GPURESTD_PATH;
-    const char *arguments[24] = {service,   "--listen",    "127.0.0.1:0", "--listen",        listen, "--port-file",
-                                 port_file, "--backends",  "cpu",         "--drain-timeout", "2",    "--cache",
-                                 cache,     "--log-level", "warn",        argument,          value,  NULL};
+    const char *arguments[24] = {
+        service,      "--listen", "127.0.0.1:0",     "--listen", listen,          "--port-file", port_file,
+        "--backends", "cpu",      "--drain-timeout", "0",        "--staging-mib", "16",          "--no-spare-compiler",
+        "--cache",    cache,      "--log-level",     "warn",     argument,        value,         NULL};
 
     snprintf(listen, sizeof listen, "unix:%s/s.sock", s->folder);
     snprintf(port_file, sizeof port_file, "%s/ports", s->folder);
