@@ -181,6 +181,17 @@ static pid_t keeper_pid(struct pool *p)
     return pid;
 }
 
+/* It is there and was not heard of yet. */
+static bool keeper_asked(struct pool *p)
+{
+    bool asked;
+
+    pthread_mutex_lock(&p->lock);
+    asked = p->devices[0].keeper && !p->devices[0].keeper_known && worker_state_of(p->devices[0].keeper) == WORKER_READY;
+    pthread_mutex_unlock(&p->lock);
+    return asked;
+}
+
 Test(pool, a_dead_keeper_is_replaced)
 {
     struct pool *p;
@@ -192,6 +203,27 @@ Test(pool, a_dead_keeper_is_replaced)
     cr_assert_eq(kill(was, SIGKILL), 0);
     EVENTUALLY(device_at(p, 0).restarts >= 1 && keeper_pid(p) != 0 && keeper_pid(p) != was);
     EVENTUALLY(pool_ready(p, 0, NULL) == STATUS_OK);
+    pool_destroy(p);
+}
+
+/* A management library may take seconds, and workers are waited for. */
+Test(pool, workers_start_while_a_new_keeper_does_not_tell_about_its_device, .timeout = 60)
+{
+    struct pool   *p;
+    struct worker *w = NULL;
+    struct problem why = {0};
+    pid_t          was;
+
+    steer("");
+    p = pool_of_fakes(0, 4);
+    was = keeper_pid(p);
+    steer("hang-info");
+    cr_assert_eq(kill(was, SIGKILL), 0);
+    EVENTUALLY(keeper_asked(p) && keeper_pid(p) != was);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert(keeper_asked(p), "it is still being asked");
+    steer("");
+    pool_give_back(p, w);
     pool_destroy(p);
 }
 
