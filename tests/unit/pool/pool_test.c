@@ -81,6 +81,39 @@ Test(pool, no_device_is_told_with_the_reason)
     cr_assert_not_null(strstr(why.detail, "told to have none"), "%s", why.detail);
 }
 
+static void nothing(int number)
+{
+    (void)number;
+}
+
+/* One alone: another would end the read that must not be waited in. */
+static void *interrupt(void *thread)
+{
+    usleep(500 * 1000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .timeout = 60)
+{
+    struct pool_config config = {.executable = FAKE_WORKER,
+                                 .backends = span_of("auto"),
+                                 .workers_max = 1,
+                                 .staging_bytes = STAGING_SLICE_BYTES,
+                                 .start_deadline_ms = 2000,
+                                 .libcuda = steering_path()};
+    struct sigaction   action = {.sa_handler = nothing};
+    struct pool       *p = NULL;
+    struct problem     why = {0};
+    pthread_t          self = pthread_self(), thread;
+
+    steer("hang-count");
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_create(&thread, NULL, interrupt, &self);
+    cr_assert_eq(pool_create(&p, &config, &why), STATUS_DEVICE_NOT_FOUND);
+    pthread_join(thread, NULL);
+}
+
 Test(pool, a_device_that_never_opens_fails_the_start)
 {
     struct pool   *p = NULL;
