@@ -75,6 +75,7 @@ static void finish(struct registry *r, struct context *c)
 
     pthread_mutex_unlock(&r->lock);
     context_bury(c);
+    session_close_finish(s);
     session_unpin(s, false);
     pthread_mutex_lock(&r->lock);
     r->closing_count--;

@@ -164,6 +164,7 @@ struct session {
     uint64_t           generation;
     uint64_t           epoch;
     struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
+    bool               ending;  /* the closer finishes its end */
     unsigned           closing; /* former contexts whose workers are not yet back */
     struct problem     fault;
     struct label       labels[LABELS_MAX];
@@ -403,6 +404,10 @@ enum status session_revive(struct session *s, struct problem *why);
 void session_end(struct session *s, const char *reason);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
 void session_close(struct session *s, const char *reason);
+/* The same without waiting for the worker's end: the closer does that. Not of one that is STARTING, which would be waited for. */
+void session_close_later(struct session *s, const char *reason);
+/* A former context is gone: when it was the last one of a session that is closed later, that is closed. No lock held. */
+void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
 enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why);

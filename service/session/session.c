@@ -411,7 +411,8 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-void session_close(struct session *s, const char *reason)
+/* Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
+static struct context *close_begin(struct session *s, bool ending)
 {
     struct context *c;
 
@@ -419,18 +420,51 @@ void session_close(struct session *s, const char *reason)
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
     s->state = SESSION_CLOSING;
+    s->ending = ending;
     events_note_session(s);
     c = s->context;
     s->context = NULL;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    context_close(c, reason);
+    return c;
+}
+
+void session_close(struct session *s, const char *reason)
+{
+    context_close(close_begin(s, false), reason);
     pthread_mutex_lock(&s->lock);
     while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
     events_end(s);
     pthread_mutex_unlock(&s->lock);
     registry_uncount(s);
+}
+
+void session_close_finish(struct session *s)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->lock);
+    last = s->ending && s->closing == 0;
+    if (last) {
+        s->ending = false;
+        events_end(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        registry_uncount(s);
+}
+
+void session_close_later(struct session *s, const char *reason)
+{
+    struct context *c = close_begin(s, true);
+
+    if (c) {
+        context_retire(c, reason);
+        closer_take(c);
+    } else {
+        session_close_finish(s);
+    }
 }
 
 enum status session_delete(struct session *s, struct problem *why)

@@ -269,6 +269,7 @@ Test(events, followers_are_bounded_and_do_not_keep_a_session_from_being_idle)
     cr_assert_eq(session_usable(s, NULL), STATUS_OK, "somebody uses it");
     session_unpin(last, false);
     janitor_sweep(f.registry, later);
+    await_closed(s);
     cr_assert_eq(events_next(s, &cursor, &event, &text), EVENTS_ONE);
     cr_assert_eq(event.state.session, SESSION_CLOSING);
     cr_assert_eq(events_next(s, &cursor, &event, &text), EVENTS_OVER);
