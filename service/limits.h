@@ -128,6 +128,10 @@ enum {
     IDLE_TIMEOUT_S_DEFAULT = 600,
     IDLE_TIMEOUT_S_MAX = 24 * 3600,
     LIFETIME_S_MAX = 24 * 3600,
+    MEMORY_RETURN_MS = 2000,   /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
+    MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
+    CLOSER_TICK_MS = 5, /* how often workers that were ended are looked at, as long as there are some */
+    RESET_BESIDE_MIB_MAX = 1024, /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
     TRANSFER_SLICES_MAX = 4, /* of staging, in flight per transfer */
     LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
@@ -251,6 +255,7 @@ enum {
     WORKER_FILES_SPARE = 16,     /* that a worker must be able to open at its start */
     WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not to blame: a driver opens up to some dozens a device */
     WORKER_START_DEADLINE_MS = 30 * 1000,
+    WORKER_SLOW_MS = 5 * 1000, /* a worker that takes longer to start or to end is told to the log as a warning */
     WORKER_CALL_DEADLINE_MS = 30 * 1000, /* for calls that do not wait for kernels */
     PING_AFTER_MS = 5000,                /* launches were given to a worker and none started or ended: it is asked whether it still answers */
     WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
@@ -303,6 +308,7 @@ enum {
 
 static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
 static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
+static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/returning.c */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;

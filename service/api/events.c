@@ -19,11 +19,12 @@ struct event_stream {
     struct buf          lines, text;
     size_t              sent; /* of lines */
     uint64_t            heartbeat_ns, beat_ns, end_ns;
+    uint32_t            budget; /* faults within the window */
     char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
 };
 
 static const char *const type_names[EVENT_TYPES] = {"session.state",   "launch.queued", "launch.started", "launch.finished",
-                                                    "kernel.printf", "device.health", "resync"};
+                                                    "kernel.printf", "device.health", "faults.budget",   "resync"};
 
 /* ---- one event ---- */
 
@@ -79,6 +80,11 @@ static void add_members(struct json_writer *w, const struct event_stream *s)
     case EVENT_DEVICE_HEALTH:
         json_add_text(w, "device", s->device);
         json_add_text(w, "state", device_state_name(e->state.device));
+        return;
+    case EVENT_FAULTS_BUDGET:
+        json_add_text(w, "device", s->device);
+        json_add_text(w, "state", e->state.spent ? "spent" : "free");
+        json_add_u64(w, "max", s->budget);
         return;
     case EVENT_RESYNC:
     case EVENT_TYPES:
@@ -231,6 +237,7 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
     s->source = (struct body_source){.read = read_lines, .close = close_stream};
     s->request = r;
     s->cursor = (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = pass_on}};
+    s->budget = app_of(r)->config->crash_budget;
     s->heartbeat_ns = app_of(r)->config->event_heartbeat_s * NS_PER_S;
     s->beat_ns = now + s->heartbeat_ns;
     s->end_ns = now + w->seconds * NS_PER_S;

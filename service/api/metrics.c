@@ -81,6 +81,13 @@ static void add_sensors(struct buf *out, struct buf *labels, const struct pool_d
             metrics_sample(out, METRIC_DEVICE_POWER, device_label(labels, &devices[i]), devices[i].info.power_w);
 }
 
+static void add_budgets(struct buf *out, struct buf *labels, struct registry *registry, const struct pool_device *devices, unsigned count)
+{
+    metrics_head(out, METRIC_CALLERS_HELD_OFF);
+    for (unsigned i = 0; i < count; i++)
+        metrics_sample(out, METRIC_CALLERS_HELD_OFF, device_label(labels, &devices[i]), registry_budgets_spent(registry, i));
+}
+
 static void add_devices(struct request *r, struct buf *out, struct buf *labels)
 {
     struct pool        *pool = app_of(r)->pool;
@@ -94,6 +101,7 @@ static void add_devices(struct request *r, struct buf *out, struct buf *labels)
     add_memory(out, labels, devices, known);
     add_states(out, labels, devices, known);
     add_sensors(out, labels, devices, known);
+    add_budgets(out, labels, app_of(r)->registry, devices, known);
 }
 
 static void add_service(struct request *r, struct buf *out, struct buf *labels)

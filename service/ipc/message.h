@@ -235,6 +235,9 @@ enum worker_sandbox {
     WORKER_SANDBOX_ALLOW_LIST, /* all but the needed ones are */
 };
 
+/* What a worker's start consists of, after its process. */
+enum worker_start_phase { WORKER_START_DEVICE, WORKER_START_CANARY, WORKER_START_LOCK, WORKER_START_PHASES };
+
 enum completion_kind {
     COMPLETION_STARTED, /* LAUNCH only: it was given to the device; DONE follows */
     COMPLETION_DONE,
@@ -247,6 +250,7 @@ struct completion {
     int32_t  cuda_result;
     uint32_t context_lost; /* 1: this worker can do nothing more */
     uint32_t sandbox;      /* call 0, READY: enum worker_sandbox */
+    uint32_t start_ms[WORKER_START_PHASES]; /* ...: what took how long */
     uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
     uint64_t limit_used;
     uint64_t limit_requested;

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/metrics.h"
 #include "base/spin.h"
 
 enum { SLEEP_MS = 200 };
@@ -177,8 +179,22 @@ static void worker_lost(struct worker *w, const struct completion *d)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* The rest of the time went to the process: its memory, its loader, and the libraries that it is linked with. */
+static void start_measure(const struct worker *w, const struct completion *d)
+{
+    uint64_t ns = now_ns() - w->started_ns;
+
+    times_add(TIMES_WORKER_START_TIME, ns);
+    log_write(ns > WORKER_SLOW_MS * NS_PER_MS ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "pool",
+              "worker %d of %s:%u took %llu ms to start: device %u, canary %u, lock %u", (int)w->process.pid, w->options.backend,
+              w->options.index, (unsigned long long)(ns / NS_PER_MS), d->start_ms[WORKER_START_DEVICE], d->start_ms[WORKER_START_CANARY],
+              d->start_ms[WORKER_START_LOCK]);
+}
+
 static void start_report(struct worker *w, const struct completion *d)
 {
+    bool came_up;
+
     if (d->status) {
         worker_lost(w, d);
         return;
@@ -186,9 +202,12 @@ static void start_report(struct worker *w, const struct completion *d)
     if (d->sandbox <= WORKER_SANDBOX_ALLOW_LIST)
         atomic_store(&w->sandbox, d->sandbox);
     pthread_mutex_lock(&w->lock);
-    if (worker_state_of(w) == WORKER_STARTING)
+    came_up = worker_state_of(w) == WORKER_STARTING;
+    if (came_up)
         worker_set_state(w, WORKER_READY);
     pthread_mutex_unlock(&w->lock);
+    if (came_up)
+        start_measure(w, d);
 }
 
 /* What the worker claims to have written into staging must fit what it was given. */

@@ -65,6 +65,9 @@ void pool_changed(void *pool);
 
 /* ---- refill.c ---- */
 void *refiller_run(void *pool);
+/* The health thread's, under the pool's lock, which is given up meanwhile: a keeper that has come up is asked about its device. False when
+ * there is none. Not the refiller's: a management library may take seconds, and workers are waited for. */
+bool keeper_notice(struct pool *p, struct device_slot *d);
 /* Under the pool's lock. */
 bool     list_remove(struct worker **list, struct worker *w);
 unsigned list_count(const struct worker *list, enum worker_state state);

@@ -19,11 +19,11 @@ static unsigned rows_read(int fd, struct device_count *rows, uint64_t deadline_n
     while (bytes < room) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         uint64_t      left_ms = deadline_left_ns(deadline_ns) / NS_PER_MS;
-        ssize_t       n;
+        int           ready = left_ms ? poll(&p, 1, left_ms < INT32_MAX ? (int)left_ms : INT32_MAX) : 0;
+        ssize_t       n = ready > 0 ? read(fd, (char *)rows + bytes, room - bytes) : ready;
 
-        if (left_ms == 0 || (poll(&p, 1, left_ms < INT32_MAX ? (int)left_ms : INT32_MAX) <= 0 && errno != EINTR))
-            break;
-        n = read(fd, (char *)rows + bytes, room - bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
         if (n <= 0)
             break;
         bytes += (size_t)n;

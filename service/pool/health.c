@@ -1,5 +1,5 @@
-/* One thread that asks keepers how their devices are. A device that is too hot takes no new work until it has cooled down; one whose
- * hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
+/* One thread that asks keepers how their devices are, first of all when they have come up. A device that is too hot takes no new work until
+ * it has cooled down; one whose hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
 #include "base/log.h"
 #include "pool/devices.h"
 
@@ -66,6 +66,16 @@ static bool is_watched(const struct pool *p)
     return false;
 }
 
+/* Under the pool's lock. True when there was one to take notice of. */
+static bool keepers_notice(struct pool *p)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
+        any = keeper_notice(p, &p->devices[i]) || any;
+    return any;
+}
+
 void *health_run(void *pool)
 {
     struct pool *p = pool;
@@ -75,7 +85,8 @@ void *health_run(void *pool)
         uint64_t next = deadline_after_ms(HEALTH_PERIOD_MS);
 
         while (!p->stopping && (deadline_left_ns(next) > 0 || !is_watched(p)))
-            pool_wait(p, is_watched(p) ? next : DEADLINE_NEVER);
+            if (!keepers_notice(p))
+                pool_wait(p, is_watched(p) ? next : DEADLINE_NEVER);
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++) {
             if (!p->devices[i].public.info.health.watched)
                 continue;

@@ -117,6 +117,20 @@ static void asks_end(struct pool *p)
     }
 }
 
+/* Nobody waits for what they may yet have to tell. The refiller is idle, so that none of them is freed meanwhile. */
+static void keepers_kill(struct pool *p)
+{
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct worker *w;
+
+        pthread_mutex_lock(&p->lock);
+        w = p->devices[i].keeper;
+        pthread_mutex_unlock(&p->lock);
+        if (w)
+            worker_kill(w, STATUS_WORKER_LOST, NULL);
+    }
+}
+
 void pool_destroy(struct pool *p)
 {
     struct worker *w;
@@ -129,6 +143,7 @@ void pool_destroy(struct pool *p)
     while (p->refiller_runs && !p->refiller_idle)
         pool_wait(p, DEADLINE_NEVER);
     pthread_mutex_unlock(&p->lock);
+    keepers_kill(p);
     if (p->health_runs)
         pthread_join(p->health, NULL);
     asks_end(p);
@@ -367,6 +382,16 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
     return w != NULL;
 }
 
+bool pool_has_room(struct pool *p)
+{
+    bool room;
+
+    pthread_mutex_lock(&p->lock);
+    room = p->workers < p->config.workers_max;
+    pthread_mutex_unlock(&p->lock);
+    return room;
+}
+
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why)
 {
     struct device_slot *d = &p->devices[device];
@@ -406,6 +431,8 @@ void pool_give_back(struct pool *p, struct worker *w)
     pthread_mutex_lock(&p->lock);
     p->workers--;
     d->public.workers_used--;
+    if (d->shortages)
+        d->next_try_ns = 0; /* what was missing may be back with it */
     if (died) {
         d->public.restarts++;
         d->canary_ns = 0; /* its death may be the device's fault: ask */

@@ -64,6 +64,8 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why);
 /* A warm worker that is ready now, as pool_take; false when there is none, or the device is quarantined. Does not block. */
 bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
+/* Whether one more worker may be started now; somebody else may be quicker. */
+bool pool_has_room(struct pool *p);
 /* Ends the worker; its slot is refilled in the background. No call of the worker may be unfinished except those that
  * then fail with WORKER_LOST before this returns. NULL is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);

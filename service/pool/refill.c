@@ -224,29 +224,23 @@ static bool keeper_start(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* A keeper that came up: the device is well. */
-static bool keeper_notice(struct pool *p, struct device_slot *d)
+static void keeper_mute(struct pool *p, struct device_slot *d)
 {
-    struct device_info info;
-    struct problem     why;
-    bool               known;
+    struct problem why;
 
-    if (!d->keeper || d->keeper_known || worker_state_of(d->keeper) != WORKER_READY)
-        return false;
-    pthread_mutex_unlock(&p->lock);
-    known = keeper_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
-    pthread_mutex_lock(&p->lock);
-    if (!known) {
-        bury(p, d->keeper);
-        d->keeper = NULL;
-        problem_set(&why, STATUS_DEVICE_ERROR, "the keeper does not tell about its device");
-        start_failed(p, d, &why);
-        return true;
-    }
+    bury(p, d->keeper);
+    d->keeper = NULL;
+    problem_set(&why, STATUS_DEVICE_ERROR, "the keeper does not tell about its device");
+    start_failed(p, d, &why);
+}
+
+/* The device is well. */
+static void keeper_welcome(struct device_slot *d, const struct device_info *info)
+{
     if (d->public.state != DEVICE_HEALTHY)
-        log_info("pool", "device %s is healthy: %s", d->public.id, info.name);
+        log_info("pool", "device %s is healthy: %s", d->public.id, info->name);
     d->keeper_known = true;
-    d->public.info = info;
+    d->public.info = *info;
     if (!d->sandbox_known)
         d->public.sandbox = worker_sandbox_of(d->keeper);
     d->public.state = DEVICE_HEALTHY; /* but for a verdict, see state_of() */
@@ -254,6 +248,26 @@ static bool keeper_notice(struct pool *p, struct device_slot *d)
     d->next_try_ns = 0;
     d->settled = true;
     d->canary_ns = now_ns(); /* it computed one to become ready */
+}
+
+bool keeper_notice(struct pool *p, struct device_slot *d)
+{
+    struct worker     *w = d->keeper;
+    struct device_info info;
+    bool               known;
+
+    if (!w || d->keeper_known || worker_state_of(w) != WORKER_READY)
+        return false;
+    w->pins++; /* so that no other can come to stand where it was */
+    pthread_mutex_unlock(&p->lock);
+    known = keeper_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
+    pthread_mutex_lock(&p->lock);
+    w->pins--;
+    if (d->keeper == w && known)
+        keeper_welcome(d, &info);
+    else if (d->keeper == w && !is_over(w))
+        keeper_mute(p, d);
+    p->changes++;
     pthread_cond_broadcast(&p->changed);
     return true;
 }
@@ -288,16 +302,19 @@ static bool warm_start(struct pool *p, struct device_slot *d)
     d->starting = true;
     w = start_one(p, d, p->config.staging_bytes, false);
     d->starting = false;
-    if (w)
+    if (w && d->failures == 0) {
         list_push(&d->warm, w);
-    else
+    } else {
+        if (w) /* the device has become suspect meanwhile */
+            bury(p, w);
         p->workers--;
+    }
     return true;
 }
 
 static bool device_care(struct pool *p, struct device_slot *d)
 {
-    if (deaths_look(p, d) || keeper_notice(p, d) || warm_discard(p, d))
+    if (deaths_look(p, d) || warm_discard(p, d))
         return true;
     shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)

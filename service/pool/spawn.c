@@ -94,7 +94,7 @@ static int spawn_with(const char *executable, char *const argv[], const struct s
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out)
 {
     char *envp[COUNT(passed_on) + 1];
-    int   bad;
+    int   bad, ignored;
 
     *out = (struct spawned){.pid_fd = -1};
     if (!environment_fill(envp))
@@ -110,7 +110,7 @@ enum status spawn_start(const char *executable, char *const argv[], const struct
         return STATUS_OK;
     log_error("pool", "a worker process cannot be watched: %s", strerror(errno));
     kill(out->pid, SIGKILL);
-    waitpid(out->pid, NULL, 0);
+    spawn_reap(out, &ignored);
     return STATUS_INTERNAL;
 }
 

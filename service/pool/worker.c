@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "pool/internal.h"
@@ -31,6 +32,8 @@ void worker_set_state(struct worker *w, enum worker_state next)
     }
     atomic_store(&w->state, next);
     w->was_ready = w->was_ready || next == WORKER_READY;
+    if (next == WORKER_STOPPING)
+        w->ending_ns = now_ns();
     w->options.changed(w->options.context);
 }
 
@@ -157,6 +160,22 @@ static void end_log(struct worker *w, int wait_status)
                  WEXITSTATUS(wait_status));
 }
 
+/* A driver may take its time to let go of a process. */
+static void end_measure(struct worker *w)
+{
+    uint64_t ns, began;
+
+    pthread_mutex_lock(&w->lock);
+    began = w->ending_ns;
+    pthread_mutex_unlock(&w->lock);
+    if (!began)
+        return;
+    ns = now_ns() - began;
+    times_add(TIMES_WORKER_END_TIME, ns);
+    log_write(ns > WORKER_SLOW_MS * NS_PER_MS ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "pool", "worker %d of %s:%u took %llu ms to end",
+              (int)w->process.pid, w->options.backend, w->options.index, (unsigned long long)(ns / NS_PER_MS));
+}
+
 void worker_ended(struct worker *w)
 {
     int wait_status = 0;
@@ -164,6 +183,7 @@ void worker_ended(struct worker *w)
     spawn_reap(&w->process, &wait_status);
     calls_drain(w); /* its own last word must be known before anybody sees it dead */
     end_log(w, wait_status);
+    end_measure(w);
     calls_last(w); /* before anybody sees it dead: it may have said why */
     pthread_mutex_lock(&w->lock);
     w->wait_status = wait_status;
@@ -278,6 +298,7 @@ enum status worker_start(struct worker **out, const struct worker_options *optio
     w->control_fd = w->share_fd = -1;
     w->process.pid_fd = -1;
     w->kill_ns = DEADLINE_NEVER;
+    w->started_ns = now_ns();
     w->start_deadline_ns = deadline_after_ms(options->start_deadline_ms);
     pthread_mutex_init(&w->lock, NULL);
     pthread_mutex_init(&w->drain_lock, NULL);

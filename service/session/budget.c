@@ -14,6 +14,8 @@ struct fault_budget {
     const void          *owner;
     unsigned             device;
     struct rate_bucket   bucket;
+    bool                 spent; /* as far as was told: new work is refused */
+    char                 tenant_name[CALLER_NAME_BYTES], device_id[DEVICE_ID_BYTES]; /* for the log, of the session that spent it */
 };
 
 static uint64_t interval_ns(const struct registry *r)
@@ -30,12 +32,37 @@ static bool is_forgotten(const struct fault_budget *b, uint64_t now)
 
 /* ---- under registry.lock ---- */
 
+static bool is_spent(const struct registry *r, const struct fault_budget *b, uint64_t now)
+{
+    uint64_t wait_ns;
+
+    return !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
+}
+
+static void spend(struct fault_budget *b, const struct session *s)
+{
+    b->spent = true;
+    memcpy(b->tenant_name, s->tenant_name, sizeof b->tenant_name);
+    span_copy(span_of(s->device_id), b->device_id, sizeof b->device_id);
+    counter_add(COUNTER_BUDGETS_SPENT, 1);
+    log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", b->tenant_name, b->device_id);
+}
+
+static void settle(const struct registry *r, struct fault_budget *b, uint64_t now)
+{
+    if (!b->spent || is_spent(r, b, now))
+        return;
+    b->spent = false;
+    log_info("session", "caller %s may begin new work on device %s again", b->tenant_name, b->device_id);
+}
+
 /* Those that are forgotten go on the way. */
 static struct fault_budget *find(struct registry *r, const void *owner, unsigned device, uint64_t now)
 {
     struct fault_budget **at = &r->budgets, *found = NULL, *b;
 
     while ((b = *at)) {
+        settle(r, b, now);
         if (is_forgotten(b, now)) {
             *at = b->next;
             free(b);
@@ -95,18 +122,54 @@ void budget_note(struct session *s, enum status fault)
     struct registry     *r = s->registry;
     uint64_t             now = now_ns(), wait_ns;
     struct fault_budget *b;
-    bool                 over = false;
 
     if (!r->config.crash_budget || !is_its_doing(fault))
         return;
     pthread_mutex_lock(&r->lock);
-    if (s->account && (b = find_or_make(r, s->account->owner, s->device, now)))
-        over = rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) &&
-               !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
+    if (s->account && (b = find_or_make(r, s->account->owner, s->device, now)) &&
+        rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) && !b->spent && is_spent(r, b, now))
+        spend(b, s);
     pthread_mutex_unlock(&r->lock);
-    if (over)
-        log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", s->tenant_name,
-                 s->device_id);
+}
+
+void budgets_look(struct registry *r)
+{
+    if (!atomic_load_explicit(&r->any_budget, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&r->lock);
+    find(r, NULL, 0, now_ns());
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool budget_is_spent(struct session *s)
+{
+    struct registry     *r = s->registry;
+    struct fault_budget *b = NULL;
+    uint64_t             now = now_ns();
+    bool                 spent;
+
+    if (!atomic_load_explicit(&r->any_budget, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&r->lock);
+    if (s->account)
+        b = find(r, s->account->owner, s->device, now);
+    spent = b && is_spent(r, b, now);
+    pthread_mutex_unlock(&r->lock);
+    return spent;
+}
+
+unsigned registry_budgets_spent(struct registry *r, unsigned device)
+{
+    uint64_t now = now_ns();
+    unsigned n = 0;
+
+    if (!r->config.crash_budget)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    for (const struct fault_budget *b = r->budgets; b; b = b->next)
+        n += b->device == device && is_spent(r, b, now);
+    pthread_mutex_unlock(&r->lock);
+    return n;
 }
 
 enum status budget_admits(struct session *s, struct problem *why)

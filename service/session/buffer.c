@@ -128,6 +128,7 @@ static enum status allocate(struct context *c, struct buffer *b, struct buffer_i
     } else {
         b->address = address;
         b->ready = true;
+        returning_reused(c, b->bytes);
         describe(b, out);
     }
     pthread_mutex_unlock(&c->session->lock);
@@ -245,10 +246,12 @@ static enum status release(struct context *c, struct buffer *b, struct problem *
     if (!st)
         st = worker_mem_free(c->worker, &m, &got, DEADLINE_NEVER, why);
     pthread_mutex_lock(&c->session->lock);
-    if (st)
+    if (st) {
         b->ready = true;
-    else
+    } else {
+        returning_cached(c, b->bytes);
         unplace(c, b);
+    }
     pthread_mutex_unlock(&c->session->lock);
     return st;
 }
@@ -290,6 +293,7 @@ static void freed(struct call *call, enum call_event event)
         return;
     pthread_mutex_lock(&s->lock);
     context_note(c, call);
+    returning_cached(c, f->buffer->bytes);
     unplace(c, f->buffer);
     context_unuse(c);
     pthread_mutex_unlock(&s->lock);

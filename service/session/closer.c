@@ -11,17 +11,22 @@ uint64_t closer_count(struct registry *r)
     return closed;
 }
 
-bool closer_await(struct registry *r, uint64_t buried, uint64_t deadline_ns)
+/* In naps, because a context that is closed meanwhile may be the very one whose burial waits for its caller to leave. */
+bool closer_await(struct context *c, uint64_t buried, uint64_t deadline_ns)
 {
-    struct timespec until = timespec_of_ns(deadline_ns);
-    bool            ended;
-    int             e = 0;
+    struct registry *r = c->session->registry;
+    bool             pending = true, ended = false;
 
-    pthread_mutex_lock(&r->lock);
-    while (r->closing_count && r->closed_count == buried && e == 0)
-        e = pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
-    ended = r->closed_count != buried;
-    pthread_mutex_unlock(&r->lock);
+    while (pending && !ended && !context_is_closed(c)) {
+        struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
+
+        pthread_mutex_lock(&r->lock);
+        if (r->closing_count && r->closed_count == buried)
+            pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
+        ended = r->closed_count != buried;
+        pending = r->closing_count && deadline_left_ns(deadline_ns) > 0;
+        pthread_mutex_unlock(&r->lock);
+    }
     return ended;
 }
 
@@ -42,28 +47,66 @@ void closer_take(struct context *c)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* With registry.lock held. One whose process has ended, so that nobody waits behind a driver that takes its time with another; out of the list.
+ * NULL: all of them still end. */
+static struct context *take_ended(struct registry *r)
+{
+    struct context *before = NULL, *c = r->closing;
+
+    while (c && worker_state_of(c->worker) != WORKER_DEAD) {
+        before = c;
+        c = c->closing_next;
+    }
+    if (!c)
+        return NULL;
+    if (before)
+        before->closing_next = c->closing_next;
+    else
+        r->closing = c->closing_next;
+    if (r->closing_last == c)
+        r->closing_last = before;
+    return c;
+}
+
+/* With registry.lock held, which is given up meanwhile. */
+static void finish(struct registry *r, struct context *c)
+{
+    struct session *s = c->session;
+
+    pthread_mutex_unlock(&r->lock);
+    context_bury(c);
+    session_close_finish(s);
+    session_unpin(s, false);
+    pthread_mutex_lock(&r->lock);
+    r->closing_count--;
+    r->closed_count++;
+    pthread_cond_broadcast(&r->closing_changed);
+}
+
+/* Deaths are the pool's to see, and nobody here is told of them. */
+static void wait_for_death(struct registry *r)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(CLOSER_TICK_MS));
+
+    pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
+}
+
 static void *closer_main(void *argument)
 {
     struct registry *r = argument;
 
     pthread_mutex_lock(&r->lock);
     for (;;) {
-        struct context *c = r->closing;
-        if (c) {
-            struct session *s = c->session;
-            r->closing = c->closing_next;
-            pthread_mutex_unlock(&r->lock);
-            context_bury(c);
-            session_unpin(s, false);
-            pthread_mutex_lock(&r->lock);
-            r->closing_count--;
-            r->closed_count++;
-            pthread_cond_broadcast(&r->closing_changed);
-        } else if (r->closer_stop) {
+        struct context *c = take_ended(r);
+
+        if (c)
+            finish(r, c);
+        else if (r->closing)
+            wait_for_death(r);
+        else if (r->closer_stop)
             break;
-        } else {
+        else
             pthread_cond_wait(&r->closing_changed, &r->lock);
-        }
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;

@@ -119,6 +119,16 @@ bool context_use(struct context *c)
     return open;
 }
 
+bool context_is_closed(struct context *c)
+{
+    bool closed;
+
+    pthread_mutex_lock(&c->session->lock);
+    closed = c->closed;
+    pthread_mutex_unlock(&c->session->lock);
+    return closed;
+}
+
 void context_leave(struct context *c)
 {
     struct session *s = c->session;
@@ -158,6 +168,7 @@ void context_lose(struct context *c, const struct problem *why)
     budget_note(s, why->status);
     c->lost = true;
     c->lost_ns = now_ns();
+    returning_lost(c);
     s->fault = *why;
     s->state = SESSION_FAULTED;
     events_note_session(s);
@@ -227,14 +238,13 @@ enum status context_wait_order(struct context *c, struct problem *why)
 
 enum status context_allocate_by(struct context *c, allocate_function *allocate, void *what, struct problem *why)
 {
-    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t    buried;
-    enum status st;
+    struct memory_wait wait = {0};
+    enum status        st;
 
     do {
-        buried = closer_count(c->session->registry);
-        st = allocate(c, what, deadline, why);
-    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && closer_await(c->session->registry, buried, deadline));
+        memory_wait_look(c, &wait);
+        st = allocate(c, what, wait.deadline_ns, why);
+    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(c, &wait, why));
     return st;
 }
 
@@ -327,6 +337,7 @@ void context_retire(struct context *c, const char *reason)
 
     pthread_mutex_lock(&s->lock);
     c->closed = true;
+    returning_begin(c, c->quota_bytes);
     shares_detach_all(c);
     quota_release_all(c);
     launch_flush(c);
@@ -353,6 +364,7 @@ void context_bury(struct context *c)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     pool_give_back(r->config.pool, c->worker);
+    returning_end(c);
 
     pthread_mutex_lock(&s->lock);
     c->worker = NULL;

@@ -27,6 +27,7 @@ void events_note_launch(const struct launch *l, enum event_type type);
 /* LAUNCH_FINISHED or KERNEL_PRINTF of a batch: *e but for id and time, and the text with it. */
 void events_note_batch(struct session *s, const struct event *e, struct span text);
 void events_note_device(struct session *s, enum device_state state);
+void events_note_budget(struct session *s, bool spent);
 /* After the last event: wakes all followers, for whom it is over. */
 void events_end(struct session *s);
 void event_ring_finish(struct event_ring *ring);

@@ -82,6 +82,15 @@ void events_note_device(struct session *s, enum device_state state)
     wake_all(&s->events);
 }
 
+void events_note_budget(struct session *s, bool spent)
+{
+    struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
+
+    if (e)
+        e->event.state.spent = spent;
+    wake_all(&s->events);
+}
+
 /* The newest event gets it, as far as it fits; the oldest ones make room. */
 static void keep_text(struct event_ring *ring, struct kept_event *e, struct span text)
 {

@@ -15,6 +15,7 @@ enum event_type {
     EVENT_LAUNCH_FINISHED,
     EVENT_KERNEL_PRINTF,
     EVENT_DEVICE_HEALTH,
+    EVENT_FAULTS_BUDGET,
     EVENT_RESYNC, /* not in the ring: tells a follower that he has lost some */
     EVENT_TYPES,
 };
@@ -34,6 +35,7 @@ struct event {
         enum session_state session;
         enum launch_state  launch;
         enum device_state  device;
+        bool               spent; /* FAULTS_BUDGET: the caller's new work on the device is refused */
     } state;
     uint64_t    generation; /* SESSION_STATE */
     enum status status;     /* why a session faulted or a launch failed; OK: it did not */

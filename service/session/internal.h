@@ -30,6 +30,14 @@ struct account {
 
 struct fault_budget;
 
+/* Of a device: memory that was given up and may not be free again yet. */
+struct returning {
+    unsigned leaving;  /* workers that were ended and are not gone yet */
+    uint64_t bytes;    /* given up lately, at most */
+    uint64_t until_ns; /* what came from workers that are gone may be missing until then */
+    uint64_t count;    /* of givings-up, ever */
+};
+
 struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
@@ -45,7 +53,8 @@ struct registry {
     unsigned               closing_count;          /* with the one that it is at */
     uint64_t               closed_count;           /* ever */
     pthread_t              closer;
-    pthread_cond_t         closing_changed; /* of the monotonic clock */
+    pthread_cond_t         closing_changed; /* of the monotonic clock; of `returning`, too */
+    struct returning       returning[DEVICES_MAX];
     bool                   closer_stop;
     unsigned               runners;          /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
@@ -105,6 +114,7 @@ struct context {
     struct table     locals;  /* buffers of batches and programs, by ids that nobody is told */
     struct table     programs;
     struct local    *orphans; /* of them, those to be freed */
+    uint64_t         freed_bytes; /* of memory that its worker may keep for itself */
     uint64_t         quota_bytes; /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned         shares_count; /* of buffers */
 
@@ -154,6 +164,7 @@ struct session {
     uint64_t           generation;
     uint64_t           epoch;
     struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
+    bool               ending;  /* the closer finishes its end */
     unsigned           closing; /* former contexts whose workers are not yet back */
     struct problem     fault;
     struct label       labels[LABELS_MAX];
@@ -164,6 +175,7 @@ struct session {
     struct event_ring  events;
     uint64_t           batches_told; /* those that had launches */
     enum device_state  device_state; /* as last told in an event */
+    bool               budget_spent; /* ... */
 };
 
 struct buffer {
@@ -278,6 +290,10 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
 enum status budget_check(struct registry *r, const void *owner, unsigned device, struct problem *why);
 /* Without it; session.lock may be held. */
 enum status budget_admits(struct session *s, struct problem *why);
+/* Whether it would refuse; nobody was refused. No lock but session.lock. */
+bool        budget_is_spent(struct session *s);
+/* Forgets, and tells the log whose is free again. No lock held. */
+void        budgets_look(struct registry *r);
 /* A session was lost. Counts what its owner's kernels may have done. */
 void        budget_note(struct session *s, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
@@ -306,6 +322,8 @@ enum status context_enter(struct session *s, struct context **out, struct proble
 /* The same for a context that is known; false when it was closed. Needs a reference. */
 bool context_use(struct context *c);
 void context_leave(struct context *c);
+/* No lock held. */
+bool context_is_closed(struct context *c);
 /* As context_leave, after a call with this outcome: a fault marks the session. Returns st. */
 enum status context_leave_with(struct context *c, enum status st, const struct problem *why);
 /* A launch called this waits until those submitted before it reached the worker. Fails when the context ended. Needs a use. */
@@ -344,9 +362,32 @@ void closer_stop(struct registry *r);
 void closer_take(struct context *c);
 /* How many it has buried so far. No lock held. */
 uint64_t closer_count(struct registry *r);
-/* After a call that found no device memory, begun when so many were `buried`: waits, bounded, for one more, which gives memory back.
- * False when there is none, or none in time: trying again is of no use. No lock held. */
-bool closer_await(struct registry *r, uint64_t buried, uint64_t deadline_ns);
+/* After a call of c that found nothing left, begun when so many were `buried`: waits, bounded, for one more, which gives something back.
+ * False when there is none, or none in time, or c is closed: trying again is of no use. No lock held. */
+bool closer_await(struct context *c, uint64_t buried, uint64_t deadline_ns);
+
+/* ---- returning.c ---- device memory on its way back. session.lock may be held, registry.lock not, by what notes; no lock by what waits. */
+/* So many bytes were given back to the session's device, or soon will be. */
+void returning_note(struct session *s, uint64_t bytes);
+/* A worker has lost its context and is about to end. With session.lock held. */
+void returning_lost(struct context *c);
+/* With session.lock held: so many bytes of buffers were freed, which a worker may keep; or taken, perhaps of those. */
+void returning_cached(struct context *c, uint64_t bytes);
+void returning_reused(struct context *c, uint64_t bytes);
+/* The worker has given back what it kept. No lock held. */
+void returning_trimmed(struct context *c);
+/* A worker with so many bytes in buffers was ended; then it is gone. */
+void returning_begin(struct context *c, uint64_t bytes);
+void returning_end(struct context *c);
+/* Zeroed, then memory_wait_look() before every try of a call that takes device memory. */
+struct memory_wait {
+    uint64_t deadline_ns, seen;
+    bool     trimmed;
+};
+void memory_wait_look(struct context *c, struct memory_wait *w);
+/* The call found no device memory, as *why says: true when it is worth another try, now. Waits while memory is on its way back, bounded
+ * by MEMORY_RETURN_MS, and WORKER_CALL_DEADLINE_MS for workers that are about to end. */
+bool memory_wait_more(struct context *c, struct memory_wait *w, const struct problem *why);
 
 /* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
 bool janitor_start(struct registry *r);
@@ -363,6 +404,10 @@ enum status session_revive(struct session *s, struct problem *why);
 void session_end(struct session *s, const char *reason);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
 void session_close(struct session *s, const char *reason);
+/* The same without waiting for the worker's end: the closer does that. Not of one that is STARTING, which would be waited for. */
+void session_close_later(struct session *s, const char *reason);
+/* A former context is gone: when it was the last one of a session that is closed later, that is closed. No lock held. */
+void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
 enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why);

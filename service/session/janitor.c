@@ -2,6 +2,7 @@
 #include "session/internal.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -168,6 +169,18 @@ static void look_at_device(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Time alone ends it. */
+static void look_at_budget(struct session *s)
+{
+    bool spent = budget_is_spent(s);
+
+    pthread_mutex_lock(&s->lock);
+    if (spent != s->budget_spent)
+        events_note_budget(s, spent);
+    s->budget_spent = spent;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void touch(struct session *s, uint64_t now)
 {
     pthread_mutex_lock(&s->registry->lock);
@@ -175,17 +188,32 @@ static void touch(struct session *s, uint64_t now)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
+/* The next round will do. */
+static bool is_starting(struct session *s)
+{
+    bool starting;
+
+    pthread_mutex_lock(&s->lock);
+    starting = s->state == SESSION_STARTING;
+    pthread_mutex_unlock(&s->lock);
+    return starting;
+}
+
+/* Waits for no worker: others' deadlines are kept here, too. */
 static void sweep_one(struct session *s, uint64_t now)
 {
     if (!look_after(s, now))
         touch(s, now);
     batch_shelf_expire(s, now);
     look_at_device(s);
+    look_at_budget(s);
     end_with_device(s);
-    if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S))
-        session_end(s, "the session reached its maximum lifetime");
-    else if (registry_unlist_idle(s, now))
-        session_close(s, "the session was idle too long");
+    if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S) && !is_starting(s)) {
+        if (registry_unlist(s))
+            session_close_later(s, "the session reached its maximum lifetime");
+    } else if (registry_unlist_idle(s, now)) {
+        session_close_later(s, "the session was idle too long");
+    }
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)
@@ -198,6 +226,7 @@ void janitor_sweep(struct registry *r, uint64_t now)
         session_unpin(all[i], false);
     }
     free(all);
+    budgets_look(r);
     shares_reap(r);
 }
 
@@ -206,7 +235,7 @@ static void wait_for_tick(struct registry *r)
 {
     struct timespec until = timespec_of_ns(deadline_after_ms(JANITOR_TICK_MS));
 
-    if (r->count == 0)
+    if (r->count == 0 && !atomic_load(&r->any_budget))
         pthread_cond_wait(&r->janitor_kick, &r->lock);
     else
         pthread_cond_timedwait(&r->janitor_kick, &r->lock, &until);

@@ -60,6 +60,7 @@ static enum status allocate(struct context *c, struct local *l, struct problem *
     } else {
         l->buffer.address = address;
         l->buffer.ready = true;
+        returning_reused(c, l->buffer.bytes);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
@@ -139,6 +140,7 @@ static void freed(struct call *call, enum call_event event)
     s = c->session;
     pthread_mutex_lock(&s->lock);
     context_note(c, call);
+    returning_cached(c, l->buffer.bytes);
     drop(c, l);
     context_unuse(c);
     pthread_mutex_unlock(&s->lock);

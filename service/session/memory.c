@@ -30,6 +30,8 @@ static enum status ask(struct context *c, bool trim, struct msg_memory_info_repl
 
     if (trim)
         st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, &trimmed, deadline, why);
+    if (trim && !st)
+        returning_trimmed(c);
     return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
 }
 

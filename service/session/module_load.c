@@ -72,9 +72,8 @@ enum status module_load(struct module *m, struct span image, struct problem *why
 {
     struct load l = {.context = m->context, .module = m, .image = image, .table_room = KERNEL_TABLE_BYTES_MAX};
     uint64_t    half = staging_bytes(m->context->worker) / 2;
-    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t    buried;
-    enum status st;
+    struct memory_wait wait = {0};
+    enum status        st;
 
     if (l.table_room > half)
         l.table_room = half;
@@ -83,9 +82,9 @@ enum status module_load(struct module *m, struct span image, struct problem *why
     /* Pieces of one image follow each other in the worker: no other module's between them. */
     pthread_mutex_lock(&m->context->load_lock);
     do {
-        buried = closer_count(m->context->session->registry);
+        memory_wait_look(m->context, &wait);
         st = send_all(&l, why);
-    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && closer_await(m->context->session->registry, buried, deadline));
+    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(m->context, &wait, why));
     pthread_mutex_unlock(&m->context->load_lock);
     return st;
 }

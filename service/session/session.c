@@ -145,6 +145,22 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
     return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device has no memcheck") : st;
 }
 
+/* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
+static enum status take(struct session *s, struct worker **w, struct problem *why)
+{
+    struct pool *pool = s->registry->config.pool;
+    enum status  st = pool_take(pool, s->device, w, why);
+    bool         waited = false;
+
+    if (st != STATUS_NO_WORKER)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    for (; s->closing; waited = true)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    return waited ? pool_take(pool, s->device, w, why) : st;
+}
+
 /* A context for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
 static enum status start(struct session *s, struct worker *w, struct context **out, struct problem *why)
 {
@@ -156,7 +172,7 @@ static enum status start(struct session *s, struct worker *w, struct context **o
         pool_give_back(pool, w);
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
     }
-    st = w ? STATUS_OK : pool_take(pool, s->device, &w, why);
+    st = w ? STATUS_OK : take(s, &w, why);
     if (st)
         goto out;
     if (!pool_device_at(pool, s->device, device))
@@ -325,21 +341,25 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
-/* Away with the former context. When a worker stands ready, the session goes on with it at once, and the end of the old one, which a
- * driver may take long for, is waited for elsewhere; one per session, so that resets in a row do not pile up dying workers.
- * NULL: there is none, and the old one is gone. */
+/* Away with the former context. The session goes on with a worker that stands ready at once, or with one that is started beside the end of
+ * the old one, which a driver may take long for and which is waited for elsewhere; one per session, so that resets in a row do not pile up
+ * dying workers. NULL: a worker is still to be taken. */
 static struct worker *replace(struct session *s, struct context *old, const char *reason)
 {
+    struct pool   *pool = s->registry->config.pool;
     struct worker *w = NULL;
-    bool           first;
+    bool           first, small;
 
     if (!old)
         return NULL;
+    pthread_mutex_lock(&s->lock);
+    small = old->quota_bytes >> 20 <= RESET_BESIDE_MIB_MAX;
+    pthread_mutex_unlock(&s->lock);
     context_retire(old, reason);
     pthread_mutex_lock(&s->lock);
     first = s->closing == 1;
     pthread_mutex_unlock(&s->lock);
-    if (first && pool_take_ready(s->registry->config.pool, s->device, &w))
+    if (first && (pool_take_ready(pool, s->device, &w) || (small && pool_has_room(pool))))
         closer_take(old);
     else
         context_bury(old);
@@ -391,7 +411,8 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-void session_close(struct session *s, const char *reason)
+/* Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
+static struct context *close_begin(struct session *s, bool ending)
 {
     struct context *c;
 
@@ -399,18 +420,51 @@ void session_close(struct session *s, const char *reason)
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
     s->state = SESSION_CLOSING;
+    s->ending = ending;
     events_note_session(s);
     c = s->context;
     s->context = NULL;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    context_close(c, reason);
+    return c;
+}
+
+void session_close(struct session *s, const char *reason)
+{
+    context_close(close_begin(s, false), reason);
     pthread_mutex_lock(&s->lock);
     while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
     events_end(s);
     pthread_mutex_unlock(&s->lock);
     registry_uncount(s);
+}
+
+void session_close_finish(struct session *s)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->lock);
+    last = s->ending && s->closing == 0;
+    if (last) {
+        s->ending = false;
+        events_end(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        registry_uncount(s);
+}
+
+void session_close_later(struct session *s, const char *reason)
+{
+    struct context *c = close_begin(s, true);
+
+    if (c) {
+        context_retire(c, reason);
+        closer_take(c);
+    } else {
+        session_close_finish(s);
+    }
 }
 
 enum status session_delete(struct session *s, struct problem *why)

@@ -57,6 +57,8 @@ uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* b
 
 /* Faults of its kernels that are not forgotten yet, of the device where it has most. */
 unsigned    registry_faults_of(struct registry *r, const struct tenant *t);
+/* Callers whose new work on that device is refused for their faults now. */
+unsigned    registry_budgets_spent(struct registry *r, unsigned device);
 
 /* ---- session.c ---- */
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING };

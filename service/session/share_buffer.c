@@ -62,16 +62,17 @@ static enum status attach(struct context *c, struct buffer *b, struct share *m, 
 }
 
 /* As soon as files of retired contexts, whose workers may still have them mapped, are back. */
-static enum status make_file(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
+static enum status make_file(struct context *c, uint64_t bytes, struct share **out, struct problem *why)
 {
-    uint64_t    deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t    buried;
-    enum status st;
+    struct registry *r = c->session->registry;
+    uint64_t         deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    uint64_t         buried;
+    enum status      st;
 
     do {
         buried = closer_count(r);
         st = share_make(r, bytes, out, why);
-    } while (st == STATUS_OVERLOADED && closer_await(r, buried, deadline));
+    } while (st == STATUS_OVERLOADED && closer_await(c, buried, deadline));
     return st;
 }
 
@@ -80,7 +81,7 @@ static enum status allocate_file(struct context *c, struct buffer *b, struct sha
 {
     struct session *s = c->session;
     struct share   *m = NULL;
-    enum status     st = make_file(s->registry, b->charged, &m, why);
+    enum status     st = make_file(c, b->charged, &m, why);
 
     if (st)
         return st;

@@ -287,22 +287,38 @@ static enum status device_take(struct device_worker *w, unsigned index, struct p
     return st;
 }
 
-/* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
-static enum status device_open(struct device_worker *w, unsigned index, struct problem *why)
+/* Now, which is when the next phase begins. */
+static uint64_t phase_end(struct completion *ready, enum worker_start_phase phase, uint64_t began_ns)
 {
+    uint64_t now = now_ns(), ms = (now - began_ns) / NS_PER_MS;
+
+    ready->start_ms[phase] = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    return now;
+}
+
+/* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
+static enum status device_open(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
+{
+    uint64_t    began = now_ns();
     enum status st = device_take(w, index, why);
 
-    if (!st)
-        return canary_run(w, why);
+    began = phase_end(ready, WORKER_START_DEVICE, began);
+    if (!st) {
+        st = canary_run(w, why);
+        phase_end(ready, WORKER_START_CANARY, began);
+        return st;
+    }
     return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
-static enum status start(struct device_worker *w, int argc, char **argv, enum worker_sandbox *sandbox, struct problem *why)
+static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
+    enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
     struct device_jail jail = {.keeper = argument_given(argc, argv, "--keeper"),
                                .optional = argument_given(argc, argv, "--allow-no-sandbox"),
                                .sharing = argument_given(argc, argv, "--sharing")};
+    uint64_t           began;
     unsigned           index = 0;
     enum status        st = device_find(w, argc, argv, &index, why);
 
@@ -312,10 +328,14 @@ static enum status start(struct device_worker *w, int argc, char **argv, enum wo
     jail.driven = w->ops->driver_build != NULL;
     if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
         return STATUS_OVERLOADED;
-    if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, why)))
+    if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, ready, why)))
         return st;
     jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
-    return device_jail_enter(&jail, sandbox, why);
+    began = now_ns();
+    st = device_jail_enter(&jail, &sandbox, why);
+    phase_end(ready, WORKER_START_LOCK, began);
+    ready->sandbox = sandbox;
+    return st;
 }
 
 static void choose_spin(int argc, char **argv)
@@ -331,7 +351,6 @@ int device_worker_main(int argc, char **argv)
 {
     static struct device_worker w; /* large: it is the process */
     struct completion           ready = {0};
-    enum worker_sandbox         sandbox = WORKER_SANDBOX_NONE;
     struct problem              why = {0};
     enum status                 st;
 
@@ -345,8 +364,7 @@ int device_worker_main(int argc, char **argv)
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
     works_link(&w);
-    st = start(&w, argc, argv, &sandbox, &why);
-    ready.sandbox = sandbox;
+    st = start(&w, argc, argv, &ready, &why);
     answer(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)
         serve(&w);

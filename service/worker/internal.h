@@ -101,7 +101,7 @@ struct device_worker {
     struct output            outputs[OUTPUTS_KEPT_MAX];
     unsigned                 outputs_next;
     struct canary            canary;
-    struct host_memory       hosts[SHARES_PER_SESSION_MAX];
+    struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may be waiting for the end of what uses them */
     bool                     sharing; /* there is a socket for descriptors */
     struct problem           told; /* of what is being reaped; all zeros between */
     bool                     lost; /* the context: everything was answered, the process ends */

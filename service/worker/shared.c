@@ -83,13 +83,18 @@ static struct host_memory *host_free_slot(struct device_worker *w)
     return NULL;
 }
 
-bool host_room_is_coming(struct device_worker *w)
+static unsigned hosts_open(const struct device_worker *w)
 {
-    bool leaving = false;
+    unsigned n = 0;
 
     for (unsigned i = 0; i < COUNT(w->hosts); i++)
-        leaving |= w->hosts[i].base && w->hosts[i].closing;
-    return leaving && !host_free_slot(w);
+        n += w->hosts[i].base && !w->hosts[i].closing;
+    return n;
+}
+
+bool host_room_is_coming(struct device_worker *w)
+{
+    return hosts_open(w) < SHARES_PER_SESSION_MAX && !host_free_slot(w);
 }
 
 /* All pages at once: page by page it would take as long as the copy. A device that cannot pin them copies more slowly. */
@@ -117,7 +122,7 @@ static void host_close(struct device_worker *w, struct host_memory *h)
 
 enum status host_map(struct device_worker *w, const struct msg_host_map *m, uint32_t *id, struct problem *why)
 {
-    struct host_memory *h = host_free_slot(w);
+    struct host_memory *h = hosts_open(w) < SHARES_PER_SESSION_MAX ? host_free_slot(w) : NULL;
     int                 fd = lent_take(w, m->file);
     bool                open = h && fd >= 0 && m->bytes && host_open(w, h, fd, m->bytes);
 
@@ -125,7 +130,7 @@ enum status host_map(struct device_worker *w, const struct msg_host_map *m, uint
         return not_lent(why);
     close(fd);
     if (!h)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", COUNT(w->hosts), COUNT(w->hosts), 1);
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", SHARES_PER_SESSION_MAX, SHARES_PER_SESSION_MAX, 1);
     if (!open)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the shared memory could not be mapped");
     h->beside = m->beside;

@@ -1,5 +1,6 @@
 """Everything of a session and a device used up: a clear refusal, then a session that computes right, and all of it back."""
 import http.client
+import threading
 import time
 
 from gpu_place import VADD
@@ -8,6 +9,7 @@ TINY = 'extern "C" __global__ void tiny(int *p) { *p = 1; }'
 BUFFERS_AT_ONCE = 4096
 BUFFERS_MOST = 65536
 CALLS_MOST = 1100
+TOGETHER_MOST = 4  # sessions whose bounds are looked for at the same time: it is the client's processor that they take
 
 
 def refused(answer, *codes):
@@ -91,7 +93,9 @@ def streams_and_programs(place, bench):
     return code
 
 
-KINDS = (memory, fragments, tiny_buffers, modules, streams_and_programs)
+ALONE = (memory, fragments)  # they use up the device, which others need
+TOGETHER = (tiny_buffers, modules, streams_and_programs)
+KINDS = ALONE + TOGETHER
 
 
 def allocated(place):
@@ -109,21 +113,38 @@ def returned(place, bench, before):
     return time.monotonic()
 
 
-def exhaustion(bench, tally):
-    place = bench.place("bad", "exhausted")
+def exhaust(place, bench, tally, kinds, below, before):
+    """Until `below` have been done. `before`: what must be free on the device after each; None where others use it at the same time."""
     place.renew()
-    usual, before = allocated(place), free_bytes(place)
-    while (n := tally.take()) is not None:
-        kind = KINDS[n % len(KINDS)]
+    usual = allocated(place)
+    while (n := tally.take(below)) is not None:
+        kind = kinds[n % len(kinds)]
         try:
             code = kind(place, bench)
             at = time.monotonic()
             assert place.is_right(), "after it vadd is wrong"
             now = allocated(place)
             assert now == usual, f"{now - usual} bytes are still allocated"
-            tally.end(f"{kind.__name__}: {code}", returned(place, bench, before) - at)
+            tally.end(f"{kind.__name__}: {code}", (time.monotonic() if before is None else returned(place, bench, before)) - at)
         except (AssertionError, http.client.HTTPException, OSError) as e:
             tally.end(kind.__name__, lost=f"{type(e).__name__}: {e}")
             place.renew()
             usual = allocated(place)
     place.drop()
+
+
+def exhaustion(bench, tally):
+    """What uses up the device one after the other, then what uses up sessions, several at a time."""
+    first = bench.place("bad", "exhausted")
+    first.renew()
+    before = free_bytes(first)
+    exhaust(first, bench, tally, ALONE, tally.most * len(ALONE) // len(KINDS), before)
+
+    def work(number):
+        exhaust(bench.place("bad", f"exhausted{number}"), bench, tally, TOGETHER, None, None)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(min(bench.options.threads, TOGETHER_MOST))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -3,6 +3,9 @@ injected, what was survived, wrong results and the worst recovery; exit code 1 w
 
     python3 tests/fault/gpu_full.py --service build/release/service/gpurestd --backend cuda --device cuda:0 [--only kills,endless] [--seconds 480]
 
+With --state FILE the counts go on where the last call with it ended, whatever ended it: several calls of a few minutes make one campaign.
+What a recovery consisted of is told at the end of each: how long workers took to start, in which phase, and to end.
+
 G1 faults of kernels, G2 kernels that do not end, G3 exhaustion, M3 what one caller leaves for the next, and SIGKILLs of busy workers.
 --counts short is for the ordinary test suite."""
 import argparse
@@ -144,13 +147,29 @@ def endless(bench, tally):
     struck(bench, tally, ENDLESS, make)
 
 
+START = re.compile(r"took (\d+) ms to start: device (\d+), canary (\d+), lock (\d+)")
+END = re.compile(r"took (\d+) ms to end")
+
+
+def phases(service):
+    """Of all workers: the mean and the worst of each phase, in milliseconds."""
+    text = service.stderr()
+    starts = [[int(ms) for ms in found] for found in START.findall(text)]
+    rows = {"end": [int(ms) for ms in END.findall(text)], "start": [row[0] for row in starts],
+            "process": [max(0, row[0] - sum(row[1:])) for row in starts]}
+    rows |= {name: [row[i] for row in starts] for i, name in enumerate(("device", "canary", "lock"), 1)}
+    return "workers, ms (mean/worst of so many): " + ", ".join(
+        f"{name} {sum(ms) / len(ms):.0f}/{max(ms)} of {len(ms)}" for name, ms in rows.items() if ms)
+
+
 CAMPAIGNS = {"kills": gpu_kills.kills, "faults": faults, "endless": endless, "exhaustion": gpu_exhaustion.exhaustion}
 
 
 def beside_a_neighbour(options, folder, name, tally):
     """Kills need a service without warm workers: whatever process appears there was asked for."""
-    bench = Bench(options, folder / name, "--pool-size", "0" if name == "kills" else str(options.pool), "--workers-max", "32")
+    bench = Bench(options, folder / name, "--pool-size", "0" if name == "kills" else str(options.pool), "--workers-max", "64")
     client = bench.client("good")
+    assert client.put("/v1/admin/logging", {"levels": {"pool": "debug"}}).status == 200
     keepers, pid = bench.workers(), bench.front_end()
     neighbour = Neighbour(bench.place("good", "neighbour"))
     bench.spared = keepers | bench.workers()
@@ -165,7 +184,7 @@ def beside_a_neighbour(options, folder, name, tally):
     tally.notes.append(f"neighbour: {neighbour.rounds} rounds, {len(neighbour.wrong)} wrong, {len(neighbour.lost)} lost, the worst {neighbour.worst_s * 1e3:.0f} ms")
     tally.notes.append(f"before -> after: files {before[0]} -> {after[0]}, memory {before[1]} -> {after[1]} MiB, free on the device {before[2]} -> {after[2]} MiB")
     assert bench.service.process.poll() is None and bench.front_end() == pid, "the front-end ended"
-    tally.notes += troubles(bench.service)
+    tally.notes += [phases(bench.service)] + troubles(bench.service)
     bench.stop()
 
 
@@ -211,11 +230,13 @@ def run(options, folder, out):
     whole = sum(PLANS[name][2] for name in chosen)
     for name in chosen:
         full, short, share = PLANS[name]
-        tally = Tally(name, full if options.counts == "full" else short, options.seconds * share / whole)
+        tally = Tally(name, full if options.counts == "full" else short, options.seconds * share / whole, options.state)
         try:
-            (leaks if name == "leaks" else beside_a_neighbour)(options, folder, name, tally)
+            if not tally.is_full():
+                (leaks if name == "leaks" else beside_a_neighbour)(options, folder, name, tally)
         except BROKEN as e:
             tally.lost.append(f"{type(e).__name__}: {e}")
+        tally.keep()
         good = good and tally.good() and not tally.lost
         for line in tally.lines():
             print(line, file=out, flush=True)
@@ -232,6 +253,7 @@ def arguments(words=None):
     parser.add_argument("--only", default="", help="of " + ",".join(PLANS))
     parser.add_argument("--counts", choices=("full", "short"), default="full")
     parser.add_argument("--seconds", type=float, default=480, help="for all of them together; what does not fit is left out, and the counts say so")
+    parser.add_argument("--state", default=None, help="a file with the counts so far, which this call goes on with")
     parser.add_argument("--threads", type=int, default=8, help="sessions that are struck at the same time")
     parser.add_argument("--pool", type=int, default=0, help="warm workers; without them each recovery waits for the old process's end and a new one's start")
     parser.add_argument("--mib", type=int, default=0, help="device memory that is looked through for leaks; 0 = 90 %% of what is free")

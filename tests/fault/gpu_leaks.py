@@ -1,5 +1,6 @@
 """What one caller leaves on a device, and whether the next one finds it: memory, shared and local memory, variables, printed text."""
 import http.client
+import itertools
 import struct
 import time
 
@@ -51,36 +52,44 @@ def leave(client, path, sizes):
     assert look(client, path, sizes)[0] >= sum(sizes) // 8 + 4096, "the pattern was not left"
 
 
-def visit(client, path, device, options, leaves):
-    """One caller's session from its beginning to its end; what it found before it wrote anything itself."""
+def visit(client, path, device, options):
+    """One caller's session from its beginning to its end; what it found before it left anything itself."""
     assert client.put(path, {"device": device}).status == 201
     assert client.put_cuda(path + "/modules/l", LEAKS).status == 201
     assert client.put_octets(path + "/buffers/found", bytes(8)).status == 201
     sizes = allocate(client, path, device, options)
     found = look(client, path, sizes)
-    if leaves:
-        leave(client, path, sizes)
+    leave(client, path, sizes)
     assert client.delete(path).status == 204
     return found, sum(sizes)
 
 
+def judge(tally, found, took_s):
+    count, text = found
+    if count or "secret" in text:
+        tally.end("a caller after another", wrong=f"{count} words of the pattern, text {text[:80]!r}")
+    else:
+        tally.end("a caller after another", took_s)
+
+
 def leaks(bench, tally):
-    first, second = bench.client("first"), bench.client("second")
-    first.timeout = second.timeout = 120
-    device = bench.options.device
-    while (n := tally.take()) is not None:
-        at = time.monotonic()
+    """Two callers in turn: each looks for what the one before it left, and leaves something to the next. The first visit finds nothing to judge."""
+    callers = itertools.cycle(((bench.client("first"), "/v1/sessions/left"), (bench.client("second"), "/v1/sessions/found")))
+    left = False
+    while not tally.is_full() and (not left or tally.take() is not None):
+        client, path = next(callers)
+        client.timeout, at = 120, time.monotonic()
         try:
-            visit(first, "/v1/sessions/left", device, bench.options, True)
-            (count, text), size = visit(second, "/v1/sessions/found", device, bench.options, False)
-            if count or "secret" in text:
-                tally.end("a caller after another", wrong=f"{count} words of the pattern, text {text[:80]!r}")
-            else:
-                tally.end("a caller after another", time.monotonic() - at)
-                if n == 0:
-                    tally.notes.append(f"{size >> 20} MiB looked through, {LOOKING_BLOCKS} blocks of {SHARED_BYTES >> 10} KiB shared memory")
+            found, size = visit(client, path, bench.options.device, bench.options)
         except (AssertionError, http.client.HTTPException, OSError) as e:
+            client.close()
+            client.delete(path)
+            if not left:
+                raise
             tally.end("a caller after another", lost=f"{type(e).__name__}: {e}")
-            for client, path in ((first, "/v1/sessions/left"), (second, "/v1/sessions/found")):
-                client.close()
-                client.delete(path)
+            continue
+        if left:
+            judge(tally, found, time.monotonic() - at)
+        else:
+            tally.notes.append(f"{size >> 20} MiB looked through, {LOOKING_BLOCKS} blocks of {SHARED_BYTES >> 10} KiB shared memory")
+        left = True

@@ -1,24 +1,47 @@
 """Counts of a campaign that several threads work on."""
+import json
+import os
+import pathlib
 import threading
 import time
 
+KEPT = ("injected", "survived", "worst_s", "sum_s", "worst", "wrong", "lost", "notes", "by_kind")
+
 
 class Tally:
-    """At most `most` faults, begun within `seconds`."""
+    """At most `most` faults, begun within `seconds`. With a file the counts go on where the last run with it ended, also one that was killed:
+    what had not ended by then is injected again."""
 
-    def __init__(self, name, most, seconds):
+    def __init__(self, name, most, seconds, file=None):
         self.name, self.most, self.until = name, most, time.monotonic() + seconds
         self.lock = threading.Lock()
+        self.file, self.kept_at = file and pathlib.Path(file), 0.0
         self.begun = self.injected = self.survived = 0
         self.worst_s = self.sum_s = 0.0
         self.worst = ""
         self.wrong, self.lost, self.notes = [], [], []
         self.by_kind = {}
+        if self.file and self.file.exists():
+            self.__dict__.update(json.loads(self.file.read_text()).get(name, {}))
+            self.begun = self.injected
 
-    def take(self):
-        """The number of the next fault, or None when there are enough."""
+    def is_full(self):
+        return self.begun >= self.most
+
+    def keep(self, at_once=True):
+        """Into the file, if there is one; else than at once only now and then."""
+        if not self.file or (not at_once and time.monotonic() - self.kept_at < 1):
+            return
+        self.kept_at = time.monotonic()
+        known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(json.dumps({**known, self.name: {key: getattr(self, key) for key in KEPT}}, indent=1))
+        os.replace(fresh, self.file)
+
+    def take(self, below=None):
+        """The number of the next fault, or None when there are enough, or as many as `below`."""
         with self.lock:
-            if self.begun >= self.most or time.monotonic() >= self.until:
+            if self.begun >= (self.most if below is None else min(below, self.most)) or time.monotonic() >= self.until:
                 return None
             self.begun += 1
             return self.begun - 1
@@ -39,6 +62,7 @@ class Tally:
                 self.sum_s += recovery_s
                 if recovery_s > self.worst_s:
                     self.worst_s, self.worst = recovery_s, f"{kind}, fault {self.injected}, {time.strftime('%H:%M:%S', time.gmtime())}"
+            self.keep(at_once=False)
 
     def good(self):
         return self.injected > 0 and self.survived == self.injected and not self.wrong

@@ -125,3 +125,30 @@ def test_calls_that_never_return(driven):
             suffer(c, service, client, driver, function, "hang")
             if not c.due():
                 break
+
+
+def test_memory_that_the_driver_has_not_back_yet_is_waited_for(driven):
+    """As after a whole device was freed: for a moment the driver refuses, although nobody has anything any more."""
+    service, driver = driven
+    client, other = service.client(), service.client()
+    workload.prepare(client)
+    for give_up in (lambda: client.delete(workload.S + "/buffers/x"), lambda: client.post(workload.S + "/reset"), lambda: client.delete(workload.S)):
+        assert other.put("/v1/sessions/other").status in (200, 201)
+        assert give_up().status in (200, 204)
+        driver.says("cuMemAllocFromPoolAsync:0:2")
+        back = threading.Timer(0.3, driver.says, ("",))
+        back.start()
+        made = other.put("/v1/sessions/other/buffers/b", {"size": 4096})
+        back.join()
+        assert made.status == 201, (made, service.stderr()[-2000:])
+        assert other.delete("/v1/sessions/other").status == 204
+
+
+def test_memory_that_nobody_gave_back_is_refused(driven):
+    service, driver = driven
+    client = service.client()
+    assert client.put("/v1/sessions/first").status == 201
+    driver.says("cuMemAllocFromPoolAsync:0:2")
+    assert client.put("/v1/sessions/first/buffers/b", {"size": 4096}).code == "device_memory_exhausted"
+    driver.says("")
+    assert client.put("/v1/sessions/first/buffers/b", {"size": 4096}).status == 201

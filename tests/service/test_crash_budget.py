@@ -3,6 +3,7 @@ import os
 import signal
 
 from kernels import BAD_ADDRESS, FAULTS, fill7, launch
+from test_events import Stream
 from test_tenants import as_caller, token_file, until
 
 BUDGET, WINDOW_S = 3, 30
@@ -83,6 +84,29 @@ def test_who_faults_too_often_waits_and_others_do_not(start, tmp_path):
     until(lambda: again(bad), "it is refused for ever")
     assert bad.post(S + "/launches", fill7()).status == 200
     assert bad.delete(S).status == 204
+
+
+def sample(client, name):
+    return int(float(next(line for line in client.get("/metrics").body.decode().splitlines() if line.startswith(name)).split()[-1]))
+
+
+def test_a_spent_budget_and_its_end_are_told(start, tmp_path):
+    service, bad, good = serve(start, tmp_path)
+    prepare(bad)
+    prepare(good)
+    told = Stream(service, S, "?types=faults.budget", Authorization=bad.headers["Authorization"])
+    until_refused(bad, crash)
+    assert sample(good, 'gpurest_crash_budget_callers{device="cpu:0"}') == 1
+    assert sample(good, "gpurest_crash_budgets_spent_total") >= 1
+    event, free = told.next(), told.next()
+    assert event[1] == free[1] == "faults.budget" and free[0] > event[0]
+    assert (event[2]["device"], event[2]["state"], event[2]["max"]) == ("cpu:0", "spent", BUDGET) and free[2]["state"] == "free"
+    told.close()
+    until(lambda: again(bad), "it is refused for ever")
+    assert "caller bad may begin new work on device cpu:0 again" in service.stderr()
+    nothing = Stream(service, S, "?types=faults.budget&timeout_seconds=1", Authorization=good.headers["Authorization"], Last_Event_ID="0")
+    assert nothing.next() is None, "another caller's"
+    nothing.close()
 
 
 def test_running_work_goes_on_and_new_work_is_refused(start, tmp_path):

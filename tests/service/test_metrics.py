@@ -15,7 +15,8 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\.)*)"')
 NAMES = """http_server_request_duration_seconds http_server_active_requests http_server_request_body_size_bytes gpurest_problems_total
 gpurest_sessions gpurest_launches_total gpurest_launch_queue_seconds gpurest_launch_exec_seconds gpurest_workers
-gpurest_worker_restarts_total gpurest_crash_budget_refusals_total gpurest_compile_seconds gpurest_compile_cache_total gpurest_transfer_bytes_total
+gpurest_worker_restarts_total gpurest_worker_start_seconds gpurest_worker_end_seconds gpurest_crash_budget_refusals_total gpurest_crash_budgets_spent_total
+gpurest_crash_budget_callers gpurest_compile_seconds gpurest_compile_cache_total gpurest_transfer_bytes_total
 gpurest_device_memory_bytes gpurest_device_state gpurest_device_ecc_uncorrected
 gpurest_device_temperature_celsius gpurest_device_power_watts gpurest_ready gpurest_build_info""".split()
 MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docker" / "monitoring"

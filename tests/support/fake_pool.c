@@ -93,8 +93,8 @@ void fake_reset(unsigned slices)
     pthread_mutex_lock(&fake.lock);
     fake.fail_at = fake.die_at = -1;
     fake.fail_take = STATUS_OK;
-    fake.released = fake.held = fake.no_spare = fake.returns_held = false;
-    fake.allocations_max = fake.refused = 0;
+    fake.released = fake.held = fake.no_spare = fake.room = fake.returns_held = fake.caches = fake.linger = fake.linger_over = fake.take_failed = false;
+    fake.allocations_max = fake.refused = fake.late = fake.late_left = fake.cached = 0;
     fake.sharing = DEVICE_SHARES_FILE;
     fake.lies = false;
     fake.slices = slices;
@@ -155,10 +155,69 @@ void fake_allocations_max(unsigned n)
     pthread_mutex_unlock(&fake.lock);
 }
 
+static unsigned peek(const unsigned *value)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&fake.lock);
+    n = *value;
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+void fake_late(unsigned refusals)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.late = refusals;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_caches(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.caches = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+unsigned fake_refusals(void)
+{
+    return peek(&fake.refused);
+}
+
 void fake_await_refusal(void)
 {
     pthread_mutex_lock(&fake.lock);
     while (!fake.refused)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_room(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.no_spare = fake.room = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_linger(bool on)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.linger = on;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_end_lingering(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.linger_over = true;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_await_take(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (!fake.take_failed)
         pthread_cond_wait(&fake.changed, &fake.lock);
     pthread_mutex_unlock(&fake.lock);
 }
@@ -185,16 +244,6 @@ void fake_await_queued(unsigned n)
     while (fake.queued < n)
         pthread_cond_wait(&fake.changed, &fake.lock);
     pthread_mutex_unlock(&fake.lock);
-}
-
-static unsigned peek(const unsigned *value)
-{
-    unsigned n;
-
-    pthread_mutex_lock(&fake.lock);
-    n = *value;
-    pthread_mutex_unlock(&fake.lock);
-    return n;
 }
 
 void fake_await_compiling(void)
@@ -309,6 +358,8 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     st = fake.fail_take;
     fake.fail_take = STATUS_OK;
     fake.workers += !st;
+    fake.take_failed = fake.take_failed || st;
+    pthread_cond_broadcast(&fake.changed);
     pthread_mutex_unlock(&fake.lock);
     if (st)
         return problem_set(why, st, "fake: no worker");
@@ -332,6 +383,28 @@ bool pool_take_ready(struct pool *p, unsigned device, struct worker **out)
     return !none && pool_take(p, device, out, NULL) == STATUS_OK;
 }
 
+bool pool_has_room(struct pool *p)
+{
+    bool room;
+
+    (void)p;
+    pthread_mutex_lock(&fake.lock);
+    room = fake.room;
+    pthread_mutex_unlock(&fake.lock);
+    return room;
+}
+
+/* One whose return is held is not gone yet. */
+enum worker_state worker_state_of(const struct worker *w)
+{
+    enum worker_state state;
+
+    pthread_mutex_lock(&fake.lock);
+    state = !w->dead ? WORKER_READY : fake.returns_held || (w->lingers && !fake.linger_over) ? WORKER_STOPPING : WORKER_DEAD;
+    pthread_mutex_unlock(&fake.lock);
+    return state;
+}
+
 static void wake_staging(struct worker *w)
 {
     while (w->waiters) {
@@ -347,6 +420,7 @@ void worker_kill(struct worker *w, enum status st, const struct problem *why)
     pthread_mutex_lock(&fake.lock);
     if (!w->dead) {
         w->dead = true;
+        w->lingers = fake.linger;
         w->end = *why;
         w->end.status = st;
     }
@@ -363,7 +437,7 @@ void pool_give_back(struct pool *p, struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
     pthread_join(w->thread, NULL);
     pthread_mutex_lock(&fake.lock);
-    while (fake.returns_held)
+    while (fake.returns_held || (w->lingers && !fake.linger_over))
         pthread_cond_wait(&fake.changed, &fake.lock);
     pthread_mutex_unlock(&fake.lock);
     if (w->unfinished || w->waiters)
@@ -374,7 +448,9 @@ void pool_give_back(struct pool *p, struct worker *w)
         w->allocations = a->next;
         fake_allocation_free(a);
         fake.allocations--;
+        fake.late_left = fake.late;
     }
+    fake.cached -= w->cached;
     fake_hosts_drop(w);
     while (w->graphs) {
         struct graph *g = w->graphs;

@@ -1,4 +1,4 @@
-/* The fake's memory that other processes map: each piece is a file, the caller's or one of the fake's own. */
+/* The fake's memory: how much of it there is, and pieces that other processes map, each a file, the caller's or one of the fake's own. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +15,44 @@ static void *map(int fd, size_t bytes)
     return at;
 }
 
+/* ---- how much there is ---- */
+
+void fake_freed(struct worker *w)
+{
+    if (fake.caches) {
+        w->cached++;
+        fake.cached++;
+    } else {
+        fake.late_left = fake.late;
+    }
+}
+
+void fake_trim(struct worker *w)
+{
+    if (w->cached)
+        fake.late_left = fake.late;
+    fake.cached -= w->cached;
+    w->cached = 0;
+}
+
+static bool has_room(void)
+{
+    return !fake.allocations_max || fake.allocations + fake.cached < fake.allocations_max;
+}
+
+bool fake_fits(struct worker *w)
+{
+    if (!has_room())
+        fake_trim(w);
+    if (has_room() && (!fake.allocations_max || !fake.late_left))
+        return true;
+    if (has_room())
+        fake.late_left--;
+    fake.refused++;
+    pthread_cond_broadcast(&fake.changed);
+    return false;
+}
+
 /* ---- shared allocations ---- */
 
 enum status fake_share_allocate(struct worker *w, const struct msg_mem_alloc_shared *m, struct msg_mem_alloc_shared_reply *reply)
@@ -22,7 +60,7 @@ enum status fake_share_allocate(struct worker *w, const struct msg_mem_alloc_sha
     struct allocation *a;
 
     pthread_mutex_lock(&fake.lock);
-    if (fake.allocations_max && fake.allocations >= fake.allocations_max) {
+    if (!fake_fits(w)) {
         pthread_mutex_unlock(&fake.lock);
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     }

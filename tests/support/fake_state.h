@@ -46,8 +46,10 @@ struct worker {
     unsigned           unfinished;
     uint64_t           numbers, events;
     bool               dead;
+    bool               lingers; /* though dead it is not gone before fake.linger_over */
     struct problem     end;
     struct allocation *allocations;
+    unsigned           cached; /* freed and kept */
     bool               image_bad, image_prints; /* of the one loader */
     struct graph      *graphs;
     uint32_t           graph_number;
@@ -75,6 +77,12 @@ struct fake_state {
     unsigned        hosts;   /* mapped */
     bool            lies;    /* about the size of shared allocations */
     unsigned        allocations_max; /* 0: no bound */
+    unsigned        late, late_left; /* refusals after memory was given back, in all and still to come */
+    bool            caches;
+    bool            linger, linger_over; /* workers that are killed now are not gone; they all are */
+    bool            take_failed;
+    unsigned        cached;          /* allocations freed and kept, of all workers */
+    bool            room;            /* for one more worker */
     unsigned        refused;         /* allocations for that bound */
     struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
 };
@@ -89,6 +97,10 @@ enum status fake_host_map(struct worker *w, const struct msg_host_map *m, uint32
 /* The one of that id, if that is not 0, and those that belong to that allocation. */
 void           fake_host_unmap(struct worker *w, uint32_t id, uint64_t beside);
 unsigned char *fake_piece(struct worker *w, uint32_t host, uint64_t offset);
+/* Under fake.lock: whether one more fits, and what a free leaves. */
+bool           fake_fits(struct worker *w);
+void           fake_freed(struct worker *w);
+void           fake_trim(struct worker *w);
 /* Under fake.lock. */
 void fake_allocation_free(struct allocation *a);
 void fake_hosts_drop(struct worker *w);

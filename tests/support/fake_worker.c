@@ -117,6 +117,7 @@ static void forget_allocation(struct worker *w, uint64_t address)
             *at = gone->next;
             fake_allocation_free(gone);
             fake.allocations--;
+            fake_freed(w);
             break;
         }
     pthread_mutex_unlock(&fake.lock);
@@ -127,9 +128,7 @@ static enum status allocate(struct worker *w, uint64_t bytes, uint64_t *address)
     struct allocation *a;
 
     pthread_mutex_lock(&fake.lock);
-    if (fake.allocations_max && fake.allocations >= fake.allocations_max) {
-        fake.refused++;
-        pthread_cond_broadcast(&fake.changed);
+    if (!fake_fits(w)) {
         pthread_mutex_unlock(&fake.lock);
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     }
@@ -293,13 +292,15 @@ static enum status run_graph(struct worker *w, const struct msg_graph_run *m)
     return st;
 }
 
-static void tell_memory(enum message kind, struct call *c)
+static void tell_memory(struct worker *w, enum message kind, struct call *c)
 {
     pthread_mutex_lock(&fake.lock);
-    if (kind == MESSAGE_MEM_TRIM)
+    if (kind == MESSAGE_MEM_TRIM) {
         fake.memory.reserved_bytes = fake.memory.allocated_bytes;
-    else
+        fake_trim(w);
+    } else {
         c->reply.memory_info.memory = fake.memory;
+    }
     pthread_mutex_unlock(&fake.lock);
 }
 
@@ -308,7 +309,7 @@ static enum status execute_memory(struct worker *w, enum message kind, const uni
     switch ((int)kind) {
     case MESSAGE_MEMORY_INFO:
     case MESSAGE_MEM_TRIM:
-        tell_memory(kind, c);
+        tell_memory(w, kind, c);
         return STATUS_OK;
     case MESSAGE_MEM_ALLOC:
         return allocate(w, b->mem_alloc.bytes, &c->reply.mem_alloc.address);

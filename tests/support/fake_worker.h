@@ -31,6 +31,8 @@ bool fake_fault_unused(void);
 void fake_fail_take(enum status st);
 /* No worker stands ready from now on: pool_take still gives one. */
 void fake_no_spare(void);
+/* Nor does one from now on, but there is room for another. */
+void fake_room(void);
 /* How the device's memory is shared from now on; DEVICE_SHARES_FILE after a reset. */
 void fake_sharing(enum device_sharing sharing);
 /* Workers tell another size of shared allocations than what they made. */
@@ -39,10 +41,21 @@ void fake_lie(void);
 unsigned fake_hosts_mapped(void);
 /* So many allocations fit the device, of all workers that are not yet back; 0: any number. */
 void fake_allocations_max(unsigned n);
+/* From now on, after memory was given back so many allocations are refused although it would do. */
+void fake_late(unsigned refusals);
+/* From now on a worker keeps what is freed in it, so that others cannot have it: until MEM_TRIM, or until it finds no memory itself. */
+void fake_caches(void);
+/* Allocations that were refused so far. */
+unsigned fake_refusals(void);
 /* Blocks until an allocation was refused for that. */
 void fake_await_refusal(void);
 /* While held, pool_give_back does not end. */
 void fake_hold_returns(bool held);
+/* Workers that are killed while this is on are not gone before fake_end_lingering(); others end meanwhile. */
+void fake_linger(bool on);
+void fake_end_lingering(void);
+/* Blocks until pool_take has failed. */
+void fake_await_take(void);
 /* Lets every "wait" kernel end, now and later. */
 void fake_release(void);
 /* MEM_WRITE, MEM_READ and the like, and compiles, stand still until fake_go(). */

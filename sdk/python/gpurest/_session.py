@@ -239,8 +239,8 @@ class Session(SessionBase):
 
     def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
         """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,
-        device.health, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a batch and told at
-        its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
+        device.health, faults.budget, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a
+        batch and told at its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
         where it ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         parser = EventParser(last_id)

@@ -106,6 +106,8 @@ static void fake_close(struct device *d)
 
 static enum status fake_info(struct device *d, struct device_info *out)
 {
+    if (told("hang-info"))
+        pause();
     snprintf(out->name, sizeof out->name, "Fake");
     out->total_bytes = 1 << 30;
     out->free_bytes = out->total_bytes - d->bytes;

@@ -81,6 +81,39 @@ Test(pool, no_device_is_told_with_the_reason)
     cr_assert_not_null(strstr(why.detail, "told to have none"), "%s", why.detail);
 }
 
+static void nothing(int number)
+{
+    (void)number;
+}
+
+/* One alone: another would end the read that must not be waited in. */
+static void *interrupt(void *thread)
+{
+    usleep(500 * 1000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    return NULL;
+}
+
+Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .timeout = 60)
+{
+    struct pool_config config = {.executable = FAKE_WORKER,
+                                 .backends = span_of("auto"),
+                                 .workers_max = 1,
+                                 .staging_bytes = STAGING_SLICE_BYTES,
+                                 .start_deadline_ms = 2000,
+                                 .libcuda = steering_path()};
+    struct sigaction   action = {.sa_handler = nothing};
+    struct pool       *p = NULL;
+    struct problem     why = {0};
+    pthread_t          self = pthread_self(), thread;
+
+    steer("hang-count");
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_create(&thread, NULL, interrupt, &self);
+    cr_assert_eq(pool_create(&p, &config, &why), STATUS_DEVICE_NOT_FOUND);
+    pthread_join(thread, NULL);
+}
+
 Test(pool, a_device_that_never_opens_fails_the_start)
 {
     struct pool   *p = NULL;
@@ -181,6 +214,17 @@ static pid_t keeper_pid(struct pool *p)
     return pid;
 }
 
+/* It is there and was not heard of yet. */
+static bool keeper_asked(struct pool *p)
+{
+    bool asked;
+
+    pthread_mutex_lock(&p->lock);
+    asked = p->devices[0].keeper && !p->devices[0].keeper_known && worker_state_of(p->devices[0].keeper) == WORKER_READY;
+    pthread_mutex_unlock(&p->lock);
+    return asked;
+}
+
 Test(pool, a_dead_keeper_is_replaced)
 {
     struct pool *p;
@@ -192,6 +236,27 @@ Test(pool, a_dead_keeper_is_replaced)
     cr_assert_eq(kill(was, SIGKILL), 0);
     EVENTUALLY(device_at(p, 0).restarts >= 1 && keeper_pid(p) != 0 && keeper_pid(p) != was);
     EVENTUALLY(pool_ready(p, 0, NULL) == STATUS_OK);
+    pool_destroy(p);
+}
+
+/* A management library may take seconds, and workers are waited for. */
+Test(pool, workers_start_while_a_new_keeper_does_not_tell_about_its_device, .timeout = 60)
+{
+    struct pool   *p;
+    struct worker *w = NULL;
+    struct problem why = {0};
+    pid_t          was;
+
+    steer("");
+    p = pool_of_fakes(0, 4);
+    was = keeper_pid(p);
+    steer("hang-info");
+    cr_assert_eq(kill(was, SIGKILL), 0);
+    EVENTUALLY(keeper_asked(p) && keeper_pid(p) != was);
+    cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
+    cr_assert(keeper_asked(p), "it is still being asked");
+    steer("");
+    pool_give_back(p, w);
     pool_destroy(p);
 }
 

@@ -97,6 +97,37 @@ Test(worker_share, a_mapping_ends_with_its_allocation_and_its_place_is_free_agai
     pool_destroy(p);
 }
 
+/* Those that are given up stay mapped as long as work that came before may use them. */
+Test(worker_share, there_is_room_for_as_many_again_while_a_kernel_runs)
+{
+    struct pool              *p;
+    struct worker            *w;
+    uint32_t                  module;
+    unsigned char            *at;
+    struct msg_launch         endless;
+    struct msg_host_map_reply got;
+    struct call               launch = {.deadline_ns = DEADLINE_NEVER}, ends[SHARES_PER_SESSION_MAX];
+    int                       fd = file(&at);
+
+    steer("");
+    p = pool_of_sharing_fakes(1, 2);
+    w = worker_of(p, &module);
+    endless = launch_of(module, KERNEL_ENDLESS, 0, 1, NULL, 0);
+    cr_assert_eq(worker_submit_launch(w, &endless, &launch), STATUS_OK);
+    for (unsigned i = 0; i < 2 * SHARES_PER_SESSION_MAX; i++) {
+        cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES}, fd, &got, deadline(), NULL), STATUS_OK);
+        if (i >= SHARES_PER_SESSION_MAX)
+            continue;
+        ends[i] = (struct call){.deadline_ns = DEADLINE_NEVER};
+        cr_assert_eq(worker_submit_host_unmap(w, &(struct msg_host_unmap){got.host}, &ends[i]), STATUS_OK);
+    }
+    cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES}, fd, &got, deadline(), NULL), STATUS_QUOTA_EXCEEDED);
+    close(fd);
+    munmap(at, BYTES);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
+
 Test(worker_share, a_file_becomes_an_allocation)
 {
     struct pool                      *p;

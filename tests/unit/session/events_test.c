@@ -210,6 +210,39 @@ Test(events, a_sick_device_is_told_once_and_so_is_its_recovery)
     end();
 }
 
+static void allow_faults(uint32_t budget, uint64_t window_s)
+{
+    pthread_mutex_lock(&f.registry->lock);
+    f.registry->config.crash_budget = budget;
+    f.registry->config.crash_window_s = window_s;
+    pthread_mutex_unlock(&f.registry->lock);
+}
+
+Test(events, a_spent_budget_of_faults_is_told_once_and_so_is_its_end)
+{
+    start();
+    allow_faults(1, 3600);
+    cursor.types = 1u << EVENT_FAULTS_BUDGET;
+    janitor_sweep(f.registry, now_ns());
+    cr_assert_eq(next(), EVENTS_NONE);
+    run("l", "fault");
+    janitor_sweep(f.registry, now_ns());
+    janitor_sweep(f.registry, now_ns());
+    expect(EVENT_FAULTS_BUDGET);
+    cr_assert(event.state.spent);
+    cr_assert_eq(next(), EVENTS_NONE);
+    cr_assert_eq(registry_budgets_spent(f.registry, 0), 1);
+    cr_assert_eq(registry_budgets_spent(f.registry, 1), 0);
+    allow_faults(2, 2 * 3600); /* as if it had been one of two */
+    janitor_sweep(f.registry, now_ns());
+    janitor_sweep(f.registry, now_ns());
+    expect(EVENT_FAULTS_BUDGET);
+    cr_assert_not(event.state.spent);
+    cr_assert_eq(next(), EVENTS_NONE);
+    cr_assert_eq(registry_budgets_spent(f.registry, 0), 0);
+    end();
+}
+
 static struct session *borrow(const char *id)
 {
     struct session *s = NULL;
@@ -236,6 +269,7 @@ Test(events, followers_are_bounded_and_do_not_keep_a_session_from_being_idle)
     cr_assert_eq(session_usable(s, NULL), STATUS_OK, "somebody uses it");
     session_unpin(last, false);
     janitor_sweep(f.registry, later);
+    await_closed(s);
     cr_assert_eq(events_next(s, &cursor, &event, &text), EVENTS_ONE);
     cr_assert_eq(event.state.session, SESSION_CLOSING);
     cr_assert_eq(events_next(s, &cursor, &event, &text), EVENTS_OVER);

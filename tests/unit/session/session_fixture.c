@@ -44,6 +44,16 @@ void settle(struct fixture *f)
     pthread_mutex_unlock(&f->session->lock);
 }
 
+void await_closed(struct session *s)
+{
+    struct registry *r = s->registry;
+
+    pthread_mutex_lock(&r->lock);
+    while (s->account)
+        pthread_cond_wait(&r->closing_changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
 void make_buffer(struct fixture *f, const char *id, uint64_t bytes)
 {
     struct buffer_info info;

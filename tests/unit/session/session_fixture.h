@@ -27,6 +27,8 @@ void            fixture_end(struct fixture *f);
 struct session *fixture_session(struct fixture *f, const char *id, uint64_t memory_limit);
 /* Blocks until the workers that resets took away are back. */
 void            settle(struct fixture *f);
+/* Waits until a session that the janitor has ended counts no longer. It is pinned. */
+void await_closed(struct session *s);
 void            make_buffer(struct fixture *f, const char *id, uint64_t bytes);
 void            make_module(struct fixture *f, const char *id, const char *source);
 /* The module "m" must exist. */

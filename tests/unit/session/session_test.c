@@ -306,8 +306,38 @@ Test(session, ends_at_its_lifetime_even_when_it_is_used)
 {
     fixture_start(&f, 64);
     janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
+    await_closed(f.session);
     cr_assert_eq(registry_count(f.registry), 0);
     cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_NOT_FOUND);
+    fixture_end(&f);
+}
+
+/* Others' deadlines are kept in the same thread. */
+Test(session, its_end_by_the_janitor_waits_for_no_worker)
+{
+    fixture_start(&f, 64);
+    fake_hold_returns(true);
+    janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
+    cr_assert_eq(session_usable(f.session, &f.why), STATUS_SESSION_NOT_FOUND);
+    cr_assert_eq(fake_live_workers(), 1);
+    cr_assert_eq(registry_count(f.registry), 1, "it counts until its worker is back");
+    fake_hold_returns(false);
+    await_closed(f.session);
+    cr_assert_eq(fake_live_workers(), 0);
+    cr_assert_eq(registry_count(f.registry), 0);
+    fixture_end(&f);
+}
+
+Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .timeout = 60)
+{
+    fixture_start(&f, 64);
+    fake_hold_returns(true);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    janitor_sweep(f.registry, now_ns() + (LIFETIME_S_MAX + 5ull) * NS_PER_S);
+    cr_assert_eq(fake_live_workers(), 2);
+    fake_hold_returns(false);
+    await_closed(f.session);
+    cr_assert_eq(fake_live_workers(), 0);
     fixture_end(&f);
 }
 
