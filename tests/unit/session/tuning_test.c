@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -253,4 +254,30 @@ Test(tuning, without_a_cache_it_lasts_as_long_as_the_process)
     set(&p, BUILTIN_DTYPE_f32, 1000, 2);
     cr_assert_eq(choice(&p, BUILTIN_DTYPE_f32, 1000), 2);
     tunings_destroy(p.tunings);
+}
+
+enum { LOOKS = 2000, CHANGES = 20 };
+
+static void *look(void *context)
+{
+    for (unsigned i = 0; i < LOOKS; i++) {
+        unsigned chosen = choice(context, BUILTIN_DTYPE_f32, 1000);
+        cr_assert(chosen == 0 || chosen == 2 || chosen == 3);
+    }
+    return NULL;
+}
+
+Test(tuning, launches_look_while_a_choice_changes)
+{
+    struct process p = begin();
+    pthread_t      threads[2];
+
+    for (unsigned i = 0; i < COUNT(threads); i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, look, &p), 0);
+    for (unsigned i = 0; i < CHANGES; i++)
+        set(&p, BUILTIN_DTYPE_f32, 1000, 2 + i % 2);
+    for (unsigned i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq(choice(&p, BUILTIN_DTYPE_f32, 1000), 3);
+    end(&p);
 }
