@@ -77,18 +77,18 @@ template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F
 
 /* ---- kernels ---- */
 
-template <class T> __global__ void __launch_bounds__(256) fill(T *out, u64 n, T value)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) fill(T *out, u64 n, T value)
 {
     elementwise(n, out, [=]() { return value; });
 }
 
-template <class T> __global__ void __launch_bounds__(256) iota(T *out, u64 n, T start, T step)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) iota(T *out, u64 n, T start, T step)
 {
     for (u64 i = global_thread(); i < n; i += global_threads())
         out[i] = (T)((compute_t<T>)start + (compute_t<T>)i * (compute_t<T>)step);
 }
 
-template <class T> __global__ void __launch_bounds__(256) copy(const T *x, T *out, u64 n)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) copy(const T *x, T *out, u64 n)
 {
     elementwise(n, out, [](T a) { return a; }, x);
 }
@@ -121,50 +121,50 @@ template <class To, class From> DEVICE To convert(From x)
         return converted<To, From>::of(x);
 }
 
-template <class From, class To> __global__ void __launch_bounds__(256) cast(const From *x, To *out, u64 n)
+template <class From, class To> __global__ void __launch_bounds__(FLAT_THREADS) cast(const From *x, To *out, u64 n)
 {
     elementwise(n, out, [](From a) { return convert<To, From>(a); }, x);
 }
 
-template <class T, class Op> __global__ void __launch_bounds__(256) unary(const T *x, T *out, u64 n)
+template <class T, class Op> __global__ void __launch_bounds__(FLAT_THREADS) unary(const T *x, T *out, u64 n)
 {
     elementwise(n, out, [](T a) { return (T)Op::of((compute_t<T>)a); }, x);
 }
 
-template <class T, class Op> __global__ void __launch_bounds__(256) test(const T *x, bool *out, u64 n)
+template <class T, class Op> __global__ void __launch_bounds__(FLAT_THREADS) test(const T *x, bool *out, u64 n)
 {
     elementwise(n, out, [](T a) { return (bool)Op::of((compute_t<T>)a); }, x);
 }
 
-template <class T, class Op> __global__ void __launch_bounds__(256) binary(const T *a, const T *b, T *out, u64 n)
+template <class T, class Op> __global__ void __launch_bounds__(FLAT_THREADS) binary(const T *a, const T *b, T *out, u64 n)
 {
     elementwise(n, out, [](T p, T q) { return (T)Op::of((compute_t<T>)p, (compute_t<T>)q); }, a, b);
 }
 
-template <class T, class Op> __global__ void __launch_bounds__(256) compare(const T *a, const T *b, bool *out, u64 n)
+template <class T, class Op> __global__ void __launch_bounds__(FLAT_THREADS) compare(const T *a, const T *b, bool *out, u64 n)
 {
     elementwise(n, out, [](T p, T q) { return (bool)Op::of((compute_t<T>)p, (compute_t<T>)q); }, a, b);
 }
 
-template <class T> __global__ void __launch_bounds__(256) axpy(T alpha, const T *x, T *y, u64 n)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) axpy(T alpha, const T *x, T *y, u64 n)
 {
     typedef compute_t<T> C;
     elementwise(n, y, [=](T p, T q) { return (T)((C)alpha * (C)p + (C)q); }, x, (const T *)y);
 }
 
-template <class T> __global__ void __launch_bounds__(256) scale(const T *x, T alpha, T beta, T *out, u64 n)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) scale(const T *x, T alpha, T beta, T *out, u64 n)
 {
     typedef compute_t<T> C;
     elementwise(n, out, [=](T p) { return (T)((C)alpha * (C)p + (C)beta); }, x);
 }
 
-template <class T> __global__ void __launch_bounds__(256) clip(const T *x, T low, T high, T *out, u64 n)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) clip(const T *x, T low, T high, T *out, u64 n)
 {
     typedef compute_t<T> C;
     elementwise(n, out, [=](T p) { C c = (C)p; return (T)(is_nan(c) ? c : c < (C)low ? (C)low : c > (C)high ? (C)high : c); }, x);
 }
 
-template <class T> __global__ void __launch_bounds__(256) where(const bool *condition, const T *a, const T *b, T *out, u64 n)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) where(const bool *condition, const T *a, const T *b, T *out, u64 n)
 {
     elementwise(n, out, [](bool c, T p, T q) { return c ? p : q; }, condition, a, b);
 }

@@ -25,11 +25,11 @@ template <class F> DEVICE void each_moved(const i64 *index, u64 n, u64 rows, u64
     }
 }
 
-template <class T> __global__ void __launch_bounds__(256) gather(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) gather(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
 {
     each_moved(index, n, rows, width, [=](u64 from, u64 to) { out[to] = x[from]; });
 }
-template <class T> __global__ void __launch_bounds__(256) scatter(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) scatter(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
 {
     each_moved(index, n, rows, width, [=](u64 to, u64 from) { out[to] = x[from]; });
 }
@@ -41,7 +41,7 @@ DEVICE void add_to(u32 *to, u32 x) { atomicAdd(to, x); }
 DEVICE void add_to(i64 *to, i64 x) { atomicAdd((u64 *)to, (u64)x); }
 DEVICE void add_to(u64 *to, u64 x) { atomicAdd(to, x); }
 
-template <class T> __global__ void __launch_bounds__(256) scatter_add(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
+template <class T> __global__ void __launch_bounds__(FLAT_THREADS) scatter_add(const T *x, const i64 *index, T *out, u64 n, u64 rows, u64 width)
 {
     each_moved(index, n, rows, width, [=](u64 to, u64 from) { add_to(&out[to], x[from]); });
 }

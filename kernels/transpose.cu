@@ -1,11 +1,18 @@
 /* Transposition of matrices, and copies between any two strided layouts of up to four axes.
  *
- * Method: a tile of 64 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows; one column more
+ * Method: a tile of 64 x 32 elements, or as tuned, goes through shared memory, so that both sides of the copy are read and written along rows; one column more
  * keeps its columns in different banks. The strided copy takes each element by its place in the shape; neighbours of the last axis are neighbouring
  * threads. Strides are in elements and not negative; those of the result must give every element a place of its own. */
 #include "common.cuh"
 
-enum { ACROSS = 32, DOWN = 64, WARPS = 8 };
+/* Rows of a tile, a multiple of 32, and the warps that move it, a divisor of 32. */
+#ifndef TILE_DOWN
+#define TILE_DOWN 64
+#endif
+#ifndef TILE_WARPS
+#define TILE_WARPS 8
+#endif
+enum { ACROSS = 32, DOWN = TILE_DOWN, WARPS = TILE_WARPS };
 
 /* The tile of x whose first element is (row, column); all its elements are on their way before the first is stored. WHOLE: all of it lies in x. */
 template <class T, bool WHOLE>
@@ -32,7 +39,7 @@ DEVICE void transpose_tile(T (&tile)[DOWN][ACROSS + 1], const T *x, T *out, u64 
                 to[j] = tile[j + lane][warp + i * WARPS];
 }
 
-template <class T> __global__ void __launch_bounds__(256) transpose(const T *x, T *out, u64 rows, u64 columns, u64 batch)
+template <class T> __global__ void __launch_bounds__(32 * WARPS) transpose(const T *x, T *out, u64 rows, u64 columns, u64 batch)
 {
     __shared__ T tile[DOWN][ACROSS + 1];
     u64          tiles_x = (columns + ACROSS - 1) / ACROSS, tiles_y = (rows + DOWN - 1) / DOWN;
@@ -51,7 +58,7 @@ template <class T> __global__ void __launch_bounds__(256) transpose(const T *x, 
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) copy_strided(const T *x, T *out, u64 n0, u64 n1, u64 n2, u64 n3, u64 x0, u64 x1, u64 x2, u64 x3, u64 out0,
+__global__ void __launch_bounds__(FLAT_THREADS) copy_strided(const T *x, T *out, u64 n0, u64 n1, u64 n2, u64 n3, u64 x0, u64 x1, u64 x2, u64 x3, u64 out0,
                                                     u64 out1, u64 out2, u64 out3)
 {
     u64 n = n0 * n1 * n2 * n3;

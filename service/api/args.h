@@ -12,5 +12,7 @@ enum status args_decode(const struct json *array, struct arena *a, const struct 
 
 /* One scalar, {"i32": 5}, found at `pointer`. */
 enum status scalar_decode(const struct json *value, const char *pointer, struct launch_arg *out, struct problem *why);
+/* The value alone, 5, of the scalar type that is named. */
+enum status scalar_decode_as(const struct json *value, struct span type, const char *pointer, struct launch_arg *out, struct problem *why);
 
 #endif

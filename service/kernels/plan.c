@@ -10,8 +10,7 @@ enum {
     ROW_VECTORS = 5,       /* of a row for each thread, before the block grows */
     ROW_VECTORS_HALF = 2,  /* of elements of two bytes */
     AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
-    AXIS_THREADS = 256,
-    AXIS_ROWS = AXIS_THREADS / 32, /* each a warp's when the axis is the last one and short */
+    WARP_THREADS = 32,     /* each has a row when the axis is the last one and short */
 };
 
 struct counts {
@@ -50,13 +49,13 @@ static uint32_t row_threads(uint64_t columns, enum builtin_dtype dtype)
     return threads;
 }
 
-static void shape_axis(const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
+static void shape_axis(const struct builtin *k, const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
 {
     uint64_t blocks = c->n[0];
 
-    out->block[0] = AXIS_THREADS;
+    out->block[0] = k->shape.block;
     if (c->n[2] == 1 && c->n[1] <= BUILTIN_ROW_OF_WARP)
-        blocks = quotient_up(c->n[0], AXIS_ROWS);
+        blocks = quotient_up(c->n[0], k->shape.block / WARP_THREADS);
     else if (c->n[2] != 1 && __builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
         blocks = UINT64_MAX;
     out->grid[0] = bounded(blocks, device->max_grid[0]);
@@ -105,7 +104,7 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
         out->grid[0] = bounded(c->n[0], device->max_grid[0]);
         break;
     case BUILTIN_AXIS:
-        shape_axis(c, device, out);
+        shape_axis(k, c, device, out);
         break;
     case BUILTIN_TILES:
         shape_tiles(k, c, device, out);

@@ -8,7 +8,7 @@
 #include "session/internal.h"
 #include "session/vendor.h"
 
-enum { OPTION_BYTES = 48 };
+enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 5 };
 
 /* ---- arguments ---- */
 
@@ -101,7 +101,7 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
 
 static void module_id(const struct builtin_call *call, char out[ID_BYTES])
 {
-    snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
+    snprintf(out, ID_BYTES, call->shape ? "%s/%s/%u" : "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype), call->shape);
 }
 
 static void drop_module(struct context *c, struct builtin_call *call)
@@ -118,8 +118,8 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
     struct span                  expression = span_of(call->expression);
     struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
     char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES];
-    struct span                  options[] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
-    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = COUNT(options), .header_names = names, .header_texts = texts,
+    struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
+    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = OPTIONS_OF_ALL, .header_names = names, .header_texts = texts,
                                          .name_expressions = &expression, .name_expressions_count = 1};
     char                         id[ID_BYTES];
     enum status                  st;
@@ -134,6 +134,8 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
     options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
     options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
     options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
+    for (const char *const *o = builtin_candidate_options(call->kernel, call->shape); *o; o++)
+        options[spec.options_count++] = span_of(*o);
     spec.source = source->text;
     module_id(call, id);
     st = module_builtin(c->session, span_of(id), &spec, &call->module, why);
@@ -157,12 +159,37 @@ static enum status find_slot(struct context *c, struct span stream, uint32_t *ou
     return st;
 }
 
-static enum status plan(struct context *c, struct builtin_call *call, struct problem *why)
+static struct builtin_device device_of(const struct context *c)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors, .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
-    return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
+    return device;
+}
+
+/* After take_args(). */
+static void choose_shape(const struct context *c, struct builtin_call *call, const struct launch_spec *spec)
+{
+    const struct session *s = c->session;
+    struct builtin_device device;
+
+    call->shape = spec->shape ? spec->shape - 1 : 0;
+    if (spec->shape || !tuning_may_be(s->registry->tunings, s->device, call->kernel))
+        return;
+    device = device_of(c);
+    call->shape = tuning_choice(s->registry->tunings, s->device, call->kernel, call->dtype, call->values, &device);
+}
+
+static enum status plan(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    struct builtin_device device = device_of(c);
+    struct builtin        as;
+
+    choose_shape(c, call, spec);
+    if (!call->shape)
+        return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
+    as = builtin_as(call->kernel, call->shape);
+    return builtin_plan_of(&as, call->dtype, call->values, &device, &call->plan, why);
 }
 
 /* The library's way. *done is set when it was found, or when nothing else may be tried. */
@@ -196,7 +223,7 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     if (!st)
         st = take_args(call, spec, why);
     if (!st)
-        st = plan(c, call, why);
+        st = plan(c, call, spec, why);
     if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
         st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
     if (!st)
@@ -305,19 +332,34 @@ static bool vendor_does(const struct context *c, struct builtin_call *call, cons
     return !m || !m->refused;
 }
 
+/* With session.lock held. */
+static bool own_blocks(const struct context *c, struct builtin_call *call, const struct launch_spec *spec)
+{
+    struct problem ignored;
+    char           id[ID_BYTES];
+
+    if (!c || call->kernel->shape.scratch || !tuning_is_read(c->session->registry->tunings, c->session->device, call->kernel))
+        return true;
+    if (tuning_may_be(c->session->registry->tunings, c->session->device, call->kernel)) {
+        if (take_args(call, spec, &ignored))
+            return false; /* refused without waiting */
+        choose_shape(c, call, spec);
+    }
+    module_id(call, id);
+    return !ready_builtin(c, id);
+}
+
 bool launch_blocks(struct session *s, const struct launch_spec *spec)
 {
     struct builtin_call call = {0};
     struct problem      ignored;
-    char                id[ID_BYTES];
     bool                blocks = true;
 
     if (!spec->dtype.bytes || find(&call, spec, &ignored))
         return false; /* refused without waiting */
-    module_id(&call, id);
     pthread_mutex_lock(&s->lock);
     if (!vendor_does(s->context, &call, spec, &blocks))
-        blocks = !ready_builtin(s->context, id) || call.kernel->shape.scratch;
+        blocks = own_blocks(s->context, &call, spec);
     pthread_mutex_unlock(&s->lock);
     return blocks;
 }

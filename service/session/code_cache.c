@@ -203,16 +203,30 @@ static void evict(struct code_cache *c, uint64_t need)
 
 /* ---- entries ---- */
 
+void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES])
+{
+    if (c->folder_fd < 0)
+        return;
+    unlinkat(c->folder_fd, key, 0);
+    log_warn("cache", "damaged entry %.16s removed", key);
+}
+
+/* What reading one came to. */
+static enum status found(struct code_cache *c, const char key[CODE_KEY_BYTES], enum status st)
+{
+    if (st && st != STATUS_NOT_FOUND)
+        code_cache_drop(c, key);
+    return st ? STATUS_NOT_FOUND : STATUS_OK;
+}
+
 enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES], struct compile_output *out)
 {
-    enum status st = c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read(c->folder_fd, key, out);
+    return found(c, key, c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read(c->folder_fd, key, out));
+}
 
-    if (st && st != STATUS_NOT_FOUND) {
-        unlinkat(c->folder_fd, key, 0);
-        log_warn("cache", "damaged entry %.16s removed", key);
-        st = STATUS_NOT_FOUND;
-    }
-    return st;
+enum status code_cache_get_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct buf *out)
+{
+    return found(c, key, c->folder_fd < 0 ? STATUS_NOT_FOUND : code_entry_read_bytes(c->folder_fd, key, out));
 }
 
 static void warn_once(struct code_cache *c, const char *what)
@@ -238,6 +252,15 @@ static bool reserve(struct code_cache *c, uint64_t bytes)
     return true;
 }
 
+void code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes)
+{
+    if (c->folder_fd < 0 || !reserve(c, bytes.bytes + CODE_ENTRY_HEAD_BYTES) || code_entry_write(c->folder_fd, key, bytes))
+        return;
+    pthread_mutex_lock(&c->lock);
+    warn_once(c, "compiled code cannot be kept");
+    pthread_mutex_unlock(&c->lock);
+}
+
 void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o)
 {
     struct buf payload;
@@ -245,12 +268,8 @@ void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const 
     if (c->folder_fd < 0)
         return;
     buf_init(&payload, COMPILE_OUTPUT_BYTES_MAX);
-    if (compile_output_encode(o, &payload) == STATUS_OK && reserve(c, payload.bytes + CODE_ENTRY_HEAD_BYTES) &&
-        !code_entry_write(c->folder_fd, key, buf_span(&payload))) {
-        pthread_mutex_lock(&c->lock);
-        warn_once(c, "compiled code cannot be kept");
-        pthread_mutex_unlock(&c->lock);
-    }
+    if (compile_output_encode(o, &payload) == STATUS_OK)
+        code_cache_put_bytes(c, key, buf_span(&payload));
     buf_finish(&payload);
 }
 

@@ -22,4 +22,10 @@ enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES],
 /* Keeps a successful output, dropping the least recently used ones when room is short. Failure is only logged. */
 void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o);
 
+/* The same for what belongs to code without being some: bytes, added to `out`, whose maximum bounds them. */
+enum status code_cache_get_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct buf *out);
+void        code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes);
+/* Removes one whose bytes mean nothing. */
+void        code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES]);
+
 #endif

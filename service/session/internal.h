@@ -17,6 +17,7 @@
 #include "session/event_ring.h"
 #include "session/session.h"
 #include "session/table.h"
+#include "session/tuning.h"
 
 /* All sessions of one owner. Under registry.lock. Lives while it counts a session. */
 struct account {
@@ -64,6 +65,7 @@ struct registry {
     struct share          *shares_dead;  /* for shares_reap() */
     struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* written under lock: there are some */
+    struct tunings        *tunings;     /* shapes of built-in kernels */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
 

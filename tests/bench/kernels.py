@@ -1,12 +1,16 @@
 """Built-in kernels beside PyTorch and CuPy in one run: device time by the device's own events, ratios, and achieved over measured copy bandwidth.
 
     python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--only add] [--json out.json]
+    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd --tune [--backend cuda] [--rounds 7] [--only add] [--json out.json]
 
 Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
 so they reach the device as one CUDA graph, and short ones are so many that what its start costs hardly counts; PyTorch's calls are captured as
 one graph too (those that cannot be captured run as a loop, marked *).
 CuPy's run as a loop and include what its host needs per call where that is longer than the kernel. Operands are the same random numbers for all.
 Where a library of the GPU's maker can do a kernel, it is measured too, in a row of its own.
+With --tune the service first measures the shapes of each case's kernel, and the case is timed in its own shape and in the chosen one, in turn, so that
+both meet the same of what else goes on; PyTorch and CuPy are left out. Where the own shape is the chosen one, both columns are the same thing, and
+say how far a ratio can be trusted.
 One run's columns can be compared with each other, figures of different machines cannot."""
 import argparse
 import importlib
@@ -205,6 +209,20 @@ class Ours:
             assert self.client.delete(f"/v1/sessions/bench/buffers/{name}").status == 204
         return us
 
+    def values_of(self, case):
+        """The arguments of the case that are no buffers, by name, without their types."""
+        params = self.client.get(f"/v1/kernels/{case.builtin}").json()["params"]
+        return {p["name"]: next(iter(a.values())) for p, a in zip(params, case.args) if not isinstance(a, str)}
+
+    def tune(self, case, candidate=None):
+        """What the service says of the shapes; None where there is only one."""
+        if len(self.known.get(case.builtin, {}).get("candidates", [])) < 2:
+            return None
+        body = {"dtype": case.dtype, "values": self.values_of(case), **({"candidate": candidate} if candidate else {})}
+        answer = self.client.post(f"/v1/kernels/{case.builtin}/tune", body)
+        assert answer.status == 200, answer
+        return answer.json()
+
     def copy_bandwidth(self, rounds):
         size = 256 * M
         for name in ("a", "b"):
@@ -293,6 +311,37 @@ def row_of(case, ours, torch_us, captured, cupy_us, copy, library=None):
     return text
 
 
+TUNED_TURNS = 3  # of both shapes
+
+
+def tuned(ours, case, rounds):
+    """The case in its own shape and in the one that the service chooses: {"case", "candidate", "default_us", "tuned_us", "tuning"}; None where there is no other."""
+    found = ours.tune(case)
+    if found is None or all(c["outcome"] != "measured" for c in found["candidates"][1:]):
+        return None
+    own, chosen = [], []
+    for _ in range(TUNED_TURNS):
+        for shape, times in (("default", own), (found["candidate"], chosen)):
+            ours.tune(case, shape)
+            times.append(ours.measure(case, rounds))
+    ours.tune(case, found["candidate"])
+    return {"case": case.name, "candidate": found["candidate"], "default_us": min(own), "tuned_us": min(chosen), "tuning": found}
+
+
+def tune_all(ours, options):
+    print(f"{ours.device()}; shapes chosen by the service; the least of {TUNED_TURNS} turns of {options.rounds} rounds")
+    print(f"{'microseconds':30s}{'default':>10s}{'chosen':>10s}{'ratio':>8s}  shape; medians when measured")
+    told = []
+    for case in (case for cases in CASES for case in cases() if options.only in case.name):
+        one = tuned(ours, case, options.rounds)
+        if one is None:
+            continue
+        medians = ", ".join(f"{c['name']} {c['us']:.1f}" if c["us"] else f"{c['name']} {c['outcome']}" for c in one["tuning"]["candidates"])
+        print(f"{case.name:30s}{one['default_us']:10.1f}{one['tuned_us']:10.1f}{one['default_us'] / one['tuned_us']:8.3f}  {one['candidate']}; {medians}", flush=True)
+        told.append(one)
+    return told
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpurestd", required=True)
@@ -300,7 +349,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--tune", action="store_true", help="the kernels' own shapes beside those that the service chooses")
     options = parser.parse_args()
+    if options.tune:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options.backend, folder)
+            told = tune_all(ours, options)
+            ours.client.close()
+            ours.service.stop()
+        if options.json:
+            options.json.write_text(json.dumps(told, indent=1))
+        return
     torch, cupy = (peer("torch"), peer("cupy")) if options.backend == "cuda" else (None, None)
     with tempfile.TemporaryDirectory() as folder:
         ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options.backend, folder)

@@ -31,11 +31,13 @@ static const struct {
 };
 
 static int         devices = 1;
+static int         driver_version = 13000;
 static long        live;
 static cuda_result lost;
 static uint64_t    round_now = 1;
 static char        printed[65536];
 static int         contexts;
+static uint64_t    passed_ns;
 
 long fake_cuda_live(void)
 {
@@ -85,6 +87,11 @@ uint64_t fake_round(void)
     return round_now;
 }
 
+void fake_pass(uint64_t ns)
+{
+    passed_ns += ns;
+}
+
 void fake_print(const char *text)
 {
     size_t used = strlen(printed);
@@ -112,16 +119,25 @@ static int open_beside(const char *ending)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+bool fake_read_beside(const char *ending, char *to, size_t room)
+{
+    int     fd = open_beside(ending);
+    ssize_t n = fd < 0 ? -1 : read(fd, to, room - 1);
+
+    if (fd >= 0)
+        close(fd);
+    to[n < 0 ? 0 : n] = '\0';
+    return n >= 0;
+}
+
 __attribute__((constructor)) static void count_devices(void)
 {
-    int  fd = open_beside(".devices");
-    char digit;
+    char text[8];
 
-    if (fd < 0)
-        return;
-    if (read(fd, &digit, 1) == 1 && digit >= '0' && digit <= '9')
-        devices = digit - '0';
-    close(fd);
+    if (fake_read_beside(".devices", text, sizeof text) && text[0] >= '0' && text[0] <= '9')
+        devices = text[0] - '0';
+    if (fake_read_beside(".driver", text, sizeof text))
+        driver_version = atoi(text);
 }
 
 __attribute__((constructor)) static void find_page(void)
@@ -218,7 +234,7 @@ cuda_result cuInit(unsigned flags)
 
 cuda_result cuDriverGetVersion(int *version)
 {
-    *version = 13000;
+    *version = driver_version;
     return fake_step_free(__func__);
 }
 
@@ -413,7 +429,7 @@ cuda_result cuEventRecord(cuda_event event, cuda_stream stream)
         return r;
     clock_gettime(CLOCK_MONOTONIC, &now);
     event->stuck = stream->stuck;
-    event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + passed_ns;
     return CUDA_RESULT_SUCCESS;
 }
 

@@ -5,6 +5,9 @@
  *   FAKE_CUDA_MEMORY_MIB=64                               size of the device
  * A page beside the library, named as it is with ".script" behind, holds such a script too, for processes without an environment; it may
  * change at any time. A file with ".devices" behind holds the number of GPUs, one digit; without it there is one.
+ * A file with ".times" behind lets kernels that the fake cannot run pass for run, which changes nothing, and says how long they take, so that events
+ * tell it: lines of a part of the kernel's name, threads of a block (0: any number), microseconds, and perhaps '!': then the first byte
+ * at the third parameter is changed. One with ".driver" holds the driver's version.
  * Kernels run at once, on the calling thread. Not thread-safe. */
 #ifndef GPUREST_TESTS_FAKE_CUDA_H
 #define GPUREST_TESTS_FAKE_CUDA_H
@@ -79,6 +82,10 @@ void        fake_live(long change);
 void        fake_lose(cuda_result why);
 bool        fake_stuck(uint64_t round);
 uint64_t    fake_round(void);
+/* Events recorded from now on are so much later. */
+void fake_pass(uint64_t ns);
+/* The file that is named as the library is, with that behind, as text of at most `room` bytes with its NUL. False: there is none. */
+bool fake_read_beside(const char *ending, char *to, size_t room);
 /* Text that comes out of standard output at the next wait for any stream. */
 void        fake_print(const char *text);
 cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);

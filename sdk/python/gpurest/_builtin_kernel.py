@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ._stream import Stream
 
 
+def service_dtype(dtype: Any) -> str:
+    """As requests spell it; "bf16" is no element type of arrays."""
+    return "bf16" if dtype == "bf16" else dtype_name(dtype_of(dtype))
+
+
 class BuiltinKernel:
     """A built-in kernel for one element type: `session.builtin("reduce_sum", "f4")(x, out, 1000)`. The service chooses grid and block, and
     checks that buffers are long enough. `info` is what the service says of it: parameters, notes, source. Thread-safe."""
@@ -23,7 +28,7 @@ class BuiltinKernel:
         self.session = session
         self.info: Dict[str, Any] = dict(info)
         self.name: str = info["name"]
-        self.dtype: str = "bf16" if dtype == "bf16" else dtype_name(dtype_of(dtype))
+        self.dtype: str = service_dtype(dtype)
         if self.dtype not in info["dtypes"]:
             raise ArgumentError(f"{self.name} is for {', '.join(info['dtypes'])}, not for {self.dtype}")
         self.params: Tuple[Param, ...] = params_declared([self._declared(row) for row in info["params"]])

@@ -18,6 +18,7 @@ from ._async_kernel import AsyncKernel, AsyncLaunch, AsyncModule, AsyncQueuedLau
 from ._async_shared import AsyncSharedMemory
 from ._batch import Batch
 from ._buffer import Buffer, Slot
+from ._builtin_kernel import service_dtype
 from ._client import Client
 from ._current import flush
 from ._dtypes import dtype_of
@@ -407,6 +408,11 @@ class AsyncClient:
         """See Client.kernels()."""
         async for one in self._all("/v1/kernels"):
             yield one
+
+    async def tune(self, kernel: str, dtype: Any, values: Mapping[str, Any], *, device: Optional[str] = None,
+                   candidate: Optional[str] = None) -> Dict[str, Any]:
+        """See Client.tune()."""
+        return await self._transport.do(_ops.tune(kernel, service_dtype(dtype), values, device, candidate))
 
     async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
         cursor: Optional[str] = None

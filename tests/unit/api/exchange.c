@@ -15,16 +15,6 @@ static struct config config;
 static struct caller caller = {.name = "anonymous", .sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE};
 
 /* The parts of pool.h that sessions do not need, and so the fake does not have. */
-unsigned pool_device_count(const struct pool *p)
-{
-    struct pool_device d;
-    unsigned           n = 0;
-
-    while (pool_device_at((struct pool *)(uintptr_t)p, n, &d))
-        n++;
-    return n;
-}
-
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 {
     return pool_device_at(p, i, out);
