@@ -18,6 +18,7 @@ enum {
     DIGEST_PIECE_BYTES = 256 * 1024, /* read and hashed at a time */
     REPLY_HEADERS_MAX = 16,
     ROUTE_PARAMS_MAX = 3,
+    ROUTE_SEGMENTS_MAX = 12, /* of a path; no endpoint has more than half of it */
     URI_BYTES_MAX = 8 * 1024,
     REQUEST_HEADERS_MAX = 100,
     CONNECTION_MEMORY_BYTES = 32 * 1024, /* measured: more is slower, the pool is cleared per request */
