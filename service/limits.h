@@ -9,6 +9,7 @@
 enum {
     /* http */
     JSON_BODY_BYTES_MAX = 1024 * 1024,
+    JSON_FIELDS_MAX = 48, /* of a table that decodes an object */
     JSON_DEPTH_MAX = 32,
     JSON_VALUES_MAX = 10000,
     SOURCE_BODY_BYTES_MAX = 4 * 1024 * 1024,
