@@ -305,14 +305,14 @@ static bool vendor_does(const struct context *c, struct builtin_call *call, cons
     return !m || !m->refused;
 }
 
-bool launch_blocks(struct session *s, const struct launch_spec *spec)
+static bool builtin_blocks(struct session *s, const struct launch_spec *spec)
 {
     struct builtin_call call = {0};
     struct problem      ignored;
     char                id[ID_BYTES];
     bool                blocks = true;
 
-    if (!spec->dtype.bytes || find(&call, spec, &ignored))
+    if (find(&call, spec, &ignored))
         return false; /* refused without waiting */
     module_id(&call, id);
     pthread_mutex_lock(&s->lock);
@@ -320,4 +320,9 @@ bool launch_blocks(struct session *s, const struct launch_spec *spec)
         blocks = !ready_builtin(s->context, id) || call.kernel->shape.scratch;
     pthread_mutex_unlock(&s->lock);
     return blocks;
+}
+
+bool launch_blocks(struct session *s, const struct launch_spec *spec)
+{
+    return spec->dtype.bytes && builtin_blocks(s, spec);
 }
