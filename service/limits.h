@@ -9,6 +9,7 @@
 enum {
     /* http */
     JSON_BODY_BYTES_MAX = 1024 * 1024,
+    JSON_FIELDS_MAX = 48, /* of a table that decodes an object */
     JSON_DEPTH_MAX = 32,
     JSON_VALUES_MAX = 10000,
     SOURCE_BODY_BYTES_MAX = 4 * 1024 * 1024,
@@ -17,7 +18,9 @@ enum {
     VERIFIED_BODY_BYTES_MAX = 64 * 1024 * 1024, /* a body with a digest is held back until it is verified, or hashed before it is sent, up to here */
     DIGEST_PIECE_BYTES = 256 * 1024, /* read and hashed at a time */
     REPLY_HEADERS_MAX = 16,
+    SERVER_TIMING_BYTES_MAX = 256, /* its five durations, of up to 20 digits each, are shorter */
     ROUTE_PARAMS_MAX = 3,
+    ROUTE_SEGMENTS_MAX = 12, /* of a path; no endpoint has more than half of it */
     URI_BYTES_MAX = 8 * 1024,
     REQUEST_HEADERS_MAX = 100,
     CONNECTION_MEMORY_BYTES = 32 * 1024, /* measured: more is slower, the pool is cleared per request */

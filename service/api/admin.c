@@ -147,8 +147,8 @@ static enum status follow_log(struct request *r, const struct wanted *w, uint64_
     s->last = last;
     s->most = w->most;
     s->end_ns = deadline_after_ns(w->seconds * NS_PER_S);
-    reply_header(&r->reply, "Content-Type", LINES_TYPE);
-    reply_header(&r->reply, "X-Accel-Buffering", "no");
+    reply_header_text(&r->reply, "Content-Type", LINES_TYPE);
+    reply_header_text(&r->reply, "X-Accel-Buffering", "no");
     return reply_source_take(&r->reply, 200, &s->source, REPLY_BYTES_UNKNOWN);
 }
 

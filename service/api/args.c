@@ -201,7 +201,7 @@ static enum status decode_list(const struct json *array, struct arena *a, const 
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the arguments do not fit");
     for (const struct json *v = json_first(array); v && !st; v = json_next(v), i++) {
         char inner[PROBLEM_POINTER_BYTES];
-        snprintf(inner, sizeof inner, "%.110s/%u", pointer, i);
+        problem_pointer(inner, pointer, i);
         st = decode_one(v, a, inner, depth, &args[i], why);
     }
     *out = args;

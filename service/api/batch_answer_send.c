@@ -137,7 +137,7 @@ static enum status send_parts(const struct batch_answer *a, struct request *r, s
     p->owner = owner;
     st = r->method == METHOD_HEAD ? STATUS_OK : look_at_device(p, &r->problem);
     if (!st) {
-        reply_header(&r->reply, "Content-Type", "%s", a->media_type);
+        reply_header_text(&r->reply, "Content-Type", a->media_type);
         return reply_source_take(&r->reply, 200, &p->source, a->bytes);
     }
     close_parts(&p->source);

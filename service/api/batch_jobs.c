@@ -132,9 +132,9 @@ static enum status answer_job(struct request *r, bool hidden, const struct batch
     char          etag[JOB_ETAG_BYTES];
 
     etag_of_job(i, etag);
-    reply_header(&r->reply, "ETag", "%s", etag);
+    reply_header_text(&r->reply, "ETag", etag);
     if (http_status == 202)
-        reply_header(&r->reply, "Location", "%s", path_of(r, hidden, i->id, ""));
+        reply_header_text(&r->reply, "Location", path_of(r, hidden, i->id, ""));
     answer_begin(&a);
     add_members(&a.w, r, hidden, i);
     return answer_end(&a, r, http_status);
@@ -216,7 +216,7 @@ static enum status wait_for_end(struct request *r, struct following *f)
 static void applied(struct request *r, const struct following *f)
 {
     if (f->async)
-        reply_header(&r->reply, "Preference-Applied", "respond-async");
+        reply_header_text(&r->reply, "Preference-Applied", "respond-async");
     else if (f->wait_asked)
         reply_header(&r->reply, "Preference-Applied", "wait=%" PRIu64, f->wait_s);
 }
@@ -294,7 +294,7 @@ static enum status answer_followed(struct request *r, struct following *f)
     f->async = false;
     applied(r, f);
     if (seen.bytes && etag_listed(seen, etag_of_job(i, etag), true)) {
-        reply_header(&r->reply, "ETag", "%s", etag);
+        reply_header_text(&r->reply, "ETag", etag);
         return reply_empty(&r->reply, 304);
     }
     return answer_job(r, f->hidden, i, 200);

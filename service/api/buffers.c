@@ -132,7 +132,7 @@ static enum status finish_upload(struct request *r)
         return st;
     buffer = upload_buffer(r, &created);
     etag_of(upload_session(r), tag);
-    reply_header(&r->reply, "ETag", "%s", tag);
+    reply_header_text(&r->reply, "ETag", tag);
     return answer_buffer(r, buffer, created ? 201 : 200);
 }
 

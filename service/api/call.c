@@ -141,7 +141,7 @@ enum status answer_end(struct answer *a, struct request *r, unsigned http_status
     if (a->text.failed)
         st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
     else
-        st = reply_json(&r->reply, http_status, buf_span(&a->text));
+        st = reply_json_take(&r->reply, http_status, &a->text);
     buf_finish(&a->text);
     return st;
 }

@@ -101,8 +101,8 @@ static enum status answer_data(struct request *r, struct session *s, struct span
         session_return(s);
         return st;
     }
-    reply_header(&r->reply, "Content-Type", "application/octet-stream");
-    reply_header(&r->reply, "Accept-Ranges", "bytes");
+    reply_header_text(&r->reply, "Content-Type", "application/octet-stream");
+    reply_header_text(&r->reply, "Accept-Ranges", "bytes");
     reply_header(&r->reply, "ETag", "%.*s", SPAN_ARG(etag));
     if (kind == RANGE_PART)
         reply_header(&r->reply, "Content-Range", "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.offset, range.offset + range.bytes - 1,
@@ -134,7 +134,7 @@ static enum status read_data(struct request *r, struct session *s, const struct 
         st = failed_precondition(r);
         break;
     case PRECONDITION_NOT_MODIFIED:
-        reply_header(&r->reply, "ETag", "%s", tag);
+        reply_header_text(&r->reply, "ETag", tag);
         st = reply_empty(&r->reply, 304);
         break;
     }
@@ -225,6 +225,6 @@ enum status data_put(struct request *r)
     if (st)
         return st;
     etag_of(upload_session(r), tag);
-    reply_header(&r->reply, "ETag", "%s", tag);
+    reply_header_text(&r->reply, "ETag", tag);
     return reply_empty(&r->reply, 204);
 }

@@ -60,7 +60,7 @@ static void add_header(struct request *r, const char *name, struct reading *from
     char text[DIGEST_FIELD_BYTES];
 
     body_digest_text(&from->digest, text);
-    reply_header(&r->reply, name, "%s", text);
+    reply_header_text(&r->reply, name, text);
 }
 
 enum status digest_add_repr(struct request *r, struct session *s, struct span etag, uint64_t size, enum digest_algorithm algorithm)

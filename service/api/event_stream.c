@@ -36,8 +36,8 @@ enum status event_stream_accepts(struct request *r)
 
 void event_stream_headers(struct request *r)
 {
-    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
-    reply_header(&r->reply, "X-Accel-Buffering", "no");
+    reply_header_text(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
+    reply_header_text(&r->reply, "X-Accel-Buffering", "no");
 }
 
 size_t event_stream_copy(const struct buf *lines, size_t *sent, char *to, size_t room)
@@ -52,6 +52,6 @@ size_t event_stream_copy(const struct buf *lines, size_t *sent, char *to, size_t
 
 enum status event_stream_head(struct request *r)
 {
-    reply_header(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
+    reply_header_text(&r->reply, "Content-Type", EVENT_STREAM_TYPE);
     return reply_empty(&r->reply, 200);
 }

@@ -161,7 +161,7 @@ enum status root_get(struct request *r)
     struct answer            a;
     enum status              st = query_check(r, NULL);
 
-    reply_header(&r->reply, "Vary", "Accept");
+    reply_header_text(&r->reply, "Vary", "Accept");
     if (!st && web_is_wanted(r))
         return web_dashboard(r);
     if (!st)

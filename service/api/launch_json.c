@@ -1,8 +1,6 @@
 /* Decodes launch requests and writes launches. */
 #include "api/launch_json.h"
 
-#include <stdio.h>
-
 #include "api/args.h"
 
 struct launch_request {
@@ -31,7 +29,7 @@ static enum status decode_dims(const struct json *v, const char *pointer, uint32
         char     at[PROBLEM_POINTER_BYTES];
         uint64_t value;
 
-        snprintf(at, sizeof at, "%.100s/%u", pointer, n);
+        problem_pointer(at, pointer, n);
         if (!json_u64(e, &value))
             return problem_field(why, STATUS_INVALID_FIELD, at, "type", "must be a non-negative integer");
         if (value < 1 || value > UINT32_MAX)

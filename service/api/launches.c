@@ -90,7 +90,7 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
     char          etag[LAUNCH_ETAG_BYTES];
 
     etag_of_launch(i, etag);
-    reply_header(&r->reply, "ETag", "%s", etag);
+    reply_header_text(&r->reply, "ETag", etag);
     if (http_status == 202)
         reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(r->params[0]), i->id);
     note_timing(r, i);
@@ -120,7 +120,7 @@ static enum status wait_for_end(struct request *r, struct following *f)
 static void applied(struct request *r, const struct following *f, bool async)
 {
     if (async)
-        reply_header(&r->reply, "Preference-Applied", "respond-async");
+        reply_header_text(&r->reply, "Preference-Applied", "respond-async");
     else if (f->wait_asked)
         reply_header(&r->reply, "Preference-Applied", "wait=%" PRIu64, f->wait_s);
 }
@@ -218,7 +218,7 @@ static enum status answer_followed(struct request *r, struct following *f)
     launch_info_of(f->launch, info);
     applied(r, f, false);
     if (seen.bytes && etag_listed(seen, etag_of_launch(info, etag), true)) {
-        reply_header(&r->reply, "ETag", "%s", etag);
+        reply_header_text(&r->reply, "ETag", etag);
         return reply_empty(&r->reply, 304);
     }
     return answer_launch(r, info, 200);

@@ -179,7 +179,7 @@ static enum status answer_code(struct request *r, const struct module *m)
     if (code.bytes == 0)
         return problem_set(&r->problem, STATUS_NOT_FOUND, "the module has no %s", cubin ? "cubin" : "PTX");
     snprintf(etag, sizeof etag, "\"%.80s-%s\"", v.code_hash, cubin ? "cubin" : "ptx");
-    reply_header(&r->reply, "ETag", "%s", etag);
+    reply_header_text(&r->reply, "ETag", etag);
     if (precondition_check((struct span){0}, request_header(r, "If-None-Match"), span_of(etag), true) == PRECONDITION_NOT_MODIFIED)
         return reply_empty(&r->reply, 304);
     return reply_text(&r->reply, 200, cubin ? CUBIN_TYPE : PTX_TYPE, code);

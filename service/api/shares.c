@@ -139,7 +139,7 @@ static enum status move_in(struct request *r, struct session *s)
     if (st)
         return st;
     etag_of(s, tag);
-    reply_header(&r->reply, "ETag", "%s", tag);
+    reply_header_text(&r->reply, "ETag", tag);
     return reply_empty(&r->reply, 204);
 }
 

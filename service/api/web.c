@@ -14,8 +14,8 @@ static enum status reply_file(struct request *r, struct span name)
 
         if (!span_is(name, f->name))
             continue;
-        reply_header(&r->reply, "Content-Security-Policy", "%s", CONTENT_SECURITY_POLICY);
-        reply_header(&r->reply, "Referrer-Policy", "no-referrer");
+        reply_header_text(&r->reply, "Content-Security-Policy", CONTENT_SECURITY_POLICY);
+        reply_header_text(&r->reply, "Referrer-Policy", "no-referrer");
         return reply_text(&r->reply, 200, f->media_type, (struct span){f->data, f->bytes});
     }
     return problem_set(&r->problem, STATUS_NOT_FOUND, "nothing is at this path");

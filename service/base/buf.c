@@ -32,7 +32,7 @@ static char *fail(struct buf *b)
     return NULL;
 }
 
-char *buf_reserve(struct buf *b, size_t bytes)
+char *buf_make_room(struct buf *b, size_t bytes)
 {
     size_t room = b->room ? b->room : BUF_FIRST_BYTES;
     char  *grown;
@@ -78,6 +78,25 @@ bool buf_add_span(struct buf *b, struct span s)
 bool buf_add_text(struct buf *b, const char *text)
 {
     return buf_add(b, text, strlen(text));
+}
+
+bool buf_add_u64(struct buf *b, uint64_t value)
+{
+    char  digits[20]; /* of 2^64 - 1 */
+    char *at = digits + sizeof digits;
+
+    do {
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    return buf_add(b, at, (size_t)(digits + sizeof digits - at));
+}
+
+bool buf_add_thousandths(struct buf *b, uint64_t thousandths)
+{
+    const char rest[] = {'.', (char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10), (char)('0' + thousandths % 10)};
+
+    return buf_add_u64(b, thousandths / 1000) && buf_add(b, rest, sizeof rest);
 }
 
 bool buf_printf(struct buf *b, const char *format, ...)

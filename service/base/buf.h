@@ -21,9 +21,22 @@ void buf_clear(struct buf *b);
 bool buf_add(struct buf *b, const void *data, size_t bytes);
 bool buf_add_span(struct buf *b, struct span s);
 bool buf_add_text(struct buf *b, const char *text);
+/* In decimal digits: every answer is full of numbers, and printf takes its time. */
+bool buf_add_u64(struct buf *b, uint64_t value);
+/* `thousandths` / 1000 with three digits behind the point. */
+bool buf_add_thousandths(struct buf *b, uint64_t thousandths);
 bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* As buf_reserve(), when it must grow. */
+char *buf_make_room(struct buf *b, size_t bytes);
+
 /* Room for `bytes` more; NULL when that is impossible. buf_grew() then takes over what was written there. */
-char *buf_reserve(struct buf *b, size_t bytes);
+static inline char *buf_reserve(struct buf *b, size_t bytes)
+{
+    bool fits = !b->failed && bytes <= b->max - b->bytes && b->room > b->bytes && b->room - b->bytes > bytes;
+
+    return fits ? b->data + b->bytes : buf_make_room(b, bytes);
+}
+
 void  buf_grew(struct buf *b, size_t bytes);
 
 /* Borrowed, valid until the next add or buf_finish. */

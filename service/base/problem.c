@@ -11,6 +11,21 @@ static void __attribute__((format(printf, 3, 0))) start(struct problem *why, enu
     vsnprintf(why->detail, sizeof why->detail, format, args);
 }
 
+void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned index)
+{
+    char   digits[10]; /* of 2^32 - 1 */
+    size_t base_bytes = strnlen(base, PROBLEM_POINTER_BYTES - sizeof digits - 2), at = sizeof digits;
+
+    do {
+        digits[--at] = (char)('0' + index % 10);
+        index /= 10;
+    } while (index);
+    memcpy(out, base, base_bytes);
+    out[base_bytes] = '/';
+    memcpy(out + base_bytes + 1, digits + at, sizeof digits - at);
+    out[base_bytes + 1 + sizeof digits - at] = '\0';
+}
+
 enum status problem_set(struct problem *why, enum status st, const char *format, ...)
 {
     va_list args;

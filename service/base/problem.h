@@ -65,6 +65,10 @@ enum status problem_limit(struct problem *why, enum status st, const char *name,
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The pointer of an element: "/args" and 3 make "/args/3"; a base that is too long to be of use is cut. Made for every element before anything is
+ * wrong with it, so without printf. */
+void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned index);
+
 /* The pointers of all fields are those of a part of the request: puts the part's own pointer, "/ops/3", in front. */
 void problem_within(struct problem *why, const char *pointer);
 

@@ -6,12 +6,10 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-bool span_equal_nocase(struct span a, struct span b)
+bool bytes_equal_nocase(const char *a, const char *b, size_t bytes)
 {
-    if (a.bytes != b.bytes)
-        return false;
-    for (size_t i = 0; i < a.bytes; i++)
-        if (lower(a.data[i]) != lower(b.data[i]))
+    for (size_t i = 0; i < bytes; i++)
+        if (a[i] != b[i] && lower(a[i]) != lower(b[i]))
             return false;
     return true;
 }

@@ -50,8 +50,14 @@ static inline struct span span_first(struct span a, size_t bytes)
     return (struct span){a.data, bytes < a.bytes ? bytes : a.bytes};
 }
 
-/* ASCII letters compare without case, as header names and media types want. */
-bool span_equal_nocase(struct span a, struct span b);
+/* `bytes` of both. */
+bool bytes_equal_nocase(const char *a, const char *b, size_t bytes);
+
+/* ASCII letters compare without case, as header names and media types want. Most that are compared differ in length. */
+static inline bool span_equal_nocase(struct span a, struct span b)
+{
+    return a.bytes == b.bytes && bytes_equal_nocase(a.data, b.data, a.bytes);
+}
 
 /* Without leading and trailing spaces and tabs. */
 struct span span_trim(struct span a);

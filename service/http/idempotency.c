@@ -251,7 +251,7 @@ static bool copy(const struct reply *from, struct reply *to)
     reply_init(to);
     to->http_status = from->http_status;
     for (unsigned i = 0; i < from->headers_count; i++)
-        reply_header(to, from->headers[i].name, "%s", from->headers[i].value);
+        reply_header_text(to, from->headers[i].name, from->headers[i].value);
     buf_add_span(&to->body, buf_span(&from->body));
     if (!to->body.failed)
         return true;
@@ -305,6 +305,6 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
     st = replay(*find(store, id), payload, answer, why);
     pthread_mutex_unlock(&store->lock);
     if (!st)
-        reply_header(answer, "Idempotency-Replayed", "true");
+        reply_header_text(answer, "Idempotency-Replayed", "true");
     return st;
 }

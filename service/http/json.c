@@ -130,15 +130,21 @@ enum json_type json_type_of(const struct json *v)
 
     if (!item)
         return JSON_ABSENT;
-    if (cJSON_IsBool(item))
+    switch (item->type & 0xff) { /* the rest are flags */
+    case cJSON_True:
+    case cJSON_False:
         return JSON_BOOL;
-    if (cJSON_IsNumber(item))
+    case cJSON_Number:
         return JSON_NUMBER;
-    if (cJSON_IsString(item))
+    case cJSON_String:
         return JSON_STRING;
-    if (cJSON_IsArray(item))
+    case cJSON_Array:
         return JSON_ARRAY;
-    return cJSON_IsObject(item) ? JSON_OBJECT : JSON_NULL;
+    case cJSON_Object:
+        return JSON_OBJECT;
+    default:
+        return JSON_NULL;
+    }
 }
 
 const struct json *json_member(const struct json *object, const char *name)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "http/json.h"
+#include "limits.h"
 
 struct decoding {
     const char     *pointer; /* of the object */
@@ -98,11 +99,10 @@ static enum status decode_value(const struct decoding *d, const struct json_fiel
     return problem_set(d->why, STATUS_INTERNAL, "a field has no known type");
 }
 
-static enum status decode_field(const struct decoding *d, const struct json *object, const struct json_field *f)
+static enum status decode_field(const struct decoding *d, const struct json *v, const struct json_field *f)
 {
-    const struct json *v = json_member(object, f->name);
-    const bool         seen = true;
-    enum status        st;
+    const bool  seen = true;
+    enum status st;
 
     if (!v || json_type_of(v) == JSON_NULL)
         return f->required ? refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "required", "is missing") : STATUS_OK;
@@ -112,28 +112,45 @@ static enum status decode_field(const struct decoding *d, const struct json *obj
     return st;
 }
 
-static bool known(struct span name, const struct json_field *fields, size_t count)
+/* The field of that name, a C string; `count` when there is none. */
+static size_t field_of(const char *name, const struct json_field *fields, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (span_is(name, fields[i].name))
-            return true;
-    return false;
+    size_t i = 0;
+
+    while (i < count && (fields[i].name[0] != name[0] || strcmp(fields[i].name, name) != 0))
+        i++;
+    return i;
+}
+
+/* Each member is looked up once; their names differ, of which the parser has made sure. */
+static enum status find_members(const struct decoding *d, const struct json *object, const struct json_field *fields, size_t count,
+                                bool lenient, const struct json **members)
+{
+    for (const struct json *m = json_first(object); m; m = json_next(m)) {
+        struct span name = json_name(m);
+        size_t      i = field_of(name.data, fields, count);
+
+        if (i < count)
+            members[i] = m;
+        else if (!lenient)
+            return refuse(d, name, STATUS_UNKNOWN_FIELD, "unknown", "is not known here");
+    }
+    return STATUS_OK;
 }
 
 enum status json_decode(const struct json *object, const struct json_field *fields, size_t count, const char *pointer, bool lenient,
                         void *out, struct problem *why)
 {
-    struct decoding d = {pointer, out, why};
+    struct decoding    d = {pointer, out, why};
+    const struct json *members[JSON_FIELDS_MAX] = {NULL};
+    enum status        st;
 
     if (json_type_of(object) != JSON_OBJECT)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "type", "%s%smust be an object", pointer, *pointer ? ": " : "");
-    for (const struct json *m = json_first(object); m && !lenient; m = json_next(m))
-        if (!known(json_name(m), fields, count))
-            return refuse(&d, json_name(m), STATUS_UNKNOWN_FIELD, "unknown", "is not known here");
-    for (size_t i = 0; i < count; i++) {
-        enum status st = decode_field(&d, object, &fields[i]);
-        if (st)
-            return st;
-    }
-    return STATUS_OK;
+    if (count > COUNT(members))
+        return problem_set(why, STATUS_INTERNAL, "an object has too many fields");
+    st = find_members(&d, object, fields, count, lenient, members);
+    for (size_t i = 0; i < count && !st; i++)
+        st = decode_field(&d, members[i], &fields[i]);
+    return st;
 }

@@ -37,8 +37,25 @@ static void put_escaped(struct buf *out, unsigned char c)
         buf_printf(out, "\\u%04x", c);
 }
 
+/* Most strings: all of it at once, or nothing. */
+static bool put_plain(struct buf *out, struct span s)
+{
+    char *at = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2) : NULL;
+
+    if (!at)
+        return false;
+    at[0] = '"';
+    if (s.bytes)
+        memcpy(at + 1, s.data, s.bytes);
+    at[s.bytes + 1] = '"';
+    buf_grew(out, s.bytes + 2);
+    return true;
+}
+
 static void put_string(struct buf *out, struct span s)
 {
+    if (put_plain(out, s))
+        return;
     buf_add_text(out, "\"");
     while (s.bytes && !out->failed) {
         size_t n = plain_bytes(s);
@@ -63,10 +80,10 @@ static void put_string(struct buf *out, struct span s)
 static void start_value(struct json_writer *w, const char *name)
 {
     if (w->comma)
-        buf_add_text(w->out, ",");
+        buf_add(w->out, ",", 1);
     if (name) {
         put_string(w->out, span_of(name));
-        buf_add_text(w->out, ":");
+        buf_add(w->out, ":", 1);
     }
     w->comma = true;
 }
@@ -106,23 +123,10 @@ void json_close_array(struct json_writer *w)
     close_level(w, "]");
 }
 
-/* Every answer is full of numbers, and printf takes its time. */
-static void put_u64(struct buf *out, uint64_t value)
-{
-    char  digits[20]; /* of 2^64 - 1 */
-    char *at = digits + sizeof digits;
-
-    do {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    buf_add(out, at, (size_t)(digits + sizeof digits - at));
-}
-
 void json_add_u64(struct json_writer *w, const char *name, uint64_t value)
 {
     start_value(w, name);
-    put_u64(w->out, value);
+    buf_add_u64(w->out, value);
 }
 
 void json_add_i64(struct json_writer *w, const char *name, int64_t value)
@@ -141,7 +145,7 @@ static bool put_thousandths(struct buf *out, double value)
 
     if (!n || (double)n / 1000 != value)
         return false;
-    put_u64(out, n / 1000);
+    buf_add_u64(out, n / 1000);
     while (kept > 1 && digits[kept - 1] == '0')
         kept--;
     buf_add(out, digits, kept > 1 ? kept : 0);

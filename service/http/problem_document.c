@@ -149,13 +149,13 @@ static void add_status_headers(const struct problem *why, const struct problem_p
     unsigned http = status_http(failure_of(why));
 
     if (http == 401)
-        reply_header(r, "WWW-Authenticate", "Bearer");
+        reply_header_text(r, "WWW-Authenticate", "Bearer");
     if (http == 405 && place->allow)
-        reply_header(r, "Allow", "%s", place->allow);
+        reply_header_text(r, "Allow", place->allow);
     if (http == 415 && place->accept)
-        reply_header(r, "Accept", "%s", place->accept);
+        reply_header_text(r, "Accept", place->accept);
     if (failure_of(why) == STATUS_UNSUPPORTED_DIGEST)
-        reply_header(r, "Want-Content-Digest", "sha-256=10, crc32c=5");
+        reply_header_text(r, "Want-Content-Digest", "sha-256=10, crc32c=5");
     if (retry_ms)
         reply_header(r, "Retry-After", "%" PRIu32, retry_ms / 1000 + (retry_ms % 1000 != 0));
     if (http == 416 && why->has_unsatisfied_range)
@@ -168,7 +168,7 @@ void problem_document_reply(const struct problem *why, const struct problem_plac
 
     reply_finish(r);
     r->http_status = status_http(failure_of(why));
-    reply_header(r, "Content-Type", "application/problem+json");
+    reply_header_text(r, "Content-Type", "application/problem+json");
     add_status_headers(why, place, retry_ms, r);
     problem_document_write(why, place, retry_ms, &r->body);
 }

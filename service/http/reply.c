@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#define JSON_TYPE "application/json"
+
 void reply_init(struct reply *r)
 {
     *r = (struct reply){.descriptor = -1};
@@ -29,18 +31,13 @@ static void close_descriptor(struct reply *r)
     r->descriptor = -1;
 }
 
-static void free_header(struct reply_header *h)
-{
-    free(h->name);
-    free(h->value);
-}
 
 void reply_finish(struct reply *r)
 {
     close_source(r);
     close_descriptor(r);
     for (unsigned i = 0; i < r->headers_count; i++)
-        free_header(&r->headers[i]);
+        free(r->headers[i].name);
     buf_finish(&r->body);
     reply_init(r);
 }
@@ -53,24 +50,59 @@ static void replace_controls(char *text)
             *text = '?';
 }
 
+/* Room for both in one allocation, the name in it; NULL marks the failure. */
+static char *add_header(struct reply *r, const char *name, size_t value_bytes)
+{
+    size_t name_bytes = strlen(name) + 1;
+    char  *both = r->headers_count < REPLY_HEADERS_MAX ? malloc(name_bytes + value_bytes + 1) : NULL;
+
+    if (!both) {
+        r->body.failed = true;
+        return NULL;
+    }
+    memcpy(both, name, name_bytes);
+    r->headers[r->headers_count++] = (struct reply_header){both, both + name_bytes};
+    return both + name_bytes;
+}
+
 void reply_header(struct reply *r, const char *name, const char *format, ...)
 {
-    struct reply_header h = {.name = strdup(name)};
-    va_list             args;
-    int                 n;
+    char    few[128]; /* nearly always enough */
+    va_list args;
+    char   *value;
+    int     n;
 
     va_start(args, format);
-    n = vasprintf(&h.value, format, args);
+    n = vsnprintf(few, sizeof few, format, args);
     va_end(args);
-    if (n < 0)
-        h.value = NULL;
-    if (!h.name || !h.value || r->headers_count == REPLY_HEADERS_MAX) {
+    if (n < 0) {
         r->body.failed = true;
-        free_header(&h);
         return;
     }
-    replace_controls(h.value);
-    r->headers[r->headers_count++] = h;
+    value = add_header(r, name, (size_t)n);
+    if (!value)
+        return;
+    if ((size_t)n < sizeof few) {
+        memcpy(value, few, (size_t)n + 1);
+    } else {
+        va_start(args, format);
+        vsnprintf(value, (size_t)n + 1, format, args);
+        va_end(args);
+    }
+    replace_controls(value);
+}
+
+void reply_header_text(struct reply *r, const char *name, const char *text)
+{
+    size_t bytes = text ? strlen(text) : 0;
+    char  *value;
+
+    r->body.failed = r->body.failed || !text;
+    value = text ? add_header(r, name, bytes) : NULL;
+    if (!value)
+        return;
+    memcpy(value, text, bytes + 1);
+    replace_controls(value);
 }
 
 static void drop_header(struct reply *r, const char *name)
@@ -79,7 +111,7 @@ static void drop_header(struct reply *r, const char *name)
 
     for (unsigned i = 0; i < r->headers_count; i++) {
         if (strcasecmp(r->headers[i].name, name) == 0)
-            free_header(&r->headers[i]);
+            free(r->headers[i].name);
         else
             r->headers[kept++] = r->headers[i];
     }
@@ -99,18 +131,37 @@ enum status reply_empty(struct reply *r, unsigned http_status)
     return STATUS_OK;
 }
 
-enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body)
+static void begin_text(struct reply *r, unsigned http_status, const char *media_type)
 {
     reply_empty(r, http_status);
     drop_header(r, "Content-Type");
-    reply_header(r, "Content-Type", "%s", media_type);
+    reply_header_text(r, "Content-Type", media_type);
+}
+
+enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body)
+{
+    begin_text(r, http_status, media_type);
     buf_add_span(&r->body, body);
     return STATUS_OK;
 }
 
 enum status reply_json(struct reply *r, unsigned http_status, struct span body)
 {
-    return reply_text(r, http_status, "application/json", body);
+    return reply_text(r, http_status, JSON_TYPE, body);
+}
+
+/* A failure sticks here too. */
+enum status reply_json_take(struct reply *r, unsigned http_status, struct buf *body)
+{
+    bool failed;
+
+    begin_text(r, http_status, JSON_TYPE);
+    failed = r->body.failed || body->failed;
+    buf_finish(&r->body);
+    r->body = *body;
+    r->body.failed = failed;
+    buf_init(body, body->max);
+    return STATUS_OK;
 }
 
 enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes)

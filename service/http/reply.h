@@ -27,7 +27,7 @@ struct body_source {
 #define REPLY_BYTES_UNKNOWN UINT64_MAX
 
 struct reply_header {
-    char *name;
+    char *name;  /* owned, and the value's memory with it */
     char *value;
 };
 
@@ -46,11 +46,15 @@ void reply_finish(struct reply *r);
 
 /* A second header of that name is added, not replaced. Too many, or no memory: marks body.failed, and the server answers 503. */
 void reply_header(struct reply *r, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same of a value that is there already: what every answer has need not be formatted. NULL: it found no memory. */
+void reply_header_text(struct reply *r, const char *name, const char *text);
 /* 204 and the like. */
 enum status reply_empty(struct reply *r, unsigned http_status);
 enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body);
 /* Copies `body` (JSON text). */
 enum status reply_json(struct reply *r, unsigned http_status, struct span body);
+/* Takes the text itself; *body is empty afterwards. */
+enum status reply_json_take(struct reply *r, unsigned http_status, struct buf *body);
 /* Takes the source, even on failure. */
 enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes);
 /* Takes the descriptor, for request.is_local alone. After the body: whatever sets another one drops it. */

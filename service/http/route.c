@@ -1,4 +1,4 @@
-/* Finds the row of the endpoint table by walking the segments of both paths side by side. */
+/* Finds the row of the endpoint table: the path is cut into segments once and laid beside the rows of its method. */
 #include "http/route.h"
 
 #include <stdio.h>
@@ -39,36 +39,63 @@ static bool segment_is_id(struct span s)
     return true;
 }
 
-/* *rest starts with '/'; afterwards it starts with the next '/' or is empty. */
-static struct span next_segment(struct span *rest)
-{
-    struct span from = span_from(*rest, 1);
-    const char *end = from.bytes ? memchr(from.data, '/', from.bytes) : NULL;
-    struct span segment = {from.data, end ? (size_t)(end - from.data) : from.bytes};
+/* A path cut once, to be laid beside many patterns. */
+struct cut_path {
+    struct span segments[ROUTE_SEGMENTS_MAX];
+    bool        are_ids[ROUTE_SEGMENTS_MAX];
+    unsigned    count;
+};
 
-    *rest = span_from(from, segment.bytes);
-    return segment;
+/* False when no row has so many segments, or the path starts without '/'. */
+static bool path_cut(struct span path, struct cut_path *out)
+{
+    out->count = 0;
+    if (!span_starts(path, "/"))
+        return false;
+    path = span_from(path, 1);
+    for (const char *end = path.data; end; path = span_from(path, (size_t)(end - path.data) + 1)) {
+        if (out->count == ROUTE_SEGMENTS_MAX)
+            return false;
+        end = path.bytes ? memchr(path.data, '/', path.bytes) : NULL;
+        out->segments[out->count] = (struct span){path.data, end ? (size_t)(end - path.data) : path.bytes};
+        out->are_ids[out->count] = segment_is_id(out->segments[out->count]);
+        out->count++;
+    }
+    return true;
 }
 
-static bool path_matches(const char *pattern_text, struct span path, struct route *out)
+/* The end of the pattern's segment, or NULL when `got` is not what stands there. */
+static const char *literal_matches(const char *pattern, struct span got)
 {
-    struct span pattern = span_of(pattern_text);
+    for (size_t i = 0; i < got.bytes; i++, pattern++)
+        if (!*pattern || *pattern != got.data[i])
+            return NULL;
+    return *pattern == '\0' || *pattern == '/' ? pattern : NULL;
+}
+
+static const char *parameter_matches(const char *pattern, struct span got, bool is_id, struct route *out)
+{
+    if (!is_id || out->params_count == ROUTE_PARAMS_MAX)
+        return NULL;
+    out->params[out->params_count++] = got;
+    while (*pattern && *pattern != '/')
+        pattern++;
+    return pattern;
+}
+
+static bool path_matches(const char *pattern, const struct cut_path *path, struct route *out)
+{
+    unsigned i = 0;
 
     out->params_count = 0;
-    while (pattern.bytes && path.bytes) {
-        struct span want = next_segment(&pattern);
-        struct span got = next_segment(&path);
-
-        if (!span_starts(want, "{")) {
-            if (!span_equal(want, got))
-                return false;
-            continue;
-        }
-        if (!segment_is_id(got) || out->params_count == ROUTE_PARAMS_MAX)
+    for (; *pattern && i < path->count; i++) {
+        pattern++; /* its '/' */
+        pattern = *pattern == '{' ? parameter_matches(pattern, path->segments[i], path->are_ids[i], out)
+                                  : literal_matches(pattern, path->segments[i]);
+        if (!pattern)
             return false;
-        out->params[out->params_count++] = got;
     }
-    return pattern.bytes == 0 && path.bytes == 0;
+    return *pattern == '\0' && i == path->count;
 }
 
 static void name_allowed(unsigned methods, char *out, size_t room)
@@ -80,36 +107,46 @@ static void name_allowed(unsigned methods, char *out, size_t room)
             at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", method_names[m]);
 }
 
-/* A HEAD row is exact for HEAD; a GET row serves until one is found. */
-static bool row_serves(const struct endpoint *row, enum method method, const struct endpoint *found)
-{
-    if (row->method == method)
-        return !found || found->method != method;
-    return method == METHOD_HEAD && row->method == METHOD_GET && !found;
-}
-
-void route_find(const struct endpoint *table, size_t count, enum method method, struct span path, struct route *out)
+/* The first row of that method. */
+static bool find_row(const struct endpoint *table, size_t count, enum method method, const struct cut_path *path, struct route *out)
 {
     struct route try = {0};
-    unsigned     methods = 0;
 
-    *out = (struct route){.status = STATUS_NOT_FOUND};
-    if (!span_starts(path, "/"))
-        return;
     for (size_t i = 0; i < count; i++) {
-        if (!path_matches(table[i].path, path, &try))
-            continue;
-        methods |= 1u << table[i].method;
-        if (!row_serves(&table[i], method, out->endpoint))
+        if (table[i].method != method || !path_matches(table[i].path, path, &try))
             continue;
         *out = try;
         out->endpoint = &table[i];
         out->status = STATUS_OK;
+        return true;
     }
-    if (out->endpoint || !methods)
+    return false;
+}
+
+static void find_allowed(const struct endpoint *table, size_t count, const struct cut_path *path, struct route *out)
+{
+    struct route try = {0};
+    unsigned     methods = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (path_matches(table[i].path, path, &try))
+            methods |= 1u << table[i].method;
+    if (!methods)
         return;
     if (methods >> METHOD_GET & 1)
         methods |= 1u << METHOD_HEAD;
     out->status = STATUS_METHOD_NOT_ALLOWED;
     name_allowed(methods, out->allow, sizeof out->allow);
+}
+
+/* What other methods there are is asked only when this one is not there. */
+void route_find(const struct endpoint *table, size_t count, enum method method, struct span path, struct route *out)
+{
+    struct cut_path cut;
+
+    *out = (struct route){.status = STATUS_NOT_FOUND};
+    if (!path_cut(path, &cut) || find_row(table, count, method, &cut, out) ||
+        (method == METHOD_HEAD && find_row(table, count, METHOD_GET, &cut, out)))
+        return;
+    find_allowed(table, count, &cut, out);
 }

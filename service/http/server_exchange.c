@@ -109,6 +109,12 @@ static void leave_counts(struct exchange *x)
     request_release(&x->r);
 }
 
+/* Nothing is gathered for a line that nobody wants. */
+static bool logs_access(void)
+{
+    return log_level_get(LOG_CATEGORY_ACCESS) >= LOG_LEVEL_INFO;
+}
+
 static void log_access(const struct exchange *x)
 {
     const struct request *r = &x->r;
@@ -121,8 +127,6 @@ static void log_access(const struct exchange *x)
         {"caller", span_of(r->caller->name), 0},
     };
 
-    if (log_level_get(LOG_CATEGORY_ACCESS) < LOG_LEVEL_INFO)
-        return;
     log_request(r->id, r->trace);
     log_event(LOG_LEVEL_INFO, LOG_CATEGORY_ACCESS, r->endpoint ? r->endpoint->operation : "none", fields, COUNT(fields));
     log_request(NULL, NULL);
@@ -145,7 +149,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     if (x->r.on_finish)
         x->r.on_finish(&x->r);
     server_metrics_note(x);
-    log_access(x);
+    if (logs_access())
+        log_access(x);
     reply_finish(&x->r.reply);
     bulk_forget(x);
     keyed_end(x);

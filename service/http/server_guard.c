@@ -65,10 +65,11 @@ struct span exchange_header(const struct exchange *x, const char *name)
 
 static unsigned occurrences(const struct exchange *x, const char *name)
 {
-    unsigned count = 0;
+    struct span wanted = span_of(name);
+    unsigned    count = 0;
 
     for (unsigned i = 0; i < x->headers_count; i++)
-        count += span_equal_nocase(x->headers[i].name, span_of(name));
+        count += span_equal_nocase(x->headers[i].name, wanted);
     return count;
 }
 
@@ -145,7 +146,11 @@ static enum status check_framing(struct exchange *x)
 static bool escapes_ok(struct span s, bool is_path)
 {
     for (size_t i = 0; i + 2 < s.bytes; i++) {
-        struct span escape = span_first(span_from(s, i), 3);
+        struct span escape;
+
+        if (s.data[i] != '%')
+            continue;
+        escape = span_first(span_from(s, i), 3);
         if (span_is(escape, "%00"))
             return false;
         if (is_path && (span_equal_nocase(escape, SPAN_LITERAL("%2f")) || span_equal_nocase(escape, SPAN_LITERAL("%5c"))))

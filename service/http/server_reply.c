@@ -150,13 +150,30 @@ static void drop_forbidden_body(struct reply *r)
         reply_empty(r, r->http_status);
 }
 
+/* Milliseconds, down to the microsecond. */
+static void add_duration(struct buf *text, const char *name, double ms)
+{
+    buf_add_text(text, text->bytes ? ", " : "");
+    buf_add_text(text, name);
+    buf_add_text(text, ";dur=");
+    buf_add_thousandths(text, ms > 0 && ms < (double)(UINT64_MAX / NS_PER_MS) ? (uint64_t)(ms * 1000 + 0.5) : 0);
+}
+
 static void add_timing(struct exchange *x)
 {
     const struct timing *t = &x->r.timing;
+    struct buf           text;
 
-    if (t->known && !has_header(&x->r.reply, "Server-Timing"))
-        reply_header(&x->r.reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, d2h;dur=%.3f", t->recv_ms,
-                     t->queue_ms, t->h2d_ms, t->kernel_ms, t->d2h_ms);
+    if (!t->known || has_header(&x->r.reply, "Server-Timing"))
+        return;
+    buf_init(&text, SERVER_TIMING_BYTES_MAX);
+    add_duration(&text, "recv", t->recv_ms);
+    add_duration(&text, "queue", t->queue_ms);
+    add_duration(&text, "h2d", t->h2d_ms);
+    add_duration(&text, "kernel", t->kernel_ms);
+    add_duration(&text, "d2h", t->d2h_ms);
+    reply_header_text(&x->r.reply, "Server-Timing", text.failed ? NULL : text.data);
+    buf_finish(&text);
 }
 
 void exchange_settle(struct exchange *x, enum status st)

@@ -349,17 +349,22 @@ static bool own_blocks(const struct context *c, struct builtin_call *call, const
     return !ready_builtin(c, id);
 }
 
-bool launch_blocks(struct session *s, const struct launch_spec *spec)
+static bool builtin_blocks(struct session *s, const struct launch_spec *spec)
 {
     struct builtin_call call = {0};
     struct problem      ignored;
     bool                blocks = true;
 
-    if (!spec->dtype.bytes || find(&call, spec, &ignored))
+    if (find(&call, spec, &ignored))
         return false; /* refused without waiting */
     pthread_mutex_lock(&s->lock);
     if (!vendor_does(s->context, &call, spec, &blocks))
         blocks = own_blocks(s->context, &call, spec);
     pthread_mutex_unlock(&s->lock);
     return blocks;
+}
+
+bool launch_blocks(struct session *s, const struct launch_spec *spec)
+{
+    return spec->dtype.bytes && builtin_blocks(s, spec);
 }

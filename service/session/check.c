@@ -119,7 +119,7 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
     struct where at;
     uint64_t     bytes, align;
 
-    snprintf(at.text, sizeof at.text, "/args/%u", i);
+    problem_pointer(at.text, "/args", i);
     if (!measure(a, 0, &bytes, &align))
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size",
                              "argument %u is larger than any parameter or of no known size", i);

@@ -1,14 +1,19 @@
-/* Upload and download of much data over 1 and 4 connections, beside a raw socket peer in the same run. Usage: bulk HOST:PORT [MIB [TOKEN]] */
+/* Upload and download of much data over 1 and 4 connections, beside a raw socket peer in the same run, uploads also beside one that receives into
+ * memory like the service's staging. With the service's process id also the context switches of both.
+ * Usage: bulk HOST:PORT [MIB [TOKEN [PID]]] */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +21,8 @@
 #include "bench/http_client.h"
 
 enum { CONNECTIONS_MAX_HERE = 4, ROUNDS = 5, PIECE_BYTES = 1024 * 1024, WINDOW_BYTES = 64 * 1024 * 1024, MIB_DEFAULT = 1024 };
+/* Of the staging memory an upload uses so many slices of 1 MiB, over and over. */
+enum { STAGING_BYTES = 4 * 1024 * 1024 };
 
 static void fail(const char *what)
 {
@@ -23,11 +30,15 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* Touched, so that no page is made while the clock runs. */
-static char *make_memory(size_t bytes)
+/* Touched, so that no page is made while the clock runs. A file's is what a worker and its front-end share. */
+static char *make_memory(size_t bytes, bool file)
 {
-    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    int   fd = file ? memfd_create("bulk", MFD_CLOEXEC) : -1;
+    char *at;
 
+    if (file && (fd < 0 || ftruncate(fd, (off_t)bytes)))
+        fail("no memory file");
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | (file ? 0 : MAP_ANONYMOUS), fd, 0);
     if (at == MAP_FAILED)
         fail("no memory");
     memset(at, 0x5a, bytes);
@@ -55,11 +66,11 @@ static void send_bytes(int fd, const char *window, uint64_t bytes)
     }
 }
 
-static void receive_bytes(int fd, char *window, uint64_t bytes)
+static void receive_bytes(int fd, char *window, size_t window_bytes, uint64_t bytes)
 {
     for (uint64_t at = 0; at < bytes;) {
-        size_t  offset = (size_t)(at % WINDOW_BYTES);
-        size_t  left = WINDOW_BYTES - offset < PIECE_BYTES ? WINDOW_BYTES - offset : PIECE_BYTES;
+        size_t  offset = (size_t)(at % window_bytes);
+        size_t  left = window_bytes - offset < PIECE_BYTES ? window_bytes - offset : PIECE_BYTES;
         ssize_t n = recv(fd, window + offset, bytes - at < left ? (size_t)(bytes - at) : left, 0);
         if (n <= 0)
             fail("receiving failed");
@@ -75,23 +86,29 @@ struct raw {
     bool      receives;
     uint64_t  bytes;
     char     *window;
+    size_t    window_bytes;
     pthread_t thread;
 };
 
+static _Atomic long raw_switches; /* of all raw peers so far */
+
 static void *raw_serve(void *argument)
 {
-    struct raw *r = argument;
-    int         fd = accept(r->listener, NULL, NULL);
-    char        done = 'd';
+    struct raw   *r = argument;
+    int           fd = accept(r->listener, NULL, NULL);
+    char          done = 'd';
+    struct rusage used;
 
     tune(fd);
     if (r->receives) {
-        receive_bytes(fd, r->window, r->bytes);
+        receive_bytes(fd, r->window, r->window_bytes, r->bytes);
         send_bytes(fd, &done, 1);
     } else {
-        receive_bytes(fd, &done, 1);
+        receive_bytes(fd, &done, 1, 1);
         send_bytes(fd, r->window, r->bytes);
     }
+    getrusage(RUSAGE_THREAD, &used);
+    atomic_fetch_add(&raw_switches, used.ru_nvcsw + used.ru_nivcsw);
     close(fd);
     return NULL;
 }
@@ -117,11 +134,14 @@ static void raw_end(struct raw *r)
 
 /* ---- clients ---- */
 
+enum peer { SERVICE, RAW, RAW_STAGING };
+
 struct job {
     struct http_client http; /* of the service */
     const char        *address, *token;
     int                raw_fd;
-    bool               raw, upload;
+    enum peer          peer;
+    bool               upload;
     unsigned           index;
     uint64_t           bytes;
     char              *window;
@@ -169,7 +189,7 @@ static void http_transfer(struct job *j)
     if (status / 100 != 2)
         fail(rest);
     if (!j->upload)
-        receive_bytes(j->http.fd, j->window, j->bytes - there);
+        receive_bytes(j->http.fd, j->window, WINDOW_BYTES, j->bytes - there);
 }
 
 static void raw_transfer(struct job *j)
@@ -178,10 +198,10 @@ static void raw_transfer(struct job *j)
 
     if (j->upload) {
         send_bytes(j->raw_fd, j->window, j->bytes);
-        receive_bytes(j->raw_fd, &done, 1);
+        receive_bytes(j->raw_fd, &done, 1, 1);
     } else {
         send_bytes(j->raw_fd, &done, 1);
-        receive_bytes(j->raw_fd, j->window, j->bytes);
+        receive_bytes(j->raw_fd, j->window, WINDOW_BYTES, j->bytes);
     }
 }
 
@@ -190,7 +210,7 @@ static void *run_job(void *argument)
     struct job *j = argument;
 
     pthread_barrier_wait(j->start);
-    if (j->raw)
+    if (j->peer != SERVICE)
         raw_transfer(j);
     else
         http_transfer(j);
@@ -208,10 +228,14 @@ static int raw_connect(const struct raw *r)
     return fd;
 }
 
+static char *windows[2][CONNECTIONS_MAX_HERE]; /* of the raw peers: plain, as staging */
+
 /* A connection of its own for every transfer: the service may close behind a long answer. */
 static void connect_job(struct job *j, struct raw *peer)
 {
-    if (j->raw) {
+    if (j->peer != SERVICE) {
+        peer->window = windows[j->peer == RAW_STAGING][j->index];
+        peer->window_bytes = j->peer == RAW_STAGING ? STAGING_BYTES : WINDOW_BYTES;
         peer->receives = j->upload;
         peer->bytes = j->bytes;
         raw_start(peer);
@@ -225,7 +249,7 @@ static void connect_job(struct job *j, struct raw *peer)
 
 static void disconnect_job(struct job *j, struct raw *peer)
 {
-    if (!j->raw) {
+    if (j->peer == SERVICE) {
         close(j->http.fd);
         return;
     }
@@ -234,7 +258,7 @@ static void disconnect_job(struct job *j, struct raw *peer)
 }
 
 /* GB/s over `count` connections, which together move `bytes`. */
-static double measure(struct job *jobs, struct raw *peers, unsigned count, uint64_t bytes, bool raw, bool upload)
+static double measure(struct job *jobs, struct raw *peers, unsigned count, uint64_t bytes, enum peer peer, bool upload)
 {
     pthread_barrier_t start;
     uint64_t          begun;
@@ -243,7 +267,7 @@ static double measure(struct job *jobs, struct raw *peers, unsigned count, uint6
     for (unsigned i = 0; i < count; i++) {
         struct job *j = &jobs[i];
 
-        j->raw = raw;
+        j->peer = peer;
         j->upload = upload;
         j->bytes = bytes / count;
         j->start = &start;
@@ -287,14 +311,49 @@ static void make_buffers(struct http_client *c, unsigned count, uint64_t bytes)
     }
 }
 
-static void compare(struct job *jobs, struct raw *peers, unsigned count, uint64_t bytes, bool upload, double raw_of_one[2])
+/* Context switches of all threads of a process so far; 0 when there is none. */
+static long switches_of(const char *pid)
 {
-    double ours[ROUNDS], raw[ROUNDS], ratio[ROUNDS], o, r;
+    char           path[512], line[128];
+    DIR           *tasks;
+    struct dirent *e;
+    long           sum = 0, n;
+
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    tasks = *pid ? opendir(path) : NULL;
+    while (tasks && (e = readdir(tasks))) {
+        FILE *status;
+
+        snprintf(path, sizeof path, "/proc/%s/task/%.64s/status", pid, e->d_name);
+        status = fopen(path, "r");
+        while (status && fgets(line, sizeof line, status))
+            if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) == 1 || sscanf(line, "nonvoluntary_ctxt_switches: %ld", &n) == 1)
+                sum += n;
+        if (status)
+            fclose(status);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sum;
+}
+
+static void compare(struct job *jobs, struct raw *peers, unsigned count, uint64_t bytes, bool upload, double raw_of_one[2], const char *pid)
+{
+    double ours[ROUNDS], raw[ROUNDS], ratio[ROUNDS], staging[ROUNDS], to_staging[ROUNDS], o, r, gib = (double)(bytes * ROUNDS) / (1 << 30);
+    long   of_raw = 0, of_ours = 0;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        raw[i] = measure(jobs, peers, count, bytes, true, upload);
-        ours[i] = measure(jobs, peers, count, bytes, false, upload);
+        of_raw -= atomic_load(&raw_switches);
+        raw[i] = measure(jobs, peers, count, bytes, RAW, upload);
+        of_raw += atomic_load(&raw_switches);
+        of_ours -= switches_of(pid);
+        ours[i] = measure(jobs, peers, count, bytes, SERVICE, upload);
+        of_ours += switches_of(pid);
         ratio[i] = ours[i] / raw[i];
+        if (upload) {
+            staging[i] = measure(jobs, peers, count, bytes, RAW_STAGING, upload);
+            to_staging[i] = ours[i] / staging[i];
+        }
     }
     o = median(ours);
     r = median(raw);
@@ -302,6 +361,10 @@ static void compare(struct job *jobs, struct raw *peers, unsigned count, uint64_
         raw_of_one[upload] = r;
     printf("%-8s %u connection%s  raw %6.2f GB/s  gpurest %6.2f GB/s  ratio %.2f  (of raw over one: %.2f)\n", upload ? "upload" : "download",
            count, count == 1 ? " " : "s", r, o, median(ratio), o / raw_of_one[upload]);
+    if (upload)
+        printf("  raw into memory like the staging: %.2f GB/s  gpurest's ratio to it %.2f\n", median(staging), median(to_staging));
+    if (*pid)
+        printf("  context switches a GiB: raw peer %.0f, front-end %.0f\n", (double)of_raw / gib, (double)of_ours / gib);
     fflush(stdout);
 }
 
@@ -313,21 +376,23 @@ int main(int argc, char **argv)
     static struct http_client control;
     uint64_t               bytes = (uint64_t)(argc > 2 ? atoi(argv[2]) : MIB_DEFAULT) * 1024 * 1024;
     double                 raw_of_one[2] = {0};
+    const char            *pid = argc > 4 ? argv[4] : "";
 
     if (argc < 2 || bytes < CONNECTIONS_MAX_HERE * PIECE_BYTES || !http_connect(&control, argv[1], argc > 3 ? argv[3] : ""))
-        fail("usage: bulk HOST:PORT [MIB [TOKEN]]");
+        fail("usage: bulk HOST:PORT [MIB [TOKEN [PID]]]");
     for (unsigned i = 0; i < CONNECTIONS_MAX_HERE; i++) {
         jobs[i].index = i;
         jobs[i].address = argv[1];
         jobs[i].token = argc > 3 ? argv[3] : "";
-        jobs[i].window = make_memory(WINDOW_BYTES);
-        peers[i].window = make_memory(WINDOW_BYTES);
+        jobs[i].window = make_memory(WINDOW_BYTES, false);
+        windows[0][i] = make_memory(WINDOW_BYTES, false);
+        windows[1][i] = make_memory(STAGING_BYTES, true);
     }
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         http_must(&control, "PUT", "/v1/sessions/bulk", "application/json", "{}", 2);
         make_buffers(&control, counts[k], bytes);
-        compare(jobs, peers, counts[k], bytes, true, raw_of_one);
-        compare(jobs, peers, counts[k], bytes, false, raw_of_one);
+        compare(jobs, peers, counts[k], bytes, true, raw_of_one, pid);
+        compare(jobs, peers, counts[k], bytes, false, raw_of_one, pid);
         http_must(&control, "DELETE", "/v1/sessions/bulk", NULL, NULL, 0);
     }
     return EXIT_SUCCESS;

@@ -4,6 +4,7 @@
 #include "bench/percentile.h"
 #include "device/cuda_device.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@ struct subject {
     struct device_module *m;
     struct device_event  *before, *after;
     struct device_launch  launch;
+    _Atomic uint32_t     *word; /* in registered memory; NULL: this driver writes no words */
+    uint32_t              marks;
 };
 
 static void driver_launch_and_sync(struct subject *s)
@@ -54,6 +57,43 @@ static void backend_launch_and_poll(struct subject *s)
         continue;
     check(st, "event_query");
     check(device_cuda.event_elapsed(s->d, s->before, s->after, &us), "event_elapsed");
+}
+
+static void await_mark(struct subject *s)
+{
+    check(device_cuda.mark(s->d, NULL, s->word, ++s->marks), "mark");
+    while (atomic_load_explicit(s->word, memory_order_acquire) != s->marks)
+        continue;
+}
+
+/* As a worker does it, but that the end is seen in memory instead of being asked of the driver. */
+static void backend_launch_and_mark(struct subject *s)
+{
+    float us;
+
+    check(device_cuda.event_record(s->d, NULL, s->before), "event_record");
+    check(device_cuda.launch(s->d, NULL, &s->launch, NULL), "launch");
+    check(device_cuda.event_record(s->d, NULL, s->after), "event_record");
+    await_mark(s);
+    check(device_cuda.event_elapsed(s->d, s->before, s->after, &us), "event_elapsed");
+}
+
+/* What the time on the device costs: the same without it. */
+static void backend_launch_untimed(struct subject *s)
+{
+    enum status st;
+
+    check(device_cuda.launch(s->d, NULL, &s->launch, NULL), "launch");
+    check(device_cuda.event_record(s->d, NULL, s->after), "event_record");
+    while ((st = device_cuda.event_query(s->d, s->after, NULL)) == STATUS_PENDING)
+        continue;
+    check(st, "event_query");
+}
+
+static void backend_launch_marked_only(struct subject *s)
+{
+    check(device_cuda.launch(s->d, NULL, &s->launch, NULL), "launch");
+    await_mark(s);
 }
 
 static void allocate_and_free(struct subject *s)
@@ -89,6 +129,21 @@ static double measure(const char *name, void (*step)(struct subject *s), struct 
     return median;
 }
 
+enum { REGISTERED_BYTES = 4096 };
+
+static void register_word(struct subject *s)
+{
+    void *page = aligned_alloc(REGISTERED_BYTES, REGISTERED_BYTES);
+
+    if (!page)
+        check(STATUS_OUT_OF_MEMORY, "host memory");
+    check(device_cuda.host_register(s->d, page, REGISTERED_BYTES), "host_register");
+    s->word = page;
+    atomic_store(s->word, 0);
+    if (device_cuda.mark(s->d, NULL, s->word, 0))
+        s->word = NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct subject s = {0};
@@ -118,6 +173,12 @@ int main(int argc, char **argv)
     s.launch = (struct device_launch){.module = s.m, .grid = {1, 1, 1}, .block = {32, 1, 1}, .deadline_ms = 1000};
     local = measure("local_launch_sync", driver_launch_and_sync, &s, count, WARM_UP);
     backend = measure("backend_launch_poll", backend_launch_and_poll, &s, count, WARM_UP);
+    register_word(&s);
+    measure("backend_launch_untimed", backend_launch_untimed, &s, count, WARM_UP);
+    if (s.word) {
+        measure("backend_launch_mark", backend_launch_and_mark, &s, count, WARM_UP);
+        measure("backend_launch_marked_only", backend_launch_marked_only, &s, count, WARM_UP);
+    }
     measure("backend_alloc_free_1MiB", allocate_and_free, &s, count, WARM_UP);
     measure("backend_module_load_ptx", load_and_unload, &s, count < 20 ? count : 20, 1);
     fprintf(report, "backend/local = %.2f\n", backend / local);

@@ -77,3 +77,28 @@ Test(buf, an_empty_add_is_fine)
     cr_assert_not(buf_add(&b, "x", 1));
     buf_finish(&b);
 }
+
+Test(buf, numbers_are_written_in_decimal)
+{
+    struct buf b;
+
+    buf_init(&b, 100);
+    buf_add_u64(&b, 0);
+    buf_add_text(&b, " ");
+    buf_add_u64(&b, UINT64_MAX);
+    cr_assert(span_is(buf_span(&b), "0 18446744073709551615"));
+    buf_clear(&b);
+    buf_add_thousandths(&b, 0);
+    buf_add_text(&b, " ");
+    buf_add_thousandths(&b, 7);
+    buf_add_text(&b, " ");
+    buf_add_thousandths(&b, 1230);
+    buf_add_text(&b, " ");
+    buf_add_thousandths(&b, UINT64_MAX);
+    cr_assert(span_is(buf_span(&b), "0.000 0.007 1.230 18446744073709551.615"), "%s", b.data);
+    buf_finish(&b);
+    buf_init(&b, 5);
+    cr_assert_not(buf_add_thousandths(&b, 12345));
+    cr_assert(b.failed);
+    buf_finish(&b);
+}

@@ -48,3 +48,18 @@ Test(problem, cuda_results_and_null)
     cr_assert_eq(problem_set(NULL, STATUS_INTERNAL, "x"), STATUS_INTERNAL);
     cr_assert_eq(problem_limit(NULL, STATUS_INTERNAL, "x", 1, 1, 1), STATUS_INTERNAL);
 }
+
+Test(problem, pointers_to_elements)
+{
+    static char big[2000];
+    char        out[PROBLEM_POINTER_BYTES];
+
+    problem_pointer(out, "/args", 0);
+    cr_assert_str_eq(out, "/args/0");
+    problem_pointer(out, "/ops/3/args", 4294967295u);
+    cr_assert_str_eq(out, "/ops/3/args/4294967295");
+    memset(big, 'x', sizeof big - 1);
+    problem_pointer(out, big, 1234567890);
+    cr_assert_eq(strlen(out), PROBLEM_POINTER_BYTES - 1);
+    cr_assert_str_eq(out + strlen(out) - 11, "/1234567890");
+}

@@ -152,6 +152,36 @@ Test(reply, owns_headers_body_and_source)
     cr_assert_eq(closed, 2);
 }
 
+Test(reply, takes_a_text_and_long_values_whole)
+{
+    struct reply r;
+    struct buf   text;
+    char         longer[1000];
+
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    buf_init(&text, 100);
+    buf_add_text(&text, "{}");
+    reply_init(&r);
+    reply_header(&r, "X-Long", "%s", longer);
+    reply_header_text(&r, "X-Text", longer);
+    reply_header_text(&r, "X-Lines", "a\r\nb");
+    cr_assert_str_eq(r.headers[0].value, longer);
+    cr_assert_str_eq(r.headers[1].value, longer);
+    cr_assert_str_eq(r.headers[2].value, "a??b");
+    reply_text(&r, 200, "text/plain", SPAN_LITERAL("abc"));
+    reply_json_take(&r, 201, &text);
+    cr_assert(span_is(buf_span(&r.body), "{}"));
+    cr_assert_null(text.data);
+    cr_assert_eq(r.headers_count, 4);
+    cr_assert_str_eq(r.headers[3].value, "application/json");
+    cr_assert_not(r.body.failed);
+    reply_header_text(&r, "X-None", NULL);
+    reply_json_take(&r, 201, &text); /* the failure stays */
+    cr_assert(r.body.failed);
+    reply_finish(&r);
+}
+
 Test(reply, too_many_headers_are_noticed)
 {
     struct reply r;

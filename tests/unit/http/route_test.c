@@ -71,10 +71,24 @@ Test(route, takes_no_near_misses)
                                       "/v1/sessions/a/buffers//data",
                                       "/v1/sessions/a/buffers/b/data/x",
                                       "/v1/sessions/a;b",
-                                      "//"};
+                                      "//",
+                                      "/v1/sessions/a/buffers/b/data/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16"};
 
     for (size_t i = 0; i < COUNT(bad); i++)
         cr_assert_eq(find(METHOD_GET, bad[i]).status, STATUS_NOT_FOUND, "%s", bad[i]);
+}
+
+/* The text ends where the span does, whatever stands behind it. */
+Test(route, looks_at_nothing_behind_the_path)
+{
+    static const char text[] = "/v1/sessions\0/x";
+    struct route      r;
+
+    route_find(table, COUNT(table), METHOD_GET, (struct span){text, sizeof text - 1}, &r);
+    cr_assert_eq(r.status, STATUS_NOT_FOUND);
+    route_find(table, COUNT(table), METHOD_GET, (struct span){"/v1/sessions/abc", 14}, &r);
+    cr_assert_str_eq(r.endpoint->operation, "get");
+    cr_assert(span_is(r.params[0], "a"));
 }
 
 Test(route, methods_have_exact_names)
