@@ -103,10 +103,10 @@ def test_every_shape_gives_the_same_bits(kernels, name):
             wanted = [call.run() for call in calls]
             for candidate in candidates[1:]:
                 answer = calls[0].take(candidate)
-                assert answer.status == 200 or answer.code == "launch_config_invalid", (name, dtype, values, candidate, answer)
-                if answer.status != 200:
+                if answer.status != 200:  # not on this device, or not for these sizes; but never for its results
+                    assert answer.code == "launch_config_invalid" and "for these arguments" in answer.json()["detail"], (name, dtype, candidate, answer)
                     continue
-                assert answer.json()["candidate"] == candidate and all(c["outcome"] != "differs" for c in answer.json()["candidates"]), answer.json()
+                assert answer.json()["candidate"] == candidate, answer.json()
                 assert [call.run() for call in calls] == wanted, (name, dtype, values, candidate)
                 taken += 1
             assert calls[0].take("default").status == 200
