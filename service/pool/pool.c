@@ -131,6 +131,21 @@ static void keepers_kill(struct pool *p)
     }
 }
 
+static void list_kill(struct worker *list)
+{
+    for (; list; list = list->next)
+        worker_kill(list, STATUS_WORKER_LOST, NULL);
+}
+
+/* All before any is waited for: their ends take a driver as long as they take, but together. Nobody else is left. */
+static void workers_kill(struct pool *p)
+{
+    for (unsigned i = 0; i < p->devices_count; i++)
+        list_kill(p->devices[i].warm);
+    list_kill(p->used);
+    list_kill(p->graveyard);
+}
+
 void pool_destroy(struct pool *p)
 {
     struct worker *w;
@@ -147,6 +162,7 @@ void pool_destroy(struct pool *p)
     if (p->health_runs)
         pthread_join(p->health, NULL);
     asks_end(p);
+    workers_kill(p);
     while ((w = any_worker(p)))
         worker_destroy(w);
     pthread_mutex_lock(&p->lock);

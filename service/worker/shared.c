@@ -8,19 +8,24 @@
 
 /* ---- the socket for descriptors ---- */
 
-/* The one that was sent under this number, the caller's; those before it belong to calls that were given up. -1: it is not there. */
+/* The one that was sent under this number, the caller's; those before it belong to calls that were given up, and where there was no room for
+ * another descriptor, their messages came without. -1: it is not there. */
 static int lent_take(const struct device_worker *w, uint64_t number)
 {
     uint64_t got = 0;
     int      fd = -1;
 
-    if (!w->sharing)
-        return -1;
-    while (descriptor_receive(WORKER_SHARE_FD, &got, sizeof got, &fd) == (ssize_t)sizeof got && fd >= 0 && got < number)
+    while (w->sharing && descriptor_receive(WORKER_SHARE_FD, &got, sizeof got, &fd) == (ssize_t)sizeof got) {
+        if (got == number)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+        if (got > number)
+            break;
+    }
+    if (fd >= 0)
         close(fd);
-    if (fd < 0 || got == number)
-        return fd;
-    close(fd);
     return -1;
 }
 

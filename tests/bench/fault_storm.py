@@ -180,6 +180,17 @@ def storm(address, token, device, count, timeout_ms, on_cuda):
     return result
 
 
+def worker_times(client):
+    """Mean seconds that this service's workers took to start and to end, since it began; what a reset without a warm worker waits for."""
+    text = client.must("GET", "/metrics").decode()
+    found = {}
+    for what in ("start", "end"):
+        total, count = (float(next((line.split()[-1] for line in text.splitlines() if line.startswith(f"gpurest_worker_{what}_seconds_{part}")), 0))
+                        for part in ("sum", "count"))
+        found[what] = {"count": int(count), "mean_s": round(total / count, 3) if count else None}
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
@@ -205,6 +216,7 @@ def main():
                            "longest_ms": round(neighbour.longest_s * 1e3, 1), "median_ms": round(durations[len(durations) // 2] * 1e3, 2),
                            "first_error": neighbour.first_error}
     result["reset_ms"] = {"median": round(resets[len(resets) // 2] * 1e3, 2), "longest": round(resets[-1] * 1e3, 1)}
+    result["workers"] = worker_times(client)
     text = json.dumps(result, indent=1)
     print(text)
     if options.json:

@@ -162,6 +162,12 @@ def phases(service):
         f"{name} {sum(ms) / len(ms):.0f}/{max(ms)} of {len(ms)}" for name, ms in rows.items() if ms)
 
 
+def replaced(client):
+    """Workers by what ended them: those that could not start, or died by themselves, are nobody's fault here."""
+    found = re.findall(r'^gpurest_worker_restarts_total\{reason="(\w+)"\} (\d+)', client.get("/metrics").body.decode(), re.M)
+    return "workers replaced: " + (", ".join(f"{reason} {count}" for reason, count in found if count != "0") or "none")
+
+
 CAMPAIGNS = {"kills": gpu_kills.kills, "faults": faults, "endless": endless, "exhaustion": gpu_exhaustion.exhaustion}
 
 
@@ -184,7 +190,7 @@ def beside_a_neighbour(options, folder, name, tally):
     tally.notes.append(f"neighbour: {neighbour.rounds} rounds, {len(neighbour.wrong)} wrong, {len(neighbour.lost)} lost, the worst {neighbour.worst_s * 1e3:.0f} ms")
     tally.notes.append(f"before -> after: files {before[0]} -> {after[0]}, memory {before[1]} -> {after[1]} MiB, free on the device {before[2]} -> {after[2]} MiB")
     assert bench.service.process.poll() is None and bench.front_end() == pid, "the front-end ended"
-    tally.notes += [phases(bench.service)] + troubles(bench.service)
+    tally.notes += [phases(bench.service), replaced(client)] + troubles(bench.service)
     bench.stop()
 
 

@@ -301,3 +301,33 @@ Test(pool, a_full_device_is_no_sick_device)
     pool_give_back(p, w);
     pool_destroy(p);
 }
+
+static uint64_t next_try(struct pool *p)
+{
+    uint64_t ns;
+
+    pthread_mutex_lock(&p->lock);
+    ns = p->devices[0].next_try_ns;
+    pthread_mutex_unlock(&p->lock);
+    return ns;
+}
+
+Test(pool, the_end_of_a_worker_ends_the_pause_of_a_shortage)
+{
+    struct pool   *p;
+    struct worker *a = NULL, *b = NULL;
+    struct problem why = {0};
+
+    steer("");
+    p = pool_of_fakes(0, 4);
+    cr_assert_eq(pool_take(p, 0, &a, &why), STATUS_OK);
+    steer("short-open");
+    cr_assert_eq(pool_take(p, 0, &b, &why), STATUS_NO_WORKER);
+    cr_assert_neq(next_try(p), 0);
+    steer("");
+    pool_give_back(p, a);
+    cr_assert_eq(next_try(p), 0, "what was missing may be back with it");
+    cr_assert_eq(pool_take(p, 0, &b, &why), STATUS_OK, "%s", why.detail);
+    pool_give_back(p, b);
+    pool_destroy(p);
+}

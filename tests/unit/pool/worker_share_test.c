@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,6 +92,28 @@ Test(worker_share, a_mapping_ends_with_its_allocation_and_its_place_is_free_agai
     for (unsigned i = 0; i <= SHARES_PER_SESSION_MAX; i++)
         cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES, .beside = 1}, fd, &got, deadline(), NULL),
                      i < SHARES_PER_SESSION_MAX ? STATUS_OK : STATUS_QUOTA_EXCEEDED);
+    close(fd);
+    munmap(at, BYTES);
+    pool_give_back(p, w);
+    pool_destroy(p);
+}
+
+/* The worker had no descriptor left when it came. */
+Test(worker_share, a_message_that_lost_its_descriptor_harms_its_own_call_alone)
+{
+    struct pool              *p;
+    struct worker            *w;
+    uint32_t                  module;
+    unsigned char            *at;
+    struct msg_host_map_reply got;
+    const uint64_t            stale = 0;
+    int                       fd = file(&at);
+
+    steer("");
+    p = pool_of_sharing_fakes(1, 2);
+    w = worker_of(p, &module);
+    cr_assert_eq(send(w->share_fd, &stale, sizeof stale, 0), (ssize_t)sizeof stale);
+    cr_assert_eq(worker_host_map_file(w, &(struct msg_host_map){.bytes = BYTES}, fd, &got, deadline(), NULL), STATUS_OK);
     close(fd);
     munmap(at, BYTES);
     pool_give_back(p, w);
