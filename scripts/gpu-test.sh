@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Each step, a run of this script for it alone, and its limit in seconds. The service's tests are in four parts, each with every fourth file.
-LIMITS=(contract=300 local_launch=60 latency=120 storm=300 service-1=400 service-2=400 service-3=400 service-4=400
+LIMITS=(contract=300 local_launch=60 upload-memory=200 latency=120 storm=300 service-1=400 service-2=400 service-3=400 service-4=400
     kernels=500 sdk=400 cli=200 faults=500 bench=500 bench-kernels=500 bench-shapes=400)
 
 if [ "${STEPS:-}" = list ]; then printf '%s\n' "${LIMITS[@]}"; exit; fi
@@ -86,6 +86,7 @@ run_step() {
     case $1 in
     contract) "$(ours tests/contract/contract_device)" --backend cuda --libcuda "$LIBCUDA" ;;
     local_launch) "$(ours tests/bench/local_launch)" --libcuda "$LIBCUDA" ;;
+    upload-memory) "$(ours tests/bench/upload_memory)" --libcuda "$LIBCUDA" ;;
     latency) with_service "$(ours tests/bench/launch_latency)" ;;
     storm) with_service python3 tests/bench/fault_storm.py ;;
     service-?) mapfile -t files < <(every_fourth "${1#service-}") && tests "${files[@]}" ;;

@@ -147,6 +147,8 @@ enum {
     RESET_BESIDE_MIB_MAX = 1024, /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
     TRANSFER_SLICES_MAX = 4, /* of staging, in flight per transfer */
+    TRANSFER_LONG_PIECE_BYTES = 4 * 1024 * 1024, /* of an upload go to the device in one call ... */
+    TRANSFER_LONG_PIECES_MIN = 8, /* ... while so many are still to come, and where staging memory holds as many; else a slice */
     LAUNCHES_IN_RING_MAX = 128, /* the rest of the queue waits here, so that other calls find room */
     LAUNCH_OUTPUTS_KEPT_BYTES_MAX = 8 * 1024 * 1024, /* printf text of finished launches per session */
     MODULE_CODE_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* logs, PTX and cubins per session */
@@ -333,6 +335,7 @@ static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lo
 
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
 static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
+static_assert(TRANSFER_LONG_PIECE_BYTES % STAGING_SLICE_BYTES == 0, "a long piece is whole slices");
 static_assert(LAUNCHES_IN_RING_MAX < RING_SLOTS, "transfers and syncs find room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 2 * (SOURCE_BODY_BYTES_MAX + JSON_BODY_BYTES_MAX), "a body and its decoded form must fit");
 static_assert(VERIFIED_BODY_BYTES_MAX <= REPLY_BODY_BYTES_MAX, "a body that is hashed before it is sent fits a reply");

@@ -15,18 +15,37 @@ static struct piece *idle_piece(struct transfer *t, struct waker *w)
     return p;
 }
 
+/* Every call wakes the worker, and its answer somebody here: far from its end a long upload makes fewer of them. Its last pieces are short, for who
+ * waits for the end waits for the last one's copy. */
+static bool wants_long_piece(const struct transfer *t)
+{
+    uint64_t many = (uint64_t)TRANSFER_LONG_PIECES_MIN * TRANSFER_LONG_PIECE_BYTES;
+
+    return t->left >= many && staging_bytes(t->context->worker) >= many;
+}
+
+/* A long piece that is not to be had at once is not waited for. *bytes is what the piece takes. */
+static enum status take_slices(struct transfer *t, struct slice *out, size_t *bytes, struct waker *w)
+{
+    *bytes = TRANSFER_LONG_PIECE_BYTES;
+    if (wants_long_piece(t) && transfer_slice(t, *bytes, out, NULL) == STATUS_OK)
+        return STATUS_OK;
+    *bytes = t->left < STAGING_SLICE_BYTES ? (size_t)t->left : STAGING_SLICE_BYTES;
+    return transfer_slice(t, *bytes, out, w);
+}
+
 static enum status open_piece(struct transfer *t, struct waker *w, struct problem *why)
 {
     struct piece *p;
     enum status   st;
-    size_t        bytes = t->left < STAGING_SLICE_BYTES ? (size_t)t->left : STAGING_SLICE_BYTES;
+    size_t        bytes;
 
     if (!t->left)
         return problem_set(why, STATUS_LENGTH_MISMATCH, "more bytes than announced");
     p = idle_piece(t, w);
     if (!p)
         return STATUS_PENDING;
-    st = transfer_slice(t, bytes, &p->slice, w);
+    st = take_slices(t, &p->slice, &bytes, w);
     if (st)
         return st == STATUS_PENDING ? st : problem_set(why, st, "no staging memory");
     p->address = t->address;

@@ -21,8 +21,8 @@
 #include "bench/http_client.h"
 
 enum { CONNECTIONS_MAX_HERE = 4, ROUNDS = 5, PIECE_BYTES = 1024 * 1024, WINDOW_BYTES = 64 * 1024 * 1024, MIB_DEFAULT = 1024 };
-/* Of the staging memory an upload uses so many slices of 1 MiB, over and over. */
-enum { STAGING_BYTES = 4 * 1024 * 1024 };
+/* Of the staging memory an upload uses so much at most, over and over: four pieces of 4 MiB. */
+enum { STAGING_BYTES = 16 * 1024 * 1024 };
 
 static void fail(const char *what)
 {

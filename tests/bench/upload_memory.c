@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLICE_BYTES = 1024 * 1024, SLICES = 64, FEW = 4, ROUNDS_MAX = 32, ROUNDS_DEFAULT = 5, MIB_DEFAULT = 1024 };
+enum { SLICE_BYTES = 1024 * 1024, SLICES = 64, SOME = 16, FEW = 4, ROUNDS_MAX = 32, ROUNDS_DEFAULT = 5, MIB_DEFAULT = 1024 };
 
 enum memory { ANONYMOUS, FILE_PLAIN, FILE_REGISTERED, MEMORIES };
 
@@ -39,10 +39,12 @@ static const struct kind kinds[] = {
     {"the same, polled from 256 KiB", ANONYMOUS, SLICES, true, 256 * 1024, false},
     {"the same, polled from 512 KiB", ANONYMOUS, SLICES, true, 512 * 1024, false},
     {"memory file, 64 slices", FILE_PLAIN, SLICES, false, 0, false},
+    {"memory file, 16 slices", FILE_PLAIN, SOME, false, 0, false},
     {"memory file, 4 slices", FILE_PLAIN, FEW, false, 0, false},
     {"registered, 64 slices", FILE_REGISTERED, SLICES, false, 0, false},
     {"registered, 4 slices", FILE_REGISTERED, FEW, false, 0, false},
     {"registered and copied, 64 slices", FILE_REGISTERED, SLICES, false, 0, true},
+    {"registered and copied, 16 slices", FILE_REGISTERED, SOME, false, 0, true},
     {"registered and copied, 4 slices", FILE_REGISTERED, FEW, false, 0, true},
     {"... polled", FILE_REGISTERED, FEW, true, 0, true},
     {"... polled from 256 KiB", FILE_REGISTERED, FEW, true, 256 * 1024, true},

@@ -173,6 +173,32 @@ Test(server_bulk, more_at_once_than_threads_are_served_by_the_loop)
     stop_server(s);
 }
 
+/* Fewer bytes at a time than the thread is woken for, with silences, and after them a request of a few bytes on the same connection. */
+Test(server_bulk, a_body_in_small_pieces_arrives_whole)
+{
+    enum { PIECE_BYTES_HERE = 30011 };
+    struct server *s = start_server((struct server_options){.io_threads = 1});
+    struct client  c = client_connect(s);
+    char          *data = body_of(LONG_BYTES);
+    struct answer  a;
+
+    put_header(&c, "x", LONG_BYTES, "");
+    for (size_t at = 0; at < LONG_BYTES; at += PIECE_BYTES_HERE) {
+        size_t left = LONG_BYTES - at;
+
+        client_send(&c, (struct span){data + at, left < PIECE_BYTES_HERE ? left : PIECE_BYTES_HERE});
+        usleep(at / PIECE_BYTES_HERE % 50 == 49 ? 700 * 1000 : 500);
+    }
+    cr_assert(client_read(&c, false, &a));
+    check_sum(&a, LONG_BYTES);
+    cr_assert(handed_off(&memory_counters.borrows));
+    answer_free(&a);
+    check_hello(&c);
+    free(data);
+    client_close(&c);
+    stop_server(s);
+}
+
 Test(server_bulk, sends_100_continue_first)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});

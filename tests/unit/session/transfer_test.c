@@ -66,6 +66,63 @@ Test(transfer, one_slice_of_staging_is_enough)
     round_trip(1);
 }
 
+enum { LONG_SLICES = TRANSFER_LONG_PIECE_BYTES / STAGING_SLICE_BYTES, LONG_MIN = TRANSFER_LONG_PIECES_MIN * TRANSFER_LONG_PIECE_BYTES };
+
+/* So many slices does an upload of that length take for its first piece. */
+static unsigned first_piece_slices(size_t bytes)
+{
+    struct transfer *t;
+    size_t           n;
+    unsigned         before = fake_slices_used(), taken;
+
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(t, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
+    taken = fake_slices_used() - before;
+    transfer_destroy(t);
+    return taken;
+}
+
+Test(transfer, a_long_upload_goes_in_longer_pieces_and_arrives_whole)
+{
+    enum { BYTES = LONG_MIN + 3 * TRANSFER_LONG_PIECE_BYTES + 4321 };
+    char *data = pattern(BYTES);
+
+    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
+    make_buffer(&f, "a", BYTES);
+    upload(&f, "a", (struct span){data, BYTES});
+    check_contents("a", data, BYTES);
+    cr_assert_eq(fake_slices_used(), 0);
+    cr_assert_eq(first_piece_slices(BYTES), LONG_SLICES);
+    cr_assert_eq(first_piece_slices(LONG_MIN), LONG_SLICES);
+    cr_assert_eq(first_piece_slices(LONG_MIN - 1), 1);
+    free(data);
+    fixture_end(&f);
+}
+
+Test(transfer, a_long_piece_is_neither_waited_for_nor_taken_from_little_staging)
+{
+    struct transfer *held[TRANSFER_LONG_PIECES_MIN];
+    size_t           n;
+
+    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES - 1);
+    make_buffer(&f, "a", LONG_MIN);
+    cr_assert_eq(first_piece_slices(LONG_MIN), 1);
+    fixture_end(&f);
+    fixture_start(&f, TRANSFER_LONG_PIECES_MIN * LONG_SLICES);
+    make_buffer(&f, "a", LONG_MIN);
+    for (unsigned i = 0; i < TRANSFER_LONG_PIECES_MIN; i++) { /* of the last run one slice is taken */
+        uint64_t bytes = i + 1 < TRANSFER_LONG_PIECES_MIN ? LONG_MIN : 5;
+
+        cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, bytes, &held[i], &f.why), STATUS_OK);
+        cr_assert_eq(transfer_write(held[i], SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
+    }
+    cr_assert_eq(fake_slices_used(), (TRANSFER_LONG_PIECES_MIN - 1) * LONG_SLICES + 1);
+    cr_assert_eq(first_piece_slices(LONG_MIN), 1);
+    for (unsigned i = 0; i < TRANSFER_LONG_PIECES_MIN; i++)
+        transfer_destroy(held[i]);
+    fixture_end(&f);
+}
+
 Test(transfer, ranges_are_written_where_they_belong)
 {
     struct transfer *t;
