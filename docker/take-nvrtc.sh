@@ -14,7 +14,9 @@ listed) cp "$from/include/cuda_fp16.h" "$from/include/cuda_fp16.hpp" "$target/in
 all) cp -R "$from/include/." "$target/include/" ;;
 *) echo "take-nvrtc: HEADERS must be listed or all, not $headers" >&2; exit 2 ;;
 esac
-for package in nvidia_cuda_nvrtc nvidia_cuda_runtime nvidia_cuda_crt nvidia_cuda_cccl; do
+packages='nvidia_cuda_nvrtc nvidia_cuda_runtime'
+[ "$headers" = listed ] || packages="$packages nvidia_cuda_crt nvidia_cuda_cccl"
+for package in $packages; do
     info=$(echo "$fetched/$package"-*.dist-info)
     [ -d "$info" ] || { echo "take-nvrtc: no $package in $fetched" >&2; exit 1; }
     sed -n -e 's/^Name: //p' -e 's/^Version: //p' "$info/METADATA" | paste -d ' ' - - >>"$target/RELEASES"

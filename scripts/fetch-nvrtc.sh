@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that there is an NVRTC: uses the one that is installed, else fetches NVIDIA's redistributable wheels into DIR.
-# Usage: scripts/fetch-nvrtc.sh [--always] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed
+# Usage: scripts/fetch-nvrtc.sh [--always] [--least] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed;
+# --least: of headers only those beside cuda_fp16.h, which NVIDIA's licence lets others pass on
 # Prints two lines, for `gpurestd --nvrtc` and `--cuda-include`:
 #   nvrtc=/path/of/libnvrtc.so.13
 #   include=/path/of/include
@@ -9,7 +10,8 @@ set -eu
 
 RELEASE='13.0.*'
 # The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; what those include from crt/; cub, thrust, libcu++.
-WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl'
+WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime'
+MORE_WHEELS='nvidia-cuda-crt nvidia-cuda-cccl'
 
 fail() {
     echo "fetch-nvrtc: $*" >&2
@@ -35,17 +37,22 @@ installed() {
 fetched() {
     lib="$1/nvidia/cu13/lib/libnvrtc.so.13"
     include="$1/nvidia/cu13/include"
-    if [ -e "$lib" ] && [ -e "$include/cuda_fp16.h" ] && [ -e "$include/crt/mma.h" ] && [ -d "$include/cccl" ]; then
+    [ -e "$lib" ] && [ -e "$include/cuda_fp16.h" ] || return 0
+    if [ $least = yes ] || { [ -e "$include/crt/mma.h" ] && [ -d "$include/cccl" ]; }; then
         found "$lib" "$include"
     fi
 }
 
-always=no
-if [ "${1:-}" = --always ]; then
-    always=yes
+always=no least=no
+while :; do
+    case ${1:-} in
+    --always) always=yes ;;
+    --least) least=yes ;;
+    *) break ;;
+    esac
     shift
-fi
-[ $# -le 1 ] || fail "usage: $0 [--always] [DIR]"
+done
+[ $# -le 1 ] || fail "usage: $0 [--always] [--least] [DIR]"
 dir=${1:-.nvrtc}
 
 [ $always = yes ] || installed
@@ -56,6 +63,7 @@ fetched "$dir"
 command -v python3 >/dev/null 2>&1 || fail "no python3, which is needed to fetch wheels"
 python3 -m pip --version >/dev/null 2>&1 || fail "no pip, which is needed to fetch wheels (Debian: python3-pip)"
 requirements=
+[ $least = yes ] || WHEELS="$WHEELS $MORE_WHEELS"
 for wheel in $WHEELS; do
     requirements="$requirements $wheel==$RELEASE"
 done

@@ -230,7 +230,8 @@ def test_wrong_requests_get_documented_answers(client, document, vadd):
 def prepare(client):
     """What openapi/schemathesis.toml counts on."""
     session = "/v1/sessions/demo"
-    assert client.put(session).status == 201
+    for path in (session, "/v1/sessions/empty"):
+        assert client.put(path).status == 201
     assert client.put_cuda(session + "/modules/m", VADD).status == 201
     for name in "abc":
         assert client.put_octets(f"{session}/buffers/{name}", floats(range(1024))).status == 201

@@ -374,7 +374,7 @@ Test(transfer, several_at_once_share_too_little_staging)
 
     fixture_start(&f, 2);
     for (int i = 0; i < PARALLEL; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "p%d", i);
         make_buffer(&f, id, MANY);
         which[i] = i;
