@@ -50,7 +50,7 @@ def test_the_hosts_check_can_fail(tmp_path):
     assert done.returncode != 0 and "wrong counts for byte values [0]" in done.stderr
 
 
-FAKE_DRIVER = pathlib.Path(DAEMON or "/none").resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
+FAKE_DRIVER = pathlib.Path(DAEMON or "/none/none").resolve().parents[1] / "tests" / "support" / "libcuda.so.1"
 
 
 def gpu_test(tmp_path, **environment):
