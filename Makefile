@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test gpu-test image-test schemathesis bench coverage torture fuzz setup build asan tsan bundle clean format-check help
+.PHONY: run test gpu-test screenshots image-test schemathesis bench coverage torture fuzz setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
@@ -11,7 +11,7 @@ help:
 	@echo "make coverage                               the Python SDK's tests, and which of its lines they do not reach"
 	@echo "make torture [MINUTES=30]                    put faults into the running service (tests/fault)"
 	@echo "make fuzz [SECONDS=120] [TARGET=name]        run the fuzzers (tests/fuzz; needs clang)"
-	@echo "make build | asan | tsan | bundle | format-check | clean"
+	@echo "make build | asan | tsan | bundle | screenshots | format-check | clean"
 
 run:
 	@FILE='$(FILE)' ONCE='$(ONCE)' PORT='$(PORT)' scripts/run.sh
@@ -48,6 +48,9 @@ build asan tsan: setup
 
 bundle: setup
 	@scripts/build.sh release bundle
+
+screenshots: build
+	@python3 scripts/screenshots.py build/release/service/gpurestd
 
 format-check:
 	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror

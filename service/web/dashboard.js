@@ -1,5 +1,6 @@
 // The service as its operator sees it: a stream says what has changed, and that is asked for anew; without a stream everything is, every few
 // seconds. Only while the page is visible.
+import { showActivity } from "/web/activity.js";
 import { ask, authorization, bytes, element, replace, tokenForm } from "/web/common.js";
 
 const PERIOD_MS = 2000;
@@ -65,7 +66,7 @@ function serviceList(version) {
   return rows.flatMap(([term, text]) => [element("dt", { className: "quiet" }, term), element("dd", null, text)]);
 }
 
-// ---- what is asked for, by the names of the events that say it has changed ----
+// ---- what is asked for, by the names of the events that say it has changed; activity has none ----
 
 async function readiness() {
   const answer = await fetch("/readyz", { cache: "no-store" });
@@ -87,7 +88,7 @@ async function showSessions() {
   replace("limits", ...Object.entries(limits.limits).filter(([, limit]) => limit.used !== null).map(limitRow));
 }
 
-const SHOW = { service: showService, devices: showDevices, sessions: showSessions };
+const SHOW = { service: showService, devices: showDevices, sessions: showSessions, activity: showActivity };
 
 async function show(parts) {
   try {
@@ -166,12 +167,13 @@ async function followWhileVisible() {
   }
 }
 
-// Sensors have no events. Without a stream everything is asked for, as often as they are.
+// Sensors and metrics have no events. Without a stream everything is asked for, as often as they are.
 async function sense() {
   for (;;) {
     await pause(PERIOD_MS);
     if (!document.hidden && document.body.dataset.updates === "stream") {
       showStale("devices");
+      showStale("activity");
     }
   }
 }

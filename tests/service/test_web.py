@@ -21,7 +21,7 @@ def test_a_browser_gets_the_dashboard_and_everybody_else_the_document(client):
         assert answer.headers["Content-Type"].startswith("text/html" if html else "application/json"), accept
 
 
-@pytest.mark.parametrize("path", ["/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/common.js", "/web/style.css"])
+@pytest.mark.parametrize("path", ["/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js", "/web/common.js", "/web/style.css"])
 def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(client, path):
     answer = client.get(path)
     policy = answer.headers["Content-Security-Policy"]
@@ -33,7 +33,7 @@ def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(client, path):
 
 
 def test_every_file_that_a_page_names_is_there(client):
-    for page in ("/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js"):
+    for page in ("/docs", "/web/dashboard.html", "/web/docs.js", "/web/dashboard.js", "/web/activity.js"):
         for name in re.findall(r"[\"'](/web/[^\"']+)", client.get(page).body.decode()):
             assert client.get(name).status == 200, name
 
@@ -140,3 +140,56 @@ def test_the_dashboard_says_that_the_service_is_gone(start, tmp_path):
         service.terminate()
         assert service.wait() == 0
         dashboard.wait_for("document.getElementById('trouble').textContent")
+
+
+def cells(table):
+    """The rows of a table's body, each as the list of its cells' words."""
+    return f"[...document.querySelectorAll('#{table} tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+
+
+FILL = {"builtin": "fill", "dtype": "f32", "args": [{"buf": "x"}, {"u64": 1024}, {"f32": 1}]}
+
+
+@needs_browser
+def test_the_dashboard_shows_what_is_going_on(start, tmp_path):
+    service = start()
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    assert client.put("/v1/sessions/s/buffers/x", {"size": 4096}).status == 201
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        dashboard.wait_for("document.querySelectorAll('#latencies tr').length === 5")
+        assert dashboard.value("document.getElementById('problems').innerText").strip() == "none"
+        assert dashboard.value("document.getElementById('log').innerText") == "none"
+        for _ in range(3):
+            assert client.post("/v1/sessions/s/launches", FILL).status == 200
+        assert client.get("/v1/sessions/nobody").status == 404
+        dashboard.wait_for(on_page("3 succeeded"))
+        dashboard.wait_for(on_page("session_not_found"))
+        dashboard.wait_for(f"{cells('problems')}.length === 1")
+        assert dashboard.value(cells("problems")) == [["session_not_found", "1", "1"]]
+        device, = [row for row in dashboard.value(cells("latencies")) if row[0] == "launches, on the device"]
+        assert device[1] == device[5] == "3" and all(text.startswith("≤ ") and text[-2:] in ("µs", "ms", " s") for text in device[2:5]), device
+        assert "1 used on " in dashboard.value("document.getElementById('activity').innerText")
+        assert client.delete("/v1/sessions/s").status == 204
+    client.close()
+
+
+@needs_browser
+def test_the_dashboard_says_which_scopes_it_has_not(start, tmp_path):
+    service = start("--tokens", token_file(tmp_path / "tokens.json", reader=["read"], boss=["read", "metrics", "admin"]))
+    boss = service.client(Authorization="Bearer boss-secret")
+    with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
+        enter = "document.getElementById('token').value = '{}-secret'; document.getElementById('token-form').requestSubmit()"
+        dashboard.wait_for(on_page("unauthenticated"))  # the script has run: the form is its own from here on
+        dashboard.value(enter.format("reader"))
+        dashboard.wait_for(on_page("the scope metrics is needed"))
+        dashboard.wait_for(on_page("the scope admin is needed"))
+        dashboard.wait_for(FOLLOWS)
+        dashboard.wait_for(on_page("healthy"))
+        dashboard.wait_for("performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/v1/devices')).length >= 5")
+        refusals = [line for line in boss.get("/metrics").body.decode().splitlines() if 'code="insufficient_scope"' in line]
+        assert refusals == ['gpurest_problems_total{code="insufficient_scope"} 2'], "asked once each"
+        dashboard.value(enter.format("boss"))
+        dashboard.wait_for("document.querySelectorAll('#latencies tr').length === 5")
+        dashboard.wait_for("!" + on_page("the scope admin is needed"))
+    boss.close()
