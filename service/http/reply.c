@@ -9,6 +9,8 @@
 
 #define JSON_TYPE "application/json"
 
+enum { HEADER_VALUE_USUAL_BYTES = 128 }; /* longer values are written twice */
+
 void reply_init(struct reply *r)
 {
     *r = (struct reply){.descriptor = -1};
@@ -30,7 +32,6 @@ static void close_descriptor(struct reply *r)
         close(r->descriptor);
     r->descriptor = -1;
 }
-
 
 void reply_finish(struct reply *r)
 {
@@ -67,7 +68,7 @@ static char *add_header(struct reply *r, const char *name, size_t value_bytes)
 
 void reply_header(struct reply *r, const char *name, const char *format, ...)
 {
-    char    few[128]; /* nearly always enough */
+    char    few[HEADER_VALUE_USUAL_BYTES];
     va_list args;
     char   *value;
     int     n;

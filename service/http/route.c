@@ -53,15 +53,18 @@ static bool path_cut(struct span path, struct cut_path *out)
     if (!span_starts(path, "/"))
         return false;
     path = span_from(path, 1);
-    for (const char *end = path.data; end; path = span_from(path, (size_t)(end - path.data) + 1)) {
-        if (out->count == ROUTE_SEGMENTS_MAX)
-            return false;
-        end = path.bytes ? memchr(path.data, '/', path.bytes) : NULL;
-        out->segments[out->count] = (struct span){path.data, end ? (size_t)(end - path.data) : path.bytes};
-        out->are_ids[out->count] = segment_is_id(out->segments[out->count]);
+    while (out->count < ROUTE_SEGMENTS_MAX) {
+        const char *end = path.bytes ? memchr(path.data, '/', path.bytes) : NULL;
+        struct span segment = {path.data, end ? (size_t)(end - path.data) : path.bytes};
+
+        out->segments[out->count] = segment;
+        out->are_ids[out->count] = segment_is_id(segment);
         out->count++;
+        if (!end)
+            return true;
+        path = span_from(path, segment.bytes + 1);
     }
-    return true;
+    return false;
 }
 
 /* The end of the pattern's segment, or NULL when `got` is not what stands there. */
