@@ -10,7 +10,6 @@ import workload
 from campaign import Campaign, until
 from driver import Driver
 from kernels import fill7
-from service_under_test import role_of
 
 NO_FILES = 8           # all descriptors below are in use for as long as the service runs
 FILES_OF_DRIVER = 300  # more than any limit that is set here
@@ -18,10 +17,6 @@ FILES_OF_DRIVER = 300  # more than any limit that is set here
 
 def limit_files(service, soft, hard=None):
     resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (soft, hard or resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[1]))
-
-
-def workers(service):
-    return {pid for pid in service.children() if role_of(pid) == b"--role=worker"}
 
 
 def kill_all(pids):
@@ -86,7 +81,7 @@ def test_workers_that_cannot_be_started_make_no_device_sick(start):
     with Campaign("no descriptor to start a worker with", 2, 0.01) as c:
         while c.due():
             limit_files(service, NO_FILES)
-            kill_all(workers(service))
+            kill_all(service.children())
             c.fault()
             until(lambda: "no worker can be started" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
             refused = client.put("/v1/sessions/more")
@@ -104,9 +99,9 @@ def test_a_worker_raises_the_limit_that_it_inherits(driven):
     service, driver, client = driven
     limit_files(service, 200)
     driver.says(f"cuInit:0:files{FILES_OF_DRIVER}")
-    old = workers(service)
+    old = service.children()
     kill_all(old)
-    until(lambda: len(workers(service) - old) == 2 and client.get("/readyz").status == 200, lambda: f"not ready: {not_ready(client)}")
+    until(lambda: len(service.children() - old) == 2 and client.get("/readyz").status == 200, lambda: f"not ready: {not_ready(client)}")
     workload.prepare(client)
     assert client.post(workload.S + "/launches", fill7()).status == 200
     assert device(client)["state"] == "healthy"
@@ -117,7 +112,7 @@ def test_a_driver_that_cannot_open_its_files_is_not_blamed(driven):
     service, driver, client = driven
     limit_files(service, 200, 200)
     driver.says(f"cuInit:0:files{FILES_OF_DRIVER}")
-    kill_all(workers(service))
+    kill_all(service.children())
     until(lambda: "files open" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
     assert device(client)["state"] == "healthy"
     refused = client.put("/v1/sessions/more")
@@ -133,16 +128,16 @@ def test_workers_killed_before_they_are_ready_make_no_device_sick(start):
     client = service.client()
     workload.prepare(client)
     with Campaign("workers killed while they start", 3, 0.01) as c:
-        known, seen, began = workers(service), set(), time.monotonic()
+        known, seen, began = service.children(), set(), time.monotonic()
         while c.due():
-            fresh = workers(service) - known
+            fresh = service.children() - known
             if fresh:
                 kill_all(fresh)
                 c.fault(len(fresh - seen))
                 seen |= fresh
             else:
                 kill_all(list(known)[:1])
-                known &= workers(service)
+                known &= service.children()
             time.sleep(0.002)
         assert len(seen) <= 10 * (time.monotonic() - began) + 10, "workers are started without a pause in between"
         until(lambda: client.get("/readyz").status == 200, lambda: f"stays unready: {not_ready(client)}", 60)

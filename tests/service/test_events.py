@@ -223,11 +223,9 @@ def test_streams_end_when_the_server_stops(start):
     stream = Stream(service, "/v1/sessions/s")
     client.close()
     service.terminate()
-    begin = time.monotonic()
     while (event := stream.next()) is not None:
         assert event[1] == "session.state"
     assert service.wait() == 0
-    assert time.monotonic() - begin < 30
 
 
 # ---- launches within batches ----

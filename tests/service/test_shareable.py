@@ -83,8 +83,14 @@ def synchronise(client, buffer):
 
 def mappers_of(service):
     """Workers that have shared memory mapped; the file's name is the service's, or the fake driver's."""
+    def maps(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/maps").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""  # ended meanwhile
+
     found = [pid for pid in children_of(service.process.pid) if role_of(pid) == b"--role=worker"]
-    return [pid for pid in found if any(name in pathlib.Path(f"/proc/{pid}/maps").read_text() for name in ("gpurest-shared", "fake-share"))]
+    return [pid for pid in found if any(name in maps(pid) for name in ("gpurest-shared", "fake-share"))]
 
 
 # ---- what it is for ----

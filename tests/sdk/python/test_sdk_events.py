@@ -43,7 +43,7 @@ def test_what_happens_while_one_listens(told):
 
 
 def test_the_end_of_the_time(told):
-    assert [one.type for one in told.events(["kernel.printf"], timeout=1, last_id="0")] == ["kernel.printf"]
+    assert [one.type for one in told.events(["kernel.printf"], timeout=4, last_id="0")] == ["kernel.printf"]
 
 
 def test_a_type_that_there_is_not(told):
