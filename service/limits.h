@@ -90,6 +90,7 @@ enum {
     METRIC_LABELS_BYTES_MAX = 1024,
     HEALTHCHECK_TIMEOUT_MS = 2500, /* less than the 3 s that the image gives it */
     PROBE_ANSWER_BYTES = 1024,     /* of the service's answer to a health check, head and body */
+    PROBE_RETRY_MS = 10,           /* between two tries to connect to a Unix socket whose queue is full */
     QUIESCE_MS = 5 * 1000,      /* for the last answers, when the server stops */
 
     /* names */

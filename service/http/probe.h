@@ -22,8 +22,10 @@ enum status probe(const struct probe_target *t, struct probe_answer *out, struct
 
 /* ---- of probe*.c alone ---- */
 
-/* Sends `request` over TLS and fills *out; fd has its time-outs. */
-enum status probe_tls(int fd, struct span request, struct probe_answer *out, struct problem *why);
+/* Until fd, which does not block, can do what `events` of poll(2) say; false with errno, ETIMEDOUT at the deadline. */
+bool probe_wait(int fd, short events, uint64_t deadline);
+/* Sends `request` over TLS and fills *out. */
+enum status probe_tls(int fd, struct span request, uint64_t deadline, struct probe_answer *out, struct problem *why);
 /* The status line of `bytes` of answer in out->text. */
 enum status probe_take(struct probe_answer *out, size_t bytes, struct problem *why);
 

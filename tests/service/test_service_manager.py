@@ -77,6 +77,33 @@ def test_one_who_never_answers_is_not_waited_for(executable, tmp_path):
     assert got.returncode == 1 and "no answer in time" in got.stderr
 
 
+def test_one_who_speaks_no_tls_is_not_waited_for(executable, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        got = check(executable, tmp_path, f"https://127.0.0.1:{s.getsockname()[1]}")
+    assert got.returncode == 1 and "no answer in time" in got.stderr
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_being_stopped_and_continued_is_no_failure(executable, tmp_path):
+    """As a container that is paused is; some calls are interrupted by that."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        asking = subprocess.Popen([executable, "healthcheck", f"127.0.0.1:{s.getsockname()[1]}"], env=environment(tmp_path), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        peer, _ = s.accept()
+        assert peer.recv(4096).startswith(b"GET /readyz ")
+        for wanted, sent in (("S", signal.SIGSTOP), ("T", signal.SIGCONT)):
+            while (state := state_of(asking.pid)) != wanted:
+                assert state != "Z", asking.communicate()
+            asking.send_signal(sent)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        peer.close()
+        out, text = asking.communicate(timeout=DEADLINE_S)
+    assert (asking.returncode, out) == (0, "ready\n") or "no answer in time" in text, text
+
+
 @pytest.mark.parametrize("arguments", [["--listen=:1"], ["127.0.0.1:1", "127.0.0.1:2"]])
 def test_wrong_arguments(executable, tmp_path, arguments):
     got = check(executable, tmp_path, *arguments)
