@@ -138,18 +138,24 @@ static enum exit_code get(struct cli *c, const char *id, const char *file)
     return code;
 }
 
+/* JSON has no word for them; the service takes the text. */
+static bool is_not_finite(const char *value)
+{
+    return strcmp(value, "nan") == 0 || strcmp(value, "inf") == 0 || strcmp(value, "-inf") == 0;
+}
+
 static enum exit_code fill(struct cli *c, const char *id, const char *pattern)
 {
     char        path[PATH_BYTES], body[160];
-    const char *colon = strchr(pattern, ':');
+    const char *colon = strchr(pattern, ':'), *quote = colon && is_not_finite(colon + 1) ? "\"" : "";
     size_t      n = colon ? (size_t)(colon - pattern) : 0;
 
     if (!cli_session_name(c))
         return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
-    if (n == 0 || strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1) || strspn(pattern, "iuf0123456789") < n || strlen(pattern) > 64)
+    if (n == 0 || (!quote[0] && strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1)) || strspn(pattern, "iuf0123456789") < n || strlen(pattern) > 64)
         return cli_usage(c, "\"%s\" is no TYPE:VALUE, as f32:1.5", pattern);
     snprintf(path, sizeof path, "/v1/sessions/%s/buffers/%s/fill", cli_session_name(c), id);
-    snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s}}", (int)n, pattern, colon + 1);
+    snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s%s%s}}", (int)n, pattern, quote, colon + 1, quote);
     return cli_request(c, "POST", path, body);
 }
 

@@ -202,6 +202,8 @@ enum exit_code run_connect(struct cli *c)
         take_number(c, "--idle-timeout", &idle, &ok);
     if (!ok || !take_rest(c, 1, 1))
         return CODE_USAGE;
+    if (!cli_id_ok(c->argv[0])) /* the service says what more it asks of a name */
+        return cli_usage(c, "\"%s\" is no name of a session: a-z, 0-9, '_' and '-'", c->argv[0]);
     code = cli_open(c);
     if (code)
         return code;

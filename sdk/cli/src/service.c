@@ -119,7 +119,10 @@ enum exit_code cli_failed(const struct cli *c, gpurest_status status)
     const gpurest_error *e = gpurest_last_error();
     const char          *hint = hint_of(c, e);
 
-    fprintf(stderr, "gpurest: %s%s%s%s\n", e->message, e->pointer[0] ? " (" : "", e->pointer, e->pointer[0] ? ")" : "");
+    if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0)
+        fprintf(stderr, "gpurest: %s (%s)\n", e->message, e->pointer);
+    else
+        fprintf(stderr, "gpurest: %s\n", e->message);
     if (e->log[0])
         fprintf(stderr, "%s%s", e->log, e->log[strlen(e->log) - 1] == '\n' ? "" : "\n");
     if (hint[0])
