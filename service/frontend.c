@@ -143,6 +143,7 @@ static bool make_pool(struct frontend *f)
                                    .workers_max = (unsigned)c->workers_max,
                                    .staging_bytes = c->staging_mib * 1024 * 1024,
                                    .libcuda = c->libcuda,
+                                   .cpu_threads = (unsigned)c->cpu_threads,
                                    .cublaslt = vendor ? c->libcublaslt : NULL,
                                    .cufft = vendor ? c->libcufft : NULL,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,

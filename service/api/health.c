@@ -33,7 +33,7 @@ static enum status ready(struct request *r)
     enum status    st;
 
     if (atomic_load(&app->draining))
-        return problem_set(&r->problem, STATUS_DRAINING, "the server is shutting down");
+        return problem_set(&r->problem, STATUS_DRAINING, "the server is draining: it takes no new sessions");
     st = pool_ready(app->pool, READY_FRESH_MS, &why);
     return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", why.detail[0] ? why.detail : status_title(st)) : STATUS_OK;
 }
@@ -105,7 +105,7 @@ enum status readyz_get(struct request *r)
 enum status lbz_get(struct request *r)
 {
     if (atomic_load(&app_of(r)->draining))
-        return problem_set(&r->problem, STATUS_NOT_FOUND, "the server is shutting down");
+        return problem_set(&r->problem, STATUS_NOT_FOUND, "the server is draining: it takes no new sessions");
     return readiness_get(r);
 }
 

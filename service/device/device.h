@@ -168,4 +168,8 @@ void device_cuda_library(const char *path);
 /* Names cuBLASLt and cuFFT before the first open() of "cuda"; NULL = do without, "" = the usual places. Borrowed. Default: without. */
 void device_cuda_vendor(const char *cublaslt, const char *cufft);
 
+/* Host threads among which "cpu" deals the blocks of a launch, before its first open(); 0 = one for each core that the process may use.
+ * No more than CPU_POOL_THREADS_MAX are taken. Default: 0. */
+void device_cpu_threads(unsigned threads);
+
 #endif

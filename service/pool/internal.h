@@ -39,6 +39,7 @@ struct worker_options {
     const char     *cublaslt, *cufft; /* NULL: not used; "": the usual place */
     unsigned        index;   /* within its backend */
     unsigned        device;  /* the pool's number */
+    unsigned        cpu_threads; /* of the cpu device; 0: one for each core */
     uint64_t        staging_bytes;
     uint64_t        start_deadline_ms;
     bool            keeper;           /* it will serve no caller */

@@ -206,9 +206,9 @@ enum { PATH_BYTES = 4096 + 16 }; /* with its flag */
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
-    char           *argv[12] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin};
-    unsigned        argc = 5, fds_count = 2;
+    char                         backend[64], index[32], spin[32], threads[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
+    char           *argv[13] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, threads};
+    unsigned        argc = 6, fds_count = 2;
     struct spawn_fd fds[3];
     int             child_end = -1, share_end = -1;
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
@@ -222,6 +222,7 @@ static enum status process_start(struct worker *w)
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
     snprintf(index, sizeof index, "--index=%u", o->index);
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
+    snprintf(threads, sizeof threads, "--cpu-threads=%u", o->cpu_threads);
     if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
         argv[argc++] = libcuda;
     if (o->cublaslt && snprintf(cublaslt, sizeof cublaslt, "--cublaslt=%s", o->cublaslt) < (int)sizeof cublaslt)

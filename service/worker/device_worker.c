@@ -261,6 +261,15 @@ static bool argument_given(int argc, char **argv, const char *flag)
     return false;
 }
 
+static void choose_threads(int argc, char **argv)
+{
+    const char *threads = worker_argument(argc, argv, "cpu-threads");
+    uint64_t    number;
+
+    if (threads && span_u64(span_of(threads), &number) && number <= CPU_POOL_THREADS_MAX)
+        device_cpu_threads((unsigned)number);
+}
+
 static enum status device_find(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
 {
     const char *backend = worker_argument(argc, argv, "backend");
@@ -274,6 +283,7 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     if (libcuda)
         device_cuda_library(libcuda);
     device_cuda_vendor(worker_argument(argc, argv, "cublaslt"), worker_argument(argc, argv, "cufft"));
+    choose_threads(argc, argv);
     w->ops = device_ops_find(span_of(backend));
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
 }

@@ -1,5 +1,6 @@
 """Cooperative launches: kernels that wait for their whole grid, on every device."""
 import struct
+import subprocess
 
 import pytest
 
@@ -117,3 +118,37 @@ def test_in_programs_among_other_launches(client, module):
         assert client.post(module + "/programs/p/runs", {}).status == 200
     sums = struct.unpack(f"<{BLOCKS * ROUNDS}I", client.get(module + "/buffers/sums/data").body)
     assert list(sums) == [sum(i + k for i in range(BLOCKS)) for k in range(ROUNDS) for _ in range(BLOCKS)]
+
+
+# Every block waits until `company` blocks are there: it needs as many host threads.
+MEETS = r"""
+extern "C" __global__ void meet(unsigned *here, unsigned company)
+{
+    atomicAdd(here, 1);
+    while (atomicAdd(here, 0) < company) {}
+}
+"""
+
+
+def test_blocks_are_dealt_among_as_many_host_threads_as_asked_for(start):
+    service = start("--backends", "cpu", "--cpu-threads", "3")
+    client = service.client()
+    device = client.get("/v1/devices/cpu:0").json()
+    assert device["multiprocessors"] == device["attributes"]["multiprocessor_count"] == 3
+    assert client.put("/v1/sessions/s").status == 201
+    assert client.put_cuda("/v1/sessions/s/modules/m", MEETS).status == 201
+
+    def meet(company, timeout_ms):
+        assert client.put(f"/v1/sessions/s/buffers/here{company}", {"size": 4}).status == 201
+        assert client.post(f"/v1/sessions/s/buffers/here{company}/fill", {"pattern": {"u32": 0}}).status == 204
+        return client.post("/v1/sessions/s/launches", {"module": "m", "kernel": "meet", "grid": [company], "block": [1], "timeout_ms": timeout_ms,
+                                                       "args": [{"buf": f"here{company}"}, {"u32": company}]}, Prefer="wait=300")
+
+    assert meet(3, 200_000).status == 200
+    assert meet(4, 500).code == "execution_timeout"
+    client.close()
+
+
+def test_a_number_of_host_threads_out_of_range_is_refused(executable):
+    done = subprocess.run([executable, "--cpu-threads", "65"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0 and "cpu-threads" in done.stderr and "64" in done.stderr

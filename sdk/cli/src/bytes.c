@@ -86,34 +86,76 @@ static char *read_range(struct cli *c, const struct place *p, size_t offset, siz
     return NULL;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static enum exit_code write_bytes(struct cli *c, const struct place *p, const char *file)
+{
+    enum exit_code code;
+    char          *data = read_range(c, p, 0, p->bytes, &code);
+
+    if (data && !file_write(file, data, p->bytes, "", 0))
+        code = CODE_FAILED;
+    free(data);
+    return code;
+}
+
+/* The array's own memory is replaced by the buffer's bytes. */
+static enum exit_code write_array(struct cli *c, const struct place *p, const char *path, struct array *a)
+{
+    enum exit_code code;
+
+    if (a->bytes != p->bytes)
+        return cli_usage(c, "the buffer has %zu bytes, an array of that type and shape %zu", p->bytes, a->bytes);
+    array_free(a);
+    a->data = read_range(c, p, 0, p->bytes, &code);
+    return a->data && !array_write(path, a, false) ? CODE_FAILED : code;
+}
+
+/* "FILE" gets the bytes as they are, "FILE:DTYPE[SHAPE]" becomes a .npy file: a buffer knows neither type nor shape. */
 static enum exit_code get(struct cli *c, const char *id, const char *file)
 {
     struct place   p;
-    enum exit_code code = open_place(c, id, &p);
-    char          *data;
+    struct array   a;
+    char           path[PATH_BYTES];
+    bool           raw = true, described = array_describe(file, path, &a, &raw) && !raw;
+    enum exit_code code;
 
-    if (code)
-        return code;
-    data = read_range(c, &p, 0, p.bytes, &code);
-    if (data && !file_write(file, data, p.bytes, "", 0))
-        code = CODE_FAILED;
-    free(data);
-    gpurest_session_close(p.session);
+    if (!described && (ends_with(file, ".npy") || strstr(file, ".npy:"))) {
+        array_free(&a);
+        return cli_usage(c, "a .npy file needs a type and a shape, as a.npy:f4[1024]; any other name gets the bytes as they are");
+    }
+    code = open_place(c, id, &p);
+    if (!code) {
+        code = described ? write_array(c, &p, path, &a) : write_bytes(c, &p, file);
+        gpurest_session_close(p.session);
+    }
+    array_free(&a);
     return code;
+}
+
+/* JSON has no word for them; the service takes the text. */
+static bool is_not_finite(const char *value)
+{
+    return strcmp(value, "nan") == 0 || strcmp(value, "inf") == 0 || strcmp(value, "-inf") == 0;
 }
 
 static enum exit_code fill(struct cli *c, const char *id, const char *pattern)
 {
     char        path[PATH_BYTES], body[160];
-    const char *colon = strchr(pattern, ':');
+    const char *colon = strchr(pattern, ':'), *quote = colon && is_not_finite(colon + 1) ? "\"" : "";
     size_t      n = colon ? (size_t)(colon - pattern) : 0;
 
     if (!cli_session_name(c))
         return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
-    if (n == 0 || strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1) || strspn(pattern, "iuf0123456789") < n || strlen(pattern) > 64)
+    if (n == 0 || (!quote[0] && strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1)) || strspn(pattern, "iuf0123456789") < n || strlen(pattern) > 64)
         return cli_usage(c, "\"%s\" is no TYPE:VALUE, as f32:1.5", pattern);
     snprintf(path, sizeof path, "/v1/sessions/%s/buffers/%s/fill", cli_session_name(c), id);
-    snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s}}", (int)n, pattern, colon + 1);
+    snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s%s%s}}", (int)n, pattern, quote, colon + 1, quote);
     return cli_request(c, "POST", path, body);
 }
 
@@ -168,7 +210,7 @@ enum exit_code run_buf(struct cli *c)
         return fill(c, c->argv[1], c->argv[2]);
     if (strcmp(verb, "hexdump") == 0 && c->argc == 2)
         return hexdump(c, c->argv[1], offset, bytes < DUMP_BYTES_MAX ? bytes : DUMP_BYTES_MAX);
-    return cli_usage(c, "put ID FILE, get ID FILE, fill ID TYPE:VALUE or hexdump ID");
+    return cli_usage(c, "put ID FILE, get ID FILE[:DTYPE[SHAPE]], fill ID TYPE:VALUE or hexdump ID");
 }
 
 enum exit_code run_memory(struct cli *c)

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-enum { PATTERN_BYTES = 16 << 20, VALUES = 4096 };
+enum { LEVEL_MAX = 4, PATTERN_BYTES = 16 << 20, VALUES = 4096 };
 
 struct step {
     unsigned    level;
@@ -169,7 +169,7 @@ const struct listing diag_listing = {"gpurest.diag/1", columns, COUNT(columns)};
 
 enum exit_code run_diag(struct cli *c)
 {
-    uint64_t       level = 4;
+    uint64_t       level = LEVEL_MAX;
     const char    *bundle = NULL;
     bool           ok = true, passed = true;
     cJSON         *items;
@@ -180,6 +180,8 @@ enum exit_code run_diag(struct cli *c)
         take_value(c, "--bundle", &bundle, &ok);
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
+    if (level < 1 || level > LEVEL_MAX)
+        return cli_usage(c, "--level is from 1 to %d", LEVEL_MAX);
     code = cli_open(c);
     if (code)
         return code;

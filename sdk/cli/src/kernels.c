@@ -1,5 +1,7 @@
 /* Kernels: run one with files as arguments, compile, look at parameters. */
+#include <errno.h>
 #include <gpurest/builtin.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,20 +47,22 @@ static bool parse_integer(gpurest_arg_kind kind, const char *text, gpurest_arg *
 
     if (kind == GPUREST_ARG_U64)
         return parse_number(text, &out->value.u);
+    errno = 0;
     out->value.i = strtoll(text, &end, 0);
-    return end != text && *end == '\0' && fits(kind, out->value.i);
+    return errno == 0 && end != text && *end == '\0' && fits(kind, out->value.i);
 }
 
 static bool parse_float(gpurest_arg_kind kind, const char *text, gpurest_arg *out)
 {
     char  *end;
     double d = strtod(text, &end);
+    bool   beyond = isinf(kind == GPUREST_ARG_F32 ? (double)(float)d : d) && !strpbrk(text, "iI"); /* "inf" is meant, 1e400 is not */
 
     if (kind == GPUREST_ARG_F32)
         out->value.f32 = (float)d;
     else
         out->value.f64 = d;
-    return end != text && *end == '\0';
+    return end != text && *end == '\0' && !beyond;
 }
 
 /* "f32:2.0" */
@@ -157,20 +161,34 @@ static bool take_arguments(struct cli *c, struct job *job)
     return true;
 }
 
+/* "4", "4,2" or "4,2,1" */
+static bool parse_dim3(const char *text, gpurest_dim3 *out)
+{
+    char     copy[64], *rest = copy;
+    uint64_t n[3] = {1, 1, 1};
+
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return false;
+    for (unsigned i = 0; rest; i++) {
+        const char *one = strsep(&rest, ",");
+
+        if (i == COUNT(n) || !parse_number(one, &n[i]) || n[i] < 1 || n[i] > UINT32_MAX)
+            return false;
+    }
+    *out = gpurest_dim3_make((unsigned)n[0], (unsigned)n[1], (unsigned)n[2]);
+    return true;
+}
+
 static bool take_dim3(struct cli *c, const char *name, gpurest_dim3 *out)
 {
     const char *text;
     bool        ok = true;
-    unsigned    n[3] = {1, 1, 1};
-    int         used = 0, count;
 
     if (!take_value(c, name, &text, &ok))
         return ok && cli_usage(c, "%s is missing", name) == CODE_OK;
-    count = sscanf(text, "%u%n,%u%n,%u%n", &n[0], &used, &n[1], &used, &n[2], &used);
-    *out = gpurest_dim3_make(n[0], n[1], n[2]);
-    if (count >= 1 && text[used] == '\0' && n[0] && n[1] && n[2])
+    if (parse_dim3(text, out))
         return true;
-    cli_usage(c, "%s is X, X,Y or X,Y,Z, each at least 1", name);
+    cli_usage(c, "%s is X, X,Y or X,Y,Z, each from 1 to %u, not \"%s\"", name, (unsigned)UINT32_MAX, text);
     return false;
 }
 

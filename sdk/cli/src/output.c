@@ -7,8 +7,6 @@
 
 #include "cli.h"
 
-enum { CELL_BYTES = 256 };
-
 const char *text_of_bytes(double bytes, char out[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -54,6 +52,13 @@ static void plain(char *text)
             text[0] = text[1] = '?';
 }
 
+/* What is longer says that it is. */
+static void copy_marked(char out[CELL_BYTES], const char *text)
+{
+    if (snprintf(out, CELL_BYTES, "%s", text) >= CELL_BYTES)
+        memcpy(out + CELL_BYTES - 4, "...", 4);
+}
+
 static void cell(const cJSON *v, enum format format, bool human, char out[CELL_BYTES])
 {
     char short_text[32], *json;
@@ -65,13 +70,19 @@ static void cell(const cJSON *v, enum format format, bool human, char out[CELL_B
     } else if (cJSON_IsNumber(v)) {
         number_text(v, out);
     } else if (cJSON_IsString(v)) {
-        snprintf(out, CELL_BYTES, "%s", v->valuestring);
+        copy_marked(out, v->valuestring);
     } else {
         json = cJSON_PrintUnformatted(v);
-        snprintf(out, CELL_BYTES, "%s", json ? json : "");
+        copy_marked(out, json ? json : "");
         free(json);
     }
     plain(out);
+}
+
+const char *output_cell(const cJSON *v, char out[CELL_BYTES])
+{
+    cell(v, FORMAT_TEXT, true, out);
+    return out;
 }
 
 /* ---- machines ---- */

@@ -10,8 +10,22 @@
 
 enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
 
-/* 1 ready, 0 not, -1 no answer: the last error says why. */
-static int readiness(struct cli *c)
+enum { REASON_BYTES = 256 };
+
+/* The problem's own sentence; "" when there is none. */
+static void take_reason(const gpurest_http_response *response, char reason[REASON_BYTES])
+{
+    size_t       bytes = 0;
+    const char  *text = gpurest_http_body(response, &bytes);
+    cJSON       *problem = text ? cJSON_ParseWithLength(text, bytes) : NULL;
+    const cJSON *detail = cJSON_GetObjectItemCaseSensitive(problem, "detail");
+
+    snprintf(reason, REASON_BYTES, "%s", cJSON_IsString(detail) ? detail->valuestring : "");
+    cJSON_Delete(problem);
+}
+
+/* 1 ready; 0 not, with the reason; -1 no answer: the last error says why. */
+static int readiness(struct cli *c, char reason[REASON_BYTES])
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
@@ -24,6 +38,9 @@ static int readiness(struct cli *c)
     if (st)
         return -1;
     status = gpurest_http_status(response);
+    reason[0] = '\0';
+    if (status != 200)
+        take_reason(response, reason);
     gpurest_http_response_free(response);
     return status == 200;
 }
@@ -36,8 +53,37 @@ static enum exit_code sub(struct cli *c, enum exit_code (*run)(struct cli *), co
     return run(c);
 }
 
+/* One document for programs. */
+static enum exit_code status_document(struct cli *c, bool ready, const char *reason)
+{
+    cJSON         *all = cJSON_CreateObject();
+    cJSON         *devices = cJSON_AddArrayToObject(all, "devices"), *sessions = cJSON_AddArrayToObject(all, "sessions");
+    enum exit_code code = cli_get_all(c, "/v1/devices", devices);
+
+    cJSON_AddBoolToObject(all, "ready", ready);
+    cJSON_AddItemToObject(all, "reason", ready ? cJSON_CreateNull() : cJSON_CreateString(reason));
+    if (!code)
+        code = cli_get_all(c, "/v1/sessions", sessions);
+    if (!code)
+        code = output_object(c, "gpurest.status/1", all);
+    cJSON_Delete(all);
+    return code;
+}
+
+static enum exit_code status_tables(struct cli *c, bool ready, const char *reason)
+{
+    enum exit_code code;
+
+    if (c->output == OUTPUT_TABLE)
+        fprintf(c->out, "%s%s%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready", c->color ? "\033[0m" : "",
+                reason[0] ? ": " : "", reason);
+    code = sub(c, run_devices, "DEVICES");
+    return code ? code : sub(c, run_sessions, "SESSIONS");
+}
+
 enum exit_code run_status(struct cli *c)
 {
+    char           reason[REASON_BYTES];
     enum exit_code code;
     int            ready;
 
@@ -46,14 +92,13 @@ enum exit_code run_status(struct cli *c)
     code = cli_open(c);
     if (code)
         return code;
-    ready = readiness(c);
+    ready = readiness(c, reason);
     if (ready < 0)
         return cli_failed(c, gpurest_last_error()->status);
-    if (c->output == OUTPUT_TABLE)
-        fprintf(c->out, "%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready", c->color ? "\033[0m" : "");
-    code = sub(c, run_devices, "DEVICES");
-    if (!code)
-        code = sub(c, run_sessions, "SESSIONS");
+    if (c->output == OUTPUT_JSON || c->output == OUTPUT_JSONL)
+        code = status_document(c, ready == 1, reason);
+    else
+        code = status_tables(c, ready == 1, reason);
     return code ? code : ready ? CODE_OK : CODE_DEGRADED;
 }
 
@@ -91,38 +136,12 @@ enum exit_code run_info(struct cli *c)
     return code;
 }
 
-static const struct column clock_columns[] = {
-    {"DEVICE", "id", FORMAT_TEXT, false},
-    {"CLOCK KHZ", "clock_khz", FORMAT_NUMBER, false},
-    {"MEMORY CLOCK KHZ", "memory_clock_khz", FORMAT_NUMBER, false},
-    {"POWER W", "power_w", FORMAT_NUMBER, false},
-    {"TEMP C", "temperature_c", FORMAT_NUMBER, false},
-};
-const struct listing clocks_listing = {"gpurest.clocks/1", clock_columns, COUNT(clock_columns)};
-
-enum exit_code run_config(struct cli *c)
-{
-    cJSON         *limits = NULL, *list = NULL;
-    enum exit_code code = take_rest(c, 0, 0) ? cli_get(c, &limits, "/v1/limits") : CODE_USAGE;
-
-    if (!code)
-        code = cli_get(c, &list, "/v1/devices");
-    if (!code)
-        code = output_object(c, "gpurest.limits/1", cJSON_GetObjectItemCaseSensitive(limits, "limits"));
-    if (!code && c->output == OUTPUT_TABLE)
-        fprintf(c->out, "\nClocks, power and fans are the operator's: shown here, changed with the vendor's tools.\n");
-    if (!code && c->output == OUTPUT_TABLE)
-        code = output_items(c, &clocks_listing, cJSON_GetObjectItemCaseSensitive(list, "items"));
-    cJSON_Delete(limits);
-    cJSON_Delete(list);
-    return code;
-}
-
 enum exit_code run_wait(struct cli *c)
 {
     const struct timespec nap = {0, POLL_MS * 1000000L};
     uint64_t              seconds = WAIT_S_DEFAULT;
     bool                  ok = true;
+    char                  reason[REASON_BYTES];
     time_t                until;
 
     take_number(c, "--timeout", &seconds, &ok);
@@ -136,7 +155,7 @@ enum exit_code run_wait(struct cli *c)
         st = c->client ? GPUREST_OK : gpurest_open_with(&c->client, &options);
         if (st == GPUREST_E_INVAL)
             return cli_failed(c, st); /* an address that is none does not become one */
-        if (!st && readiness(c) == 1)
+        if (!st && readiness(c, reason) == 1)
             return CODE_OK;
     }
     return cli_error(CODE_UNREACHABLE, "the service was not ready within %llu s", (unsigned long long)seconds);
@@ -183,6 +202,8 @@ enum exit_code run_connect(struct cli *c)
         take_number(c, "--idle-timeout", &idle, &ok);
     if (!ok || !take_rest(c, 1, 1))
         return CODE_USAGE;
+    if (!cli_id_ok(c->argv[0])) /* the service says what more it asks of a name */
+        return cli_usage(c, "\"%s\" is no name of a session: a-z, 0-9, '_' and '-'", c->argv[0]);
     code = cli_open(c);
     if (code)
         return code;

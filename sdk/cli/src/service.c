@@ -83,15 +83,50 @@ static enum exit_code code_of(gpurest_status status)
     return CODE_FAILED;
 }
 
+/* Commands that make a session for themselves: nothing of the user's is lost with it. */
+static bool in_own_session(const struct cli *c)
+{
+    static const char *const commands_of_own[] = {"run", "bench", "latency", "diag"};
+
+    for (size_t i = 0; i < COUNT(commands_of_own); i++)
+        if (strcmp(c->command, commands_of_own[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What to do, in words of this tool: the library's name its own functions. */
+static const char *hint_of(const struct cli *c, const gpurest_error *e)
+{
+    bool foreign = strstr(e->hint, "gpurest_") != NULL;
+
+    if (e->status == GPUREST_E_AUTH && foreign)
+        return "gpurest login keeps a token; --token-file and GPUREST_TOKEN name another";
+    if (e->status == GPUREST_E_OOM_DEVICE)
+        return "gpurest memory tells what the session uses, gpurest buffers rm ID frees";
+    if (e->status == GPUREST_E_LIMIT && e->http_status)
+        return "gpurest config lists the limits and how much is used";
+    if (e->status == GPUREST_E_CONNECT && foreign)
+        return "is gpurestd running there? Its first line of output names its address; --url or GPUREST_URL is to say the same";
+    if (e->status == GPUREST_E_COMPILE)
+        return strstr(e->log, "cannot open source file") ? "CUDA's own headers are there, the C library's are not; printf, assert and math.h's functions need none" : "";
+    if (e->status == GPUREST_E_CUDA || e->status == GPUREST_E_SESSION_LOST)
+        return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are gone; gpurest reset gives it a new worker";
+    return foreign ? "" : e->hint;
+}
+
 enum exit_code cli_failed(const struct cli *c, gpurest_status status)
 {
     const gpurest_error *e = gpurest_last_error();
+    const char          *hint = hint_of(c, e);
 
-    fprintf(stderr, "gpurest: %s%s%s%s\n", e->message, e->pointer[0] ? " (" : "", e->pointer, e->pointer[0] ? ")" : "");
+    if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0)
+        fprintf(stderr, "gpurest: %s (%s)\n", e->message, e->pointer);
+    else
+        fprintf(stderr, "gpurest: %s\n", e->message);
     if (e->log[0])
         fprintf(stderr, "%s%s", e->log, e->log[strlen(e->log) - 1] == '\n' ? "" : "\n");
-    if (e->hint[0])
-        fprintf(stderr, "gpurest: %s\n", e->hint);
+    if (hint[0])
+        fprintf(stderr, "gpurest: %s\n", hint);
     if (c->verbose)
         fprintf(stderr, "gpurest: %s, HTTP %d, code \"%s\", request %s\n", gpurest_status_name(e->status), e->http_status, e->code, e->request_id);
     return code_of(status);

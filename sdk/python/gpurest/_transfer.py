@@ -37,6 +37,7 @@ class Transfer:
 
     def __init__(self, session: SessionBase, phase: str, size: int, progress: ProgressOption) -> None:
         self._session = session
+        self._phase = phase
         self._meter = Meter(progress, size, phase)
         self._cancel = Cancel()
         self._failure: Optional[BaseException] = None
@@ -56,6 +57,9 @@ class Transfer:
                 self._one(*parts[0])
             else:
                 self._several(parts)
+        except KeyboardInterrupt as interrupt:
+            interrupt.args = (f"the {self._phase} of {self.size} bytes in session {self._session.id} was interrupted",)
+            raise
         finally:
             self._meter.close()
 

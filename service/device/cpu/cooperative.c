@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "device/cpu/interp_variants.h"
+#include "device/device.h"
 
 struct member {
     pthread_t             thread;
@@ -17,17 +18,24 @@ struct member {
     struct block_run      run;
 };
 
-uint32_t cpu_host_cores(void)
+static unsigned threads_set; /* 0: one per core */
+
+void device_cpu_threads(unsigned threads)
+{
+    threads_set = threads < CPU_POOL_THREADS_MAX ? threads : CPU_POOL_THREADS_MAX;
+}
+
+uint32_t cpu_host_threads(void)
 {
     cpu_set_t set;
-    int       n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int       n = threads_set ? (int)threads_set : sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 
     return n < 1 ? 1 : n > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : (uint32_t)n;
 }
 
 uint32_t cpu_resident_blocks(void)
 {
-    return cpu_host_cores() * CPU_RESIDENT_BLOCKS_PER_CORE;
+    return cpu_host_threads() * CPU_RESIDENT_BLOCKS_PER_CORE;
 }
 
 static void fail(const struct member *m)

@@ -4,11 +4,11 @@
 
 #include "device/cpu/interp.h"
 
-/* How many blocks this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each core it may use. Of any size; a launch whose registers the
+/* How many blocks this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(). Of any size; a launch whose registers the
  * host cannot hold fails with OUT_OF_MEMORY. */
 uint32_t cpu_resident_blocks(void);
-/* Cores that this process may use, 1 to CPU_POOL_THREADS_MAX. */
-uint32_t cpu_host_cores(void);
+/* What device_cpu_threads() said, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
+uint32_t cpu_host_threads(void);
 
 /* Told on some thread of a block that failed; it must stop the others through grid->stop. */
 typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);

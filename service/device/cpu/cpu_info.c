@@ -144,7 +144,7 @@ void cpu_info_read(struct device_info *out)
     out->wants_ptx = 1;
     out->sharing = DEVICE_SHARES_FILE;
     out->sharing_unit = (uint64_t)sysconf(_SC_PAGESIZE);
-    out->multiprocessors = cpu_host_cores();
+    out->multiprocessors = cpu_host_threads();
     out->clock_khz = clock_khz();
     out->l2_cache_bytes = l2_bytes();
     out->warp_size = WARP_THREADS;

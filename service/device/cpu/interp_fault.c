@@ -38,7 +38,7 @@ static void describe_thread(const struct block_run *r, int64_t lane, char *text,
         snprintf(text, room, " thread (%u,%u,%u)", i % b[0], i / b[0] % b[1], i / b[0] / b[1]);
 }
 
-/* ", line 12 (source.cu:3)": of the PTX text and, where the compiler wrote it down, of the source. */
+/* ", PTX line 12 (source.cu:3)": of the PTX text and, where the compiler wrote it down, of the source. */
 static void describe_line(const struct block_run *r, char *text, size_t room)
 {
     const struct op *o = r->lanes.current;
@@ -49,9 +49,9 @@ static void describe_line(const struct block_run *r, char *text, size_t room)
         return;
     file = span_first(ptx_file_name(r->grid->launch->module, o->insn->source_file), 40);
     if (o->insn->source_line && file.bytes)
-        snprintf(text, room, ", line %u (%.*s:%u)", op_line(o), SPAN_ARG(file), o->insn->source_line);
+        snprintf(text, room, ", PTX line %u (%.*s:%u)", op_line(o), SPAN_ARG(file), o->insn->source_line);
     else
-        snprintf(text, room, ", line %u", op_line(o));
+        snprintf(text, room, ", PTX line %u", op_line(o));
 }
 
 void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text)

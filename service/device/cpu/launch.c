@@ -207,7 +207,7 @@ static void *help(void *context)
 
 static unsigned host_threads(unsigned asked)
 {
-    return !asked ? cpu_host_cores() : asked > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : asked;
+    return !asked ? cpu_host_threads() : asked > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : asked;
 }
 
 static void start_helpers(struct cpu_engine *e)

@@ -19,14 +19,14 @@ bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...)
     va_end(args);
     for (char *c = text; *c; c++)
         *c = (unsigned char)*c < ' ' || (unsigned char)*c >= 127 ? '?' : *c;
-    p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, line %u", text, line);
+    p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, PTX line %u", text, line);
     return false;
 }
 
 bool ptx_fail_memory(struct ptx_parser *p)
 {
     if (p->status == STATUS_OK)
-        p->status = problem_set(p->why, STATUS_OUT_OF_MEMORY, "the module is too large for the device, line %u", p->now.line);
+        p->status = problem_set(p->why, STATUS_OUT_OF_MEMORY, "the module is too large for the device, PTX line %u", p->now.line);
     return false;
 }
 

@@ -69,6 +69,12 @@ def test_run_takes_raw_bytes_from_standard_input(gpurest, tmp_path):
     assert done.returncode == OK and done.stdout == bytes(range(0, 16, 2)), done.stderr
 
 
+def test_infinity_is_a_value(gpurest, job):
+    infinite = [{"f32:2.0": "f32:-inf"}.get(one, one) for one in RUN]
+    assert gpurest("-q", *infinite, "--out", "z.raw:4096", "--arg", "i32:1024").returncode == OK
+    assert (job / "z.raw").read_bytes()[4:] == floats([float("-inf")] * 1023)
+
+
 def test_quiet_is_quiet(gpurest, job):
     assert gpurest("-q", *RUN, "--out", "z.raw:4096", "--arg", "i32:1024").stderr == b""
     assert (job / "z.raw").read_bytes() == floats(2 * i + 1 for i in range(1024))
@@ -78,6 +84,10 @@ def test_quiet_is_quiet(gpurest, job):
     (["--out", "z.npy:f4[1024]", "--arg", "i32:1024.5"], b"TYPE:VALUE"),
     (["--out", "z.npy:f4[1024]", "--arg", "i8:128"], b"TYPE:VALUE"),
     (["--out", "z.npy:f4[1024]", "--arg", "q:1"], b"TYPE:VALUE"),
+    (["--out", "z.npy:f4[1024]", "--arg", "i64:9223372036854775808"], b"TYPE:VALUE"),
+    (["--out", "z.npy:f4[1024]", "--arg", "u64:18446744073709551616"], b"TYPE:VALUE"),
+    (["--out", "z.npy:f4[1024]", "--arg", "f32:1e39"], b"TYPE:VALUE"),
+    (["--out", "z.npy:f4[1024]", "--arg", "f64:-1e400"], b"TYPE:VALUE"),
     (["--out", "z.npy:f3[1024]"], b"DTYPE[SHAPE]"),
     (["--out", "z.npy:f4[99999999999,99999999999]"], b"DTYPE[SHAPE]"),
     (["--out", "z.npy"], b"DTYPE[SHAPE]"),
@@ -88,6 +98,16 @@ def test_wrong_arguments_of_run(gpurest, job, arguments, words):
     done = gpurest(*RUN, *arguments)
     assert done.returncode == USAGE and words in done.stderr, done.stderr
     assert not (job / "z.npy").exists()
+
+
+@pytest.mark.parametrize("shape", ["0", "-1", "4,x", "4,", ",4", "1,1,1,1", "4294967296", "99999999999", "1.5", "", "4 "])
+def test_shapes_that_are_none(gpurest, job, shape):
+    for option in ("--grid", "--block"):
+        others = {"--grid": "4", "--block": "256", option: shape}
+        done = gpurest("run", "saxpy.cu", "saxpy", *[f"{name}={value}" for name, value in others.items()], "--arg", "f32:2.0", "--in", "x.npy", "--in", "y.npy",
+                       "--out", "z.npy:f4[1024]", "--arg", "i32:1024")
+        assert done.returncode == USAGE and option.encode() in done.stderr, done.stderr
+        assert not (job / "z.npy").exists()
 
 
 @pytest.mark.parametrize("content,words", [
@@ -149,6 +169,8 @@ def test_a_session_that_stays(gpurest, tmp_path):
     dump = gpurest("buf", "hexdump", "a", "--offset", "96").stdout.decode()
     assert dump == "00000060  60 61 62 63                                      |`abc|\n"
     assert gpurest("buf", "fill", "a", "u8:7").returncode == OK and gpurest("buf", "get", "a", "-").stdout == bytes([7]) * 100
+    assert gpurest("buf", "fill", "a", "f32:-inf").returncode == OK and gpurest("buf", "get", "a", "-").stdout == b"\x00\x00\x80\xff" * 25
+    assert gpurest("buf", "fill", "a", "f32:infinite").returncode == USAGE
     assert gpurest("buffers", "-o", "name").stdout == b"a\n"
     assert b"allocated_bytes" in gpurest("memory").stdout
     assert gpurest("buffers", "rm", "a").returncode == USAGE
@@ -229,7 +251,7 @@ def test_help_manual_and_completion_name_every_command(bare):
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["sessions", "ls", "x"], ["buf", "put", "a"], ["run"], ["completion", "csh"], ["--output", "xml"],
-                                       ["sessions", "get", "../x"], ["--url"], ["help", "nonsense"], ["wait", "--timeout", "soon"]])
+                                       ["sessions", "get", "../x"], ["connect", "a/b"], ["connect", ""], ["--url"], ["help", "nonsense"], ["wait", "--timeout", "soon"]])
 def test_usage_is_two(gpurest, arguments):
     done = gpurest(*arguments)
     assert done.returncode == USAGE and done.stderr.startswith(b"gpurest: ") and done.stdout == b""

@@ -90,6 +90,72 @@ def test_drain_needs_the_right_scope(own, tmp_path):
     assert run("drain", "--yes", GPUREST_TOKEN="admin-secret").returncode == OK
 
 
+# ---- settings that change while the service runs ----
+
+
+def test_config_shows_and_sets_log_levels_and_nothing_else(own):
+    _, run = own()
+    shown = json.loads(run("config", "--json").stdout)["item"]
+    assert shown["limits"]["sessions"]["max"] > 0 and shown["clocks"][0].keys() == {"id", "clock_khz", "memory_clock_khz", "power_w", "temperature_c"}
+    access = shown["logging"]["access"]
+    assert run("config", "set", "log", "debug").returncode == OK
+    levels = json.loads(run("config", "--json").stdout)["item"]["logging"]
+    assert levels.pop("access") == access and set(levels.values()) == {"debug"}
+    assert run("config", "set", "log.http", "trace").returncode == OK
+    assert json.loads(run("config", "--json").stdout)["item"]["logging"]["http"] == "trace"
+    for wrong in (["set", "log.nothing", "info"], ["set", "log", "loud"]):
+        assert run("config", *wrong).returncode == FAILED, wrong
+    for wrong in (["set"], ["set", "log"], ["set", "log.", "info"], ["set", "clock_khz", "1"], ["get"], ["set", "log", "info", "more"]):
+        assert run("config", *wrong).returncode == USAGE, wrong
+    assert b"CLOCK" in run("config").stdout
+
+
+def test_status_is_one_document_and_says_why_it_is_not_ready(own):
+    _, run = own()
+    assert run("connect", "seen").returncode == OK
+    document = json.loads(run("status", "--json").stdout)
+    assert document["schema"] == "gpurest.status/1" and document["item"]["ready"] is True and document["item"]["reason"] is None
+    assert document["item"]["devices"] and [one["id"] for one in document["item"]["sessions"]] == ["seen"]
+    assert run("drain", "--yes").returncode == OK
+    done = run("status", "--json")
+    item = json.loads(done.stdout)["item"]
+    assert done.returncode == DEGRADED and item["ready"] is False and item["reason"]
+    assert run("status").stdout.startswith(b"not ready: " + item["reason"].encode())
+
+
+# ---- a session's steps ----
+
+
+def test_monitor_prints_a_line_for_each_step(gpurest, tool, tmp_path, service):
+    source = 'extern "C" __global__ void hi(int n) { printf("hi\\n%d\\n", n); }'
+    client = service.client()
+    assert gpurest("connect", "cli-monitor").returncode == OK
+    assert client.put_cuda("/v1/sessions/cli-monitor/modules/m", source).status == 201
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GPUREST_URL": f"http://127.0.0.1:{service.port}"}
+    watching = [subprocess.Popen([tool, "monitor", *form], stdout=subprocess.PIPE, env=environment, cwd=tmp_path) for form in ([], ["--json"])]
+    try:
+        for one in watching:  # launches go on until the stream is seen to follow
+            os.set_blocking(one.stdout.fileno(), False)
+        seen, deadline = [b"", b""], time.monotonic() + WAIT_S
+        while not all(text.count(b"launch.finished") >= 1 for text in seen):
+            assert time.monotonic() < deadline, seen
+            assert client.post("/v1/sessions/cli-monitor/launches", {"module": "m", "kernel": "hi", "grid": [1], "block": [1], "args": [{"i32": 7}]}).status == 200
+            seen = [text + (one.stdout.read() or b"") for text, one in zip(seen, watching)]
+    finally:
+        for one in watching:
+            one.kill()
+            one.wait()
+            one.stdout.close()
+    assert b'text="hi\\n7\\n"' in seen[0] and b"state=succeeded" in seen[0]
+    documents = [json.loads(line) for line in seen[1].splitlines() if line.endswith(b"}")]
+    assert {"launch.queued", "launch.finished"} <= {one["event"] for one in documents} and "hi\n7\n" in [one.get("text") for one in documents]
+    client.close()
+    assert gpurest("disconnect", "--force").returncode == OK
+    assert gpurest("monitor", "--session", "nothing-there").returncode == 5
+    for wrong in (["--seconds", "0"], ["--seconds", "3601"], ["more"]):
+        assert gpurest("monitor", "--session", "any", *wrong).returncode == USAGE
+
+
 # ---- diag --bundle ----
 
 
@@ -113,6 +179,8 @@ def test_a_bundle_holds_the_state_and_no_secrets(gpurest, tmp_path):
     assert set(listed.stdout.split()) == found.keys() and listed.stderr == ""
     assert gpurest("diag", "--level", "1", "--bundle", "nowhere/state.tar").returncode == FAILED
     assert gpurest("diag", "--bundle").returncode == USAGE
+    for level in ("0", "5"):
+        assert gpurest("diag", "--level", level).returncode == USAGE
 
 
 # ---- schemas ----
@@ -124,7 +192,7 @@ def test_what_json_prints_is_what_its_schema_says(gpurest):
     assert {"devices", "sessions", "diag", "bench", "info"} <= set(names)
     assert gpurest("connect", "cli-schema").returncode == OK
     commands = {"devices": ["devices"], "sessions": ["sessions"], "buffers": ["buffers"], "launches": ["launches"], "modules": ["modules"], "memory": ["memory"],
-                "info": ["info"], "version": ["version"], "limits": ["config"], "latency": ["latency", "-c", "2"], "diag": ["diag", "--level", "1"],
+                "info": ["info"], "version": ["version"], "config": ["config"], "status": ["status"], "latency": ["latency", "-c", "2"], "diag": ["diag", "--level", "1"],
                 "bench": ["bench", "launch"]}
     for name, command in commands.items():
         schema = json.loads(gpurest("schema", name).stdout)
@@ -287,6 +355,20 @@ def test_an_npy_file_stays_one_whatever_its_name(gpurest, tmp_path):
     assert (tmp_path / "data").read_bytes() == npy("|u1", "(8,)", bytes(range(0, 16, 2)))
 
 
+def test_a_buffer_becomes_an_npy_file_only_with_a_shape(gpurest, tmp_path):
+    array = npy("<f4", "(2,4)", floats(range(8)))
+    (tmp_path / "x.npy").write_bytes(array)
+    assert gpurest("connect", "cli-npy").returncode == OK
+    assert gpurest("buf", "put", "a", "x.npy").returncode == OK
+    for name, words in (("a.npy", b"type and a shape"), ("a.npy:f4[8", b"type and a shape"), ("a.npy:f4[9]", b"32 bytes")):
+        done = gpurest("buf", "get", "a", name)
+        assert done.returncode == USAGE and words in done.stderr, done.stderr
+    assert [one.name for one in tmp_path.iterdir() if one.suffix == ".npy"] == ["x.npy"]
+    assert gpurest("buf", "get", "a", "a.npy:f4[2,4]").returncode == OK and (tmp_path / "a.npy").read_bytes() == array
+    assert gpurest("buf", "get", "a", "a.raw").returncode == OK and (tmp_path / "a.raw").read_bytes() == floats(range(8))
+    assert gpurest("disconnect").returncode == OK
+
+
 def test_arguments_with_an_equals_sign_keep_their_order(gpurest, job):
     command = ["run", "saxpy.cu", "saxpy", "--grid=4", "--block=256", "--arg=f32:2.0", "--in=x.npy", "--in", "y.npy", "--out=z.raw:4096", "--arg", "i32:1024"]
     assert gpurest("-q", *command).returncode == OK
@@ -316,3 +398,27 @@ def test_times_that_are_none(bare):
 def test_the_version_is_told_without_a_service(bare):
     done = bare("--version")
     assert done.returncode == OK and done.stdout.startswith(b"gpurest ") and done.stderr == b""
+
+
+def test_what_to_do_is_said_in_words_of_the_tool(gpurest, bare, tmp_path):
+    """No function of the library, and nothing about sessions that the user never had."""
+    (tmp_path / "bad.cu").write_text('extern "C" __global__ void f(int *x) { x[1ll << 40] = 1; }')
+    (tmp_path / "header.cu").write_text("#include <stdio.h>\n")
+    (tmp_path / "broken.cu").write_text("int x = ;")
+    shape = ["--grid", "1", "--block", "1"]
+    failures = {"fault": gpurest("run", "bad.cu", "f", *shape, "--out", "x.raw:64"),
+                "no session": gpurest("sessions", "get", "nothing-there"),
+                "header": gpurest("run", "header.cu", "f", *shape),
+                "compile": gpurest("run", "broken.cu", "f", *shape),
+                "no service": bare("status", "--url", "http://127.0.0.1:1")}
+    for name, done in failures.items():
+        assert done.returncode != OK and b"gpurest_" not in done.stderr, (name, done.stderr)
+    assert b"contents are gone" not in failures["fault"].stderr + failures["no session"].stderr
+    assert b"printf" in failures["header"].stderr and b"printf" not in failures["compile"].stderr
+    assert b"--url" in failures["no service"].stderr
+
+
+def test_long_lists_are_shown_whole(gpurest):
+    device = json.loads(gpurest("devices", "--json").stdout)["items"][0]
+    shown = gpurest("devices", "get", device["id"]).stdout.decode()
+    assert json.dumps(device["unsupported"], separators=(",", ":")) in shown

@@ -87,8 +87,12 @@ def test_a_forked_child_is_refused_and_does_no_harm(session, gpu):
 def interrupted(url, body):
     """Runs `body` in a process that gets SIGINT once it has printed "go"; what it prints after that."""
     code = textwrap.dedent("""
-        import signal, sys, time, gpurest
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored below a shell's background job
+        import signal, sys, threading, time, gpurest
+        hit = threading.Event()
+        def interrupt(number, frame):
+            hit.set()
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, interrupt)
         gpu = gpurest.connect(sys.argv[1])
         session = gpu.session()
         data = bytes(%d)
@@ -96,7 +100,7 @@ def interrupted(url, body):
             if done and not slow.told:
                 slow.told = True
                 print("go", flush=True)
-            time.sleep(0.02)
+                hit.wait(60)  # the transfer does not end before
         slow.told = False
     """) % BYTES + textwrap.dedent(body)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "sdk" / "python")}
@@ -114,8 +118,8 @@ def test_ctrl_c_in_an_upload_leaves_nothing(service, connections):
         gpu.connections = {connections}
         try:
             session.buffer(data, progress=slow)
-        except KeyboardInterrupt:
-            print("interrupted")
+        except KeyboardInterrupt as error:
+            print("interrupted" if f"load of {{len(data)}} bytes in session {{session.id}}" in str(error) else repr(error))
         deadline = time.monotonic() + 30
         while session.buffers() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -132,8 +136,8 @@ def test_ctrl_c_in_a_download_leaves_the_session_usable(service, connections):
         buffer = session.buffer(data)
         try:
             buffer.read(progress=slow)
-        except KeyboardInterrupt:
-            print("interrupted")
+        except KeyboardInterrupt as error:
+            print("interrupted" if f"load of {{len(data)}} bytes in session {{session.id}}" in str(error) else repr(error))
         print(bytes(buffer.read(5, 3)).hex(), len(session.buffers()))
         gpu.close()
     """) == ["interrupted", "000000", "1"]

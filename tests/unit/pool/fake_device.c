@@ -56,6 +56,11 @@ void device_cuda_vendor(const char *cublaslt, const char *cufft)
     (void)cublaslt, (void)cufft;
 }
 
+void device_cpu_threads(unsigned threads)
+{
+    (void)threads;
+}
+
 void device_cuda_library(const char *path)
 {
     FILE *f = fopen(path, "r");

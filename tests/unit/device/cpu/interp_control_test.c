@@ -281,7 +281,7 @@ Test(interp_control, faults_name_code_kernel_line_block_and_thread)
              "ld.global.u32 %r2, [%rd4];\nE: ret; }");
     cr_assert_eq(RUN(&r, "k", SHAPE(3, 32), ADDRESS(out), 0x1234560), STATUS_KERNEL_FAULT);
     cr_assert_eq(r.why.cuda_result, 700);
-    cr_assert(strstr(r.why.detail, "illegal global address 0x1234560 in k, line 8"), "%s", r.why.detail);
+    cr_assert(strstr(r.why.detail, "illegal global address 0x1234560 in k, PTX line 8"), "%s", r.why.detail);
     cr_assert(strstr(r.why.detail, "thread (5,0,0)"), "%s", r.why.detail);
     cr_assert_eq(RUN(&r, "k", SHAPE(3, 32), ADDRESS(out), ADDRESS(out) + 2), STATUS_KERNEL_FAULT);
     cr_assert_eq(r.why.cuda_result, 716, "%s", r.why.detail);

@@ -49,7 +49,7 @@ Test(memcheck, one_element_too_far_is_an_error_with_thread_block_and_line)
     FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     cr_assert_eq(r.why.cuda_result, 700);
     SAYS("illegal read at 0x");
-    SAYS("0 bytes behind the end of an allocation of 132 in k, line 7, block (0,0,0) thread (33,0,0)");
+    SAYS("0 bytes behind the end of an allocation of 132 in k, PTX line 7, block (0,0,0) thread (33,0,0)");
 }
 
 Test(memcheck, a_write_before_the_start_is_an_error)
@@ -149,7 +149,7 @@ Test(memcheck, the_source_line_is_named_where_the_compiler_wrote_it_down)
              ".loc 3 17 5\nld.param.u64 %rd4, [in]; add.s64 %rd4, %rd4, %rd2;\n.loc 3 18 9, function_name $L__info_string0, inlined_at 3 2 1\n"
              "ld.global.u32 %r2, [%rd4];\n.loc 4 1 1\nst.global.u32 [%rd3], %r2; ret; }");
     FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
-    SAYS(", line 12 (vector.cu:18), block (0,0,0) thread (1,0,0)");
+    SAYS(", PTX line 12 (vector.cu:18), block (0,0,0) thread (1,0,0)");
 }
 
 #define HEAP ".extern .func (.param .b64 p) malloc (.param .b64 n);\n.extern .func free (.param .b64 a);\n"

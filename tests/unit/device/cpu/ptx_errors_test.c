@@ -17,9 +17,9 @@ static void refused(const char *text, struct ptx_module *m, const struct problem
 Test(ptx_errors, bodies_are_refused_with_their_line)
 {
     static const struct { const char *body, *why; } rows[] = {
-        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32` is not supported on device cpu, line 6"},
+        {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32` is not supported on device cpu, PTX line 6"},
         {"add.volatile.s32 %r1, %r2, %r3;", "`add.volatile.s32` is not supported"},
-        {"add.s32 %r1, %r2;", "`add.s32` has too few operands, line 6"},
+        {"add.s32 %r1, %r2;", "`add.s32` has too few operands, PTX line 6"},
         {"add.s32 %r1, %r2, %r3, %r4;", "has too many operands"},
         {"add.s32 %r1, %rd2, %r3;", "operand 2 of `add.s32` is a register of another width"},
         {"add.s32 %r1, %p2, %r3;", "must not be a predicate"},
@@ -27,12 +27,12 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {"add %r1, %r2, %r3;", "`add` needs a type"},
         {"mov %r1, 5;", "`mov` needs a type"},
         {"cvt.s64 %rd1, %r2;", "needs a second type"},
-        {"mov.u32 %r1, %nothing;", "`%nothing` is not declared, line 6"},
+        {"mov.u32 %r1, %nothing;", "`%nothing` is not declared, PTX line 6"},
         {"mov.u32 %r1000, 1;", "`%r1000` is not declared"},
         {"mov.s32 %r1, 0f3F800000;", "is no value of type .s32"},
         {"ld.global.v2.f32 {%f1, %f2, %f3}, [%rd1];", "is a vector of another length"},
         {"ld.global.f32 %f1, %rd1;", "must be an address"},
-        {"bra nowhere;", "label `nowhere` is not defined, line 6"},
+        {"bra nowhere;", "label `nowhere` is not defined, PTX line 6"},
         {"x: x: ret;", "label `x` is defined twice"},
         {"brx.idx %r1, nowhere;", "is no list of `.branchtargets`"},
         {"@%r1 bra x; x:", "a guard must be a predicate"},
@@ -126,9 +126,9 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
 Test(ptx_errors, modules_are_refused)
 {
     static const struct { const char *text, *why; } rows[] = {
-        {".version nothing", "a version such as 7.8 is expected, not `nothing`, line 1"},
+        {".version nothing", "a version such as 7.8 is expected, not `nothing`, PTX line 1"},
         {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
-        {"nonsense", "`.func` or `.entry` is expected, not `nonsense`, line 4"},
+        {"nonsense", "`.func` or `.entry` is expected, not `nonsense`, PTX line 4"},
         {".tex .u64 t;", "`.tex` is not supported"},
         {".global .u32 a; .global .u32 a;", "`a` is declared twice"},
         {".global .u32 a[2] = {1, 2, 3};", "larger than its variable"},
@@ -163,7 +163,7 @@ Test(ptx_errors, an_empty_text_lacks_its_version)
     struct problem     why = {0};
 
     cr_expect_eq(ptx_parse((struct span){"", 0}, &m, &why), STATUS_MODULE_INVALID);
-    cr_expect_str_eq(why.detail, "`.version` is expected, not the end of the text, line 1");
+    cr_expect_str_eq(why.detail, "`.version` is expected, not the end of the text, PTX line 1");
 }
 
 Test(ptx_errors, deep_scopes_end_at_their_limit)

@@ -161,7 +161,7 @@ static void refused(const char *text, const char *opcode)
     cr_assert_eq(rig_try_load(&r, text), STATUS_MODULE_INVALID, "%s was loaded", opcode);
     snprintf(expect, sizeof expect, "`%s", opcode);
     cr_assert(strstr(r.why.detail, expect), "%s", r.why.detail);
-    cr_assert(strstr(r.why.detail, "not supported on device cpu, line 7"), "%s", r.why.detail);
+    cr_assert(strstr(r.why.detail, "not supported on device cpu, PTX line 7"), "%s", r.why.detail);
 }
 
 Test(wmma, forms_that_do_not_exist_are_refused_by_name_and_line)
