@@ -6,33 +6,58 @@
  * x is 0 outside, so that any out_height and out_width may be asked for; usual is
  * out_height = (height + 2 padding_rows - dilation_rows (kernel_height - 1) - 1) / stride_rows + 1, and so for the width. out overlaps nothing.
  * Method: implicit matrix product (as in Chetlur et al., cuDNN, 2014): a block takes 64 channels of 128 places, a thread eight of four, and gathers what
- * these multiply, 16 summands at a time (8 of f64), into two alternating buffers of shared memory; no tensor cores.
+ * these multiply, 16 summands at a time (8 of f64), into two alternating buffers of shared memory; no tensor cores. Places go on from one image to the
+ * next, so that only the last tile of a group is cut off; where all offsets fit 30 bits, they are computed with in 32.
  * Numbers: sums in order of c, r, s, by fma, in f64 for f64 and f32 for the others, rounded once. */
 #include "common.cuh"
 
 enum { THREADS = 256, CHANNELS = 64, PLACES = 128, EACH_CHANNELS = 8, EACH_PLACES = 4, ACROSS = PLACES / EACH_PLACES };
 /* Summands at a time. */
 template <class C> constexpr __device__ int depth_of() { return sizeof(C) == 8 ? 8 : 16; }
+/* Which places of a tile are a thread's: neighbours where one load has all of them, else such that a warp's loads are of neighbours. */
+template <class C> DEVICE u32 place_in_tile(int j)
+{
+    u32 across = threadIdx.x % ACROSS;
+    return sizeof(C) * EACH_PLACES <= 16 ? across * EACH_PLACES + j : across + j * ACROSS;
+}
 
 DEVICE f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 DEVICE f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 
-struct planes {
-    u64 channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width;
-    u64 stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns;
+/* I is the integer that offsets are computed in. */
+template <class I> struct planes {
+    I batch, groups, channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width;
+    I stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns;
+
+    DEVICE I places() const { return out_height * out_width; }
+    DEVICE I depth() const { return channels * kernel_height * kernel_width; }
+    DEVICE I of_image() const { return channels * height * width; }
 };
 
+/* Whether no offset, nor how far a place reaches into x, comes to 2^30, so that even the next tile of a grid is below 2^32. Products of all sides of a buffer
+ * are at most 2^62: the launch was refused else. */
+DEVICE bool is_small(const planes<u64> &p)
+{
+    u64 sides = p.batch | p.groups | p.channels | p.height | p.width | p.out_channels | p.out_height | p.out_width;
+    if (sides >> 30)
+        return false;
+    u64 images = p.batch * p.groups, of_x = images * p.of_image(), of_weights = p.groups * p.out_channels * p.depth();
+    u64 of_out = images * p.out_channels * p.places();
+    u64 down = p.out_height * p.stride_rows + p.kernel_height * p.dilation_rows, across = p.out_width * p.stride_columns + p.kernel_width * p.dilation_columns;
+    return (of_x | of_weights | of_out | down | across | p.batch * p.places() | p.depth()) >> 30 == 0;
+}
+
 /* A summand: which weight of which channel. */
-struct summand {
-    u64 channel;
+template <class I> struct summand {
+    I   channel;
     u32 row, column;
 };
-DEVICE summand summand_at(const planes &p, u64 k)
+template <class I> DEVICE summand<I> summand_at(const planes<I> &p, u32 k)
 {
     return {k / (p.kernel_height * p.kernel_width), (u32)(k / p.kernel_width % p.kernel_height), (u32)(k % p.kernel_width)};
 }
 /* The sum of two without a division. */
-DEVICE void advance(summand &s, const summand &by, const planes &p)
+template <class I> DEVICE void advance(summand<I> &s, const summand<I> &by, const planes<I> &p)
 {
     s.column += by.column;
     s.row += by.row;
@@ -53,35 +78,49 @@ template <class C> struct operands {
     alignas(16) C b[2][DEPTH][PLACES];
 };
 
+/* Where the images of a group begin: `next` is from one to the next. */
+template <class T, class I> struct images {
+    T *first;
+    I  next;
+};
+
 /* A thread's share of one step: weights of channel threadIdx.x / DEPTH and on, and what lies under one place. */
-template <class T> struct share {
+template <class T, class I> struct share {
     typedef compute_t<T> C;
     static constexpr int DEPTH = depth_of<C>(), WEIGHTS = CHANNELS * DEPTH / THREADS, FETCHES = PLACES * DEPTH / THREADS;
-    C       a[WEIGHTS], b[FETCHES];
-    u64     row, column; /* of the place, in x and before padding */
-    bool    has_place;
-    summand at, step; /* of the next to be fetched, and from one of this thread's to the next */
+    C          a[WEIGHTS], b[FETCHES];
+    const T   *x; /* the place's image */
+    I          row, column; /* of the place, in x; above and before it they have wrapped around */
+    I          weights_at[WEIGHTS]; /* of the step's first summand */
+    summand<I> at, step; /* of the next to be fetched, and from one of this thread's to the next */
 
-    DEVICE void begin(const planes &p, u64 place)
+    /* What no result is asked for of, channels and places beyond the last, takes the first one's operands: its sums go nowhere. */
+    DEVICE void begin(const planes<I> &p, const images<const T, I> &of, I channel, I place)
     {
-        has_place = place < p.out_height * p.out_width;
-        row = has_place ? place / p.out_width * p.stride_rows : 0;
-        column = has_place ? place % p.out_width * p.stride_columns : 0;
+#pragma unroll
+        for (int i = 0; i < WEIGHTS; i++) {
+            I o = channel + threadIdx.x / DEPTH + i * (THREADS / DEPTH);
+            weights_at[i] = (o < p.out_channels ? o : 0) * p.depth() + threadIdx.x % DEPTH;
+        }
+        place = place < p.batch * p.places() ? place : 0;
+        I image = place / p.places(), inside = place % p.places();
+        x = of.first + image * of.next;
+        row = inside / p.out_width * p.stride_rows - p.padding_rows;
+        column = inside % p.out_width * p.stride_columns - p.padding_columns;
         step = summand_at(p, THREADS / PLACES);
         at = summand_at(p, threadIdx.x / PLACES);
     }
 
-    DEVICE void fetch(const planes &p, const T *x, const T *weights, u64 channel, u64 k, u64 depth)
+    DEVICE void fetch(const planes<I> &p, const T *weights, I k)
     {
+        bool more = k + threadIdx.x % DEPTH < p.depth();
 #pragma unroll
-        for (int i = 0; i < WEIGHTS; i++) {
-            u64 o = channel + threadIdx.x / DEPTH + i * (THREADS / DEPTH), c = k + threadIdx.x % DEPTH;
-            a[i] = o < p.out_channels && c < depth ? (C)weights[o * depth + c] : (C)0;
-        }
+        for (int i = 0; i < WEIGHTS; i++)
+            a[i] = more ? (C)weights[weights_at[i] + k] : (C)0;
 #pragma unroll
         for (int i = 0; i < FETCHES; i++) {
-            u64 r = row + at.row * p.dilation_rows - p.padding_rows, s = column + at.column * p.dilation_columns - p.padding_columns;
-            bool inside = has_place && at.channel < p.channels && r < p.height && s < p.width; /* below 0 it has wrapped around */
+            I r = row + at.row * p.dilation_rows, s = column + at.column * p.dilation_columns;
+            bool inside = at.channel < p.channels && r < p.height && s < p.width;
             b[i] = inside ? (C)x[(at.channel * p.height + r) * p.width + s] : (C)0;
             advance(at, step, p);
         }
@@ -98,7 +137,7 @@ template <class T> struct share {
     }
 };
 
-template <class C> DEVICE void multiply(C (&sum)[EACH_CHANNELS][EACH_PLACES], const operands<C> &from, int half, int down, int across)
+template <class C> DEVICE void multiply(C (&sum)[EACH_CHANNELS][EACH_PLACES], const operands<C> &from, int half, int down)
 {
 #pragma unroll
     for (int k = 0; k < operands<C>::DEPTH; k++) {
@@ -108,7 +147,7 @@ template <class C> DEVICE void multiply(C (&sum)[EACH_CHANNELS][EACH_PLACES], co
             a[i] = from.a[half][k][down * EACH_CHANNELS + i];
 #pragma unroll
         for (int j = 0; j < EACH_PLACES; j++)
-            b[j] = from.b[half][k][across + j * ACROSS];
+            b[j] = from.b[half][k][place_in_tile<C>(j)];
 #pragma unroll
         for (int i = 0; i < EACH_CHANNELS; i++)
 #pragma unroll
@@ -117,33 +156,70 @@ template <class C> DEVICE void multiply(C (&sum)[EACH_CHANNELS][EACH_PLACES], co
     }
 }
 
-/* One tile: channels from `channel`, places from `place`. */
-template <class T> DEVICE void convolve(operands<compute_t<T>> &shared, const T *x, const T *weights, T *out, const planes &p, u64 channel, u64 place)
+/* Where a thread's places are neighbours of one image, they are written as one word. */
+template <class T, class I, class C>
+DEVICE void store(const planes<I> &p, const images<T, I> &out, I first, I place, const C (&sum)[EACH_CHANNELS][EACH_PLACES])
+{
+    constexpr bool NEIGHBOURS = sizeof(C) * EACH_PLACES <= 16;
+
+    if constexpr (NEIGHBOURS)
+        if (p.places() % EACH_PLACES == 0 && aligned<T, EACH_PLACES>(out.first)) {
+            I at = place + place_in_tile<C>(0), image = at / p.places();
+            T *to = out.first + image * out.next + first * p.places() + at % p.places();
+#pragma unroll
+            for (int i = 0; i < EACH_CHANNELS; i++)
+                if (image < p.batch && first + i < p.out_channels) {
+                    pack<T, EACH_PLACES> v;
+#pragma unroll
+                    for (int j = 0; j < EACH_PLACES; j++)
+                        v.v[j] = (T)sum[i][j];
+                    pack_store<T, EACH_PLACES>(to + i * p.places(), 0, v);
+                }
+            return;
+        }
+#pragma unroll
+    for (int j = 0; j < EACH_PLACES; j++) {
+        I  at = place + place_in_tile<C>(j), image = at / p.places();
+        T *to = out.first + image * out.next + first * p.places() + at % p.places();
+#pragma unroll
+        for (int i = 0; i < EACH_CHANNELS; i++)
+            if (image < p.batch && first + i < p.out_channels)
+                to[i * p.places()] = (T)sum[i][j];
+    }
+}
+
+/* One tile of a group: channels from `channel`, places from `place`. */
+template <class T, class I>
+DEVICE void convolve(operands<compute_t<T>> &shared, const planes<I> &p, const images<const T, I> &x, const T *weights, const images<T, I> &out, I channel, I place)
 {
     typedef compute_t<T> C;
-    int      down = threadIdx.x / ACROSS, across = threadIdx.x % ACROSS, half = 0;
-    u64      depth = p.channels * p.kernel_height * p.kernel_width, places = p.out_height * p.out_width;
-    C        sum[EACH_CHANNELS][EACH_PLACES] = {};
-    share<T> mine;
+    int         down = threadIdx.x / ACROSS, half = 0;
+    C           sum[EACH_CHANNELS][EACH_PLACES] = {};
+    share<T, I> mine;
 
-    mine.begin(p, place + threadIdx.x % PLACES);
-    mine.fetch(p, x, weights, channel, 0, depth);
+    mine.begin(p, x, channel, place + threadIdx.x % PLACES);
+    mine.fetch(p, weights, 0);
     mine.keep(shared, 0);
     __syncthreads();
-    for (u64 k = 0; k < depth; k += operands<C>::DEPTH, half ^= 1) {
-        mine.fetch(p, x, weights, channel, k + operands<C>::DEPTH, depth);
-        multiply(sum, shared, half, down, across);
+    /* What is kept for the next step lies where the step before this one was read, and all have come past the barrier behind that. */
+    for (I k = 0; k < p.depth(); k += operands<C>::DEPTH, half ^= 1) {
+        mine.fetch(p, weights, k + operands<C>::DEPTH);
+        multiply(sum, shared, half, down);
         mine.keep(shared, half ^ 1);
         __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < EACH_CHANNELS; i++)
-#pragma unroll
-        for (int j = 0; j < EACH_PLACES; j++) {
-            u64 o = channel + down * EACH_CHANNELS + i, at = place + across + j * ACROSS;
-            if (o < p.out_channels && at < places)
-                out[o * places + at] = (T)sum[i][j];
-        }
+    store(p, out, channel + down * EACH_CHANNELS, place, sum);
+}
+
+template <class T, class I> DEVICE void convolve_all(operands<compute_t<T>> &shared, const planes<I> &p, const T *x, const T *weights, T *out)
+{
+    I of_x = p.of_image(), of_out = p.out_channels * p.places(), places = p.batch * p.places();
+
+    for (I g = blockIdx.z; g < p.groups; g += gridDim.z)
+        for (I channel = (I)blockIdx.y * CHANNELS; channel < p.out_channels; channel += (I)gridDim.y * CHANNELS)
+            for (I place = (I)blockIdx.x * PLACES; place < places; place += (I)gridDim.x * PLACES)
+                convolve<T, I>(shared, p, {x + g * of_x, p.groups * of_x}, weights + g * p.out_channels * p.depth(), {out + g * of_out, p.groups * of_out},
+                               channel, place);
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS, 2)
@@ -152,13 +228,14 @@ template <class T> __global__ void __launch_bounds__(THREADS, 2)
            u64 dilation_rows, u64 dilation_columns)
 {
     __shared__ operands<compute_t<T>> shared;
-    planes p = {channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width,
-                stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns};
-    u64 places = out_height * out_width;
+    planes<u64> p = {batch, groups, channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width,
+                     stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns};
 
-    for (u64 z = blockIdx.z; z < batch * groups; z += gridDim.z)
-        for (u64 channel = (u64)blockIdx.y * CHANNELS; channel < out_channels; channel += (u64)gridDim.y * CHANNELS)
-            for (u64 place = (u64)blockIdx.x * PLACES; place < places; place += (u64)gridDim.x * PLACES)
-                convolve(shared, x + z * channels * height * width, weights + z % groups * out_channels * channels * kernel_height * kernel_width,
-                         out + z * out_channels * places, p, channel, place);
+    if (!is_small(p)) {
+        convolve_all<T, u64>(shared, p, x, weights, out);
+        return;
+    }
+    planes<u32> q = {(u32)batch, (u32)groups, (u32)channels, (u32)height, (u32)width, (u32)out_channels, (u32)out_height, (u32)out_width, (u32)kernel_height,
+                     (u32)kernel_width, (u32)stride_rows, (u32)stride_columns, (u32)padding_rows, (u32)padding_columns, (u32)dilation_rows, (u32)dilation_columns};
+    convolve_all<T, u32>(shared, q, x, weights, out);
 }

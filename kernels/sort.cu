@@ -79,7 +79,7 @@ template <class T, bool PAIRS> struct sorting {
 
     struct room {
         u32 counts[SORT_WARPS][DIGITS];
-        u32 offset[DIGITS], first[DIGITS], of_warp[SORT_WARPS];
+        u32 counted[DIGITS], first[DIGITS], shift[DIGITS], of_warp[SORT_WARPS];
         B   keys[TILE];
         u32 values[PAIRS ? TILE : 1];
     };
@@ -108,39 +108,65 @@ template <class T, bool PAIRS> struct sorting {
             (to_out() ? values_out : scratch_values)[i] = value;
     }
 
+    /* Loads are begun before the first is waited for, AT_ONCE to a thread: adding to shared memory between them would make each wait for the one before. */
+    enum { AT_ONCE = 8 };
+
     DEVICE void count(room &r) const
     {
-        r.offset[threadIdx.x] = 0;
+        u64 i = begin + threadIdx.x;
+
+        r.counted[threadIdx.x] = 0;
         __syncthreads();
-        for (u64 i = begin + threadIdx.x; i < end; i += SORT_THREADS)
-            atomicAdd(&r.offset[digit(key(i))], 1);
+        for (; i + (AT_ONCE - 1) * SORT_THREADS < end; i += AT_ONCE * SORT_THREADS) {
+            B keys[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++)
+                keys[j] = key(i + j * SORT_THREADS);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++)
+                atomicAdd(&r.counted[digit(keys[j])], 1);
+        }
+        for (; i < end; i += SORT_THREADS)
+            atomicAdd(&r.counted[digit(key(i))], 1);
         __syncthreads();
-        histogram[blockIdx.x * DIGITS + threadIdx.x] = r.offset[threadIdx.x];
+        histogram[blockIdx.x * DIGITS + threadIdx.x] = r.counted[threadIdx.x];
     }
 
-    /* r.offset: where this block's elements of each digit begin. */
-    DEVICE void find_places(room &r) const
+    /* Of this thread's digit, as block b counted it; past the first-level cache, which may hold what an earlier pass counted. */
+    DEVICE u32 counted_by(u32 b) const { return __ldcg(histogram + b * DIGITS + threadIdx.x); }
+
+    /* Where this block's elements of this thread's digit begin. */
+    DEVICE u32 find_place(room &r) const
     {
-        u32 total = 0, before = 0;
-        for (u32 b = 0; b < gridDim.x; b++) {
-            u32 c = ((volatile u32 *)histogram)[b * DIGITS + threadIdx.x];
+        u32 total = 0, before = 0, b = 0;
+
+        for (; b + AT_ONCE <= gridDim.x; b += AT_ONCE) {
+            u32 c[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++)
+                c[j] = counted_by(b + j);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                before += b + j < blockIdx.x ? c[j] : 0;
+                total += c[j];
+            }
+        }
+        for (; b < gridDim.x; b++) {
+            u32 c = counted_by(b);
             before += b < blockIdx.x ? c : 0;
             total += c;
         }
-        u32 lower = sum_before(total, r.of_warp);
-        r.offset[threadIdx.x] = lower + before;
-        __syncthreads();
+        return sum_before(total, r.of_warp) + before;
     }
 
-    DEVICE void move_tile(room &r, u64 from) const
+    /* `offset` is the next place of this thread's digit. No barrier is needed behind a tile: what its writing reads (keys, values, shift) is changed by
+     * the next one behind barriers of its own, and counts, which the next one begins with, were last read before the last barrier of this one. */
+    DEVICE void move_tile(room &r, u64 from, u32 &offset) const
     {
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, count = end - from < TILE ? (u32)(end - from) : TILE;
         B   keys[ITEMS];
         u32 carried[ITEMS], rank[ITEMS];
 
-        for (int w = 0; w < SORT_WARPS; w++)
-            r.counts[w][threadIdx.x] = 0;
-        __syncthreads();
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
             u32 at = warp * 32 * ITEMS + i * 32 + lane;
@@ -150,6 +176,9 @@ template <class T, bool PAIRS> struct sorting {
                     carried[i] = value(from + at);
             }
         }
+        for (int w = 0; w < SORT_WARPS; w++)
+            r.counts[w][threadIdx.x] = 0;
+        __syncthreads();
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
             bool here = warp * 32 * ITEMS + i * 32 + lane < count;
@@ -167,7 +196,10 @@ template <class T, bool PAIRS> struct sorting {
             r.counts[w][threadIdx.x] = sum;
             sum += c;
         }
-        r.first[threadIdx.x] = sum_before(sum, r.of_warp);
+        u32 first = sum_before(sum, r.of_warp);
+        r.first[threadIdx.x] = first;
+        r.shift[threadIdx.x] = offset - first;
+        offset += sum;
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < ITEMS; i++)
@@ -178,13 +210,21 @@ template <class T, bool PAIRS> struct sorting {
                     r.values[at] = carried[i];
             }
         __syncthreads();
-        for (u32 at = threadIdx.x; at < count; at += SORT_THREADS) {
-            u32 d = digit(r.keys[at]);
-            put((u64)r.offset[d] + at - r.first[d], r.keys[at], PAIRS ? r.values[at] : 0);
+        /* All of a thread's are read before the first is written, for the same reason as when counting. */
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            u32 at = threadIdx.x + i * SORT_THREADS;
+            if (at < count) {
+                keys[i] = r.keys[at];
+                if (PAIRS)
+                    carried[i] = r.values[at];
+                rank[i] = at + r.shift[digit(keys[i])];
+            }
         }
-        __syncthreads();
-        r.offset[threadIdx.x] += sum;
-        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++)
+            if (threadIdx.x + i * SORT_THREADS < count)
+                put(rank[i], keys[i], PAIRS ? carried[i] : 0);
     }
 
     DEVICE void run(u32 slot)
@@ -197,9 +237,9 @@ template <class T, bool PAIRS> struct sorting {
         for (pass = 0; pass < PASSES; pass++) {
             count(r);
             grid_wait(slot);
-            find_places(r);
+            u32 offset = find_place(r);
             for (u64 tile = begin; tile < end; tile += TILE)
-                move_tile(r, tile);
+                move_tile(r, tile, offset);
             grid_wait(slot);
         }
     }

@@ -95,8 +95,8 @@ run_step() {
     cli) tests tests/sdk/cli ;;
     faults) python3 tests/fault/gpu_full.py --service "$GPURESTD" --backend cuda --device cuda:0 --libcuda "$LIBCUDA" --seconds 450 ;;
     bench) python3 tests/bench/run.py --build "$BUILD" --gpurestd "$GPURESTD" --backends cuda --json "$logs/bench.json" ;;
-    bench-kernels) python3 tests/bench/kernels.py --gpurestd "$GPURESTD" --json "$logs/kernels.json" ;;
-    bench-shapes) python3 tests/bench/kernels.py --tune --gpurestd "$GPURESTD" --json "$logs/shapes.json" ;;
+    bench-kernels) python3 tests/bench/kernels.py --seconds 440 --gpurestd "$GPURESTD" --json "$logs/kernels.json" ;;
+    bench-shapes) python3 tests/bench/kernels.py --tune --seconds 340 --gpurestd "$GPURESTD" --json "$logs/shapes.json" ;;
     esac
 }
 

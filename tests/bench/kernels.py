@@ -1,23 +1,30 @@
 """Built-in kernels beside PyTorch and CuPy in one run: device time by the device's own events, ratios, and achieved over measured copy bandwidth.
 
-    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--only add] [--json out.json]
-    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd --tune [--backend cuda] [--rounds 7] [--only add] [--json out.json]
+    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--rows matmul,sorting] [--only add]
+                                   [--seconds 140] [--lead 24] [--json out.json]
+    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd --tune [the same]
 
 Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
 so they reach the device as one CUDA graph, and short ones are so many that what its start costs hardly counts; PyTorch's calls are captured as
 one graph too (those that cannot be captured run as a loop, marked *).
 CuPy's run as a loop and include what its host needs per call where that is longer than the kernel. Operands are the same random numbers for all.
+Before the first event the device gets --lead copies to do, so that everything timed is queued behind them by the time that they are done: else the
+figures of short kernels hold what the host needs until the first is on its way. With --lead 0 they do.
+--rows names groups of cases, --seconds begins no case later than that and says which ones were left, so that a run can be done in parts; each figure
+is given up after ROW_SECONDS, with the rounds that it had.
 Where a library of the GPU's maker can do a kernel, it is measured too, in a row of its own.
 With --tune the service first measures the shapes of each case's kernel, and the case is timed in its own shape and in the chosen one, in turn, so that
 both meet the same of what else goes on; PyTorch and CuPy are left out. Where the own shape is the chosen one, both columns are the same thing, and
 say how far a ratio can be trusted.
 One run's columns can be compared with each other, figures of different machines cannot."""
 import argparse
+import functools
 import importlib
 import json
 import pathlib
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -28,6 +35,8 @@ import batch_client  # noqa: E402
 import os  # noqa: E402
 
 M = 1 << 20
+ROW_SECONDS = 4  # of rounds for one figure; the first round is always done
+LEAD_BYTES = 256 * M
 
 
 def peer(name):
@@ -54,8 +63,15 @@ def u64(n):
     return {"u64": int(n)}
 
 
+# Making them takes longer than most measurements, and all that are compared want the same ones.
+@functools.lru_cache(maxsize=4)
 def f32_random(n, seed=0):
     return np.random.default_rng(seed).standard_normal(n, np.float32)
+
+
+@functools.lru_cache(maxsize=2)
+def bf16_random(n, seed=0):
+    return bf16_bits(f32_random(n, seed))
 
 
 def bf16_bits(x):
@@ -108,19 +124,22 @@ def matmul_cases():
     for n in (1024, 8192):
         for dtype, builtin, tf32 in (("f32", "matmul", False), ("f32", "matmul_tf32", True), ("bf16", "matmul", False)):
             each = 2 if dtype == "bf16" else 4
-            make = (lambda n=n, s=0: bf16_bits(f32_random(n * n, s))) if dtype == "bf16" else (lambda n=n, s=0: f32_random(n * n, s))
+            make = (lambda n=n, s=0: bf16_random(n * n, s)) if dtype == "bf16" else (lambda n=n, s=0: f32_random(n * n, s))
             yield Case(f"matmul {'tf32' if tf32 else dtype} {n}", {"a": make, "b": lambda make=make: make(s=1)}, {"out": each * n * n}, builtin, dtype,
                        ["a", "b", "out", u64(n), u64(n), u64(n), u64(1)], flops=2 * n ** 3, tf32=tf32, cast="bfloat16" if dtype == "bf16" else None,
                        torch=lambda t, v, n=n: lambda: t.matmul(v["a"].view(n, n), v["b"].view(n, n), out=v["out"].view(n, n)),
                        cupy=None if tf32 or dtype == "bf16" else lambda c, v, n=n: lambda: c.matmul(v["a"].reshape(n, n), v["b"].reshape(n, n)))
 
 
-def other_cases():
+def sorting_cases():
     n = 16 * M
     yield Case("scan f32 16M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "scan_sum", "f32", ["a", "out", u64(n), {"bool": False}], moved=8 * n,
                torch=lambda t, v: lambda: t.cumsum(v["a"], 0, out=v["out"]), cupy=lambda c, v: lambda: c.cumsum(v["a"], out=v["out"]))
     yield Case("sort f32 16M", {"a": lambda: f32_random(n)}, {"out": 4 * n}, "sort", "f32", ["a", "out", u64(n), {"bool": False}],
                torch=lambda t, v: lambda: t.sort(v["a"]), cupy=lambda c, v: lambda: c.sort(v["a"]), moved=8 * n)
+
+
+def movement_cases():
     side = 8192
     yield Case("transpose f32 8192", {"a": lambda: f32_random(side * side)}, {"out": 4 * side * side}, "transpose", "f32",
                ["a", "out", u64(side), u64(side), u64(1)], moved=8 * side * side,
@@ -131,6 +150,9 @@ def other_cases():
                torch=lambda t, v: lambda: v["out"].uniform_())
     yield Case("normal f32 64M", {}, {"out": 4 * n}, "random_normal", "f32", ["out", u64(n), u64(1), u64(0)], moved=4 * n,
                torch=lambda t, v: lambda: v["out"].normal_())
+
+
+def fft_cases():
     n = M
     yield Case("fft c64 1M", {"a": lambda: f32_random(2 * n)}, {"out": 8 * n}, "fft", "f32", ["a", "out", u64(n), u64(1), {"bool": False}],
                moved=16 * n, torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(-1, 2))),
@@ -146,6 +168,9 @@ def other_cases():
     yield Case("fft c64 1024x4096 first axis", {"a": lambda: f32_random(2 * batch * size)}, {"out": 8 * batch * size}, "fft_axis", "f32",
                ["a", "out", u64(1), u64(size), u64(batch), {"bool": False}], moved=16 * batch * size,
                torch=lambda t, v: lambda: t.fft.fft(t.view_as_complex(v["a"].view(size, batch, 2)), dim=0))
+
+
+def planes_cases():
     images, channels, side = 32, 64, 56
     places = images * channels * side * side
     yield Case("conv2d f32 3x3 32x64x56x56", {"a": lambda: f32_random(places), "w": lambda: f32_random(channels * channels * 9)}, {"out": 4 * places},
@@ -158,11 +183,36 @@ def other_cases():
                torch=lambda t, v: lambda: t.nn.functional.conv2d(v["a"].view(1, 1, side, side), v["w"].view(1, 1, 5, 5), padding=2))
 
 
-CASES = (elementwise_cases, reduce_cases, row_cases, matmul_cases, other_cases)
+ROWS = {"elementwise": elementwise_cases, "reduce": reduce_cases, "rows": row_cases, "matmul": matmul_cases, "sorting": sorting_cases,
+        "movement": movement_cases, "fft": fft_cases, "planes": planes_cases}
+
+
+def chosen_cases(options):
+    """Those asked for, as long as there is time; says which ones were left."""
+    until, left = time.monotonic() + options.seconds, []
+    for case in (case for name in options.rows for case in ROWS[name]() if options.only in case.name):
+        if time.monotonic() < until:
+            yield case
+        else:
+            left.append(case.name)
+    if left:
+        print(f"not begun within {options.seconds} s: {', '.join(left)}", flush=True)
+
+
+def least_of(rounds, once):
+    """Of `rounds` figures behind a first one, or of as many as there is time for."""
+    until, least = time.monotonic() + ROW_SECONDS, None
+    for _ in range(rounds + 1):
+        us = once()
+        least = us if least is None else min(least, us)
+        if time.monotonic() > until:
+            break
+    return least
 
 
 class Ours:
-    def __init__(self, gpurestd, backend, folder):
+    def __init__(self, gpurestd, options, folder):
+        backend = options.backend
         os.environ["GPUREST_TEST_BACKENDS"] = backend
         from service_under_test import Service
         self.service = Service(gpurestd, folder)
@@ -171,6 +221,9 @@ class Ours:
         assert self.client.put("/v1/sessions/bench").status == 201
         self.known = {item["name"]: item for item in self.client.get("/v1/kernels?limit=1000").json()["items"]}
         self.libraries = self.client.get("/v1/devices").json()["items"][0]["libraries"]
+        self.lead = [{"op": "copy", "from": "lead_from", "to": "lead_to"}] * options.lead
+        for name in ("lead_from", "lead_to"):
+            assert self.client.put(f"/v1/sessions/bench/buffers/{name}", {"size": LEAD_BYTES if options.lead else 1}).status == 201
 
     def device(self):
         return self.client.get("/v1/devices").json()["items"][0]["name"]
@@ -179,14 +232,14 @@ class Ours:
         """Least time per call, in microseconds, of a program of warm-up and `calls` times ops between two events."""
         program = [{"op": "record", "event": "begin"}] + ops * calls + [{"op": "record", "event": "end"}, {"op": "elapsed", "from": "begin", "to": "end"}]
         path = "/v1/sessions/bench/programs/p"
-        answer = self.client.put(path, {"ops": ops * 2 + program, "timeout_ms": 300000})
+        answer = self.client.put(path, {"ops": ops * 2 + self.lead + program, "timeout_ms": 300000})
         assert answer.status == 201, answer
-        least = None
-        for _ in range(rounds + 1):
+
+        def once():
             run = batch_client.send(self.client, path + "/runs", {}, {})
             assert run.status == 200, run
-            us = next(op["elapsed_us"] for op in run.message["ops"] if "elapsed_us" in op) / calls
-            least = us if least is None else min(least, us)
+            return next(op["elapsed_us"] for op in run.message["ops"] if "elapsed_us" in op) / calls
+        least = least_of(rounds, once)
         assert self.client.delete(path).status == 204
         return least
 
@@ -233,7 +286,7 @@ class Ours:
         return 2 * size / us / 1e3
 
 
-def torch_measure(torch, case, rounds):
+def torch_measure(torch, case, rounds, lead):
     """(microseconds per call, captured as a graph?)"""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case.tf32
     arrays = {}
@@ -263,40 +316,51 @@ def torch_measure(torch, case, rounds):
         def many():
             for _ in range(case.calls):
                 call()
-    return events(torch, many, case.calls, rounds), captured
+    return events(torch, many, case.calls, rounds, lead), captured
 
 
-def events(torch, many, calls, rounds):
-    least = None
-    for _ in range(rounds + 1):
+@functools.cache
+def torch_lead(torch):
+    return [torch.zeros(LEAD_BYTES, dtype=torch.uint8, device="cuda") for _ in range(2)]
+
+
+def events(torch, many, calls, rounds, lead):
+    def once():
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        for _ in range(lead):
+            torch_lead(torch)[1].copy_(torch_lead(torch)[0])
         begin.record()
         many()
         end.record()
         torch.cuda.synchronize()
-        us = begin.elapsed_time(end) * 1e3 / calls
-        least = us if least is None else min(least, us)
-    return least
+        return begin.elapsed_time(end) * 1e3 / calls
+    return least_of(rounds, once)
 
 
-def cupy_measure(cupy, case, rounds):
+@functools.cache
+def cupy_lead(cupy):
+    return [cupy.zeros(LEAD_BYTES, cupy.uint8) for _ in range(2)]
+
+
+def cupy_measure(cupy, case, rounds, lead):
     arrays = {name: cupy.asarray(make()) for name, make in case.inputs.items()}
     for name, size in case.outputs.items():
         arrays[name] = cupy.empty(max(1, size // 4), cupy.float32)
     call = case.cupy(cupy, arrays)
     for _ in range(3):
         call()
-    least = None
-    for _ in range(rounds + 1):
+
+    def once():
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for _ in range(lead):
+            cupy.copyto(cupy_lead(cupy)[1], cupy_lead(cupy)[0])
         begin.record()
         for _ in range(case.calls):
             call()
         end.record()
         end.synchronize()
-        us = cupy.cuda.get_elapsed_time(begin, end) * 1e3 / case.calls
-        least = us if least is None else min(least, us)
-    return least
+        return cupy.cuda.get_elapsed_time(begin, end) * 1e3 / case.calls
+    return least_of(rounds, once)
 
 
 def row_of(case, ours, torch_us, captured, cupy_us, copy, library=None):
@@ -332,7 +396,7 @@ def tune_all(ours, options):
     print(f"{ours.device()}; shapes chosen by the service; the least of {TUNED_TURNS} turns of {options.rounds} rounds")
     print(f"{'microseconds':30s}{'default':>10s}{'chosen':>10s}{'ratio':>8s}  shape; medians when measured")
     told = []
-    for case in (case for cases in CASES for case in cases() if options.only in case.name):
+    for case in chosen_cases(options):
         one = tuned(ours, case, options.rounds)
         if one is None:
             continue
@@ -348,12 +412,19 @@ def main():
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--rows", type=lambda names: names.split(","), default=list(ROWS), help=f"groups of cases, of {','.join(ROWS)}; all")
+    parser.add_argument("--seconds", type=float, default=3600, help="no case is begun later")
+    parser.add_argument("--lead", type=int, help=f"copies of {LEAD_BYTES // M} MiB that the device does before the first event; 24, without a GPU 0")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--tune", action="store_true", help="the kernels' own shapes beside those that the service chooses")
     options = parser.parse_args()
+    if not set(options.rows) <= set(ROWS):
+        parser.error(f"--rows takes {','.join(ROWS)}")
+    if options.lead is None:
+        options.lead = 24 if options.backend == "cuda" else 0
     if options.tune:
         with tempfile.TemporaryDirectory() as folder:
-            ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options.backend, folder)
+            ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options, folder)
             told = tune_all(ours, options)
             ours.client.close()
             ours.service.stop()
@@ -362,16 +433,16 @@ def main():
         return
     torch, cupy = (peer("torch"), peer("cupy")) if options.backend == "cuda" else (None, None)
     with tempfile.TemporaryDirectory() as folder:
-        ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options.backend, folder)
+        ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options, folder)
         copy = ours.copy_bandwidth(options.rounds)
         print(f"{ours.device()}; PyTorch {getattr(torch, '__version__', '-')}, CuPy {getattr(cupy, '__version__', '-')}; copy {copy:.0f} GB/s "
               "(256 MiB, read and written)")
         print(f"{'microseconds':26s}{'gpurest':>10s}{'PyTorch':>10s} {'CuPy':>10s}{'PyT/ours':>10s}{'CuPy/ours':>10s}")
         told = []
-        for case in (case for cases in CASES for case in cases() if options.only in case.name):
+        for case in chosen_cases(options):
             own = ours.measure(case, options.rounds)
-            torch_us, captured = torch_measure(torch, case, options.rounds) if torch and case.torch else (None, True)
-            cupy_us = cupy_measure(cupy, case, options.rounds) if cupy and case.cupy else None
+            torch_us, captured = torch_measure(torch, case, options.rounds, options.lead) if torch and case.torch else (None, True)
+            cupy_us = cupy_measure(cupy, case, options.rounds, options.lead) if cupy and case.cupy else None
             print(row_of(case, own, torch_us, captured, cupy_us, copy), flush=True)
             library = ours.library(case)
             by_library = ours.measure(case, options.rounds, "vendor") if library else None

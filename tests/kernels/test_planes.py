@@ -67,6 +67,8 @@ CONVOLUTIONS = {
     "dilated": dict(shape=(1, 1, 4, 20, 21), out_channels=2, kernel=(3, 3), dilation=(3, 2), padding=(3, 2)),
     "depthwise": dict(shape=(2, 6, 1, 12, 13), out_channels=2, kernel=(3, 3), padding=(1, 1)),
     "groups": dict(shape=(1, 2, 3, 10, 10), out_channels=70, kernel=(2, 7), padding=(0, 3)),
+    "several images to a tile": dict(shape=(5, 2, 3, 7, 8), out_channels=3, kernel=(3, 3), padding=(1, 1)),
+    "images of odd places": dict(shape=(40, 1, 2, 3, 3), out_channels=65, kernel=(2, 2), padding=(1, 1)),
     "larger than asked for": dict(shape=(1, 1, 2, 5, 5), out_channels=2, kernel=(3, 3), out=(9, 8)),
 }
 
@@ -89,6 +91,24 @@ def convolve(kernels, dtype, shape, out_channels, kernel, stride=(1, 1), padding
 def test_convolutions(kernels, case):
     for dtype in REALS if case == "3x3" else ("f32", "f64"):
         convolve(kernels, dtype, **CONVOLUTIONS[case])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_convolution_that_reaches_beyond_32_bits_is_the_same(kernels, dtype):
+    """A distance of 2^30 between the first and the last row makes the kernel compute with wider offsets; all rows but the first lie outside."""
+    batch, groups, channels, side, out_channels, far = 2, 2, 3, 5, 66, 16400
+    x, weights = numbers(dtype, (batch, groups, channels, side, side), 5), numbers(dtype, (groups, out_channels, channels, 3, 3), 6)
+    of_rows = {}
+    for out_height in (1, far):
+        out_width = 4 if out_height == 1 else 1
+        size = batch * groups * out_channels * out_height * out_width
+        got = kernels.call("conv2d", dtype, x=x, weights=weights, out=size, batch=batch, groups=groups, channels=channels, height=side, width=side,
+                           out_channels=out_channels, out_height=out_height, out_width=out_width, kernel_height=3, kernel_width=3,
+                           stride_rows=65535 if out_height == far else 1, stride_columns=1, padding_rows=1, padding_columns=1, dilation_rows=1,
+                           dilation_columns=1)
+        of_rows[out_height] = got[:size].reshape(batch, groups, out_channels, out_height, out_width)
+    np.testing.assert_array_equal(of_rows[far][..., 0, 0], of_rows[1][..., 0, 0])
+    assert (of_rows[1][..., 0, 0] != 0).all() and (of_rows[far][..., 1:, 0] == 0).all()
 
 
 def test_convolution_of_no_channels_is_zero(kernels):
