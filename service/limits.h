@@ -290,6 +290,7 @@ enum {
 
     /* cpu device: interpreter */
     CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */
+    CPU_POPULATE_BYTES_MIN = 1024 * 1024, /* writes of the host from here on have their pages made at once; a slice of staging memory */
     CPU_BLOCK_THREADS_MAX = 1024,
     CPU_CALL_DEPTH_MAX = 64,
     CPU_LOCAL_BYTES_MAX = 512 * 1024, /* per thread, CUDA's own bound */

@@ -20,6 +20,7 @@ struct slot {
     uint64_t address;
     uint64_t bytes;
     uint64_t guard; /* bytes kept free on each side */
+    uint64_t filled; /* the host has written up to here in long pieces: those pages are there */
     bool     file;  /* its pages are a file's */
 };
 
@@ -150,10 +151,10 @@ static size_t slots_up_to(const struct cpu_memory *m, uint64_t address)
     return low;
 }
 
-static const struct slot *slot_of(const struct cpu_memory *m, uint64_t address)
+static struct slot *slot_of(const struct cpu_memory *m, uint64_t address)
 {
-    size_t             n = slots_up_to(m, address);
-    const struct slot *s = n ? &m->slots[n - 1] : NULL;
+    size_t       n = slots_up_to(m, address);
+    struct slot *s = n ? &m->slots[n - 1] : NULL;
 
     return s && address >= s->address && address - s->address < s->bytes ? s : NULL;
 }
@@ -328,6 +329,32 @@ bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes)
     uint64_t left = cpu_memory_left(m, address);
 
     return left > 0 && bytes <= left;
+}
+
+/* Under lock. What of the range lies behind all that was filled before, in whole pages but for its end; 0 bytes: nothing. */
+static uint64_t take_unfilled(struct cpu_memory *m, uint64_t address, uint64_t bytes, uint64_t *from)
+{
+    struct slot *s = slot_of(m, address);
+    uint64_t     end = address + bytes;
+
+    if (!s || s->file || bytes > s->bytes - (address - s->address) || end <= s->filled)
+        return 0;
+    *from = (address > s->filled ? address : s->filled) & ~(m->page - 1);
+    s->filled = end;
+    return end - *from;
+}
+
+void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t from = 0, fresh;
+
+    if (bytes < CPU_POPULATE_BYTES_MIN)
+        return;
+    pthread_mutex_lock(&m->lock);
+    fresh = take_unfilled(m, address, bytes, &from);
+    pthread_mutex_unlock(&m->lock);
+    if (fresh)
+        madvise((void *)(uintptr_t)from, fresh, MADV_POPULATE_WRITE); /* hosts before Linux 5.14 refuse: the write makes them one by one */
 }
 
 void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out)

@@ -71,6 +71,12 @@ static void note_copy(struct cpu_queue *q, const struct operation *o)
         cpu_shadow_copy(shadow, o->to, o->from, o->bytes);
 }
 
+static void copy(struct cpu_queue *q, const struct operation *o)
+{
+    note_copy(q, o);
+    memmove((void *)(uintptr_t)o->to, (const void *)(uintptr_t)o->from, o->bytes);
+}
+
 static void stamp(struct cpu_event *e)
 {
     if (e)
@@ -91,10 +97,12 @@ static enum status execute(struct cpu_queue *q, struct operation *o, struct prob
 {
     switch (o->kind) {
     case OPERATION_WRITE:
+        cpu_memory_expect_write(q->memory, o->to, o->bytes);
+        copy(q, o);
+        return STATUS_OK;
     case OPERATION_READ:
     case OPERATION_COPY:
-        note_copy(q, o);
-        memmove((void *)(uintptr_t)o->to, (const void *)(uintptr_t)o->from, o->bytes);
+        copy(q, o);
         return STATUS_OK;
     case OPERATION_FILL:
         cpu_shadow_set(cpu_memory_shadow(q->memory), o->to, o->bytes * o->pattern_bytes, SHADOW_WRITTEN);

@@ -1,10 +1,12 @@
 /* Device memory of the cpu device: placement, guards, limit, clearing. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "device/cpu/fault.h"
 #include "device/cpu/memory.h"
+#include "limits.h"
 
 static struct cpu_memory *m;
 
@@ -193,4 +195,151 @@ Test(cpu_memory, a_file_of_another_size_is_refused)
     cr_assert_eq(cpu_memory_alloc_file(m, 0, fd, 0, &a, &offset), STATUS_INTERNAL);
     cr_assert_eq(cpu_memory_alloc_file(m, 2 << 20, fd, 2 << 20, &a, &offset), STATUS_DEVICE_MEMORY_EXHAUSTED);
     close(fd);
+}
+
+/* ---- addresses and pages in the long run ---- */
+
+static void restart(uint64_t limit)
+{
+    cpu_memory_destroy(m);
+    cr_assert_eq(cpu_memory_create(limit, &m), STATUS_OK);
+}
+
+static unsigned mappings(void)
+{
+    FILE    *f = fopen("/proc/self/maps", "re");
+    char     line[512];
+    unsigned n = 0;
+
+    cr_assert(f);
+    while (fgets(line, sizeof line, f))
+        n += strchr(line, '\n') != NULL;
+    fclose(f);
+    return n;
+}
+
+/* The host bounds their number: who allocates and frees for ever may not use them up. */
+Test(cpu_memory, freed_allocations_leave_no_mappings_behind)
+{
+    enum { CYCLES = 200, OTHERS = 40 };
+    size_t   page = (size_t)sysconf(_SC_PAGESIZE);
+    int      fd = file(page);
+    unsigned before;
+
+    restart(8 * CPU_POPULATE_BYTES_MIN);
+    before = mappings();
+    for (unsigned i = 0; i < CYCLES; i++) {
+        uint64_t large, small, shared, offset;
+
+        cr_assert_eq(cpu_memory_alloc(m, CPU_POPULATE_BYTES_MIN + 1, &large), STATUS_OK);
+        cr_assert_eq(cpu_memory_alloc(m, 100, &small), STATUS_OK);
+        cr_assert_eq(cpu_memory_alloc_file(m, page, fd, page, &shared, &offset), STATUS_OK);
+        host(large)[0] = host(small)[0] = host(shared)[0] = 1;
+        cr_assert_eq(cpu_memory_free(m, large), STATUS_OK);
+        cr_assert_eq(cpu_memory_free(m, small), STATUS_OK);
+        cr_assert_eq(cpu_memory_free(m, shared), STATUS_OK);
+    }
+    cr_assert_leq(mappings(), before + OTHERS);
+    close(fd);
+}
+
+/* Takes addresses, and nothing else, until there are no fresh ones for `bytes`. */
+static bool use_addresses_up(uint64_t bytes)
+{
+    uint64_t piece = cpu_memory_span(m) / 2 - bytes, at;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (cpu_memory_alloc(m, piece, &at))
+            return false;
+        cr_assert_eq(cpu_memory_free(m, at), STATUS_OK);
+    }
+    return true;
+}
+
+Test(cpu_memory, addresses_that_are_used_again_read_as_zero)
+{
+    enum { BYTES = 16 * CPU_POPULATE_BYTES_MIN };
+    uint64_t first, again;
+
+    restart(UINT64_MAX);
+    cr_assert_eq(cpu_memory_alloc(m, BYTES, &first), STATUS_OK);
+    cpu_memory_expect_write(m, first, BYTES);
+    memset(host(first), 0xa5, BYTES);
+    cr_assert_eq(cpu_memory_free(m, first), STATUS_OK);
+    if (!use_addresses_up(BYTES))
+        cr_skip_test("this host grants no allocation of half the range");
+    cr_assert_eq(cpu_memory_alloc(m, BYTES, &again), STATUS_OK);
+    cr_assert_eq(again, first);
+    cpu_memory_expect_write(m, again, BYTES);
+    for (uint64_t i = 0; i < BYTES; i++)
+        cr_assert_eq(host(again)[i], 0);
+}
+
+/* ---- pages of long writes ---- */
+
+/* Pages of [address, address + bytes) that are there. */
+static size_t pages_there(uint64_t address, uint64_t bytes)
+{
+    static unsigned char there[64 * CPU_POPULATE_BYTES_MIN / 4096];
+    uint64_t             page = (uint64_t)sysconf(_SC_PAGESIZE), from = address & ~(page - 1);
+    size_t               n = 0, count = (address + bytes - from + page - 1) / page;
+
+    cr_assert_leq(count, sizeof there);
+    cr_assert_eq(mincore(host(from), address + bytes - from, there), 0);
+    for (size_t i = 0; i < count; i++)
+        n += there[i] & 1;
+    return n;
+}
+
+/* Linux before 5.14 makes no pages ahead; there nothing is to be seen, and nothing goes wrong. */
+static bool pages_are_made_ahead(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void  *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool   made;
+
+    cr_assert_neq(at, MAP_FAILED);
+    made = madvise(at, page, MADV_POPULATE_WRITE) == 0;
+    munmap(at, page);
+    return made;
+}
+
+Test(cpu_memory, a_long_write_finds_its_pages)
+{
+    enum { BYTES = 4 * CPU_POPULATE_BYTES_MIN, HALF = BYTES / 2 };
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at;
+
+    if (!pages_are_made_ahead())
+        cr_skip_test("this host makes no pages ahead");
+    restart(8 * CPU_POPULATE_BYTES_MIN);
+    cr_assert_eq(cpu_memory_alloc(m, BYTES, &at), STATUS_OK);
+    cr_assert_eq(pages_there(at, BYTES), 0);
+    cpu_memory_expect_write(m, at, CPU_POPULATE_BYTES_MIN - 1);
+    cr_assert_eq(pages_there(at, BYTES), 0, "a short one is left alone");
+    cpu_memory_expect_write(m, at, HALF);
+    cr_assert_geq(pages_there(at, BYTES), HALF / page); /* more where the host takes large pages by itself */
+    for (uint64_t i = 0; i < HALF; i++)
+        cr_assert_eq(host(at)[i], 0);
+    memset(host(at), 7, HALF);
+    cpu_memory_expect_write(m, at + HALF - CPU_POPULATE_BYTES_MIN, CPU_POPULATE_BYTES_MIN + 100);
+    cr_assert_geq(pages_there(at, BYTES), HALF / page + 1);
+    cr_assert_eq(host(at)[HALF - 1], 7, "what is there already stays as it is");
+    cr_assert_eq(host(at)[HALF], 0);
+}
+
+Test(cpu_memory, a_write_beside_the_allocation_makes_no_page)
+{
+    enum { BYTES = 4 * CPU_POPULATE_BYTES_MIN };
+    uint64_t at;
+
+    restart(8 * CPU_POPULATE_BYTES_MIN);
+    cr_assert_eq(cpu_memory_alloc(m, BYTES, &at), STATUS_OK);
+    cpu_memory_expect_write(m, at, BYTES + 1);
+    cpu_memory_expect_write(m, at + BYTES, BYTES);
+    cpu_memory_expect_write(m, at + BYTES / 2, UINT64_MAX - at);
+    cpu_memory_expect_write(m, at - BYTES, BYTES);
+    cr_assert_eq(pages_there(at, BYTES), 0);
+    cr_assert_eq(cpu_memory_free(m, at), STATUS_OK);
+    cpu_memory_expect_write(m, at, BYTES);
+    cr_assert(faults(at));
 }
