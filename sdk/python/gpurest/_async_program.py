@@ -37,7 +37,7 @@ class AsyncProgram(ProgramBase):
             info = await self._async_session._do(call)
             self._made(info)
         except BaseException as failure:
-            self._not_made(failure)
+            self._not_put(failure)
             raise
 
     def input(self, name: str, data: Any = None, *, shape: Optional[Union[int, Sequence[int]]] = None, dtype: Any = None,

@@ -15,6 +15,7 @@ from ._handle import Handle
 from ._hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from ._run import RunResult, Times
 from ._scalars import Placed, Placeholder
+from ._transfer import refused
 from ._wire import Call
 from .errors import ArgumentError, ClosedError, GpurestError, NotFoundError
 
@@ -260,6 +261,12 @@ class ProgramBase(Handle):
             _locate(self._group, error)
         _abort(self._group, error)
 
+    def _not_put(self, error: BaseException) -> None:
+        """If the answer did not come, the service may have it all the same."""
+        if not self._named and not refused(error):
+            self._session._programs_left.append((self._generation, self.name))
+        self._not_made(error)
+
     # ---- running ----
 
     def _check_ready(self) -> None:
@@ -356,7 +363,8 @@ class Program(ProgramBase):
 
     input() names bytes that each run may bring, scalar() a number that it may replace, output() what it reads back. Buffers made in the block are the
     program's: they live with it, keep what the run before has left, and are reached by its outputs alone. The session's buffers that it names are
-    used where they are, and kept alive. On a GPU launches that follow each other on one stream are a CUDA graph. 16 programs in a session.
+    used where they are, and kept alive; arrays that it names are computed when they are recorded. On a GPU launches that follow each other
+    on one stream are a CUDA graph. 16 programs in a session.
 
     Recorded by one thread; run by any, and the service does one run of it after the other. After a fault or reset() of the session it
     is lost, and says so."""
@@ -374,7 +382,7 @@ class Program(ProgramBase):
             info = self._session._do(call)
             self._made(info)
         except BaseException as failure:
-            self._not_made(failure)
+            self._not_put(failure)
             raise
 
     def input(self, name: str, data: Any = None, *, shape: Optional[Union[int, Sequence[int]]] = None, dtype: Any = None, to: Optional[Buffer] = None,

@@ -9,6 +9,7 @@ import pytest
 
 import gpurest
 from conftest import SETTLE_S, memory_bytes
+from fake_server import fake
 from gpurest import errors, testing
 from sources import FAULTS, MANY, SAXPY
 
@@ -335,6 +336,44 @@ def test_a_service_that_was_restarted_knows_no_program(tmp_path):
             session.close()
         finally:
             second.stop()
+
+
+def test_a_program_whose_answer_was_lost_is_deleted_later():
+    seen = []
+
+    def script(peer):
+        while (request := peer.request()) is not None:
+            seen.append(request[0].split()[:2])
+            if "/programs/" in request[0] and request[0].startswith("PUT"):
+                return
+            if request[0].startswith("DELETE"):
+                peer.answer(204)
+            else:
+                peer.answer(201, {"id": "s", "device": "cpu:0", "generation": 1})
+
+    with fake(script) as server, gpurest.connect(server.url, retries=0) as gpu, gpu.session() as session:
+        for name, deleted in ((None, 1), ("mine", 1)):  # one that has a name may be somebody else's
+            with pytest.raises(errors.ConnectionError_):
+                with session.program(name) as program:
+                    program.output("x", program.input("x", b"1234"))
+            with pytest.raises(errors.ClosedError, match="never prepared"):
+                program.run()
+            session.free_unused()
+            assert [one[0] for one in seen].count("DELETE") == deleted and seen[2][1].startswith(f"/v1/sessions/{session.id}/programs/p-")
+
+
+def test_an_array_that_it_names_is_computed_before_and_kept(session, saxpy):
+    pytest.importorskip("numpy")
+    doubled = gpurest.asarray([1.0, 2.0, 3.0], "f4", session=session) * 2
+    with session.program() as program:
+        y = program.input("y", shape=3)
+        saxpy(1, 32, (1.0, doubled, y, 3))
+        program.output("y", y)
+    del doubled
+    gc.collect()
+    session.free_unused()
+    filler = session.buffer(floats(9, 9, 9))
+    assert list(program.run(y=[0, 0, 1]).y) == [2, 4, 7] and filler.nbytes == 12
 
 
 # ---- asyncio ----
