@@ -18,11 +18,8 @@ NOT_THERE = {
     "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
                       "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels", "/v1/kernels/{kname}/tune",
                       "/v1/run/{xid}", "/v1/run/{xid}/result"},
-    # Batches here are synchronous and not prepared; lists and logs of modules come with what they belong to.
-    "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {
-        "/v1/run/{xid}", "/v1/run/{xid}/result", "/v1/sessions/{sid}/batches/{xid}", "/v1/sessions/{sid}/batches/{xid}/result",
-        "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/programs/{name}", "/v1/sessions/{sid}/programs/{name}/runs",
-        "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules/{mid}/log"},
+    # The log of a module comes whole with the module: Module.log.
+    "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {"/v1/sessions/{sid}/modules/{mid}/log"},
 }
 
 

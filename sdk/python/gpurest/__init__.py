@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays_api, errors
 from ._arrays_api import *  # noqa: F403 - its __all__ is the list
 from ._autotune import autotune
+from ._background import BatchJob
 from ._batch import Batch, Future, LaunchResult
 from ._buffer import Buffer
 from ._builtin_kernel import BuiltinKernel
@@ -18,6 +19,7 @@ from ._default import default_client, default_session, set_default
 from ._endpoint import Timeout
 from ._layout import align, coalesce, tile
 from ._module import Kernel, Launch, Module
+from ._program import Program
 from ._rawkernel import RawKernel, RawModule
 from ._run import RunResult, Times
 from ._scalars import In, InOut, Out, Scalar, Struct, b8, bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Batch", "Buffer", "BuiltinKernel", "Client", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
-           "LaunchResult", "Module", "Out", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
+__all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Client", "ElementwiseKernel", "Event", "Future", "In", "InOut", "Kernel", "Launch",
+           "LaunchResult", "Module", "Out", "Program", "RawKernel", "RawModule", "ReductionKernel", "RunResult", "Scalar", "ServerEvent", "Session",
            "SharedAllocation", "SharedMemory", "Stream", "Struct", "Timeout", "Times", "align", "autotune", "b8", "bf16", "blocks", "coalesce", "connect", "default_client",
            "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "tile", "u16", "u32", "u64", "u8"]

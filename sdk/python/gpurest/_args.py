@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from ._dtypes import DType, dtype_of
 from ._hostmem import numpy
-from ._scalars import SIZES, Scalar, Struct, scalar_kind
+from ._scalars import SIZES, Placed, Placeholder, Scalar, Struct, scalar_kind
 from ._signature import Declared
 from .errors import ArgumentError
 
@@ -145,6 +145,8 @@ def _convert(param: Param, value: Any, session: Optional[SessionState], same_kin
         return _typed(param, value, same_kind)
     if hasattr(value, "__gpurest_buffer__"):
         return _buffer(param, value, session)
+    if isinstance(value, Placeholder):
+        return _placed(param, value, session, same_kind)
     if isinstance(value, Struct):
         return {"struct": [_convert(Param(i, "", None, "any"), member, session, same_kind) for i, member in enumerate(value.members)]}
     return _foreign(param, value, same_kind)
@@ -254,7 +256,24 @@ def _buffer(param: Param, value: Any, session: Optional[SessionState]) -> Json:
                             "(gpurest.set_default(client) has functions without a client use that client's)")
     buffer._check()
     _check_pointee(param, _element_type(value))
+    batch = session._batch_now() if session is not None else None
+    if batch is not None and buffer._slot.id is not None:
+        batch._hold(value)
     return {"buf": buffer._ref, "offset": int(offset)} if offset else {"buf": buffer._ref}
+
+
+def _placed(param: Param, value: Placeholder, session: Optional[SessionState], same_kind: bool) -> Json:
+    """Its number now, and how to put others in its place."""
+    if session is None or session._batch_now() is not value.recording:
+        raise ArgumentError(f"{value.name!r} is a scalar of a program: kernels take it while that is recorded")
+
+    def converted(number: Any) -> Json:
+        found = None if number is None else _convert(param, number, None, same_kind)
+        if found is None or set(found) - set(SIZES):
+            raise ArgumentError(f"a number is wanted, got {number!r}")
+        return found
+
+    return Placed(converted(value.value), value, converted)
 
 
 def _element_type(value: Any) -> Optional[DType]:

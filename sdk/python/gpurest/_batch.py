@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import concurrent.futures
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
+from . import _ops
 from ._dtypes import DType
 from ._handle import caller
 from ._hostmem import Shape, numpy, typed_view
+from ._wire import Call
 from .errors import AbortedError, ArgumentError, ClosedError, CudaError, GpurestError
 
 if TYPE_CHECKING:
+    from ._background import BatchJob
     from ._buffer import Slot
     from ._session_state import SessionState
     from ._stream import Event, Stream
@@ -37,19 +40,27 @@ class Future(Generic[T]):
 
     def result(self, timeout: Optional[float] = None) -> T:
         """Waits for it. Raises what went wrong; concurrent.futures.TimeoutError after `timeout` seconds."""
-        self._expect()
-        return self._inner.result(timeout)
+        self._expect(timeout)
+        return self._inner.result(0 if self._followed else timeout)
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        self._expect()
-        return self._inner.exception(timeout)
+        self._expect(timeout)
+        return self._inner.exception(0 if self._followed else timeout)
 
     def done(self) -> bool:
+        """Of a batch in the background: asks the service, unless it is known."""
+        if not self._inner.done() and self._owner is not None and self._owner._job is not None:
+            self._owner._job._settled_within(0)
         return self._inner.done()
 
-    def _expect(self) -> None:
-        if not self._inner.done() and self._owner is not None and not self._owner.submitted:
-            raise GpurestError("the batch has not been submitted: leave its with block, or call submit()")
+    @property
+    def _followed(self) -> bool:
+        """Of a batch in the background, whose end this side has to ask for; nobody else brings the result."""
+        return self._owner is not None and self._owner._job is not None
+
+    def _expect(self, timeout: Optional[float]) -> None:
+        if not self._inner.done() and self._owner is not None:
+            self._owner._bring(timeout)
 
 
 class LaunchResult:
@@ -88,6 +99,8 @@ class _Group:
         self.payload = 0
         self.reads = 0
         self.read_bytes = 0
+        self.generation = 0  # of the session when it was sent
+        self.holds: Dict[int, Any] = {}  # the session's buffers that it names, which are not to be forgotten before it is done
 
 
 class Batch:
@@ -112,6 +125,7 @@ class Batch:
         self._reported: Optional[GpurestError] = None
         self._entered = False
         self.submitted = False
+        self._job: Optional[BatchJob[Any]] = None
         self.times: Dict[str, float] = {}
         self.requests = 0
 
@@ -152,6 +166,14 @@ class Batch:
         op = _Op(document, **more)
         self._group.ops.append(op)
         return op
+
+    def _hold(self, buffer: Any) -> None:
+        """A buffer of the session, or an array: it lives until the request is done."""
+        self._group.holds[id(buffer)] = buffer
+
+    def _buffer_name(self) -> str:
+        """For a buffer that the batch makes."""
+        return "$" + self._session._new_name("b")
 
     def _segment(self, view: memoryview) -> str:
         group = self._group
@@ -214,6 +236,8 @@ class Batch:
         """What follows on `stream` comes after the event. An event of an earlier request has happened already."""
         if event.batch is not None and event.batch is not self and not event.batch.submitted:
             raise GpurestError("the event belongs to a batch that has not been submitted")
+        if event.batch is not None and event.batch._in_background():
+            raise GpurestError("the event's batch is in the background: wait for its job, or await it, first")
         if event.group is not self._group:
             return
         name = self._stream_of(stream)
@@ -251,6 +275,70 @@ class Batch:
         found: Future[Batch] = self._session.client._in_background(self._finish)
         return found
 
+    def submit_background(self) -> BatchJob[Batch]:
+        """Sends what is queued and returns at once with a BatchJob: the service does it when those before it in the background are done, even
+        if this connection, or this process, ends meanwhile. Memory that was given to write() is free again on return. Results are there by the job's
+        result(), and futures of the batch, which wait for it. Buffers that it names must not be freed before it is done; those that it makes are
+        usable when its result is here, and lost to this side if that is never fetched. At most 64 MiB are read back. The whole of it is one request; what
+        went beyond `ops_max` or `payload_max` while it was filled was done then."""
+        from ._background import BatchJob
+        group = self._take_group()
+        try:
+            info = self._session._do(self._background_call(group))  # type: ignore[attr-defined]
+        except BaseException as error:
+            self._not_taken(group, error)
+            raise
+        job: BatchJob[Batch] = BatchJob(self._session.client, self._session, _ops.session_job(self._session.id, info["id"]), info,
+                                        *self._settlers(group))
+        self._job, self.submitted = job, True
+        return job
+
+    def _take_group(self) -> _Group:
+        """What is queued, for the background."""
+        if self.submitted:
+            raise ClosedError("the batch was submitted already")
+        if not self._group.ops:
+            raise ArgumentError("the batch is empty")
+        self._leave()
+        group, self._group = self._group, _Group()
+        if self._failure is not None:
+            self._not_taken(group, self._failure)
+            raise self._failure
+        return group
+
+    def _background_call(self, group: _Group) -> Call[Document]:
+        return _ops.in_background(_ops.session_batch(self._session.id, self._document(group), group.segments))
+
+    def _not_taken(self, group: _Group, error: BaseException) -> None:
+        if isinstance(error, GpurestError) and error is not self._failure:
+            self._failed(group, error)
+        else:
+            _abort(group, error)
+        self.submitted = True
+
+    def _settlers(self, group: _Group) -> Tuple[Callable[[_ops.BatchAnswer], Batch], Callable[[GpurestError], None]]:
+        """What is to be done when the group has ended in the background."""
+        group.segments = {}  # sent
+
+        def finish(answer: _ops.BatchAnswer) -> Batch:
+            self._succeeded(group, *answer)
+            if self._reported is not None:  # of a part that was sent before a barrier
+                raise self._reported
+            return self
+
+        return finish, lambda error: self._failed(group, error)
+
+    def _in_background(self) -> bool:
+        """It was sent there, and how it ended is not known yet."""
+        return self._job is not None and not self._job._settled
+
+    def _bring(self, timeout: Optional[float]) -> None:
+        """Waits for a batch in the background; the others bring their results by themselves."""
+        if not self.submitted:
+            raise GpurestError("the batch has not been submitted: leave its with block, or call submit()")
+        if self._job is not None:
+            self._job._settled_within(timeout)
+
     def _finish(self) -> Batch:
         self._flush()
         if self._reported is not None:
@@ -280,6 +368,7 @@ class Batch:
                               "keep": [slot.name for slot in group.slots if not slot.dropped]}
         if self._timeout_ms is not None:
             document["timeout_ms"] = self._timeout_ms
+        group.generation = self._session.generation
         self.requests += 1
         return document
 
@@ -289,7 +378,7 @@ class Batch:
             if slot.id is not None:
                 self._kept[str(slot.name)] = slot.id
             if slot.dropped and slot.id is not None:
-                self._session._discard(slot.id, self._session.generation)
+                self._session._discard(slot.id, group.generation)
         told = {item["index"]: item for item in answer["ops"]}
         for name, value in (answer.get("timing") or {}).items():
             self.times[name] = self.times.get(name, 0.0) + value
@@ -300,13 +389,8 @@ class Batch:
 
     def _failed(self, group: _Group, error: GpurestError) -> None:
         """The failing operation's future gets the failure itself, all others learn that they were aborted."""
-        index = error.op_index
-        at = group.ops[index] if index is not None and index < len(group.ops) else None
-        if at is not None and isinstance(error, CudaError):
-            error.queued_at, error.kernel = at.queued_at, at.kernel
-        elif at is not None and error.hint is None:
-            error.hint = f"operation {index}, queued at {at.queued_at}"
-        if at is not None and at.future is not None:
+        at = _locate(group, error)
+        if at is not None and at.future is not None and not at.future._inner.done():
             at.future._inner.set_exception(error)
         _abort(group, error)
         self._failure = error
@@ -317,6 +401,22 @@ class Batch:
         self.submitted = True
         group, self._group = self._group, _Group()
         _abort(group, error or GpurestError("the batch was given up"))
+
+
+def _locate(group: _Group, error: GpurestError) -> Optional[_Op]:
+    """Says in the error which lines queued the operations of which one failed; returns that one, where it is known which it was."""
+    first = error.op_index
+    last = error.problem.get("op_index_last", first)
+    if first is None or not isinstance(last, int) or not 0 <= first <= last or first >= len(group.ops):
+        return None
+    ops = group.ops[first:last + 1]
+    lines = list(dict.fromkeys((ops[0].queued_at, ops[-1].queued_at)))
+    kernels = {op.kernel for op in ops}
+    if isinstance(error, CudaError):
+        error.queued_at, error.kernel = " to ".join(lines), kernels.pop() if len(kernels) == 1 else None
+    elif error.hint is None:
+        error.hint = f"operation {first if first == last else f'{first} to {last}'}, queued at {' to '.join(lines)}"
+    return ops[0] if first == last else None
 
 
 def _abort(group: _Group, error: BaseException) -> None:

@@ -39,6 +39,7 @@ class Slot:
         self.fate = Fate(id)
         self.name = name  # "$name" in the batch that makes it
         self.failure: Optional[BaseException] = None
+        self.program: Optional[str] = None  # the one whose own it is
 
     @property
     def id(self) -> Optional[str]:
@@ -135,6 +136,8 @@ class Buffer(Handle):
         if self._base is not None and self._base._freed:
             raise ClosedError("this buffer was freed")
         super()._check()
+        if self._slot.program is not None:
+            raise ClosedError(f"this buffer is the program {self._slot.program}'s own: an output of the program reads it")
         if self._slot.failure is not None:
             raise AbortedError("this buffer was never made: its batch failed", cause=self._slot.failure)
 
@@ -143,6 +146,8 @@ class Buffer(Handle):
         batch = self._session._batch_now()
         if self._slot.id is None and self._batch is not None and batch is not self._batch:
             raise GpurestError("the buffer's batch has not run yet: submit it first")
+        if batch is not None and self._slot.id is not None:
+            batch._hold(self)
         return batch
 
     def _range(self, offset: int, size: Optional[int]) -> int:
@@ -259,6 +264,7 @@ class Buffer(Handle):
         self._check_copy(source, offset, from_offset, size)
         batch = self._recording()
         if batch is not None:
+            source._recording()
             batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset,
                                       "size": size}))
             return
@@ -289,8 +295,8 @@ class Buffer(Handle):
             self._finalizer.detach()
 
     def _gone(self) -> bool:
-        """The server has freed it already, with the session or its generation."""
-        return self._session.closed or self._session._lost is not None or self._generation != self._session.generation
+        """The server has freed it already, with the session or its generation; or it goes with its program."""
+        return self._slot.program is not None or super()._gone()
 
     def _free(self) -> None:
         batch = self._recording()

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _ops, _run
+from ._background import BatchJob
 from ._batch import Batch, Future
 from ._buffer import Buffer
 from ._builtin_kernel import service_dtype
@@ -221,6 +222,16 @@ class Client:
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
                            timeout_ms=timeout_ms)
         return run.finish(self._transport.do(_ops.batch("/v1/run", run.document, run.segments)))
+
+    def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+                       block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None, shared_bytes: int = 0,
+                       timeout_ms: Optional[int] = None) -> BatchJob[_run.RunResult]:
+        """As run(), without waiting: the arguments' memory is free again on return, and what comes back is put in its place when the job's
+        result() is asked for. See Batch.submit_background()."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        info = self._transport.do(_ops.in_background(_ops.batch("/v1/run", run.document, run.segments)))
+        return BatchJob(self, None, _ops.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
 
     # ---- short forms, on the default session ----
 

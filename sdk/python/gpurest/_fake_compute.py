@@ -6,7 +6,7 @@ import struct
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ._dtypes import dtype_of
-from ._fake_state import BLOCK, FakeModule, FakeSession, Refused
+from ._fake_state import BLOCK, FakeModule, FakeProgram, FakeSession, Refused
 from ._frame import BytesLike
 from ._hostmem import numpy, typed_view
 from ._scalars import SIZES
@@ -196,6 +196,40 @@ class Computer:
         """Nothing waits here: every operation is over when the next one begins."""
 
     _op_wait = _op_sync = _op_record
+
+
+class ProgramComputer(Computer):
+    """One run of a program: its buffers are there already, and keep what the run before has left."""
+
+    def __init__(self, session: FakeSession, models: Mapping[str, Model], program: FakeProgram) -> None:
+        super().__init__(session, models)
+        self._program = program
+
+    def _op_alloc(self, op: Mapping[str, Any], _: Any, segments: Mapping[str, BytesLike], __: Any) -> None:
+        self.names[op["as"]] = self._program.buffers[op["as"]]
+        if "segment" in op:
+            self.names[op["as"]][:] = segments[op["segment"]]
+
+    def run(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, BytesLike]]:
+        wanted = self._program.spec.get("segments") or []
+        if [{"id": name, "size": memoryview(data).nbytes} for name, data in segments.items()] != wanted:
+            raise Refused(400, "invalid_field", "the segments are not those of the program")
+        ops = _replaced(self._program.spec["ops"], document.get("args") or {})
+        self._program.runs += 1
+        return self.batch({**self._program.spec, "ops": ops}, segments)
+
+
+def _replaced(ops: Sequence[Mapping[str, Any]], args: Mapping[str, Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    """With other scalars in some launches."""
+    changed = [dict(op) for op in ops]
+    for index, given in args.items():
+        op = changed[int(index)]
+        op["args"] = list(op["args"])
+        for at, value in given.items():
+            if len(scalar_bytes(value)) != len(scalar_bytes(op["args"][int(at)])):
+                raise Refused(422, "argument_mismatch", "the scalar that is replaced has another size")
+            op["args"][int(at)] = value
+    return list(changed)
 
 
 def copy(source: bytearray, target: bytearray, spec: Mapping[str, Any]) -> None:

@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from ._fake_compute import Computer, FakeLaunch, Model, copy, fill, piece
 from ._fake_state import FakeSession, Refused, new_id, now
-from ._frame import BATCH_TYPE, pack, unpack
+from ._fake_background import FakeBackground
+from ._frame import BATCH_TYPE, unpack
 from ._local_http import LocalAnswer, LocalRequest, LocalServer, json_answer
 from .errors import ProtocolError
 
@@ -28,7 +29,7 @@ class _Failure(NamedTuple):
     path: str
 
 
-class FakeServer(LocalServer):
+class FakeServer(FakeBackground, LocalServer):
     """A stand-in for gpurestd, for tests of programs that use gpurest: no GPU, no compiler, no process.
 
     Buffers, sessions, batches, faults and resets behave as the contract says. Kernels are Python functions that stand for them:
@@ -105,7 +106,7 @@ class FakeServer(LocalServer):
         if name != "_session_put" and sid not in self._sessions:
             raise Refused(404, "session_not_found", "no session of this id")
         first: Any = sid if name == "_session_put" else self._sessions[sid]
-        if name not in ("_session_put", "_session_get", "_session_delete", "_reset"):
+        if name not in ("_session_put", "_session_get", "_session_delete", "_reset", "_job_get", "_job_result", "_job_delete"):
             first.check()
         found: LocalAnswer = getattr(self, name)(request, first, **named)
         return found
@@ -139,6 +140,13 @@ class FakeServer(LocalServer):
         self._hidden.fault = None
         self._hidden.buffers.clear()
         return self._batch(request, self._hidden)
+
+    def _run_job(self, request: LocalRequest, xid: str) -> LocalAnswer:
+        found: LocalAnswer = {"GET": self._job_get, "DELETE": self._job_delete}[request.method](request, self._hidden, xid)
+        return found
+
+    def _run_result(self, request: LocalRequest, xid: str) -> LocalAnswer:
+        return self._job_result(request, self._hidden, xid)
 
     # ---- sessions ----
 
@@ -277,14 +285,13 @@ class FakeServer(LocalServer):
         if not request.headers.get("content-type", "").startswith(BATCH_TYPE):
             raise Refused(415, "unsupported_media_type", f"FakeServer takes batches as {BATCH_TYPE}")
         document, segments = unpack(request.body)
-        answer, out = Computer(session, self._models).batch(document, segments)
-        pieces, _ = pack(answer, out)
-        return LocalAnswer(200, {"Content-Type": BATCH_TYPE}, b"".join(pieces))
+        return self._answered(request, session, lambda: Computer(session, self._models).batch(document, segments))
 
 
 _ROUTES = [(re.compile(path), methods) for path, methods in (
     (r"/livez|/readyz", {"GET": "_alive"}), (r"/version", {"GET": "_version"}), (r"/v1/devices", {"GET": "_devices"}),
     (r"/v1/devices/(?P<did>[^/]+)", {"GET": "_device"}), (r"/v1/limits", {"GET": "_limits"}), (r"/v1/run", {"POST": "_run"}),
+    (r"/v1/run/(?P<xid>[^/]+)", {"GET": "_run_job", "DELETE": "_run_job"}), (r"/v1/run/(?P<xid>[^/]+)/result", {"GET": "_run_result"}),
     (r"/v1/sessions", {"GET": "_session_list", "POST": "_session_post"}),
     (_SID, {"PUT": "_session_put", "GET": "_session_get", "DELETE": "_session_delete"}), (_SID + "/reset", {"POST": "_reset"}),
     (_SID + "/sync", {"POST": "_sync"}), (_SID + "/memory", {"GET": "_memory"}), (_SID + "/memory/trim", {"POST": "_memory"}),
@@ -295,4 +302,7 @@ _ROUTES = [(re.compile(path), methods) for path, methods in (
     (_SID + "/modules", {"GET": "_module_list", "POST": "_module_post"}),
     (_SID + "/modules/(?P<mid>[^/]+)", {"GET": "_module_get", "DELETE": "_module_delete"}),
     (_SID + "/launches", {"GET": "_launch_list", "POST": "_launch_post"}), (_SID + "/launches/(?P<lid>[^/]+)", {"GET": "_launch_get"}),
-    (_SID + "/batches", {"POST": "_batch"}))]
+    (_SID + "/batches", {"POST": "_batch"}), (_SID + "/batches/(?P<xid>[^/]+)", {"GET": "_job_get", "DELETE": "_job_delete"}),
+    (_SID + "/batches/(?P<xid>[^/]+)/result", {"GET": "_job_result"}), (_SID + "/programs", {"GET": "_program_list"}),
+    (_SID + "/programs/(?P<pid>[^/]+)", {"PUT": "_program_put", "GET": "_program_get", "DELETE": "_program_delete"}),
+    (_SID + "/programs/(?P<pid>[^/]+)/runs", {"POST": "_program_run"}))]

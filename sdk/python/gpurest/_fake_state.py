@@ -71,6 +71,42 @@ def _layout(declared: Optional[List[Declared]]) -> List[Dict[str, Any]]:
     return rows
 
 
+class FakeProgram:
+    """A prepared batch, with the buffers that it makes."""
+
+    def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+        self.name, self.spec = name, dict(spec)
+        sizes = {one["id"]: int(one["size"]) for one in spec.get("segments") or ()}
+        self.buffers: Dict[str, bytearray] = {op["as"]: bytearray(sizes[op["segment"]] if "segment" in op else int(op["size"]))
+                                              for op in spec["ops"] if op["op"] == "alloc"}
+        self.created_at = now()
+        self.runs = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(map(len, self.buffers.values()))
+
+    def info(self) -> Dict[str, Any]:
+        launches = sum(op["op"] == "launch" for op in self.spec["ops"])
+        return {"name": self.name, "ops": len(self.spec["ops"]), "segments": len(self.spec.get("segments") or ()), "launches": launches,
+                "prepared_launches": 0, "graphs": 0, "memory_bytes": self.memory_bytes, "runs": self.runs, "created_at": self.created_at}
+
+
+class FakeJob:
+    """A batch in the background: it is done when it is asked for, so that nobody ever finds it at work."""
+
+    def __init__(self, path: str, body: bytes, problem: Optional[Refused]) -> None:
+        self.id = new_id("x")
+        self.path = f"{path}/{self.id}"
+        self.body, self.problem = body, problem
+        self.at = now()
+
+    def info(self) -> Dict[str, Any]:
+        found = {"id": self.id, "state": "failed" if self.problem else "succeeded", "created_at": self.at, "started_at": self.at, "finished_at": self.at,
+                 "expires_at": self.at}
+        return {**found, "problem": self.problem.problem(self.path)} if self.problem else {**found, "result": self.path + "/result"}
+
+
 class FakeSession:
     def __init__(self, id: str, device: str, spec: Mapping[str, Any]) -> None:
         self.id, self.device, self.spec = id, device, dict(spec)
@@ -82,6 +118,8 @@ class FakeSession:
         self.buffers: Dict[str, bytearray] = {}
         self.modules: Dict[str, FakeModule] = {}
         self.launches: Dict[str, Dict[str, Any]] = {}
+        self.programs: Dict[str, FakeProgram] = {}
+        self.jobs: Dict[str, FakeJob] = {}
 
     def info(self) -> Dict[str, Any]:
         found = {"id": self.id, "device": self.device, "state": "faulted" if self.fault else "ready", "generation": self.generation,
@@ -93,7 +131,7 @@ class FakeSession:
 
     @property
     def memory_bytes(self) -> int:
-        return sum(map(len, self.buffers.values()))
+        return sum(map(len, self.buffers.values())) + sum(one.memory_bytes for one in self.programs.values())
 
     def check(self) -> None:
         if self.fault is not None:
@@ -104,13 +142,18 @@ class FakeSession:
         self.generation += 1
         self.buffers.clear()
         self.modules.clear()
+        self.programs.clear()
 
-    def new_buffer(self, id: str, size: int) -> bytearray:
+    def claim(self, size: int) -> None:
+        """Refused when the session has no room for so many bytes more."""
         limit = self.spec.get("memory_limit")
-        if not isinstance(size, int) or size < 1:
-            raise Refused(400, "invalid_field", "size is at least 1")
         if limit is not None and self.memory_bytes + size > limit:
             raise Refused(403, "quota_exceeded", f"the session's memory_limit is {limit} bytes")
+
+    def new_buffer(self, id: str, size: int) -> bytearray:
+        if not isinstance(size, int) or size < 1:
+            raise Refused(400, "invalid_field", "size is at least 1")
+        self.claim(size)
         self.buffers[id] = bytearray(size)
         return self.buffers[id]
 

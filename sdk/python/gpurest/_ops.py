@@ -1,6 +1,8 @@
 """The requests of the REST contract as values: what is sent, and what is made of the answer. Without I/O; both clients use it."""
 from __future__ import annotations
 
+import dataclasses
+import secrets
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
@@ -217,6 +219,63 @@ def batch(path: str, document: Mapping[str, Any], segments: Mapping[str, BytesLi
 
 def session_batch(sid: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
     return batch(session_path(sid) + "/batches", document, segments)
+
+
+def in_background(call: Call[BatchAnswer]) -> Call[Document]:
+    """The same without waiting: answered by what is known of the job. With a key of its own, so that it is there once, however often the
+    connection breaks."""
+    headers = {**call.request.headers, "Prefer": "respond-async", "Idempotency-Key": f'"{secrets.token_hex(16)}"'}
+    return Call(dataclasses.replace(call.request, headers=headers, answer_s=0.0), _object)
+
+
+def session_job(sid: str, xid: str) -> str:
+    """The path of a batch in the background."""
+    return f"{session_path(sid)}/batches/{enc(xid)}"
+
+
+def run_job(xid: str) -> str:
+    return f"/v1/run/{enc(xid)}"
+
+
+def job_get(path: str, wait_s: int) -> Call[Document]:
+    """With `wait_s`, held until it has ended or so long."""
+    request = Request("GET", path, {"Prefer": f"wait={wait_s}"} if wait_s else {})
+    request.answer_s = float(wait_s)
+    return Call(request, _object)
+
+
+def job_result(path: str) -> Call[BatchAnswer]:
+    return Call(Request("GET", f"{path}/result"), lambda response: unpack(response.body))
+
+
+def job_end(path: str, force: bool) -> Call[Tuple[int, Optional[Document]]]:
+    """The status (200: cancelled; 202: being stopped; 204: it had ended, and its result is dropped) and, but for the last, the job."""
+    request = Request("DELETE", path + ("?force=1" if force else ""))
+    return Call(request, lambda response: (response.status, None if response.status == 204 else _object(response)))
+
+
+# ---- programs ----
+
+def program_path(sid: str, name: str) -> str:
+    return f"{session_path(sid)}/programs/{enc(name)}"
+
+
+def program_put(sid: str, name: str, document: Mapping[str, Any]) -> Call[Document]:
+    request = json_request("PUT", program_path(sid, name), document)
+    request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # built-in kernels are compiled, graphs are made
+    return Call(request, _object)
+
+
+def program_delete(sid: str, name: str) -> Call[None]:
+    call = delete(program_path(sid, name))
+    call.request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # it waits for a run
+    return call
+
+
+def program_run(sid: str, name: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike], answer_s: float) -> Call[BatchAnswer]:
+    pieces, _ = pack(document, segments)
+    request = Request("POST", f"{session_path(sid)}/programs/{enc(name)}/runs", {"Content-Type": BATCH_TYPE}, pieces, answer_s)
+    return Call(request, lambda response: unpack(response.body))
 
 
 # ---- lists and events ----

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from ._dtypes import DType, dtype_of
 from ._hostmem import Shape, byte_view, count_of, dtype_from, shape_from, shape_of
@@ -159,6 +159,27 @@ class Struct:
 def pack_struct(fmt: str, *values: Any) -> bytes:
     """`struct.pack` with C's native alignment, for structs of numbers."""
     return struct.pack("@" + fmt, *values)
+
+
+class Placeholder:
+    """A number that each run of a program may replace; Program.scalar() makes it, and kernels take it while the program is recorded."""
+
+    def __init__(self, name: str, value: Any, recording: Any) -> None:
+        self.name = name
+        self.value = value
+        self.recording = recording
+
+    def __repr__(self) -> str:
+        return f"<Placeholder {self.name}={self.value!r}>"
+
+
+class Placed(Dict[str, Any]):
+    """A placeholder's number as an argument of a launch; `convert` makes another number fit the same parameter."""
+
+    def __init__(self, argument: Dict[str, Any], placeholder: Placeholder, convert: Callable[[Any], Dict[str, Any]]) -> None:
+        super().__init__(argument)
+        self.placeholder = placeholder
+        self.convert = convert
 
 
 class In:

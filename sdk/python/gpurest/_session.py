@@ -15,6 +15,7 @@ from ._dtypes import DType, dtype_of
 from ._hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from ._memory_pool import MemoryPool
 from ._module import Module
+from ._program import Program
 from ._progress import ProgressOption
 from ._session_base import SessionBase
 from ._stream import Event, Stream
@@ -99,7 +100,7 @@ class Session(SessionBase):
             raise ArgumentError(f"{size} bytes are no whole number of {dtype.name}")
         batch = self._batch_now()
         if batch is not None:
-            slot = Slot(None, "$" + self._new_name("b"))
+            slot = Slot(None, batch._buffer_name())
             batch._alloc(slot, size, view)
             return Buffer(self, slot, size, dtype, shape, batch)
         name = self._new_name("b")
@@ -112,7 +113,7 @@ class Session(SessionBase):
 
     def _relieve(self) -> None:
         """Memory that nobody refers to any more goes before new memory is asked for."""
-        if self._garbage or self._doubtful:
+        if self._has_left():
             self.free_unused()
 
     def _adopt_buffer(self, id: str, nbytes: int, dtype: Any = None, shape: Optional[Shape] = None) -> Buffer:
@@ -183,6 +184,12 @@ class Session(SessionBase):
         self._check()
         return Batch(self, stream, timeout_ms, ops_max, payload_max)
 
+    def program(self, name: Optional[str] = None, *, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None) -> Program:
+        """A batch that is recorded once, in a `with` block, and run many times; see Program. With a `name` ("a" to "z", digits, "_", "-") it stays until free()
+        or the session's end; without one it goes when nobody refers to it any more. `timeout_ms`: of a run, unless that says otherwise."""
+        self._check()
+        return Program(self, name, stream, timeout_ms)
+
     def stream(self) -> Stream:
         """A new stream; the service has room for 64 at a time, and names are used again."""
         self._check()
@@ -221,7 +228,7 @@ class Session(SessionBase):
     def _list(self, what: str) -> Iterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:
-            page = self._do(_ops.page(f"{_ops.session_path(self.id)}/{what}", cursor))
+            page = self._do(_ops.page(_ops.session_path(self.id) + what, cursor))
             yield from page["items"]
             cursor = page.get("next_cursor")
             if not cursor:
@@ -229,13 +236,18 @@ class Session(SessionBase):
 
     def launches(self) -> List[Dict[str, Any]]:
         """The launches that the service remembers."""
-        return list(self._list("launches"))
+        return list(self._list("/launches"))
 
     def buffers(self) -> List[Dict[str, Any]]:
-        return list(self._list("buffers"))
+        """The buffers that the service has: `id`, `size` in bytes, `created_at`; those of programs are not among them."""
+        return list(self._list("/buffers"))
 
     def modules(self) -> List[Dict[str, Any]]:
-        return list(self._list("modules"))
+        return list(self._list("/modules"))
+
+    def programs(self) -> List[Dict[str, Any]]:
+        """The programs that the service has, whoever made them: `name`, `launches`, `memory_bytes` of their buffers, `runs` begun, and more."""
+        return list(self._list("/programs"))
 
     def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
         """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,

@@ -33,7 +33,9 @@ class SessionBase(SessionState):
     def free_unused(self) -> int:
         """Frees now what finalizers and interrupted uploads have left behind; returns how many buffers of finalizers that were."""
         for name in self._take_doubtful():
-            self._delete_quietly(name)
+            self._delete_quietly(_ops.buffer_path(self.id, name))
+        for name in self._take_programs():
+            self._delete_quietly(_ops.program_path(self.id, name))
         names = self._take_garbage(BATCH_OPS_MAX)
         if not names:
             return 0
@@ -42,12 +44,12 @@ class SessionBase(SessionState):
         except GpurestError:
             self._check()
             for name in names:  # somebody else freed one of them: each for itself
-                self._delete_quietly(name)
+                self._delete_quietly(_ops.buffer_path(self.id, name))
         return len(names) + (self.free_unused() if self._garbage else 0)
 
-    def _delete_quietly(self, name: str) -> None:
+    def _delete_quietly(self, path: str) -> None:
         try:
-            self._do(_ops.delete(_ops.buffer_path(self.id, name)))
+            self._do(_ops.delete(path))
         except GpurestError:
             pass
 

@@ -36,6 +36,7 @@ class SessionState:
         self._numbers = count(1)
         self._garbage: Deque[Tuple[int, str]] = deque()
         self._doubtful: Deque[Tuple[int, str]] = deque()  # given-up uploads that may have become buffers after all
+        self._programs_left: Deque[Tuple[int, str]] = deque()  # programs without a name of the user's that nobody refers to any more
         self._pid = os.getpid()
         self._stream_names: List[str] = []
 
@@ -83,13 +84,24 @@ class SessionState:
                 found.append(name)
         return found
 
+    def _has_left(self) -> bool:
+        return bool(self._garbage or self._doubtful or self._programs_left)
+
     def _take_doubtful(self) -> List[str]:
-        found = []
-        while self._doubtful:
-            generation, name = self._doubtful.popleft()
+        return self._taken(self._doubtful)
+
+    def _take_programs(self) -> List[str]:
+        return self._taken(self._programs_left)
+
+    def _taken(self, left: Deque[Tuple[int, str]]) -> List[str]:
+        found: List[str] = []
+        while True:
+            try:
+                generation, name = left.popleft()
+            except IndexError:
+                return found
             if generation == self.generation:
                 found.append(name)
-        return found
 
     def _put_back(self, names: List[str]) -> None:
         self._garbage.extend((self.generation, name) for name in names)

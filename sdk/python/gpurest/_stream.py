@@ -34,11 +34,17 @@ class Event:
         self._at()
 
     def _at(self) -> float:
+        self._raise_failure()
+        if self.at_us is None and self.batch is not None:
+            self.batch._bring(None)
+            self._raise_failure()
+        if self.at_us is None:
+            raise GpurestError("the event's batch has not ended")
+        return self.at_us
+
+    def _raise_failure(self) -> None:
         if self.failure is not None:
             raise AbortedError("the event was not reached: its batch failed", cause=self.failure)
-        if self.at_us is None:
-            raise GpurestError("the event's batch has not been submitted")
-        return self.at_us
 
     def __sub__(self, other: Event) -> float:
         if self.group is not other.group:

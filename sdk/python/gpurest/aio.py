@@ -8,13 +8,15 @@ import asyncio
 import os
 import time
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, AsyncIterator, Callable, Dict, Generator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _creation, _ops, _run
 from ._array import fetch, ndarray
 from ._async import AsyncTransport
+from ._async_background import AsyncBatchJob
 from ._async_buffer import AsyncBuffer
 from ._async_kernel import AsyncKernel, AsyncLaunch, AsyncModule, AsyncQueuedLaunch
+from ._async_program import AsyncProgram
 from ._async_shared import AsyncSharedMemory
 from ._batch import Batch
 from ._buffer import Buffer, Slot
@@ -35,7 +37,8 @@ from ._transfer import TAKE_BACK_PAUSE_S, delete_again, refused
 from ._wire import Call, EventParser, Request, Response, ServerEvent, any_request
 from .errors import ArgumentError, BusyError, ClosedError, ConnectionError_, GpurestError, TimeoutError_
 
-__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBatch", "AsyncLaunch", "AsyncSharedMemory"]
+__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBatch", "AsyncBatchJob", "AsyncLaunch", "AsyncProgram",
+           "AsyncSharedMemory"]
 T = TypeVar("T")
 EVENT_STREAM_S = 30
 MAY_COME_S = 0.5  # shorter than the blocking client's: a cancellation should not take long
@@ -45,6 +48,7 @@ class AsyncBatch(Batch):
     """See Batch. It goes as one request, whatever its size: at most 4096 operations and 256 segments each way."""
 
     _session: AsyncSession
+    _awaited: Optional[AsyncBatchJob[Batch]] = None
 
     async def __aenter__(self) -> AsyncBatch:
         self.__enter__()
@@ -77,6 +81,30 @@ class AsyncBatch(Batch):
             raise
         self._succeeded(group, answer, segments)
         return self
+
+    async def asubmit_background(self) -> AsyncBatchJob[Batch]:
+        """See Batch.submit_background(): await the job before the results of the batch are asked for."""
+        group = self._take_group()
+        try:
+            info = await self._session._do(self._background_call(group))
+        except BaseException as error:
+            self._not_taken(group, error)
+            raise
+        session = self._session
+        self._awaited = AsyncBatchJob(session.client, session, _ops.session_job(session.id, info["id"]), info, *self._settlers(group))
+        self.submitted = True
+        return self._awaited
+
+    def submit_background(self) -> NoReturn:
+        raise GpurestError("await asubmit_background(): this would block")
+
+    def _in_background(self) -> bool:
+        return self._awaited is not None and not self._awaited._settled
+
+    def _bring(self, timeout: Optional[float]) -> None:
+        super()._bring(timeout)
+        if self._in_background():
+            raise GpurestError("the batch is in the background: await its job first")
 
     def _flush(self) -> None:
         raise ArgumentError("the batch is too large for one request: submit it and begin another")
@@ -139,7 +167,9 @@ class AsyncSession(SessionState):
     async def free_unused(self) -> int:
         """Frees now what finalizers and cancelled uploads have left behind."""
         for name in self._take_doubtful():
-            await self._delete_quietly(name)
+            await self._delete_quietly(_ops.buffer_path(self.id, name))
+        for name in self._take_programs():
+            await self._delete_quietly(_ops.program_path(self.id, name))
         names = self._take_garbage(BATCH_OPS_MAX)
         if not names:
             return 0
@@ -148,12 +178,12 @@ class AsyncSession(SessionState):
         except GpurestError:
             self._check()
             for name in names:  # somebody else freed one of them: each for itself
-                await self._delete_quietly(name)
+                await self._delete_quietly(_ops.buffer_path(self.id, name))
         return len(names)
 
-    async def _delete_quietly(self, name: str) -> None:
+    async def _delete_quietly(self, path: str) -> None:
         try:
-            await self._do(_ops.delete(_ops.buffer_path(self.id, name)))
+            await self._do(_ops.delete(path))
         except GpurestError:
             pass
 
@@ -208,11 +238,11 @@ class AsyncSession(SessionState):
         owner: Any = self
         batch = self._batch_now()
         if batch is not None:
-            slot = Slot(None, "$" + self._new_name("b"))
+            slot = Slot(None, batch._buffer_name())
             batch._alloc(slot, size, view)
             return AsyncBuffer(self, Buffer(owner, slot, size, dtype, shape, batch))
         name = self._new_name("b")
-        if self._garbage or self._doubtful:
+        if self._has_left():
             await self.free_unused()
         if view is None:
             await self._do(_ops.buffer_create(self.id, name, size))
@@ -241,6 +271,12 @@ class AsyncSession(SessionState):
         self._check()
         return AsyncBatch(self, None, timeout_ms, BATCH_OPS_MAX, 1 << 62)
 
+    def program(self, name: Optional[str] = None, *, timeout_ms: Optional[int] = None) -> AsyncProgram:
+        """See Session.program(): `async with session.program() as step:` records."""
+        self._check()
+        owner: Any = self
+        return AsyncProgram(owner, name, None, timeout_ms)
+
     async def sync(self) -> None:
         await self._do(_ops.session_sync(self.id, None))
 
@@ -257,20 +293,27 @@ class AsyncSession(SessionState):
         return await self._do(_ops.post(_ops.session_path(self.id) + "/memory/trim"))
 
     async def launches(self) -> List[Dict[str, Any]]:
-        return await self._list("launches")
+        return await self._list("/launches")
 
     async def buffers(self) -> List[Dict[str, Any]]:
-        return await self._list("buffers")
+        return await self._list("/buffers")
 
     async def modules(self) -> List[Dict[str, Any]]:
-        return await self._list("modules")
+        return await self._list("/modules")
+
+    async def programs(self) -> List[Dict[str, Any]]:
+        """See Session.programs()."""
+        return await self._list("/programs")
 
     async def _list(self, what: str) -> List[Dict[str, Any]]:
         self._check()
-        return [one async for one in self.client._all(f"{_ops.session_path(self.id)}/{what}")]
+        return [one async for one in self.client._all(_ops.session_path(self.id) + what)]
 
     async def reset(self) -> None:
         info = await self.client._transport.do(_ops.session_reset(self.id))
+        self._take_renewed(info)
+
+    def _take_renewed(self, info: Mapping[str, Any]) -> None:
         self._renewed(info)
         if self._twin_session is not None:
             self._twin_session._renewed(info)
@@ -391,6 +434,15 @@ class AsyncClient:
         run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
                            timeout_ms=timeout_ms)
         return run.finish(await self._transport.do(_ops.batch("/v1/run", run.document, run.segments)))
+
+    async def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+                             block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None,
+                             shared_bytes: int = 0, timeout_ms: Optional[int] = None) -> AsyncBatchJob[_run.RunResult]:
+        """See Client.run_background()."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        info = await self._transport.do(_ops.in_background(_ops.batch("/v1/run", run.document, run.segments)))
+        return AsyncBatchJob(self, None, _ops.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
 
     async def devices(self) -> List[Dict[str, Any]]:
         items: List[Dict[str, Any]] = (await self._transport.do(_ops.get("/v1/devices")))["items"]

@@ -23,7 +23,9 @@ PAIRS = {
     aio.AsyncModule: (_module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
     aio.AsyncKernel: (_module.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
     aio.AsyncLaunch: (_module.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
-    aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block"}),
+    aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),
+    aio.AsyncBatchJob: (gpurest.BatchJob, {"exception": "awaiting raises it"}, {}),
+    aio.AsyncProgram: (gpurest.Program, {}, {}),
     aio.AsyncSharedMemory: (_shared.SharedMemory, {}, {}),
 }
 

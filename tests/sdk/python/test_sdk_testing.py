@@ -126,6 +126,71 @@ def test_coroutines(url):
     assert asyncio.run(main()) == [2, 4]
 
 
+def test_programs(url):
+    with gpurest.connect(url) as gpu, gpu.session(memory_limit=1000) as session:
+        kernel, state = session.RawKernel(SAXPY, "saxpy"), session.buffer(numbers(1, 1, 1))
+        with session.program("p") as program:
+            x, own = program.input("x", numbers(1, 2, 3)), session.zeros(3, "f4")
+            kernel((1,), (32,), (program.scalar("a", 2.0), x, state, 3))
+            own.copy_from(state)
+            program.output("state", own)
+        assert program.info["memory_bytes"] == 24 and session.info()["usage"]["memory_bytes"] == 36
+        assert list(program.run().state) == [3, 5, 7] and list(program.run(x=numbers(1, 1, 1), a=1.0).state) == [4, 6, 8]
+        assert [(one["name"], one["runs"], one["launches"]) for one in session.programs()] == [("p", 2, 1)]
+        assert gpu.request("GET", f"/v1/sessions/{session.id}/programs/p").json()["segments"] == 1
+        with pytest.raises(errors.ConflictError):
+            with session.program("p") as other:
+                state.fill(0.0)
+        with pytest.raises(errors.ResourceExhausted):
+            with session.program() as other:
+                session.empty(1000)
+        for wrong in ({"args": {"1": {"1": {"f32": 1}}}}, {"args": {"9": {}}}, {"args": {"2": {"0": {"f64": 1}}}}):
+            with pytest.raises(errors.GpurestError):
+                program._session._do(gpurest._ops.program_run(session.id, "p", wrong, {"x": numbers(1, 2, 3)}, 0.0))
+        with pytest.raises(errors.ValidationError):
+            program._session._do(gpurest._ops.program_run(session.id, "p", {}, {"x": b"1234"}, 0.0))
+        program.free()
+        with pytest.raises(errors.NotFoundError):
+            gpu.request("DELETE", f"/v1/sessions/{session.id}/programs/p")
+        module = session.module(SAXPY)
+        for op in ({"op": "launch", "module": module.id, "kernel": "nobody", "grid": [1], "args": []}, {"op": "free", "buf": state.id}, {"op": "read", "from": "nobody", "segment": "x"}):
+            with pytest.raises(errors.GpurestError) as caught:
+                gpu.request("PUT", f"/v1/sessions/{session.id}/programs/q", {"ops": [op]})
+            assert caught.value.status in (400, 404)
+        with session.program("last") as program:
+            state.fill(0.0)
+        session.reset()
+        assert session.programs() == []
+
+
+def test_batches_in_the_background(url):
+    with gpurest.connect(url) as gpu, gpu.session() as session:
+        kernel, x = session.RawKernel(SAXPY, "saxpy"), session.buffer(numbers(1, 2, 3))
+        with session.batch() as batch:
+            kernel((1,), (32,), (1.0, x, x, 3))
+            made, later = session.buffer(b"made"), x.get_async()
+            job = batch.submit_background()
+        assert job.result(60) is batch and list(later.result()) == [2, 4, 6] and bytes(made) == b"made" and job.state == "succeeded"
+        with session.program() as program:
+            program.output("x", x)
+        assert list(program.run_background().result(60).x) == [2, 4, 6]
+        data = numbers(1, 1, 1)
+        assert list(gpu.run_background(SAXPY, "saxpy", [2.0, gpurest.In(numbers(1, 2, 3)), gpurest.InOut(data), 3], n=3).result(60).y) == [3, 5, 7]
+        for place in (f"/v1/sessions/{session.id}/batches", "/v1/run"):
+            for method, path in (("GET", place + "/x_none"), ("GET", place + "/x_none/result"), ("DELETE", place + "/x_none")):
+                with pytest.raises(errors.NotFoundError) as caught:
+                    gpu.request(method, path)
+                assert caught.value.code == "batch_not_found"
+        with session.batch() as batch:
+            session.RawKernel(BOOM, "boom")((1,), (1,), (session.zeros(4, "i4"),))
+            job = batch.submit_background()
+        with pytest.raises(errors.CudaError):
+            job.result(60)
+        assert job.state == "failed"
+        with pytest.raises(errors.SessionLostError):
+            x.get()
+
+
 # ---- what only the fake does ----
 
 
@@ -198,6 +263,11 @@ def program(url):
             session.module("broken")
         found.append(caught.value.line)
         z.free()
+        with session.program() as step:
+            y = step.input("y", numbers(1, 1, 1))
+            kernel((1,), (32,), (step.scalar("a", 1.0), x, y, 3))
+            step.output("y", y)
+        found.append([list(step.run(a=2.0).y), list(step.run_background(y=numbers(0, 0, 0)).result().y)])
     return found
 
 
@@ -205,7 +275,7 @@ def test_a_recording_plays_the_services_part(service, tmp_path):
     path = tmp_path / "session.jsonl"
     with testing.Recorder(service.url, path) as recorder:
         recorded = program(recorder.url)
-    assert recorded == [[3, 6, 9], [3, 6, 9], [2, 4, 6], 1]
+    assert recorded == [[3, 6, 9], [3, 6, 9], [2, 4, 6], 1, [[7, 13, 19], [3, 6, 9]]]
     with testing.Replay(path) as replay:
         assert program(replay.url) == recorded
         assert replay.left == 0 and replay.unexpected == []

@@ -78,9 +78,26 @@ def failures(session: gpurest.Session) -> None:
         assert_type(error.retryable, bool)
 
 
+def programs(session: gpurest.Session, gpu: gpurest.Client, kernel: gpurest.Kernel) -> None:
+    with session.program("name", timeout_ms=100) as program:
+        x = program.input("x", shape=(2, 3), dtype="f4")
+        kernel(1, 1, (x, program.scalar("a", 1.0)))
+        program.output("x", x)
+    assert_type(x, gpurest.Buffer)
+    assert_type(program.run({"x": b"1234"}, a=2, out={"x": bytearray(24)}), gpurest.RunResult)
+    assert_type(program.run_background(a=2), "gpurest.BatchJob[gpurest.RunResult]")
+    assert_type(gpu.run_background("", "f").result(1.0), gpurest.RunResult)
+    with session.batch() as batch:
+        assert_type(batch.submit_background().result(), gpurest.Batch)
+
+
 async def coroutines(source: str) -> None:
     async with gpurest.AsyncClient("http://127.0.0.1:8080") as gpu:
         async with gpu.session() as session:
             x = await session.buffer(b"1234")
             assert_type(await x.read(), bytearray)
+            async with session.program() as program:
+                program.output("x", program.input("x", b"1234"))
+            assert_type(await program.run(), gpurest.RunResult)
+            assert_type(await (await program.run_background()), gpurest.RunResult)
         assert_type(await gpu.run(source, "f"), gpurest.RunResult)
