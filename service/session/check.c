@@ -152,12 +152,14 @@ enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg
 
 static enum status check_extent(const uint32_t n[3], const uint32_t max[3], const char *pointer, struct problem *why)
 {
+    const char *name = pointer + 1; /* without the slash */
+
     for (unsigned i = 0; i < 3; i++) {
         if (n[i] == 0)
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "dimension %u is 0", i);
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is 0", name, i);
         if (n[i] > max[i])
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "dimension %u is %u, the device allows %u", i, n[i],
-                                 max[i]);
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is %u, the device allows %u", name, i,
+                                 n[i], max[i]);
     }
     return STATUS_OK;
 }

@@ -304,6 +304,7 @@ void registry_uncount(struct session *s)
     r->count--;
     account_drop_if_empty(r, s->account);
     s->account = NULL;
+    pthread_cond_broadcast(&r->closing_changed); /* who waits for a session's end waits there, whichever thread brings it */
     pthread_mutex_unlock(&r->lock);
 }
 

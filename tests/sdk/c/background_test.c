@@ -7,7 +7,7 @@
 
 #include "support/fixture.h"
 
-enum { SPIN_MS = 3000 };
+enum { ENDLESS_MS = 600000 }; /* of a kernel that something else is to end */
 
 struct world {
     struct service        service;
@@ -148,7 +148,23 @@ Test(background, a_failure_names_its_operation_and_takes_nothing_along)
     end(&w);
 }
 
-Test(background, what_waits_is_cancelled_and_a_deadline_ends_what_runs)
+/* A batch in the background whose kernel does not end by itself. */
+static gpurest_op *spin_for(struct world *w, gpurest_buffer *b, uint64_t timeout_ms)
+{
+    gpurest_batch *batch;
+    gpurest_op    *running;
+
+    cr_assert_not(bad(gpurest_alloc(w->session, b, 64)));
+    cr_assert_not(bad(gpurest_fill(w->session, *b, 0, 0, 1, 64, (gpurest_stream){0})));
+    gpurest_arg args[] = {GPUREST_BUF(*b)};
+    cr_assert_not(bad(gpurest_batch_begin(w->session, &batch)));
+    cr_assert_not(bad(gpurest_batch_timeout_ms(batch, timeout_ms)));
+    cr_assert_not(bad(launch(w, w->spin, args, 1)));
+    cr_assert_not(bad(gpurest_batch_submit_background(batch, &running)));
+    return running;
+}
+
+Test(background, what_waits_is_cancelled)
 {
     struct world   w;
     gpurest_buffer b;
@@ -157,21 +173,30 @@ Test(background, what_waits_is_cancelled_and_a_deadline_ends_what_runs)
     unsigned char  out[64];
 
     start(&w);
-    cr_assert_not(bad(gpurest_alloc(w.session, &b, 64)));
-    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 1, 64, (gpurest_stream){0})));
-    gpurest_arg args[] = {GPUREST_BUF(b)};
-    cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
-    cr_assert_not(bad(gpurest_batch_timeout_ms(batch, SPIN_MS)));
-    cr_assert_not(bad(launch(&w, w.spin, args, 1)));
-    cr_assert_not(bad(gpurest_batch_submit_background(batch, &running)));
+    running = spin_for(&w, &b, ENDLESS_MS);
     cr_assert_not(bad(gpurest_batch_begin(w.session, &batch)));
     cr_assert_not(bad(gpurest_read(w.session, b, 0, out, 64)));
     cr_assert_not(bad(gpurest_batch_submit_background(batch, &waiting)));
     gpurest_op_cancel(waiting);
     cr_assert_eq(gpurest_op_wait(waiting, -1), GPUREST_E_CANCELLED);
+    cr_assert_not(bad(gpurest_session_reset(w.session)));
+    cr_assert_neq(gpurest_op_wait(running, -1), GPUREST_OK);
+    gpurest_op_free(waiting);
+    gpurest_op_free(running);
+    end(&w);
+}
+
+Test(background, a_deadline_ends_what_runs)
+{
+    struct world   w;
+    gpurest_buffer b;
+    gpurest_op    *running;
+    unsigned char  out[1];
+
+    start(&w);
+    running = spin_for(&w, &b, 300);
     cr_assert_eq(gpurest_op_wait(running, -1), GPUREST_E_TIMEOUT);
     cr_assert(gpurest_last_error()->fatal_for_session);
-    gpurest_op_free(waiting);
     gpurest_op_free(running);
     cr_assert_eq(gpurest_read(w.session, b, 0, out, 1), GPUREST_E_SESSION_LOST);
     end(&w);

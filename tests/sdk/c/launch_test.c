@@ -35,6 +35,8 @@ struct mixed {
     short  s;
 };
 
+enum { ENDLESS_MS = 600000 }; /* of a kernel that something else is to end */
+
 Test(launch, every_kind_of_argument_arrives_bit_by_bit)
 {
     struct world          w;
@@ -180,7 +182,7 @@ Test(launch, asynchronous_ones_are_done_in_order)
     end(&w);
 }
 
-Test(launch, a_queued_one_can_be_cancelled_and_a_fault_reaches_its_operation)
+Test(launch, a_queued_one_can_be_cancelled_and_a_reset_ends_what_runs)
 {
     struct world          w;
     const gpurest_kernel *k = start(&w, "spin"), *add;
@@ -195,18 +197,39 @@ Test(launch, a_queued_one_can_be_cancelled_and_a_fault_reaches_its_operation)
     args[0] = GPUREST_BUF(b);
     args[1] = GPUREST_U32(4);
     c.block = GPUREST_1D(1);
-    c.timeout_ms = 1500;
+    c.timeout_ms = ENDLESS_MS;
     cr_assert_not(bad(gpurest_launch_async(w.session, k, &c, args, 1, NULL, &running)));
     cr_assert_not(bad(gpurest_launch_async(w.session, add, &c, args, 2, NULL, &queued)));
     cr_assert_not(bad(gpurest_flush(w.session)));
     cr_assert_eq(gpurest_op_done(running), 0);
     gpurest_op_cancel(queued);
     cr_assert_eq(gpurest_op_wait(queued, -1), GPUREST_E_CANCELLED);
+    cr_assert_not(bad(gpurest_session_reset(w.session)));
+    cr_assert_neq(gpurest_op_wait(running, -1), GPUREST_OK);
+    gpurest_op_free(running);
+    gpurest_op_free(queued);
+    end(&w);
+}
+
+Test(launch, a_passed_deadline_reaches_its_operation)
+{
+    struct world          w;
+    const gpurest_kernel *k = start(&w, "spin");
+    gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
+    gpurest_op           *running;
+    gpurest_buffer        b;
+    gpurest_arg           args[1];
+
+    cr_assert_not(bad(gpurest_alloc(w.session, &b, 4)));
+    cr_assert_not(bad(gpurest_fill(w.session, b, 0, 0, 4, 1, (gpurest_stream){0})));
+    args[0] = GPUREST_BUF(b);
+    c.block = GPUREST_1D(1);
+    c.timeout_ms = 300;
+    cr_assert_not(bad(gpurest_launch_async(w.session, k, &c, args, 1, NULL, &running)));
     cr_assert_eq(gpurest_op_wait(running, -1), GPUREST_E_TIMEOUT);
     cr_assert_str_eq(gpurest_last_error()->code, "execution_timeout");
     cr_assert_eq(gpurest_sync(w.session), GPUREST_E_SESSION_LOST);
     gpurest_op_free(running);
-    gpurest_op_free(queued);
     end(&w);
 }
 

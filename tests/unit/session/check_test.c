@@ -192,6 +192,7 @@ Test(check, configuration_against_the_device)
     cr_assert_eq(config(k, 1, 1, 1, 1, 0, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_str_eq(why.fields[0].pointer, "/block");
     cr_assert_eq(config(k, 1, 1, 1, 1, 1, 65, 0), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_str_eq(why.detail, "block dimension 2 is 65, the device allows 64");
     cr_assert_eq(config(k, 1, 1, 1, 1024, 2, 1, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(config(k, 1, 1, 1, 1024, 1024, 64, 0), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(config(k, 1, 1, 1, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0), STATUS_LAUNCH_CONFIG_INVALID);
