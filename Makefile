@@ -53,7 +53,7 @@ screenshots: build
 	@python3 scripts/screenshots.py build/release/service/gpurestd
 
 format-check:
-	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror
+	@git ls-files '*.c' '*.h' | grep -vxFf .clang-format-ignore | xargs clang-format --dry-run --Werror
 
 clean:
 	rm -rf build

@@ -13,10 +13,10 @@
 #include "config_table.h"
 
 const struct setting settings[SETTINGS_COUNT] = {
-#define SETTING_LIST(name, help) {#name, KIND_LIST, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
-#define SETTING_TEXT(name, preset, help) {#name, KIND_TEXT, offsetof(struct config, name), preset, NULL, 0, 0, 0, help},
+#define SETTING_LIST(name, help)                    {#name, KIND_LIST, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
+#define SETTING_TEXT(name, preset, help)            {#name, KIND_TEXT, offsetof(struct config, name), preset, NULL, 0, 0, 0, help},
 #define SETTING_CHOICE(name, preset, choices, help) {#name, KIND_CHOICE, offsetof(struct config, name), preset, choices, 0, 0, 0, help},
-#define SETTING_SWITCH(name, help) {#name, KIND_SWITCH, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
+#define SETTING_SWITCH(name, help)                  {#name, KIND_SWITCH, offsetof(struct config, name), NULL, NULL, 0, 0, 0, help},
 #define SETTING_NUMBER(name, preset, least, most, help)                                                                                    \
     {#name, KIND_NUMBER, offsetof(struct config, name), NULL, NULL, preset, least, most, help},
 #include "config.def"

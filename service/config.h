@@ -16,10 +16,10 @@ struct config_list {
 };
 
 struct config {
-#define SETTING_LIST(name, help) struct config_list name;
-#define SETTING_TEXT(name, preset, help) char *name;            /* owned; "" = unset */
-#define SETTING_CHOICE(name, preset, choices, help) char *name; /* owned; one of the choices */
-#define SETTING_SWITCH(name, help) bool name;
+#define SETTING_LIST(name, help)                        struct config_list name;
+#define SETTING_TEXT(name, preset, help)                char *name; /* owned; "" = unset */
+#define SETTING_CHOICE(name, preset, choices, help)     char *name; /* owned; one of the choices */
+#define SETTING_SWITCH(name, help)                      bool name;
 #define SETTING_NUMBER(name, preset, least, most, help) uint64_t name;
 #include "config.def"
 #undef SETTING_LIST

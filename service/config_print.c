@@ -39,7 +39,8 @@ static const char *default_words(const struct setting *s, char *out, size_t room
 static const struct {
     const char *flag, *help;
 } actions[] = {
-    {"--check-config", "Print the settings that the file, the environment and the flags make together, as a configuration file, check the addresses, files and folders that they name, and exit"},
+    {"--check-config", "Print the settings that the file, the environment and the flags make together, as a configuration file, check the "
+                       "addresses, files and folders that they name, and exit"},
     {"--man", "Print this program's manual page and exit"},
     {"--help", "Print a summary and exit"},
     {"--version", "Print the version and exit"},

@@ -22,10 +22,10 @@ struct setting {
 };
 
 enum {
-#define SETTING_LIST(name, help) SETTING_##name,
-#define SETTING_TEXT(name, preset, help) SETTING_##name,
-#define SETTING_CHOICE(name, preset, choices, help) SETTING_##name,
-#define SETTING_SWITCH(name, help) SETTING_##name,
+#define SETTING_LIST(name, help)                        SETTING_##name,
+#define SETTING_TEXT(name, preset, help)                SETTING_##name,
+#define SETTING_CHOICE(name, preset, choices, help)     SETTING_##name,
+#define SETTING_SWITCH(name, help)                      SETTING_##name,
 #define SETTING_NUMBER(name, preset, least, most, help) SETTING_##name,
 #include "config.def"
 #undef SETTING_LIST

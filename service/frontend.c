@@ -157,11 +157,16 @@ static bool make_pool(struct frontend *f)
 static bool make_registry(struct frontend *f)
 {
     struct problem         why = {0};
-    struct registry_config config = {
-        .pool = f->app.pool, .compiler = f->app.compiler, .cache = f->cache, .node = f->config->node, .sessions_max = SESSIONS_MAX,
-        .cache_shared = f->config->cache_shared, .result_ttl_s = f->config->result_ttl_s,
-        .crash_budget = (uint32_t)f->config->crash_budget, .crash_window_s = f->config->crash_window_s,
-        .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
+    struct registry_config config = {.pool = f->app.pool,
+                                     .compiler = f->app.compiler,
+                                     .cache = f->cache,
+                                     .node = f->config->node,
+                                     .sessions_max = SESSIONS_MAX,
+                                     .cache_shared = f->config->cache_shared,
+                                     .result_ttl_s = f->config->result_ttl_s,
+                                     .crash_budget = (uint32_t)f->config->crash_budget,
+                                     .crash_window_s = f->config->crash_window_s,
+                                     .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
         return refuse("no memory for sessions", &why);
@@ -249,8 +254,8 @@ static void announce(const struct frontend *f)
 static bool start(struct frontend *f)
 {
     raise_file_limit();
-    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) && make_registry(f) &&
-           make_server(f) && write_port_file(f);
+    return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) &&
+           make_registry(f) && make_server(f) && write_port_file(f);
 }
 
 /* ---- serving ---- */

@@ -43,19 +43,19 @@ struct op_request {
 };
 
 #define MEMBER(type, member, required, max) JSON_FIELD(type, struct op_request, member, required, max)
-#define NAME(member, required) MEMBER(FIELD_STRING, member, required, ID_BYTES - 1)
-#define OP_NAME MEMBER(FIELD_STRING, op, true, 16)
-#define OFFSET(member) MEMBER(FIELD_U64, member, false, MEMORY_BYTES_ASKED_MAX)
-#define SIZE JSON_FIELD_SEEN(FIELD_U64, struct op_request, size, has_size, MEMORY_BYTES_ASKED_MAX)
-#define STREAM JSON_FIELD_SEEN(FIELD_STRING, struct op_request, stream, has_stream, STREAM_NAME_BYTES - 1)
+#define NAME(member, required)              MEMBER(FIELD_STRING, member, required, ID_BYTES - 1)
+#define OP_NAME                             MEMBER(FIELD_STRING, op, true, 16)
+#define OFFSET(member)                      MEMBER(FIELD_U64, member, false, MEMORY_BYTES_ASKED_MAX)
+#define SIZE                                JSON_FIELD_SEEN(FIELD_U64, struct op_request, size, has_size, MEMORY_BYTES_ASKED_MAX)
+#define STREAM                              JSON_FIELD_SEEN(FIELD_STRING, struct op_request, stream, has_stream, STREAM_NAME_BYTES - 1)
 
 static const struct json_field alloc_fields[] = {OP_NAME, NAME(as, true), SIZE,
                                                  JSON_FIELD_SEEN(FIELD_STRING, struct op_request, segment, has_segment, ID_BYTES - 1)};
 static const struct json_field write_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), NAME(segment, true)};
 static const struct json_field copy_fields[] = {OP_NAME, NAME(from, true), OFFSET(from_offset), NAME(to, true), OFFSET(offset), SIZE};
 static const struct json_field fill_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), SIZE, MEMBER(FIELD_ANY, pattern, true, 0)};
-static const struct json_field launch_fields[] = {
-    OP_NAME, LAUNCH_FORM_FIELDS(struct op_request), MEMBER(FIELD_ANY, args, false, 0), STREAM};
+static const struct json_field launch_fields[] = {OP_NAME, LAUNCH_FORM_FIELDS(struct op_request), MEMBER(FIELD_ANY, args, false, 0),
+                                                  STREAM};
 static const struct json_field read_fields[] = {OP_NAME, NAME(from, true), OFFSET(offset), SIZE, NAME(segment, true)};
 static const struct json_field free_fields[] = {OP_NAME, NAME(buf, true)};
 static const struct json_field event_fields[] = {OP_NAME, NAME(event, true), STREAM};
@@ -351,13 +351,21 @@ static enum status decode_op(struct decoding *d, const struct json *v, unsigned 
 
     snprintf(pointer, sizeof pointer, "/ops/%u", index);
     if (!k)
-        return wrong(d, pointer, "value", "an operation is an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
-                                          "wait, elapsed or sync");
+        return wrong(d, pointer, "value",
+                     "an operation is an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
+                     "wait, elapsed or sync");
     st = json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why);
     if (st)
         return st;
-    d->ops[index] = (struct batch_op){.kind = k->kind, .to = q.to, .from = q.from, .offset = q.offset, .from_offset = q.from_offset,
-                                      .has_bytes = q.has_size, .bytes = q.size, .segment = BATCH_NO_SEGMENT, .stream = q.stream,
+    d->ops[index] = (struct batch_op){.kind = k->kind,
+                                      .to = q.to,
+                                      .from = q.from,
+                                      .offset = q.offset,
+                                      .from_offset = q.from_offset,
+                                      .has_bytes = q.has_size,
+                                      .bytes = q.size,
+                                      .segment = BATCH_NO_SEGMENT,
+                                      .stream = q.stream,
                                       .has_stream = q.has_stream};
     st = finish_op(d, &q, index);
     if (st)

@@ -384,7 +384,7 @@ static enum status end_job(struct request *r, struct session *s, struct batch_jo
     return reply_empty(&r->reply, 204);
 }
 
-static enum status delete(struct request *r, bool hidden)
+static enum status delete_job(struct request *r, bool hidden)
 {
     struct batch_job *j;
     struct session   *s;
@@ -403,10 +403,10 @@ static enum status delete(struct request *r, bool hidden)
 
 enum status batches_delete(struct request *r)
 {
-    return delete(r, false);
+    return delete_job(r, false);
 }
 
 enum status run_delete(struct request *r)
 {
-    return delete(r, true);
+    return delete_job(r, true);
 }

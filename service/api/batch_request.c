@@ -22,9 +22,9 @@ struct batch_request_state {
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
     struct batch_position position;
-    struct span           rest; /* what is collected behind the JSON and not yet handed on */
-    size_t                given; /* within JSON: of the segment's bytes */
-    pthread_mutex_t       lock; /* of the rest, between the helper and the request's threads */
+    struct span           rest;    /* what is collected behind the JSON and not yet handed on */
+    size_t                given;   /* within JSON: of the segment's bytes */
+    pthread_mutex_t       lock;    /* of the rest, between the helper and the request's threads */
     struct request       *request; /* NULL: it is over, its waker is gone */
     enum state            state;
     struct problem        problem; /* when FAILED */

@@ -9,16 +9,16 @@
 struct batch_work {
     struct app           *app;
     struct tenant         tenant;
-    bool                  within;      /* as JSON, and to be answered so */
+    bool                  within; /* as JSON, and to be answered so */
     bool                  lenient, may_compile;
-    bool                  hidden;      /* on the tenant's hidden session */
-    bool                  background;  /* its answer is held in memory as a whole */
-    struct program       *program;     /* borrowed; NULL: the batch is no run of one. Set before the body comes */
-    struct session       *session;     /* borrowed; of a hidden one only once the batch is made */
+    bool                  hidden;     /* on the tenant's hidden session */
+    bool                  background; /* its answer is held in memory as a whole */
+    struct program       *program;    /* borrowed; NULL: the batch is no run of one. Set before the body comes */
+    struct session       *session;    /* borrowed; of a hidden one only once the batch is made */
     struct arena          arena;
     struct json_document *doc;
     struct batch_message  message;
-    struct batch         *batch;       /* NULL until it is made */
+    struct batch         *batch; /* NULL until it is made */
     uint64_t              json_bytes;
     double                recv_ms; /* until the body was here */
 };

@@ -46,10 +46,11 @@ enum status bind_check(const struct config *c, struct problem *why)
                                "or --insecure-no-auth to serve everyone",
                                address);
         if (c->tls_cert[0] == '\0' && !c->allow_plaintext)
-            return problem_set(why, STATUS_INVALID_REQUEST,
-                               "%s can be reached from other machines without encryption: give --tls-cert and --tls-key, put a TLS proxy in "
-                               "front and serve 127.0.0.1, or give --allow-plaintext",
-                               address);
+            return problem_set(
+                why, STATUS_INVALID_REQUEST,
+                "%s can be reached from other machines without encryption: give --tls-cert and --tls-key, put a TLS proxy in "
+                "front and serve 127.0.0.1, or give --allow-plaintext",
+                address);
     }
     return STATUS_OK;
 }

@@ -23,8 +23,8 @@ struct event_stream {
     char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
 };
 
-static const char *const type_names[EVENT_TYPES] = {"session.state",   "launch.queued", "launch.started", "launch.finished",
-                                                    "kernel.printf", "device.health", "faults.budget",   "resync"};
+static const char *const type_names[EVENT_TYPES] = {"session.state", "launch.queued", "launch.started", "launch.finished",
+                                                    "kernel.printf", "device.health", "faults.budget",  "resync"};
 
 /* ---- one event ---- */
 
@@ -236,7 +236,8 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
 
     s->source = (struct body_source){.read = read_lines, .close = close_stream};
     s->request = r;
-    s->cursor = (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = pass_on}};
+    s->cursor =
+        (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = pass_on}};
     s->budget = app_of(r)->config->crash_budget;
     s->heartbeat_ns = app_of(r)->config->event_heartbeat_s * NS_PER_S;
     s->beat_ns = now + s->heartbeat_ns;

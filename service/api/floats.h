@@ -9,9 +9,9 @@ struct float_format {
     unsigned exponent_bits;
     unsigned mantissa_bits;
 };
-#define FLOAT_F16 ((struct float_format){5, 10})
+#define FLOAT_F16  ((struct float_format){5, 10})
 #define FLOAT_BF16 ((struct float_format){8, 7})
-#define FLOAT_F32 ((struct float_format){8, 23})
+#define FLOAT_F32  ((struct float_format){8, 23})
 
 /* Rounded to nearest, ties to even, in one step. A finite value that would become infinite: false. */
 bool float_bits(double value, struct float_format f, uint64_t *out);

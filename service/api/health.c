@@ -155,9 +155,9 @@ enum status version_get(struct request *r)
 
 enum status root_get(struct request *r)
 {
-    static const char *const links[][2] = {{"version", "/version"},         {"live", "/livez"},       {"ready", "/readyz"},
-                                           {"devices", "/v1/devices"},      {"limits", "/v1/limits"}, {"sessions", "/v1/sessions"},
-                                           {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"},     {"docs", "/docs"}};
+    static const char *const links[][2] = {{"version", "/version"},          {"live", "/livez"},           {"ready", "/readyz"},
+                                           {"devices", "/v1/devices"},       {"limits", "/v1/limits"},     {"sessions", "/v1/sessions"},
+                                           {"problems", "/problems/{code}"}, {"openapi", "/openapi.json"}, {"docs", "/docs"}};
     struct answer            a;
     enum status              st = query_check(r, NULL);
 

@@ -1,8 +1,8 @@
 /* The built-in kernels, to be listed and read. */
 #include "kernels/kernels.h"
 
-#include "api/endpoints.h"
 #include "api/call.h"
+#include "api/endpoints.h"
 #include "api/launch_json.h"
 #include "api/tunings.h"
 
@@ -27,11 +27,13 @@ static const char *rule_text(enum builtin_rule rule)
     case BUILTIN_FLAT:
         return "threads take vectors of 16 bytes; as many blocks as there is work";
     case BUILTIN_SHARES:
-        return "threads take vectors of 16 bytes, blocks equal shares; a few blocks per multiprocessor, the last of which combines what they found";
+        return "threads take vectors of 16 bytes, blocks equal shares; a few blocks per multiprocessor, the last of which combines what "
+               "they found";
     case BUILTIN_ROWS:
         return "a block per row, as wide as the row needs";
     case BUILTIN_AXIS:
-        return "a warp per result when the axis is the last one and short, a block when it is long; else a block for 32 or more results that are neighbours";
+        return "a warp per result when the axis is the last one and short, a block when it is long; else a block for 32 or more results "
+               "that are neighbours";
     case BUILTIN_TILES:
         return "a block per tile of the result";
     case BUILTIN_POOL:

@@ -81,7 +81,8 @@ static enum status engine_decode(const struct launch_form *f, enum launch_engine
         return STATUS_OK;
     *out = span_is(f->engine, engine_name(true)) ? ENGINE_VENDOR : ENGINE_BUILTIN;
     if (*out == ENGINE_BUILTIN && !span_is(f->engine, engine_name(false)))
-        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "value", "engine is \"builtin\" or \"vendor\"; leave it out and the service chooses");
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "value",
+                             "engine is \"builtin\" or \"vendor\"; leave it out and the service chooses");
     return STATUS_OK;
 }
 
@@ -131,11 +132,11 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
 
     if (!st && q.id.data && q.id.bytes == 0)
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format", "an id is not empty; leave it out and the service chooses one");
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format",
+                           "an id is not empty; leave it out and the service chooses one");
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
-    *out = (struct launch_spec){
-        .id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
+    *out = (struct launch_spec){.id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
     if (!st && !q.form.builtin.data && !q.form.module.data)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module is missing, or builtin");
     if (!st)

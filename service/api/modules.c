@@ -6,8 +6,8 @@
 #include "api/endpoints.h"
 #include "api/precondition.h"
 
-#define PTX_TYPE "application/vnd.gpurest.ptx"
-#define CUBIN_TYPE "application/vnd.gpurest.cubin"
+#define PTX_TYPE    "application/vnd.gpurest.ptx"
+#define CUBIN_TYPE  "application/vnd.gpurest.cubin"
 #define FATBIN_TYPE "application/vnd.gpurest.fatbin"
 
 enum { SHA_ETAG_BYTES = 96 };

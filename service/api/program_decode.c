@@ -67,7 +67,7 @@ static enum status digest(struct program_message *m, struct problem *why)
 static enum status decode(struct program_message *m, struct span json, bool lenient, struct problem *why)
 {
     char       *copy = arena_alloc(&m->arena, json.bytes + 1);
-    enum status  st;
+    enum status st;
 
     if (!copy)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
@@ -173,7 +173,8 @@ static enum status replace_one(struct launch_spec *launch, const struct json *v,
     unsigned          i;
     enum status       st;
 
-    snprintf(pointer, sizeof pointer, "%.64s/%.*s", op_pointer, (int)(json_name(v).bytes < 32 ? json_name(v).bytes : 32), json_name(v).data);
+    snprintf(pointer, sizeof pointer, "%.64s/%.*s", op_pointer, (int)(json_name(v).bytes < 32 ? json_name(v).bytes : 32),
+             json_name(v).data);
     if (!index_of(v, launch->args_count, &i))
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "the launch has %u arguments", launch->args_count);
     old = (struct launch_arg *)(uintptr_t)&launch->args[i];
@@ -181,7 +182,8 @@ static enum status replace_one(struct launch_spec *launch, const struct json *v,
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "only scalars can be replaced");
     st = scalar_decode(v, pointer, &fresh, why);
     if (!st && fresh.scalar_bytes != old->scalar_bytes)
-        st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "size", "expected %u bytes, got %u", old->scalar_bytes, fresh.scalar_bytes);
+        st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "size", "expected %u bytes, got %u", old->scalar_bytes,
+                           fresh.scalar_bytes);
     if (!st)
         *old = fresh;
     return st;
@@ -194,7 +196,8 @@ static enum status replace_of_op(struct batch_op *ops, unsigned count, const str
     unsigned            i = 0;
     enum status         st = STATUS_OK;
 
-    snprintf(pointer, sizeof pointer, "/args/%.*s", (int)(json_name(member).bytes < 32 ? json_name(member).bytes : 32), json_name(member).data);
+    snprintf(pointer, sizeof pointer, "/args/%.*s", (int)(json_name(member).bytes < 32 ? json_name(member).bytes : 32),
+             json_name(member).data);
     if (!index_of(member, count, &i) || ops[i].kind != BATCH_LAUNCH)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no launch is the operation of this number");
     if (json_type_of(member) != JSON_OBJECT)

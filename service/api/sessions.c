@@ -130,7 +130,8 @@ static enum status create_in(struct request *r, struct span id, const struct ses
     enum status         st = decode_labels(r, q->labels, &spec.labels, &spec.labels_count);
 
     if (!st && q->device.data && q->device.bytes == 0)
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value", "device names a device or a backend; leave it out for the best");
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value",
+                           "device names a device or a backend; leave it out for the best");
     if (!st)
         st = check_positive(r, "/idle_timeout_s", q->idle_timeout_s);
     if (!st)

@@ -1,7 +1,7 @@
 /* Pages for browsers. They hold nothing that a token guards: what they show they ask for, with the token that the user types in. */
+#include "api/web.h"
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "api/web.h"
 #include "api/web_files.h"
 
 static const char CONTENT_SECURITY_POLICY[] = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

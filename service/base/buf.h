@@ -5,8 +5,8 @@
 #include "base/span.h"
 
 struct buf {
-    char  *data;   /* owned; NULL while nothing was added */
-    size_t bytes;  /* in use; data[bytes] is always NUL once data is set */
+    char  *data;  /* owned; NULL while nothing was added */
+    size_t bytes; /* in use; data[bytes] is always NUL once data is set */
     size_t room;
     size_t max;
     bool   failed; /* something did not fit or memory ran out; sticky: nothing more is added, and a run of adds is checked once */
@@ -37,7 +37,7 @@ static inline char *buf_reserve(struct buf *b, size_t bytes)
     return fits ? b->data + b->bytes : buf_make_room(b, bytes);
 }
 
-void  buf_grew(struct buf *b, size_t bytes);
+void buf_grew(struct buf *b, size_t bytes);
 
 /* Borrowed, valid until the next add or buf_finish. */
 static inline struct span buf_span(const struct buf *b)

@@ -25,8 +25,8 @@ ssize_t descriptor_send(int socket, const void *data, size_t bytes, int fd)
 
 ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd)
 {
-    struct iovec    piece = {data, room};
-    union control   control = {.bytes = {0}};
+    struct iovec  piece = {data, room};
+    union control control = {.bytes = {0}};
     /* CMSG_SPACE would leave room for a second descriptor, which nobody would close. */
     struct msghdr   m = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof *fd)};
     struct cmsghdr *h;

@@ -10,7 +10,7 @@
 
 #include "base/log_lines.h"
 
-#define LEVEL_VARIABLE "GPUREST_WORKER_LOG_LEVEL"
+#define LEVEL_VARIABLE  "GPUREST_WORKER_LOG_LEVEL"
 #define FORMAT_VARIABLE "GPUREST_WORKER_LOG_FORMAT"
 
 static const char *const level_names[] = {
@@ -23,10 +23,10 @@ static const char *const category_names[] = {
 #include "base/log.def"
 };
 
-static const char                *log_role = "gpurestd";
-static enum log_format            log_format = LOG_FORMAT_TEXT;
-static _Atomic int                levels[LOG_CATEGORIES]; /* + 1, so that before log_init() it is LOG_LEVEL_INFO by 0 */
-static _Thread_local const char  *request, *trace;
+static const char               *log_role = "gpurestd";
+static enum log_format           log_format = LOG_FORMAT_TEXT;
+static _Atomic int               levels[LOG_CATEGORIES]; /* + 1, so that before log_init() it is LOG_LEVEL_INFO by 0 */
+static _Thread_local const char *request, *trace;
 
 /* ---- levels ---- */
 
@@ -107,7 +107,8 @@ void log_init(const char *role, enum log_level most)
 
 bool log_tell_workers(enum log_level most, enum log_format format)
 {
-    return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 && setenv(FORMAT_VARIABLE, format == LOG_FORMAT_JSON ? "json" : "text", 1) == 0;
+    return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 &&
+           setenv(FORMAT_VARIABLE, format == LOG_FORMAT_JSON ? "json" : "text", 1) == 0;
 }
 
 void log_request(const char *request_id, const char *trace_id)

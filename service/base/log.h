@@ -41,10 +41,10 @@ int log_relay_descriptor(void);
 /* Sets the variables that log_init() looks at in processes that are started from now on. Before threads start. */
 bool log_tell_workers(enum log_level most, enum log_format format);
 
-bool           log_level_parse(struct span name, enum log_level *out);
-const char    *log_level_name(enum log_level level);
-bool           log_category_parse(struct span name, enum log_category *out);
-const char    *log_category_name(enum log_category c);
+bool        log_level_parse(struct span name, enum log_level *out);
+const char *log_level_name(enum log_level level);
+bool        log_category_parse(struct span name, enum log_category *out);
+const char *log_category_name(enum log_category c);
 /* Lines of the category up to that level are written. Any thread, any time. */
 void           log_level_set(enum log_category c, enum log_level most);
 enum log_level log_level_get(enum log_category c);
@@ -57,18 +57,18 @@ void log_write(enum log_level level, const char *category, const char *format, .
 
 /* A further member of a line. */
 struct log_field {
-    const char *key; /* a plain name */
+    const char *key;  /* a plain name */
     struct span text; /* data NULL: the number */
     double      number;
 };
 void log_event(enum log_level level, enum log_category category, const char *message, const struct log_field *fields, size_t count);
 
 #define log_critical(...) log_write(LOG_LEVEL_CRITICAL, __VA_ARGS__)
-#define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
-#define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
-#define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...) log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
-#define log_trace(...) log_write(LOG_LEVEL_TRACE, __VA_ARGS__)
+#define log_error(...)    log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...)     log_write(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)     log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)    log_write(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_trace(...)    log_write(LOG_LEVEL_TRACE, __VA_ARGS__)
 
 /* ---- the last LOG_LINES_KEPT lines ---- */
 

@@ -56,13 +56,15 @@ void count_problem(enum status st)
 /* ---- histograms ---- */
 
 static const uint64_t times_bounds[] = {
-    10000,     25000,     50000,     100000,    250000,     500000,     1000000,    2500000,     5000000,     10000000,   25000000,
-    50000000,  100000000, 250000000, 500000000, 1000000000, 2500000000, 5000000000, 10000000000, 30000000000, 60000000000,
+    10000,    25000,     50000,     100000,    250000,     500000,     1000000,    2500000,     5000000,     10000000,    25000000,
+    50000000, 100000000, 250000000, 500000000, 1000000000, 2500000000, 5000000000, 10000000000, 30000000000, 60000000000,
 };
 
-static const uint64_t sizes_bounds[] = {256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296};
+static const uint64_t sizes_bounds[] = {256,     1024,     4096,     16384,     65536,      262144,    1048576,
+                                        4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296};
 
-_Static_assert(COUNT(times_bounds) < HISTOGRAM_BUCKETS_MAX && COUNT(sizes_bounds) < HISTOGRAM_BUCKETS_MAX, "a bucket is behind the last bound");
+_Static_assert(COUNT(times_bounds) < HISTOGRAM_BUCKETS_MAX && COUNT(sizes_bounds) < HISTOGRAM_BUCKETS_MAX,
+               "a bucket is behind the last bound");
 
 static const uint64_t *bounds_of(enum histogram_kind kind, unsigned *count)
 {

@@ -40,7 +40,7 @@ struct problem {
     uint64_t             limit_max;
     uint64_t             limit_used;
     uint64_t             limit_requested;
-    uint32_t             retry_after_ms; /* 0 = the default of the status */
+    uint32_t             retry_after_ms;        /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
     bool                 has_op; /* of a batch: the failed operation, and how many before it had completed */
@@ -54,8 +54,7 @@ struct problem {
 };
 
 /* Sets status and detail and clears the rest; returns st, so that `return problem_set(why, ...)` reads well. `why` may be NULL. */
-enum status problem_set(struct problem *why, enum status st, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum status problem_set(struct problem *why, enum status st, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* As problem_set, plus one field entry; the detail of both is the formatted text. */
 enum status problem_field(struct problem *why, enum status st, const char *pointer, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));

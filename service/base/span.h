@@ -14,7 +14,7 @@ struct span {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* For printf("%.*s", SPAN_ARG(s)); the caller guarantees fewer than INT_MAX bytes. */
-#define SPAN_ARG(s) (int)(s).bytes, (s).data ? (s).data : ""
+#define SPAN_ARG(s)        (int)(s).bytes, (s).data ? (s).data : ""
 #define SPAN_LITERAL(text) ((struct span){text, sizeof(text) - 1})
 
 static inline struct span span_of(const char *text)

@@ -103,9 +103,9 @@ enum {
 };
 
 /* What the `extra` list of a launch is made of: CUDA_LAUNCH_BUFFER, block, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END. */
-#define CUDA_LAUNCH_END ((void *)0)
+#define CUDA_LAUNCH_END    ((void *)0)
 #define CUDA_LAUNCH_BUFFER ((void *)1)
-#define CUDA_LAUNCH_BYTES ((void *)2)
+#define CUDA_LAUNCH_BYTES  ((void *)2)
 
 enum {
 #define RESULT(NAME, number, status) CUDA_RESULT_##NAME = number,

@@ -38,10 +38,10 @@ struct device_module {
 };
 
 struct cuda_allocation {
-    uint64_t address; /* 0: the place is free */
-    uint64_t bytes;   /* as asked for */
-    uint64_t taken;   /* of a shared one: what is mapped; 0: it is of the pool */
-    cuda_share share; /* of a shared one */
+    uint64_t   address; /* 0: the place is free */
+    uint64_t   bytes;   /* as asked for */
+    uint64_t   taken;   /* of a shared one: what is mapped; 0: it is of the pool */
+    cuda_share share;   /* of a shared one */
 };
 
 /* A freed allocation whose memory may still be in use by queued work. */
@@ -63,7 +63,7 @@ struct cuda_memory {
     uint64_t                  peak_bytes;
     uint64_t                  share_unit;   /* sizes of shared allocations are multiples of it; 0: the driver shares none */
     uint64_t                  shared_bytes; /* taken by shared allocations */
-    struct cuda_pending_free *oldest; /* done in the order of the list */
+    struct cuda_pending_free *oldest;       /* done in the order of the list */
     struct cuda_pending_free *newest;
     struct cuda_pending_free *spare; /* with their events, for reuse */
 };
@@ -93,10 +93,10 @@ struct device {
     size_t                    registered_bytes;
     uint64_t                  registered_at; /* its address on the device; 0: it has none, or the driver writes no words */
     struct device_graph      *graphs;
-    cublaslt_handle           blas;   /* NULL until the first product of the library */
+    cublaslt_handle           blas;    /* NULL until the first product of the library */
     struct device_stream     *capture; /* nothing runs on it: launches for graphs are noted there. NULL until the first one */
-    struct device_module     *scaler; /* NULL until the first inverse transform of the library */
-    struct problem            lost;       /* status OK while the context lives */
+    struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
+    struct problem            lost;    /* status OK while the context lives */
 };
 
 /* Translates the answer to a call; remembers a lost context. *why may be NULL; it is filled on failure. */

@@ -18,7 +18,7 @@ struct device;        /* one open device: a context */
 struct device_module; /* code loaded into it */
 struct device_stream;
 struct device_event;
-struct device_graph;  /* launches prepared to be run many times */
+struct device_graph; /* launches prepared to be run many times */
 
 struct device_launch {
     const struct device_module *module;
@@ -26,11 +26,11 @@ struct device_launch {
     uint32_t                    grid[3];
     uint32_t                    block[3];
     uint32_t                    shared_bytes; /* dynamic */
-    bool                        cooperative;  /* all blocks run at once and may wait for each other, or LAUNCH_CONFIG_INVALID; not in graphs */
-    const void                 *params;       /* laid out as the kernel's table says; copied before launch() returns */
-    uint32_t                    params_bytes;
-    uint64_t                    deadline_ms;  /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
-    struct device_event        *before, *after; /* (optional, both or none) recorded right before and right behind it; not in graphs */
+    bool                 cooperative; /* all blocks run at once and may wait for each other, or LAUNCH_CONFIG_INVALID; not in graphs */
+    const void          *params;      /* laid out as the kernel's table says; copied before launch() returns */
+    uint32_t             params_bytes;
+    uint64_t             deadline_ms;    /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
+    struct device_event *before, *after; /* (optional, both or none) recorded right before and right behind it; not in graphs */
 };
 
 /* An allocation that other processes map, too. */
@@ -97,7 +97,8 @@ struct device_ops {
     enum status (*mem_read)(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
     enum status (*mem_copy)(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
     /* Async. count elements of pattern_bytes (1, 2, 4 or 8), little-endian from the low end of pattern; `to` is a multiple of pattern_bytes. */
-    enum status (*mem_fill)(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
+    enum status (*mem_fill)(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes,
+                            uint64_t count);
 
     /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
      * for PTX with its line. The image may be freed afterwards. */

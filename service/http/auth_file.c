@@ -100,8 +100,7 @@ static bool name_ok(struct span name)
 
 static enum status parse_token(const struct json *item, size_t index, struct auth_token *t, struct problem *why)
 {
-    struct token_entry e = {
-        .sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE, .rate = REQUESTS_PER_S_UNSET};
+    struct token_entry e = {.sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE, .rate = REQUESTS_PER_S_UNSET};
     char               pointer[40];
     enum status        st;
 
@@ -125,9 +124,8 @@ static enum status parse_token(const struct json *item, size_t index, struct aut
 
 static bool agrees(const struct auth_token *a, const struct auth_token *b)
 {
-    return strcmp(a->name, b->name) != 0 ||
-           (a->scopes == b->scopes && a->sessions_max == b->sessions_max && a->memory_max_bytes == b->memory_max_bytes &&
-            a->requests_per_s == b->requests_per_s);
+    return strcmp(a->name, b->name) != 0 || (a->scopes == b->scopes && a->sessions_max == b->sessions_max &&
+                                             a->memory_max_bytes == b->memory_max_bytes && a->requests_per_s == b->requests_per_s);
 }
 
 static enum status parse_tokens(const struct json *list, struct auth_token *tokens, struct problem *why)

@@ -9,20 +9,20 @@
 
 struct idempotent {
     struct idempotency_id      id;
-    struct idempotent         *chain;  /* in its bucket */
-    struct idempotent         *newer;  /* in the queue */
+    struct idempotent         *chain; /* in its bucket */
+    struct idempotent         *newer; /* in the queue */
     bool                       done;
     uint64_t                   done_ns;
     struct idempotency_payload payload;
-    struct reply               answer;        /* without body and headers when it was not stored, or was dropped */
-    uint64_t                   answer_bytes;  /* what it counts for; 0: not stored */
+    struct reply               answer;       /* without body and headers when it was not stored, or was dropped */
+    uint64_t                   answer_bytes; /* what it counts for; 0: not stored */
 };
 
 struct idempotency {
     pthread_mutex_t    lock; /* over everything */
     struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
-    struct idempotent *oldest, *newest;  /* the queue of done ones */
-    struct idempotent *oldest_answer;    /* the first in it whose answer may still be there; NULL: none */
+    struct idempotent *oldest, *newest; /* the queue of done ones */
+    struct idempotent *oldest_answer;   /* the first in it whose answer may still be there; NULL: none */
     unsigned           count;
     uint64_t           answers_bytes;
 };
@@ -290,7 +290,8 @@ static enum status replay(const struct idempotent *e, const struct idempotency_p
     if (e->payload.body_bytes != payload->body_bytes || memcmp(e->payload.digest, payload->digest, SHA256_BYTES) != 0)
         return refuse_reuse(why);
     if (!e->answer_bytes)
-        return problem_set(why, STATUS_REPLAY_UNAVAILABLE, "the request was done; its answer was too long to be stored, or had to make room");
+        return problem_set(why, STATUS_REPLAY_UNAVAILABLE,
+                           "the request was done; its answer was too long to be stored, or had to make room");
     reply_finish(answer);
     return copy(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the stored answer");
 }

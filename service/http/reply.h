@@ -27,18 +27,18 @@ struct body_source {
 #define REPLY_BYTES_UNKNOWN UINT64_MAX
 
 struct reply_header {
-    char *name;  /* owned, and the value's memory with it */
+    char *name; /* owned, and the value's memory with it */
     char *value;
 };
 
 struct reply {
-    unsigned             http_status; /* 0 until set */
-    struct reply_header  headers[REPLY_HEADERS_MAX]; /* owned */
-    unsigned             headers_count;
-    struct buf           body;
-    struct body_source  *source;       /* instead of body; owned: closed by reply_finish if the server did not */
-    uint64_t             source_bytes; /* its exact length, or REPLY_BYTES_UNKNOWN */
-    int                  descriptor;   /* goes with the answer; owned; -1 = none */
+    unsigned            http_status;                /* 0 until set */
+    struct reply_header headers[REPLY_HEADERS_MAX]; /* owned */
+    unsigned            headers_count;
+    struct buf          body;
+    struct body_source *source;       /* instead of body; owned: closed by reply_finish if the server did not */
+    uint64_t            source_bytes; /* its exact length, or REPLY_BYTES_UNKNOWN */
+    int                 descriptor;   /* goes with the answer; owned; -1 = none */
 };
 
 void reply_init(struct reply *r);

@@ -4,8 +4,8 @@
 
 #include "base/arena.h"
 #include "base/problem.h"
-#include "base/waker.h"
 #include "base/rate.h"
+#include "base/waker.h"
 #include "http/reply.h"
 #include "http/route.h"
 #include "http/trace.h"
@@ -14,16 +14,16 @@ enum { REQUESTS_PER_S_UNSET = INT32_MAX };
 
 /* Who asks. Lives as long as the server; compared by pointer. */
 struct caller {
-    char       name[CALLER_NAME_BYTES];
-    unsigned   scopes;       /* of enum scope */
-    unsigned   sessions_max; /* SESSIONS_PER_CALLER_MAX unless the tokens file says otherwise */
-    uint64_t   memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
-    uint64_t   expires_wall_s;   /* 0 = never */
-    uint32_t   requests_per_s;   /* 0 = any number; REQUESTS_PER_S_UNSET: the server's default */
+    char               name[CALLER_NAME_BYTES];
+    unsigned           scopes;           /* of enum scope */
+    unsigned           sessions_max;     /* SESSIONS_PER_CALLER_MAX unless the tokens file says otherwise */
+    uint64_t           memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
+    uint64_t           expires_wall_s;   /* 0 = never */
+    uint32_t           requests_per_s;   /* 0 = any number; REQUESTS_PER_S_UNSET: the server's default */
     struct rate_bucket requests;
-    _Atomic unsigned in_flight;
-    _Atomic unsigned event_streams;
-    _Atomic unsigned idempotency_keys; /* remembered ones, see idempotency.h */
+    _Atomic unsigned   in_flight;
+    _Atomic unsigned   event_streams;
+    _Atomic unsigned   idempotency_keys; /* remembered ones, see idempotency.h */
 };
 
 /* Where the time of a compute request went, in milliseconds; 0: there was nothing of the kind. Told as Server-Timing with every answer,
@@ -61,30 +61,30 @@ struct request {
     enum method            method; /* as sent: HEAD stays HEAD */
     struct span            path;   /* raw, without the query */
     struct span            params[ROUTE_PARAMS_MAX];
-    char                   id[64]; /* X-Request-Id */
+    char                   id[64];                /* X-Request-Id */
     char                   trace[TRACE_ID_BYTES]; /* of traceparent; "" = none */
     struct timing          timing;
-    struct caller         *caller; /* never NULL in a handler */
+    struct caller         *caller;         /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
     bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
-    bool                   wants_executor; /* an ON_LOOP handler that would block sets it and returns PENDING: it is called again on the executor */
-    bool                   is_local;     /* over a Unix socket, HTTP/1.1: the answer may have a descriptor */
-    bool                   wants_whole;  /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
-    struct span            body;   /* collected body; empty for streamed ones */
-    struct body_sink      *sink;   /* set by begin for a streamed body; owned by whoever set it */
-    struct arena           arena;  /* freed with the request */
-    struct reply           reply;
-    struct problem         problem;
-    void                  *app;    /* the application: struct app of api/; http does not look inside */
-    void                  *progress; /* the handler's own, NULL at first */
-    void                 (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, whatever happened */
-    unsigned               calls;
-    struct waker           waker;      /* register it to be called again */
-    uint64_t               wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
-    uint64_t               received_ns;
-    uint64_t               held_bytes; /* see request_hold */
-    const struct request_port *port; /* the server's own side */
+    bool        wants_executor; /* an ON_LOOP handler that would block sets it and returns PENDING: it is called again on the executor */
+    bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may have a descriptor */
+    bool        wants_whole;    /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
+    struct span body;           /* collected body; empty for streamed ones */
+    struct body_sink *sink;     /* set by begin for a streamed body; owned by whoever set it */
+    struct arena      arena;    /* freed with the request */
+    struct reply      reply;
+    struct problem    problem;
+    void             *app;                /* the application: struct app of api/; http does not look inside */
+    void             *progress;           /* the handler's own, NULL at first */
+    void (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, whatever happened */
+    unsigned                   calls;
+    struct waker               waker;      /* register it to be called again */
+    uint64_t                   wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
+    uint64_t                   received_ns;
+    uint64_t                   held_bytes; /* see request_hold */
+    const struct request_port *port;       /* the server's own side */
 };
 
 /* What the server lends to the request; a test lends its own. */
@@ -93,7 +93,7 @@ struct request_port {
     struct span (*header)(const struct request *r, const char *name);
     /* True once the client is known to be gone. */
     bool (*gone)(const struct request *r);
-    struct span query; /* raw text behind '?', may be empty */
+    struct span       query;      /* raw text behind '?', may be empty */
     _Atomic uint64_t *held_bytes; /* of all requests of the server; NULL: not counted */
 };
 

@@ -48,9 +48,9 @@ typedef enum status handler_fn(struct request *r);
 struct endpoint {
     const char    *operation; /* "buffers_create" */
     enum method    method;
-    const char    *path;      /* "/v1/sessions/{sid}/buffers": a {name} takes one whole non-empty segment */
+    const char    *path; /* "/v1/sessions/{sid}/buffers": a {name} takes one whole non-empty segment */
     handler_fn    *handle;
-    handler_fn    *begin;     /* (optional) once, on the loop, when the header is complete and authorised but no body byte was read:
+    handler_fn    *begin; /* (optional) once, on the loop, when the header is complete and authorised but no body byte was read:
                                  refuses early and sets r->sink for streamed bodies. Must not block, PENDING not allowed */
     enum body_kind body;
     enum scope     scope;
@@ -58,8 +58,8 @@ struct endpoint {
 };
 
 struct route {
-    const struct endpoint *endpoint; /* NULL: see status */
-    enum status            status;   /* OK, NOT_FOUND or METHOD_NOT_ALLOWED */
+    const struct endpoint *endpoint;                 /* NULL: see status */
+    enum status            status;                   /* OK, NOT_FOUND or METHOD_NOT_ALLOWED */
     struct span            params[ROUTE_PARAMS_MAX]; /* segments for {…}, in order */
     unsigned               params_count;
     char                   allow[64]; /* for METHOD_NOT_ALLOWED: "GET, HEAD, PUT" */

@@ -10,25 +10,25 @@ struct server;
 struct server_config {
     const struct endpoint *endpoints;
     size_t                 endpoints_count;
-    void                  *app;             /* becomes request.app */
-    struct auth           *auth;            /* borrowed */
-    const char *const     *listen;          /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
+    void                  *app;    /* becomes request.app */
+    struct auth           *auth;   /* borrowed */
+    const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;
-    const char *const     *hosts;           /* further names allowed in Host, without port; loopback names always are */
+    const char *const     *hosts; /* further names allowed in Host, without port; loopback names always are */
     unsigned               hosts_count;
-    const char *const     *origins;         /* allowed values of Origin */
+    const char *const     *origins; /* allowed values of Origin */
     unsigned               origins_count;
     unsigned               loop_threads;
-    unsigned               io_threads;      /* for long bodies: as many are handed off at once, 0 = none ever */
+    unsigned               io_threads;         /* for long bodies: as many are handed off at once, 0 = none ever */
     const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
     const char            *tls_client_ca;      /* file, PEM: ... and clients need a certificate of these authorities; or NULL */
     unsigned               connections_max;
     unsigned               connections_per_address_max;
-    unsigned               requests_per_s;              /* of a caller that has no rate of its own; 0 = any number */
-    unsigned               token_failures_per_minute;   /* of one address; 0 = any number */
-    uint64_t               body_bytes_per_s;            /* that a client sends of a body at least, on the whole; 0 = any */
-    uint64_t               answer_bytes_per_s;          /* ... and takes of an answer; 0 = any */
-    unsigned               body_grace_s;                /* before either is looked at */
+    unsigned               requests_per_s;            /* of a caller that has no rate of its own; 0 = any number */
+    unsigned               token_failures_per_minute; /* of one address; 0 = any number */
+    uint64_t               body_bytes_per_s;          /* that a client sends of a body at least, on the whole; 0 = any */
+    uint64_t               answer_bytes_per_s;        /* ... and takes of an answer; 0 = any */
+    unsigned               body_grace_s;              /* before either is looked at */
     unsigned               header_deadline_s, body_stall_s, idle_s;
     /* Called for every failed answer, for counters; may be NULL. Any thread. */
     void (*on_problem)(void *app, enum status st);

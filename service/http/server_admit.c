@@ -2,7 +2,7 @@
 #include "http/guesses.h"
 #include "http/server_internal.h"
 
-#define JSON_TYPE "application/json"
+#define JSON_TYPE   "application/json"
 #define OCTETS_TYPE "application/octet-stream"
 
 /* ---- caller and route ---- */

@@ -117,7 +117,7 @@ static bool logs_access(void)
 
 static void log_access(const struct exchange *x)
 {
-    const struct request *r = &x->r;
+    const struct request  *r = &x->r;
     const struct log_field fields[] = {
         {"method", span_of(r->method < METHOD_COUNT ? method_name(r->method) : "?"), 0},
         {"path", r->path, 0},

@@ -65,7 +65,8 @@ static bool is_same_origin(const struct exchange *x, struct span origin)
     const char *scheme = x->connection->is_tls ? "https://" : "http://";
     struct span host = span_trim(exchange_header(x, "Host"));
 
-    return !x->connection->is_unix && span_starts(origin, scheme) && host.bytes && span_equal_nocase(span_from(origin, strlen(scheme)), host);
+    return !x->connection->is_unix && span_starts(origin, scheme) && host.bytes &&
+           span_equal_nocase(span_from(origin, strlen(scheme)), host);
 }
 
 static bool origin_allowed(const struct exchange *x, struct span origin)

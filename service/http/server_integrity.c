@@ -4,7 +4,7 @@
 
 enum status integrity_begin(struct exchange *x)
 {
-    struct span  field = exchange_header(x, "Content-Digest");
+    struct span   field = exchange_header(x, "Content-Digest");
     struct check *c;
 
     if (!field.data)

@@ -47,20 +47,20 @@ struct peer_address {
 struct exchange;
 
 struct connection {
-    struct loop        *loop;
-    struct connection  *prev, *next;               /* in loop->connections */
-    struct connection  *bucket_prev, *bucket_next; /* in server->peers, under peers_lock */
-    struct peer_address peer;
-    struct exchange    *exchange; /* the request under way, or NULL */
-    int                 fd;       /* MHD's */
+    struct loop         *loop;
+    struct connection   *prev, *next;               /* in loop->connections */
+    struct connection   *bucket_prev, *bucket_next; /* in server->peers, under peers_lock */
+    struct peer_address  peer;
+    struct exchange     *exchange; /* the request under way, or NULL */
+    int                  fd;       /* MHD's */
     const struct caller *let_in;   /* the last whose token was taken, see guesses.h; or NULL */
-    bool                is_unix;
-    bool                is_tls;   /* nothing may go past MHD */
-    bool                used;     /* has had a request */
-    bool                looked;   /* since its last request: for an end of stream */
-    bool                linger;   /* take unread input before the close */
-    int                 successor; /* the client's socket when `fd` is a dead one; -1 = none */
-    uint64_t            since_ns; /* accepted, or last request over */
+    bool                 is_unix;
+    bool                 is_tls;    /* nothing may go past MHD */
+    bool                 used;      /* has had a request */
+    bool                 looked;    /* since its last request: for an end of stream */
+    bool                 linger;    /* take unread input before the close */
+    int                  successor; /* the client's socket when `fd` is a dead one; -1 = none */
+    uint64_t             since_ns;  /* accepted, or last request over */
 };
 
 /* Accepts what waits at a listener and gives it to the loop's daemon. False when accepting must pause (no descriptors). */
@@ -90,18 +90,18 @@ struct bulk;
 struct io_thread;
 
 struct handoff {
-    struct io_thread *thread;     /* NULL: not handed off */
-    bool              asked;      /* at the first piece of the body; not again */
-    bool              receiving;  /* an upload */
-    bool              given;      /* the thread has had it */
-    bool              moved;      /* ... and is done with it */
-    int               fd;         /* receiving: ours. Sending: MHD's */
-    struct span       head;       /* receiving: what MHD had read already */
-    uint64_t          left;       /* bytes that the thread has still to move */
-    bool              woken;      /* by the sink or source */
-    bool              lost;       /* client gone, or server stopping */
-    bool              late;       /* the client is too slow */
-    bool              done;       /* receiving: answered, the socket goes on. Sending: all was sent */
+    struct io_thread *thread;    /* NULL: not handed off */
+    bool              asked;     /* at the first piece of the body; not again */
+    bool              receiving; /* an upload */
+    bool              given;     /* the thread has had it */
+    bool              moved;     /* ... and is done with it */
+    int               fd;        /* receiving: ours. Sending: MHD's */
+    struct span       head;      /* receiving: what MHD had read already */
+    uint64_t          left;      /* bytes that the thread has still to move */
+    bool              woken;     /* by the sink or source */
+    bool              lost;      /* client gone, or server stopping */
+    bool              late;      /* the client is too slow */
+    bool              done;      /* receiving: answered, the socket goes on. Sending: all was sent */
 };
 
 /* Threads and their queue. `threads` > 0. */
@@ -144,7 +144,7 @@ enum status tls_create(struct tls **out, const struct server_config *config, str
 void        tls_destroy(struct tls *t); /* NULL is a no-op; after the daemons that use it */
 /* The daemon's further options, with their end; without TLS the end alone. They borrow from t. */
 enum { TLS_OPTIONS_MAX = 5 };
-void        tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]);
+void tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]);
 /* UNAUTHENTICATED when clients need a certificate and this one has shown none that holds. */
 enum status tls_check_client(const struct exchange *x, struct problem *why);
 
@@ -214,10 +214,10 @@ struct exchange {
     size_t                 body_max;       /* of a collected body */
     const char            *body_max_name;
     struct buf             body;
-    struct check          *check; /* arena; NULL: the request has no Content-Digest */
-    struct keyed          *keyed; /* arena; NULL: the request has no Idempotency-Key */
-    enum status            failure;     /* decided before the handler ran; r.problem tells why */
-    uint64_t               progress_ns; /* last byte in; watched while a body is read */
+    struct check          *check;           /* arena; NULL: the request has no Content-Digest */
+    struct keyed          *keyed;           /* arena; NULL: the request has no Idempotency-Key */
+    enum status            failure;         /* decided before the handler ran; r.problem tells why */
+    uint64_t               progress_ns;     /* last byte in; watched while a body is read */
     uint64_t               header_since_ns; /* the header's deadline counts from here */
     struct pace            pace;
     atomic_bool            gone;
@@ -296,17 +296,17 @@ void        integrity_released(struct exchange *x, size_t bytes);
 /* Before the endpoint's begin: reads the header of a POST and claims the key. */
 enum status keyed_begin(struct exchange *x);
 /* The request was done before: its body is only hashed, and neither begin nor handler runs. */
-bool        keyed_replays(const struct exchange *x);
+bool keyed_replays(const struct exchange *x);
 /* The request goes on when its client is gone. */
-bool        keyed_goes_on(const struct exchange *x);
+bool keyed_goes_on(const struct exchange *x);
 /* Body bytes that were collected, kept, taken by the sink, or read for a replay. */
-void        keyed_add(struct exchange *x, struct span piece);
+void keyed_add(struct exchange *x, struct span piece);
 /* Instead of the handler: makes r.reply the stored answer. */
 enum status keyed_replay(struct exchange *x);
 /* The answer is settled, with this outcome: stores it, if the request was done. */
-void        keyed_settled(struct exchange *x, enum status st);
+void keyed_settled(struct exchange *x, enum status st);
 /* The exchange ends; a key whose request was not done is free again. */
-void        keyed_end(struct exchange *x);
+void keyed_end(struct exchange *x);
 
 /* ---- measurements (server_metrics.c) ---- */
 
@@ -316,7 +316,7 @@ struct server_metrics;
 struct server_metrics *server_metrics_create(size_t endpoints);
 void                   server_metrics_destroy(struct server_metrics *m);
 /* The exchange is over; its reply is still there. */
-void                   server_metrics_note(const struct exchange *x);
+void server_metrics_note(const struct exchange *x);
 
 /* ---- executor (server_executor.c) ---- */
 
@@ -365,7 +365,7 @@ void        loop_join(struct loop *loop);
 void        loop_finish(struct loop *loop);
 void        loop_wake(struct loop *loop);
 /* MHD's own bound for connections on which nothing moves; ours are shorter. */
-unsigned    loop_timeout_s(const struct loop *loop);
+unsigned loop_timeout_s(const struct loop *loop);
 /* A request or its answer is under way: more may come soon. */
 void loop_expect(struct loop *loop, uint64_t now);
 /* From any thread. Its caller does not touch x afterwards unless it knows better that x lives. */
@@ -377,25 +377,25 @@ bool thread_start(pthread_t *out, void *(*run)(void *), void *argument);
 /* ---- the whole ---- */
 
 struct server {
-    struct server_config config; /* its arrays are borrowed except hosts and origins, which are copied */
-    char               **hosts;
-    char               **origins;
-    struct listener      listeners[LISTENERS_MAX];
-    unsigned             listeners_count;
-    struct loop          loops[LOOP_THREADS_MAX];
-    unsigned             loops_count;
-    struct executor     *executor;
-    struct bulk         *bulk;   /* NULL: nothing is handed off */
-    struct idempotency  *idempotency;
-    struct guesses      *guesses;
+    struct server_config   config; /* its arrays are borrowed except hosts and origins, which are copied */
+    char                 **hosts;
+    char                 **origins;
+    struct listener        listeners[LISTENERS_MAX];
+    unsigned               listeners_count;
+    struct loop            loops[LOOP_THREADS_MAX];
+    unsigned               loops_count;
+    struct executor       *executor;
+    struct bulk           *bulk; /* NULL: nothing is handed off */
+    struct idempotency    *idempotency;
+    struct guesses        *guesses;
     struct server_metrics *metrics;
-    struct tls          *tls;    /* NULL: nothing is encrypted */
-    struct caller        nobody; /* of open rows without a valid token */
-    atomic_uint          in_flight;
-    _Atomic uint64_t     held_bytes; /* see request_hold */
-    atomic_bool          quiescing;
-    atomic_bool          stopping; /* requests are told that their client is gone */
-    atomic_bool          cutting;  /* nothing is answered any more */
+    struct tls            *tls;    /* NULL: nothing is encrypted */
+    struct caller          nobody; /* of open rows without a valid token */
+    atomic_uint            in_flight;
+    _Atomic uint64_t       held_bytes; /* see request_hold */
+    atomic_bool            quiescing;
+    atomic_bool            stopping; /* requests are told that their client is gone */
+    atomic_bool            cutting;  /* nothing is answered any more */
 
     pthread_mutex_t    peers_lock;
     struct connection *peers[ADDRESS_BUCKETS];

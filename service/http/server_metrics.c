@@ -41,7 +41,7 @@ static struct endpoint_metrics *metrics_of(const struct exchange *x)
 void server_metrics_note(const struct exchange *x)
 {
     struct endpoint_metrics *m = metrics_of(x);
-    unsigned                 class = x->r.reply.http_status / 100;
+    unsigned class = x->r.reply.http_status / 100;
 
     histogram_add(&m->durations[class < CLASSES ? class : 0], HISTOGRAM_TIMES, now_ns() - x->r.received_ns);
     if (x->r.endpoint && x->r.endpoint->body != BODY_NONE && x->r.has_body_bytes)

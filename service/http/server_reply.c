@@ -104,7 +104,8 @@ enum MHD_Result exchange_send(struct exchange *x)
     response = x->speechless ? NULL : make_response(x);
     if (!response)
         return MHD_NO;
-    if (exchange_pass_descriptor(x) && exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
+    if (exchange_pass_descriptor(x) &&
+        exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
     if (x->sends_long)

@@ -1,7 +1,7 @@
 /* TLS for the daemons that serve TCP: files are read and tried once, at the start. The only owner of GnuTLS. */
+#include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,9 +141,9 @@ void tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]
 
 enum status tls_check_client(const struct exchange *x, struct problem *why)
 {
-    const struct tls                *t = x->loop->server->tls;
+    const struct tls               *t = x->loop->server->tls;
     const union MHD_ConnectionInfo *info;
-    unsigned                         faults = 0;
+    unsigned                        faults = 0;
 
     if (!t || !t->client_ca || !x->connection->is_tls)
         return STATUS_OK;

@@ -26,13 +26,13 @@ struct compile_job {
     const struct span           *name_expressions;
     size_t                       name_expressions_count;
     bool                         assemble; /* source is PTX, of which only the cubin is made; with it come no headers, options or names */
-    struct span                  arch; /* "sm_90": cubin and PTX; "compute_75": PTX only */
+    struct span                  arch;     /* "sm_90": cubin and PTX; "compute_75": PTX only */
 };
 
 /* All bufs owned. The image is what the device loads. */
 struct compile_output {
     enum status status; /* OK, COMPILE_FAILED, COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, OUT_OF_MEMORY, INTERNAL */
-    struct buf  log;     /* <= COMPILE_LOG_BYTES_MAX, valid UTF-8 */
+    struct buf  log;    /* <= COMPILE_LOG_BYTES_MAX, valid UTF-8 */
     bool        log_truncated;
     struct buf  ptx;
     struct buf  cubin;   /* empty for compute_ architectures */

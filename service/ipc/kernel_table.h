@@ -13,16 +13,16 @@ struct kernel_param {
 };
 
 struct kernel_desc {
-    char               *name; /* as in the image: mangled for C++; owned by the table */
-    uint32_t            registers; /* per thread; 0 on cpu */
-    uint32_t            shared_bytes; /* static */
-    uint32_t            local_bytes;  /* per thread */
-    uint32_t            const_bytes;
-    uint32_t            max_threads; /* per block */
-    uint32_t            max_dynamic_shared_bytes;
-    uint32_t            params_count;
-    uint32_t            params_bytes; /* end of the last parameter */
-    struct kernel_param *params; /* [params_count], owned, in order of declaration */
+    char                *name;         /* as in the image: mangled for C++; owned by the table */
+    uint32_t             registers;    /* per thread; 0 on cpu */
+    uint32_t             shared_bytes; /* static */
+    uint32_t             local_bytes;  /* per thread */
+    uint32_t             const_bytes;
+    uint32_t             max_threads; /* per block */
+    uint32_t             max_dynamic_shared_bytes;
+    uint32_t             params_count;
+    uint32_t             params_bytes; /* end of the last parameter */
+    struct kernel_param *params;       /* [params_count], owned, in order of declaration */
 };
 
 struct kernel_global {

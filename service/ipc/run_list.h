@@ -37,7 +37,7 @@ struct run_cursor {
 };
 /* The next entry, which lies whole in the list and has the length that its message must have; NULL at the end, or when it is malformed
  * (*malformed is set then, and never cleared). */
-const struct run_entry *run_list_next(struct run_cursor *c, bool *malformed);
+const struct run_entry   *run_list_next(struct run_cursor *c, bool *malformed);
 static inline const void *run_entry_body(const struct run_entry *e)
 {
     return e + 1;

@@ -17,20 +17,20 @@ enum builtin_dtype {
 /* Of a parameter: one of the above, or one that follows from the kernel's dtype. */
 enum builtin_type {
     BUILTIN_TYPE_T = BUILTIN_DTYPES, /* the dtype itself */
-    BUILTIN_TYPE_ACCUMULATOR,       /* what sums of it are kept in */
-    BUILTIN_TYPE_REAL,              /* what means of it are */
+    BUILTIN_TYPE_ACCUMULATOR,        /* what sums of it are kept in */
+    BUILTIN_TYPE_REAL,               /* what means of it are */
 };
 
 enum builtin_access { BUILTIN_IN, BUILTIN_OUT, BUILTIN_INOUT, BUILTIN_VALUE };
 
 struct builtin_param {
     enum builtin_access access;
-    unsigned           type; /* enum builtin_dtype or builtin_type */
-    const char        *name;
-    const char        *elements; /* a buffer holds at least so many: builtin_extent() */
-    uint64_t           least, most; /* of an integer VALUE */
-    bool               power_of_two; /* it must be one */
-    const char        *meaning;
+    unsigned            type; /* enum builtin_dtype or builtin_type */
+    const char         *name;
+    const char         *elements;     /* a buffer holds at least so many: builtin_extent() */
+    uint64_t            least, most;  /* of an integer VALUE */
+    bool                power_of_two; /* it must be one */
+    const char         *meaning;
 };
 
 /* How the grid follows from the arguments. */
@@ -46,23 +46,23 @@ enum builtin_rule {
 
 struct builtin_shape {
     enum builtin_rule rule;
-    const char      *count[3];
-    uint32_t         tile[3];
-    uint32_t         block;
-    uint32_t         vectors;
-    uint32_t         per_sm;
-    const char      *scratch; /* bytes; NULL: none */
-    uint32_t         warpgroup; /* dtypes, a bit for each, whose operands wait in BUILTIN_WARPGROUP_BYTES where warpgroups multiply matrices */
+    const char       *count[3];
+    uint32_t          tile[3];
+    uint32_t          block;
+    uint32_t          vectors;
+    uint32_t          per_sm;
+    const char       *scratch; /* bytes; NULL: none */
+    uint32_t warpgroup; /* dtypes, a bit for each, whose operands wait in BUILTIN_WARPGROUP_BYTES where warpgroups multiply matrices */
 };
 
 struct builtin {
-    const char                *name, *family; /* the family is its source's file name */
-    const char                *function;      /* the expression that instantiates it; $T is the dtype */
-    uint32_t                   dtypes;        /* a bit for each */
+    const char                 *name, *family; /* the family is its source's file name */
+    const char                 *function;      /* the expression that instantiates it; $T is the dtype */
+    uint32_t                    dtypes;        /* a bit for each */
     struct builtin_shape        shape;
-    const char                *summary;
+    const char                 *summary;
     const struct builtin_param *params;
-    unsigned                   params_count;
+    unsigned                    params_count;
 };
 
 struct builtin_source {
@@ -93,21 +93,21 @@ struct builtin_plan {
 
 /* ---- catalog.c ---- */
 /* In the order of their rows; NULL behind the last. */
-const struct builtin    *builtin_at(unsigned index);
-const struct builtin    *builtin_find(struct span name); /* NULL: none */
+const struct builtin        *builtin_at(unsigned index);
+const struct builtin        *builtin_find(struct span name); /* NULL: none */
 const struct builtin_source *builtin_source_of(const struct builtin *k);
 /* What all of them include. */
 const struct builtin_source *builtin_common_source(void);
 /* Every header that some of them include, that one among them; NULL behind the last, which is not beyond BUILTIN_HEADERS_MAX. */
 const struct builtin_source *builtin_header_at(unsigned index);
-const char                 *builtin_dtype_name(unsigned dtype);
+const char                  *builtin_dtype_name(unsigned dtype);
 /* False: no dtype, or not one of this kernel. */
-bool                        builtin_dtype_find(const struct builtin *k, struct span name, enum builtin_dtype *out);
+bool builtin_dtype_find(const struct builtin *k, struct span name, enum builtin_dtype *out);
 /* The dtype that a parameter has. */
-enum builtin_dtype           builtin_type_of(const struct builtin_param *p, enum builtin_dtype dtype);
-unsigned                    builtin_type_bytes(const struct builtin_param *p, enum builtin_dtype dtype);
+enum builtin_dtype builtin_type_of(const struct builtin_param *p, enum builtin_dtype dtype);
+unsigned           builtin_type_bytes(const struct builtin_param *p, enum builtin_dtype dtype);
 /* A parameter's type in words: "f32", "T". */
-const char                 *builtin_type_name(const struct builtin_param *p);
+const char *builtin_type_name(const struct builtin_param *p);
 /* The function's expression with its dtype; false when `room` is too small. */
 bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
 
@@ -131,7 +131,8 @@ struct builtin builtin_as(const struct builtin *k, unsigned number);
 bool builtin_candidate_fits(const struct builtin *k, unsigned number, enum builtin_dtype dtype, const uint64_t *values,
                             const struct builtin_device *device);
 /* Of all its buffers together. */
-enum status builtin_all_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, uint64_t *out, struct problem *why);
+enum status builtin_all_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, uint64_t *out,
+                              struct problem *why);
 /* What is measured for one size stands for its class, less than BUILTIN_SIZE_CLASSES: from 4^class bytes to less than four times as many. */
 unsigned builtin_size_class(uint64_t bytes);
 uint64_t builtin_size_class_least(unsigned size_class); /* bytes */
@@ -140,18 +141,18 @@ uint64_t builtin_size_class_least(unsigned size_class); /* bytes */
 /* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
  * sizeof_T, sizeof_accumulator and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */
 bool builtin_extent(const struct builtin *k, const char *expression, enum builtin_dtype dtype, const uint64_t *values, uint64_t blocks,
-                   uint64_t *out);
+                    uint64_t *out);
 
 /* ---- plan.c ---- */
 /* `values`: each VALUE's bits, by parameter. ARGUMENT_MISMATCH with /args/N for one out of its bounds, LAUNCH_CONFIG_INVALID. */
 enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
-                        struct builtin_plan *out, struct problem *why);
+                            struct builtin_plan *out, struct problem *why);
 /* Bytes that the buffer of parameter `i` must have behind its offset. */
 enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, unsigned i, uint64_t *out,
-                                struct problem *why);
+                                 struct problem *why);
 
 /* ---- made by kernels/embed.py ---- */
 extern const struct builtin_source builtin_sources[];
-extern const unsigned             builtin_sources_count;
+extern const unsigned              builtin_sources_count;
 
 #endif

@@ -5,12 +5,12 @@
 #include "kernels/kernels.h"
 
 enum {
-    VECTOR_BYTES = 16,     /* the widest load of a thread */
+    VECTOR_BYTES = 16, /* the widest load of a thread */
     ROW_THREADS_MAX = 1024,
-    ROW_VECTORS = 5,       /* of a row for each thread, before the block grows */
-    ROW_VECTORS_HALF = 2,  /* of elements of two bytes */
-    AXIS_COLUMNS = 32,     /* neighbours in memory that a block takes when the axis is not the last one */
-    WARP_THREADS = 32,     /* each has a row when the axis is the last one and short */
+    ROW_VECTORS = 5,      /* of a row for each thread, before the block grows */
+    ROW_VECTORS_HALF = 2, /* of elements of two bytes */
+    AXIS_COLUMNS = 32,    /* neighbours in memory that a block takes when the axis is not the last one */
+    WARP_THREADS = 32,    /* each has a row when the axis is the last one and short */
 };
 
 struct counts {
@@ -140,7 +140,8 @@ static enum status check_values(const struct builtin *k, enum builtin_dtype dtyp
         if (values[i] >= p->least && values[i] <= p->most)
             continue;
         if (p->most == UINT64_MAX)
-            return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be at least %" PRIu64, p->name, k->name, p->least);
+            return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be at least %" PRIu64, p->name, k->name,
+                                 p->least);
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "range", "%s of %s must be from %" PRIu64 " to %" PRIu64, p->name, k->name,
                              p->least, p->most);
     }

@@ -469,7 +469,7 @@ static enum status call_run_list(struct worker *w, enum message m, const void *b
                               struct problem *why)                                                                                         \
     {                                                                                                                                      \
         struct call c = {.deadline_ns = deadline_ns};                                                                                      \
-        enum status st = call_run_list(w, MESSAGE_##NAME, m, &c, why);                                                                          \
+        enum status st = call_run_list(w, MESSAGE_##NAME, m, &c, why);                                                                     \
                                                                                                                                            \
         if (!st && reply)                                                                                                                  \
             *reply = c.reply.name;                                                                                                         \

@@ -7,13 +7,13 @@
 struct compile_service;
 
 struct compile_config {
-    const char *executable; /* our own, for re-exec */
-    const char *nvrtc_path; /* NULL: the usual places */
+    const char *executable;   /* our own, for re-exec */
+    const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* the toolkit's headers; NULL: the usual places */
     unsigned    jobs_max;     /* in parallel; more wait their turn */
     uint64_t    deadline_ms;
     bool        allow_no_sandbox; /* compile where the machine offers no sandbox, too */
-    bool        keep_ready;   /* a worker waits for the next job, loaded and locked down */
+    bool        keep_ready;       /* a worker waits for the next job, loaded and locked down */
 };
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config);

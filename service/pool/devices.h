@@ -14,25 +14,25 @@ struct ask {
 };
 
 struct device_slot {
-    struct pool_device public;     /* under the pool's lock; workers_warm is counted on reading */
-    unsigned        index;         /* within its backend */
-    struct worker  *keeper;        /* NULL while there is none */
-    bool            keeper_known;  /* its READY was taken notice of */
-    bool            sandbox_known; /* public.sandbox is of workers; else of the keeper, whose own may be weaker */
-    struct worker  *warm;          /* a list: STARTING and READY ones that nobody owns */
-    unsigned        demand;        /* takers that wait for one more */
-    unsigned        failures;      /* starts in a row that failed for the device's fault */
-    unsigned        shortages;     /* ... for want of memory, in a row */
-    uint64_t        failed_starts; /* in all */
-    bool            starting;      /* a warm worker is being made and not on the list yet */
-    uint64_t        next_try_ns;   /* not before it is anything started */
-    bool            settled;       /* the first keeper has come up, or failed */
-    struct problem  last_problem;  /* why a start failed, or the verdict; status OK = neither */
-    enum device_action verdict;    /* of errors of the hardware: with one there is no way back to healthy */
-    _Atomic bool    hot;           /* written under the pool's lock */
-    uint64_t        canary_ns;     /* when a canary last came out right; 0 = never, or in doubt */
-    pthread_mutex_t ask_lock;      /* one asker at a time; over ask */
-    struct ask      ask;
+    struct pool_device public;        /* under the pool's lock; workers_warm is counted on reading */
+    unsigned           index;         /* within its backend */
+    struct worker     *keeper;        /* NULL while there is none */
+    bool               keeper_known;  /* its READY was taken notice of */
+    bool               sandbox_known; /* public.sandbox is of workers; else of the keeper, whose own may be weaker */
+    struct worker     *warm;          /* a list: STARTING and READY ones that nobody owns */
+    unsigned           demand;        /* takers that wait for one more */
+    unsigned           failures;      /* starts in a row that failed for the device's fault */
+    unsigned           shortages;     /* ... for want of memory, in a row */
+    uint64_t           failed_starts; /* in all */
+    bool               starting;      /* a warm worker is being made and not on the list yet */
+    uint64_t           next_try_ns;   /* not before it is anything started */
+    bool               settled;       /* the first keeper has come up, or failed */
+    struct problem     last_problem;  /* why a start failed, or the verdict; status OK = neither */
+    enum device_action verdict;       /* of errors of the hardware: with one there is no way back to healthy */
+    _Atomic bool       hot;           /* written under the pool's lock */
+    uint64_t           canary_ns;     /* when a canary last came out right; 0 = never, or in doubt */
+    pthread_mutex_t    ask_lock;      /* one asker at a time; over ask */
+    struct ask         ask;
 };
 
 struct pool {

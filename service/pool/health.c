@@ -37,7 +37,8 @@ static void judge_hardware(struct device_slot *d, const struct device_health *h)
         problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s reports Xid %u and must be reset", d->public.id, h->xid);
     else
         problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s does not answer its management library any more", d->public.id);
-    log_error("pool", "%s: it takes no new work%s", d->last_problem.detail, d->verdict == DEVICE_ACTION_END ? ", and what runs on it ends" : "");
+    log_error("pool", "%s: it takes no new work%s", d->last_problem.detail,
+              d->verdict == DEVICE_ACTION_END ? ", and what runs on it ends" : "");
 }
 
 static void look(struct pool *p, struct device_slot *d)

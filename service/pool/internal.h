@@ -35,11 +35,11 @@ struct monitor;
 struct worker_options {
     const char     *executable;
     const char     *backend;
-    const char     *libcuda; /* NULL: the usual place */
+    const char     *libcuda;          /* NULL: the usual place */
     const char     *cublaslt, *cufft; /* NULL: not used; "": the usual place */
-    unsigned        index;   /* within its backend */
-    unsigned        device;  /* the pool's number */
-    unsigned        cpu_threads; /* of the cpu device; 0: one for each core */
+    unsigned        index;            /* within its backend */
+    unsigned        device;           /* the pool's number */
+    unsigned        cpu_threads;      /* of the cpu device; 0: one for each core */
     uint64_t        staging_bytes;
     uint64_t        start_deadline_ms;
     bool            keeper;           /* it will serve no caller */
@@ -58,24 +58,24 @@ struct worker {
     bool                  discarded; /* the pool's: killed on purpose, its death says nothing about the device */
     struct worker_options options;
     struct spawned        process;
-    int                   control_fd; /* closing it ends the worker */
-    int                   share_fd;   /* for descriptors of memory, both ways; -1 without sharing */
-    pthread_mutex_t       share_lock; /* of one exchange of a descriptor; outer to all others */
+    int                   control_fd;   /* closing it ends the worker */
+    int                   share_fd;     /* for descriptors of memory, both ways; -1 without sharing */
+    pthread_mutex_t       share_lock;   /* of one exchange of a descriptor; outer to all others */
     uint64_t              share_number; /* of the last one; under share_lock */
     struct shm            shm;
     pthread_t             reaper;
 
     pthread_mutex_t  lock;
-    pthread_cond_t   ended; /* `gone` became true */
-    _Atomic unsigned state; /* enum worker_state; written under lock */
+    pthread_cond_t   ended;   /* `gone` became true */
+    _Atomic unsigned state;   /* enum worker_state; written under lock */
     _Atomic unsigned sandbox; /* enum worker_sandbox; written before READY */
     bool             was_ready;
     int              wait_status; /* as of waitpid(); counts once it is DEAD */
-    bool             gone; /* dead, and nobody but the owner will touch this any more */
+    bool             gone;        /* dead, and nobody but the owner will touch this any more */
     uint64_t         started_ns, start_deadline_ns;
     uint64_t         ending_ns; /* when it was told to end, or said that it would; 0: not yet */
-    uint64_t         kill_ns;  /* when a worker that should end by itself is killed; DEADLINE_NEVER */
-    struct ring      commands; /* under lock */
+    uint64_t         kill_ns;   /* when a worker that should end by itself is killed; DEADLINE_NEVER */
+    struct ring      commands;  /* under lock */
     uint64_t         numbers;
     unsigned         unfinished;
     uint16_t         free_slots[RING_SLOTS];

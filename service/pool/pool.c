@@ -195,7 +195,7 @@ static enum device_state state_of(const struct device_slot *d)
 /* Under lock. Of those that could serve a caller; what was known before, while there are none. */
 static void sandbox_look(struct pool *p, unsigned i)
 {
-    struct device_slot *d = &p->devices[i];
+    struct device_slot  *d = &p->devices[i];
     const struct worker *lists[] = {d->warm, p->used};
     enum worker_sandbox  least = WORKER_SANDBOX_ALLOW_LIST;
     bool                 any = false;

@@ -8,31 +8,32 @@
 struct pool;
 
 struct pool_config {
-    const char *executable;     /* our own, for re-exec; borrowed for the pool's life */
-    struct span backends;       /* comma-separated names to use, in order, e.g. "cuda,cpu"; "auto" = every backend with a device */
+    const char *executable; /* our own, for re-exec; borrowed for the pool's life */
+    struct span backends;   /* comma-separated names to use, in order, e.g. "cuda,cpu"; "auto" = every backend with a device */
     unsigned    warm_per_device;
     unsigned    workers_max;
-    uint64_t    staging_bytes;  /* per worker */
+    uint64_t    staging_bytes; /* per worker */
     uint64_t    start_deadline_ms;
-    const char *libcuda;        /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
-    const char *cublaslt, *cufft; /* paths of libraries that workers on GPUs load; "": the usual place; NULL: they do without. Borrowed likewise */
-    unsigned    cpu_threads;      /* host threads of a worker on the cpu device; 0: one for each core */
-    unsigned    temperature_max_c; /* from which a device takes no new work; 0: what the device tells itself */
-    bool        sharing;          /* workers may exchange descriptors of memory with the front-end */
-    bool        allow_no_sandbox; /* workers may start where the machine offers no sandbox */
+    const char *libcuda; /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
+    const char *cublaslt,
+        *cufft;           /* paths of libraries that workers on GPUs load; "": the usual place; NULL: they do without. Borrowed likewise */
+    unsigned cpu_threads; /* host threads of a worker on the cpu device; 0: one for each core */
+    unsigned temperature_max_c; /* from which a device takes no new work; 0: what the device tells itself */
+    bool     sharing;           /* workers may exchange descriptors of memory with the front-end */
+    bool     allow_no_sandbox;  /* workers may start where the machine offers no sandbox */
 };
 
 enum device_state { DEVICE_HEALTHY, DEVICE_SUSPECT, DEVICE_QUARANTINED, DEVICE_HOT };
 
 struct pool_device {
-    char               id[32]; /* "cuda:0" */
-    char               backend[16];
-    enum device_state  state;
-    struct device_info info;   /* as of its keeper worker's start; the live figures come from pool_device_refresh */
-    unsigned           workers_warm;
-    unsigned           workers_used;
-    uint64_t           restarts;
-    enum worker_sandbox sandbox;      /* the weakest of its workers' */
+    char                id[32]; /* "cuda:0" */
+    char                backend[16];
+    enum device_state   state;
+    struct device_info  info; /* as of its keeper worker's start; the live figures come from pool_device_refresh */
+    unsigned            workers_warm;
+    unsigned            workers_used;
+    uint64_t            restarts;
+    enum worker_sandbox sandbox; /* the weakest of its workers' */
 };
 
 /* Starts one keeper worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.

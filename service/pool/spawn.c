@@ -19,7 +19,7 @@
 
 /* No secrets are in these; without them a driver in an unusual place is not found, and a choice of GPUs would be ignored. */
 static const char *const passed_on[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUREST_WORKER_LOG_LEVEL",
-                                         "GPUREST_WORKER_LOG_FORMAT"};
+                                        "GPUREST_WORKER_LOG_FORMAT"};
 
 static void environment_free(char *envp[COUNT(passed_on) + 1])
 {

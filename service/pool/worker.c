@@ -206,7 +206,7 @@ enum { PATH_BYTES = 4096 + 16 }; /* with its flag */
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char                         backend[64], index[32], spin[32], threads[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
+    char            backend[64], index[32], spin[32], threads[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
     char           *argv[13] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, threads};
     unsigned        argc = 6, fds_count = 2;
     struct spawn_fd fds[3];

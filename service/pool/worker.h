@@ -18,8 +18,9 @@ struct call {
     /* the caller's */
     void (*on_event)(struct call *c, enum call_event event); /* NULL allowed. On whichever thread drains the ring, exactly one
                                                                  CALL_DONE each: must not block and must not submit or wait */
-    void    *context;
-    uint64_t deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, RUN_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
+    void *context;
+    uint64_t
+        deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, RUN_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
     /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
     enum status         status;
     bool                context_lost;
@@ -37,8 +38,8 @@ struct call {
 #include "ipc/messages.def"
 #undef MESSAGE
 /* As submit and wait in one: spins, then sleeps. *why may be NULL. */
-#define MESSAGE(NAME, name)                                                                                        \
-    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns, \
+#define MESSAGE(NAME, name)                                                                                                                \
+    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
                               struct problem *why);
 #include "ipc/messages.def"
 #undef MESSAGE

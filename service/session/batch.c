@@ -173,7 +173,8 @@ static bool make_parts(struct batch *b)
     b->list.items = calloc(RUN_ITEMS_MAX, sizeof *b->list.items);
     b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
     b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
-    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later && b->calls && b->flights;
+    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later &&
+           b->calls && b->flights;
 }
 
 static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)

@@ -27,18 +27,18 @@ enum { BATCH_NO_SEGMENT = -1 };
 
 /* Buffers are named by an id of the session, or by the batch's own "$name". */
 struct batch_op {
-    enum batch_kind kind;
-    struct span     to;   /* ALLOC: the new "$name"; WRITE, COPY, FILL; FREE: which; RECORD, WAIT, ELAPSED: an event */
-    struct span     from; /* COPY, READ; ELAPSED: an event */
-    uint64_t        offset;      /* in `to`, of a READ in `from` */
-    uint64_t        from_offset; /* COPY */
-    bool            has_bytes;   /* else: to the end (of the shorter one) */
-    uint64_t        bytes;       /* of what is made, copied, filled or read */
-    int             segment;     /* ALLOC, WRITE: index of the request's segment with the contents */
-    uint64_t        pattern;     /* FILL */
-    unsigned        pattern_bytes;
-    struct span     stream; /* LAUNCH, RECORD, WAIT, SYNC (has_stream: that one, else all) */
-    bool            has_stream;
+    enum batch_kind           kind;
+    struct span               to;          /* ALLOC: the new "$name"; WRITE, COPY, FILL; FREE: which; RECORD, WAIT, ELAPSED: an event */
+    struct span               from;        /* COPY, READ; ELAPSED: an event */
+    uint64_t                  offset;      /* in `to`, of a READ in `from` */
+    uint64_t                  from_offset; /* COPY */
+    bool                      has_bytes;   /* else: to the end (of the shorter one) */
+    uint64_t                  bytes;       /* of what is made, copied, filled or read */
+    int                       segment;     /* ALLOC, WRITE: index of the request's segment with the contents */
+    uint64_t                  pattern;     /* FILL */
+    unsigned                  pattern_bytes;
+    struct span               stream; /* LAUNCH, RECORD, WAIT, SYNC (has_stream: that one, else all) */
+    bool                      has_stream;
     const struct launch_spec *launch; /* id and timeout unused; module empty: the batch's */
 };
 
@@ -49,12 +49,12 @@ struct batch_spec {
     unsigned                  segments_count;
     const struct span        *keep; /* "$names" that stay as buffers of the session */
     unsigned                  keep_count;
-    const struct module_spec *source; /* a module to be made or found; NULL: none */
-    struct span               module; /* or one of the session */
-    bool                      evict;  /* when the session has no room for another module: unload all others first */
-    struct program           *program; /* a run of it: with its buffers, modules and graphs; NULL: a batch of its own. Borrowed */
-    bool                      prepare; /* with program: batch_prepare() follows, no segments and no run */
-    uint64_t                  timeout_ms; /* of all operations together; 0 = the default */
+    const struct module_spec *source;           /* a module to be made or found; NULL: none */
+    struct span               module;           /* or one of the session */
+    bool                      evict;            /* when the session has no room for another module: unload all others first */
+    struct program           *program;          /* a run of it: with its buffers, modules and graphs; NULL: a batch of its own. Borrowed */
+    bool                      prepare;          /* with program: batch_prepare() follows, no segments and no run */
+    uint64_t                  timeout_ms;       /* of all operations together; 0 = the default */
     uint64_t                  answer_bytes_max; /* of all READs together, as they are held in host memory */
     const char               *answer_limit;     /* that bound's name */
     bool                      answer_streams;   /* READs beyond it stay on the device until batch_read_begin(); else they are refused */
@@ -62,15 +62,15 @@ struct batch_spec {
 
 /* What became of one operation. */
 struct batch_result {
-    bool        vendor;     /* LAUNCH of a built-in kernel: a library did it */
-    bool        timed;      /* LAUNCH: gpu_us is its own */
-    double      gpu_us;     /* LAUNCH */
-    double      elapsed_us; /* ELAPSED, by the device's clock */
-    char       *output;     /* LAUNCH: printf text; owned by the batch */
-    size_t      output_bytes;
-    bool        output_truncated;
-    char       *data; /* READ: owned by the batch; NULL when it stayed on the device */
-    size_t      data_bytes;
+    bool   vendor;     /* LAUNCH of a built-in kernel: a library did it */
+    bool   timed;      /* LAUNCH: gpu_us is its own */
+    double gpu_us;     /* LAUNCH */
+    double elapsed_us; /* ELAPSED, by the device's clock */
+    char  *output;     /* LAUNCH: printf text; owned by the batch */
+    size_t output_bytes;
+    bool   output_truncated;
+    char  *data; /* READ: owned by the batch; NULL when it stayed on the device */
+    size_t data_bytes;
 };
 
 /* Operations whose launches were timed together: from the start of the first to the end of the last. */
@@ -87,7 +87,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
 /* Bytes of the segments, one segment after the other, each from its start. PENDING registers w. Never blocks. */
 enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
 /* Segments have gone straight into buffers of the session: if the batch ends now, what they overwrote is indeterminate. */
-bool        batch_overwrote(const struct batch *b);
+bool batch_overwrote(const struct batch *b);
 /* Makes the module, waits for the segments, does the operations, and waits until all is done. Then the buffers are freed, but for
  * those that are kept. The first failure ends it, with op_index and completed_ops unless it concerns no operation; operations behind
  * the failed one may have run, as they were under way already. Blocks. */
@@ -99,19 +99,19 @@ enum status batch_prepare(struct batch *b, struct problem *why);
 /* After a successful run. */
 const struct batch_result *batch_result_of(const struct batch *b, unsigned op);
 /* What a READ has in host memory, for the caller to free; NULL when it stayed on the device. */
-char                      *batch_data_take(struct batch *b, unsigned op);
+char *batch_data_take(struct batch *b, unsigned op);
 /* A READ's bytes that stayed on the device, as they were at its place among the operations. At most once for each; the transfer must be
  * destroyed before the batch. Fails when the session has been reset since. Never blocks. */
-enum status                batch_read_begin(struct batch *b, unsigned op, struct transfer **out, struct problem *why);
+enum status batch_read_begin(struct batch *b, unsigned op, struct transfer **out, struct problem *why);
 /* In the order of the operations; borrowed. */
-const struct batch_group  *batch_groups_of(const struct batch *b, unsigned *count);
-const char                *batch_kept_id(const struct batch *b, unsigned keep); /* the id of keep[i] */
-const char                *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
-double                     batch_compile_ms(const struct batch *b);             /* for making or finding the module */
-double                     batch_run_ms(const struct batch *b);                 /* for the operations */
-double                     batch_upload_ms(const struct batch *b); /* waiting for the segments to be in the device's memory */
-double                     batch_queue_ms(const struct batch *b);  /* ... and then for launches that were queued before */
-double                     batch_kernel_ms(const struct batch *b); /* of its kernels, by the device's clock */
+const struct batch_group *batch_groups_of(const struct batch *b, unsigned *count);
+const char               *batch_kept_id(const struct batch *b, unsigned keep); /* the id of keep[i] */
+const char               *batch_module_id(const struct batch *b);              /* of the module made from source; "" = none */
+double                    batch_compile_ms(const struct batch *b);             /* for making or finding the module */
+double                    batch_run_ms(const struct batch *b);                 /* for the operations */
+double                    batch_upload_ms(const struct batch *b);              /* waiting for the segments to be in the device's memory */
+double                    batch_queue_ms(const struct batch *b);               /* ... and then for launches that were queued before */
+double                    batch_kernel_ms(const struct batch *b);              /* of its kernels, by the device's clock */
 
 /* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
 void batch_destroy(struct batch *b);

@@ -25,8 +25,8 @@ struct batch_job_info {
     char                 id[ID_BYTES];
     enum batch_job_state state;
     uint64_t             created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    uint64_t             expires_wall_ns; /* when it is forgotten at the latest; 0 = not finished */
-    struct problem       problem;         /* when failed; borrowed parts live until batch_job_return */
+    uint64_t             expires_wall_ns;                                    /* when it is forgotten at the latest; 0 = not finished */
+    struct problem       problem;                                            /* when failed; borrowed parts live until batch_job_return */
 };
 
 /* QUOTA_EXCEEDED when no more batches may wait now; an early look that reserves nothing. */

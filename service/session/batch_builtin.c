@@ -14,8 +14,8 @@ static enum status new_scratch(struct batch *b, unsigned i, uint64_t bytes, stru
 static enum status get_scratch(struct batch *b, unsigned i, uint64_t *address, struct problem *why)
 {
     const struct builtin_call *call = b->calls[i];
-    bool        enough = b->scratch && b->scratch_slot == call->slot && b->scratch->buffer.bytes >= call->plan.scratch_bytes;
-    enum status st = STATUS_OK;
+    bool                       enough = b->scratch && b->scratch_slot == call->slot && b->scratch->buffer.bytes >= call->plan.scratch_bytes;
+    enum status                st = STATUS_OK;
 
     if (!call->plan.takes_scratch)
         return STATUS_OK;

@@ -62,8 +62,8 @@ static enum status address_list(struct batch *b, struct batch_order *list, struc
     static _Thread_local struct batch_order o; /* 4.7 KiB */
     struct batch_list                      *of = &b->list;
     const size_t                            head = sizeof(struct run_state);
-    struct run_list l = {.at = list->slice.data + head, .room = list->slice.ref.bytes - head};
-    bool            room = true;
+    struct run_list                         l = {.at = list->slice.data + head, .room = list->slice.ref.bytes - head};
+    bool                                    room = true;
 
     list->count = 0;
     list->first = b->listed_count;

@@ -7,10 +7,10 @@
 
 /* A buffer of a batch. Its id is never told to anybody while it is the batch's. */
 struct local {
-    struct buffer buffer; /* first: what holds the buffer frees the local */
-    struct context *context; /* where it lives; valid while it is in there */
-    struct call   call;     /* of its freeing; holds a use of the context */
-    struct local *of_batch; /* the batch's next one; the batch holds a reference */
+    struct buffer   buffer;   /* first: what holds the buffer frees the local */
+    struct context *context;  /* where it lives; valid while it is in there */
+    struct call     call;     /* of its freeing; holds a use of the context */
+    struct local   *of_batch; /* the batch's next one; the batch holds a reference */
     /* under session.lock */
     bool          orphan; /* to be freed, or being freed */
     bool          wanted; /* by batch_read_begin() after a successful run; of the batch's thread */
@@ -57,11 +57,11 @@ struct batch_event {
 
 /* An operation that waits to go to the worker together with others. */
 struct batch_item {
-    unsigned       op;
-    enum message   message;
-    struct module *module; /* LAUNCH: held */
-    struct event_name event; /* EVENT_RECORD, EVENT_WAIT */
-    unsigned char  launch[offsetof(struct msg_launch, params)]; /* LAUNCH: but for the parameters */
+    unsigned          op;
+    enum message      message;
+    struct module    *module;                                      /* LAUNCH: held */
+    struct event_name event;                                       /* EVENT_RECORD, EVENT_WAIT */
+    unsigned char     launch[offsetof(struct msg_launch, params)]; /* LAUNCH: but for the parameters */
 };
 
 /* Operations that follow each other on one stream. */
@@ -75,18 +75,18 @@ struct batch_list {
 
 /* One call on its way. They are looked at in the order of their submission. */
 struct flight_call {
-    struct call         call; /* first: events find it by it */
-    struct batch       *batch;
-    unsigned            op;
-    bool                landed; /* under batch.lock */
-    enum message        message;
-    uint32_t            stream;
-    uint64_t            tag;   /* LAUNCH */
-    struct slice        slice; /* MEM_READ, lists: data NULL = none, or no longer */
-    char               *to;    /* MEM_READ */
-    size_t              bytes;
-    unsigned            first, count; /* lists: their operations in batch.listed; count 0 = no list */
-    uint32_t            completed, group; /* lists: as the state said at the end */
+    struct call   call; /* first: events find it by it */
+    struct batch *batch;
+    unsigned      op;
+    bool          landed; /* under batch.lock */
+    enum message  message;
+    uint32_t      stream;
+    uint64_t      tag;   /* LAUNCH */
+    struct slice  slice; /* MEM_READ, lists: data NULL = none, or no longer */
+    char         *to;    /* MEM_READ */
+    size_t        bytes;
+    unsigned      first, count;     /* lists: their operations in batch.listed; count 0 = no list */
+    uint32_t      completed, group; /* lists: as the state said at the end */
 };
 
 /* Where the bytes of a READ lie that are not held in host memory. */
@@ -111,17 +111,17 @@ struct batch {
     struct batch_list        list;
     unsigned                *listed; /* [spec.ops_count]: the operations of the lists that were sent, one list behind the other */
     unsigned                 listed_count;
-    bool                     preparing; /* a program: nothing is sent */
+    bool                     preparing;  /* a program: nothing is sent */
     unsigned                 graph_next; /* of a program's graphs */
-    struct batch_group      *groups; /* [spec.ops_count]: those timed together */
+    struct batch_group      *groups;     /* [spec.ops_count]: those timed together */
     unsigned                 groups_count;
-    struct local           **kept; /* [spec.keep_count] */
+    struct local           **kept;   /* [spec.keep_count] */
     struct module           *module; /* a reference; NULL: none */
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
     double                   compile_ms, upload_ms, queue_ms, run_ms;
-    struct builtin_call    **calls;  /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
+    struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
     struct local            *scratch; /* of the latest of them that takes some; one of `locals`, or the program's */
     uint32_t                 scratch_slot;
     struct batch_later      *later; /* [spec.ops_count]: READs whose bytes stayed on the device */
@@ -132,11 +132,11 @@ struct batch {
     pthread_cond_t      landed;
     struct flight_call *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
     unsigned            head, count;
-    uint64_t            submitted, reaped; /* serial numbers */
-    enum status         failed; /* the first call that failed, in the order of operations */
-    unsigned            failed_op, failed_last; /* one of these failed */
-    unsigned            completed; /* all operations before this one are known to be done */
-    bool                failed_kernels; /* those are of calls that run kernels */
+    uint64_t            submitted, reaped;                      /* serial numbers */
+    enum status         failed;                                 /* the first call that failed, in the order of operations */
+    unsigned            failed_op, failed_last;                 /* one of these failed */
+    unsigned            completed;                              /* all operations before this one are known to be done */
+    bool                failed_kernels;                         /* those are of calls that run kernels */
     bool                suspected[STREAMS_PER_SESSION_MAX + 1]; /* streams, by slot, whose first failed call was looked at */
     struct problem      failure;
 };
@@ -147,7 +147,7 @@ enum status batch_blame(struct problem *why, enum status st, unsigned op, unsign
 /* It, or one of those behind it up to `last`. */
 void batch_blame_up_to(struct problem *why, unsigned last);
 /* The buffer of that name, "$name" or an id. With session.lock held. */
-struct buffer *batch_buffer(struct batch *b, struct span name);
+struct buffer     *batch_buffer(struct batch *b, struct span name);
 struct batch_name *batch_name_of(struct batch *b, struct span name);
 /* Makes the buffer of an ALLOC. Needs a use. */
 enum status batch_allocate(struct batch *b, const struct batch_op *op, struct problem *why);
@@ -170,16 +170,16 @@ enum status batch_read_later(struct batch *b, unsigned i, uint64_t bytes, struct
 
 /* ---- batch_flight.c ---- all need a use of the context */
 struct batch_order {
-    unsigned            op;
-    enum message        message;
-    union message_body  body;
-    struct slice        slice; /* MEM_READ: taken over when the call is on its way */
-    char               *to;
-    struct module      *module;  /* LAUNCH: held while it is made */
-    unsigned            first, count; /* lists: as of flight_call */
-    unsigned            tried; /* lists: `op` is the item to begin with, this the first one that had no place */
-    uint32_t            stream;
-    bool                nothing; /* set by `address`: of no bytes, not to be sent */
+    unsigned           op;
+    enum message       message;
+    union message_body body;
+    struct slice       slice; /* MEM_READ: taken over when the call is on its way */
+    char              *to;
+    struct module     *module;       /* LAUNCH: held while it is made */
+    unsigned           first, count; /* lists: as of flight_call */
+    unsigned           tried;        /* lists: `op` is the item to begin with, this the first one that had no place */
+    uint32_t           stream;
+    bool               nothing; /* set by `address`: of no bytes, not to be sent */
 };
 /* Fills the message's addresses. With session.lock and submit_lock held. */
 typedef enum status batch_address(struct batch *b, struct batch_order *o, struct problem *why);

@@ -82,13 +82,12 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
         return no_buffer("/to", why);
     st = extent(to, op->offset, op, &bytes, why);
     if (!st && op->offset % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "not a multiple of the pattern's %u bytes", op->pattern_bytes);
+        st =
+            problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "not a multiple of the pattern's %u bytes", op->pattern_bytes);
     if (!st && bytes % op->pattern_bytes)
         st = problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "not a multiple of the pattern's %u bytes", op->pattern_bytes);
-    o->body.mem_fill = (struct msg_mem_fill){.pattern_bytes = op->pattern_bytes,
-                                             .to = to->address + op->offset,
-                                             .pattern = op->pattern,
-                                             .count = bytes / op->pattern_bytes};
+    o->body.mem_fill = (struct msg_mem_fill){
+        .pattern_bytes = op->pattern_bytes, .to = to->address + op->offset, .pattern = op->pattern, .count = bytes / op->pattern_bytes};
     o->nothing = bytes == 0;
     return st;
 }
@@ -178,7 +177,6 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
 
 /* ---- launches ---- */
 
-
 static bool where(void *context, struct span name, uint64_t *address, uint64_t *bytes)
 {
     const struct buffer *buffer = batch_buffer(context, name);
@@ -194,9 +192,9 @@ static bool where(void *context, struct span name, uint64_t *address, uint64_t *
 static struct module *module_of(struct batch *b, unsigned op, enum status *st, struct problem *why)
 {
     const struct launch_spec *spec = b->spec->ops[op].launch;
-    struct session *s = b->session;
-    struct span     id = spec->module.bytes ? spec->module : b->spec->module;
-    struct module  *m = spec->module.bytes ? NULL : b->module;
+    struct session           *s = b->session;
+    struct span               id = spec->module.bytes ? spec->module : b->spec->module;
+    struct module            *m = spec->module.bytes ? NULL : b->module;
 
     pthread_mutex_lock(&s->lock);
     if (b->calls[op]) {
@@ -381,9 +379,10 @@ static enum status run_fill(struct batch *b, unsigned i, struct problem *why)
 typedef enum status run_one(struct batch *b, unsigned i, struct problem *why);
 
 static run_one *const runs[] = {
-    [BATCH_ALLOC] = run_alloc,   [BATCH_WRITE] = run_write, [BATCH_COPY] = run_copy,       [BATCH_FILL] = run_fill,
-    [BATCH_LAUNCH] = run_launch, [BATCH_READ] = run_read,   [BATCH_FREE] = run_free,       [BATCH_RECORD] = batch_run_record,
-    [BATCH_WAIT] = batch_run_wait,     [BATCH_SYNC] = batch_run_sync,   [BATCH_ELAPSED] = batch_run_elapsed,
+    [BATCH_ALLOC] = run_alloc,     [BATCH_WRITE] = run_write,           [BATCH_COPY] = run_copy,
+    [BATCH_FILL] = run_fill,       [BATCH_LAUNCH] = run_launch,         [BATCH_READ] = run_read,
+    [BATCH_FREE] = run_free,       [BATCH_RECORD] = batch_run_record,   [BATCH_WAIT] = batch_run_wait,
+    [BATCH_SYNC] = batch_run_sync, [BATCH_ELAPSED] = batch_run_elapsed,
 };
 
 /* Operations and everything that is still under way at their end. */

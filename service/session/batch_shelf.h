@@ -6,20 +6,20 @@
 #include "session/internal.h"
 
 struct batch_job {
-    struct entry       entry;
-    struct session    *session;
-    uint64_t           created_wall_ns;
+    struct entry    entry;
+    struct session *session;
+    uint64_t        created_wall_ns;
     /* under session.lock; the runner alone touches a running one's task */
-    struct batch_task *task; /* owned; NULL: nothing is left of it */
-    unsigned           refs; /* the shelf's, the runner's, and those outside */
+    struct batch_task   *task; /* owned; NULL: nothing is left of it */
+    unsigned             refs; /* the shelf's, the runner's, and those outside */
     enum batch_job_state state;
-    bool               ending;  /* running, and somebody resets the session for its sake */
-    bool               kept;    /* `bytes` are in shelf.kept_bytes, else in queued_bytes */
-    uint64_t           bytes;   /* counted for it in the shelf and the registry */
-    uint64_t           started_wall_ns, finished_wall_ns, expires_ns;
-    struct problem     problem;
-    struct waker      *watchers;
-    struct batch_job  *next; /* in shelf.queued, then in shelf.finished, at last in remains */
+    bool                 ending; /* running, and somebody resets the session for its sake */
+    bool                 kept;   /* `bytes` are in shelf.kept_bytes, else in queued_bytes */
+    uint64_t             bytes;  /* counted for it in the shelf and the registry */
+    uint64_t             started_wall_ns, finished_wall_ns, expires_ns;
+    struct problem       problem;
+    struct waker        *watchers;
+    struct batch_job    *next; /* in shelf.queued, then in shelf.finished, at last in remains */
 };
 
 /* What nobody needs any more, to be destroyed without a lock. Starts zeroed. */

@@ -35,8 +35,10 @@ static void tell_one(const struct batch *b, unsigned op)
 /* The launches from that operation on, as one. With session.lock held. */
 static void tell_rest(const struct batch *b, unsigned first)
 {
-    struct event e = {
-        .type = EVENT_LAUNCH_FINISHED, .batch = {b->session->batches_told, first, first, 0}, .state.launch = LAUNCH_SUCCEEDED, .timed = true};
+    struct event e = {.type = EVENT_LAUNCH_FINISHED,
+                      .batch = {b->session->batches_told, first, first, 0},
+                      .state.launch = LAUNCH_SUCCEEDED,
+                      .timed = true};
 
     for (unsigned i = first; i < b->done; i++) {
         if (!is_launch(b, i))

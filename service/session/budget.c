@@ -14,7 +14,7 @@ struct fault_budget {
     const void          *owner;
     unsigned             device;
     struct rate_bucket   bucket;
-    bool                 spent; /* as far as was told: new work is refused */
+    bool                 spent;                                                      /* as far as was told: new work is refused */
     char                 tenant_name[CALLER_NAME_BYTES], device_id[DEVICE_ID_BYTES]; /* for the log, of the session that spent it */
 };
 
@@ -45,7 +45,8 @@ static void spend(struct fault_budget *b, const struct session *s)
     memcpy(b->tenant_name, s->tenant_name, sizeof b->tenant_name);
     span_copy(span_of(s->device_id), b->device_id, sizeof b->device_id);
     counter_add(COUNTER_BUDGETS_SPENT, 1);
-    log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", b->tenant_name, b->device_id);
+    log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", b->tenant_name,
+             b->device_id);
 }
 
 static void settle(const struct registry *r, struct fault_budget *b, uint64_t now)

@@ -20,7 +20,8 @@ static enum status mismatch(const struct builtin_call *call, unsigned i, struct 
 
     snprintf(at, sizeof at, "/args/%u", i);
     if (p->access == BUILTIN_VALUE)
-        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a value, {\"%s\": ...}", p->name, call->kernel->name, type);
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a value, {\"%s\": ...}", p->name, call->kernel->name,
+                             type);
     return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a buffer of %s, {\"buf\": \"id\"}", p->name,
                          call->kernel->name, type);
 }
@@ -61,7 +62,8 @@ static enum status check_buffer(const struct builtin_call *call, unsigned i, buf
 
     snprintf(at, sizeof at, "/args/%u", i);
     if (!lookup(context, a->buffer, &address, &bytes))
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: no buffer of this id in the session", p->name, k->name);
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: no buffer of this id in the session", p->name,
+                             k->name);
     if (a->offset > bytes || a->offset % each)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "offset",
                              "%s of %s: offset %" PRIu64 " lies outside the buffer of %" PRIu64 " bytes, or between elements of %u bytes",
@@ -69,8 +71,8 @@ static enum status check_buffer(const struct builtin_call *call, unsigned i, buf
     st = builtin_buffer_bytes(k, call->dtype, call->values, i, &needed, why);
     if (!st && needed > bytes - a->offset)
         st = problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "size",
-                           "%s of %s holds %s elements of %u bytes, %" PRIu64 " bytes; the buffer has %" PRIu64 " from there", p->name, k->name,
-                           p->elements, each, needed, bytes - a->offset);
+                           "%s of %s holds %s elements of %u bytes, %" PRIu64 " bytes; the buffer has %" PRIu64 " from there", p->name,
+                           k->name, p->elements, each, needed, bytes - a->offset);
     return st;
 }
 
@@ -90,12 +92,13 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
 {
     call->kernel = builtin_find(spec->kernel);
     if (!call->kernel)
-        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found", "no built-in kernel of this name; GET /v1/kernels lists them");
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found",
+                             "no built-in kernel of this name; GET /v1/kernels lists them");
     if (call->kernel->params_count > BUILTIN_ARGS_MAX)
         return problem_set(why, STATUS_INTERNAL, "%s has too many parameters", call->kernel->name);
     if (!builtin_dtype_find(call->kernel, spec->dtype, &call->dtype))
-        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value", "%s is not made for this dtype; GET /v1/kernels/%s lists its dtypes",
-                             call->kernel->name, call->kernel->name);
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value",
+                             "%s is not made for this dtype; GET /v1/kernels/%s lists its dtypes", call->kernel->name, call->kernel->name);
     return STATUS_OK;
 }
 
@@ -118,11 +121,17 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
     struct span                  expression = span_of(call->expression);
     struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
     char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES];
-    struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
-    struct module_spec           spec = {.kind = IMAGE_CUDA, .options = options, .options_count = OPTIONS_OF_ALL, .header_names = names, .header_texts = texts,
-                                         .name_expressions = &expression, .name_expressions_count = 1};
-    char                         id[ID_BYTES];
-    enum status                  st;
+    struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {
+                         SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
+    struct module_spec spec = {.kind = IMAGE_CUDA,
+                               .options = options,
+                               .options_count = OPTIONS_OF_ALL,
+                               .header_names = names,
+                               .header_texts = texts,
+                               .name_expressions = &expression,
+                               .name_expressions_count = 1};
+    char               id[ID_BYTES];
+    enum status        st;
 
     for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++) {
         names[spec.headers_count] = span_of(header->name);
@@ -161,7 +170,8 @@ static enum status find_slot(struct context *c, struct span stream, uint32_t *ou
 
 static struct builtin_device device_of(const struct context *c)
 {
-    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors, .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0};
+    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
+                                    .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return device;

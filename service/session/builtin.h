@@ -30,12 +30,12 @@ struct builtin_call {
  * parameter: KERNEL_NOT_FOUND, INVALID_FIELD (/dtype), ARGUMENT_MISMATCH (/args/N), LAUNCH_CONFIG_INVALID (/engine: no library does it). */
 enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why);
 /* Scratch memory lies there; 0 if it takes none. */
-void        builtin_seal(struct builtin_call *call, uint64_t scratch_address);
+void builtin_seal(struct builtin_call *call, uint64_t scratch_address);
 /* Whether every buffer is there and large enough. With session.lock held. */
 enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup, void *context, struct problem *why);
 /* Scratch memory could not be had, as `st` says: true when *again, the same without a library, is to be tried. */
-bool        builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again);
+bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again);
 /* NULL is a no-op. */
-void        builtin_close(struct context *c, struct builtin_call *call);
+void builtin_close(struct context *c, struct builtin_call *call);
 
 #endif

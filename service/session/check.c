@@ -158,8 +158,8 @@ static enum status check_extent(const uint32_t n[3], const uint32_t max[3], cons
         if (n[i] == 0)
             return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is 0", name, i);
         if (n[i] > max[i])
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is %u, the device allows %u", name, i,
-                                 n[i], max[i]);
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is %u, the device allows %u", name,
+                                 i, n[i], max[i]);
     }
     return STATUS_OK;
 }

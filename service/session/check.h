@@ -13,8 +13,8 @@ struct device_facts {
     uint32_t max_block[3];
     uint32_t max_grid[3];
     uint64_t max_shared_bytes_per_block;
-    uint32_t sharing;      /* enum device_sharing */
-    uint64_t sharing_unit; /* bytes; sizes of shared allocations are multiples of it */
+    uint32_t sharing;         /* enum device_sharing */
+    uint64_t sharing_unit;    /* bytes; sizes of shared allocations are multiples of it */
     bool     cublaslt, cufft; /* libraries that compute there */
 };
 
@@ -27,13 +27,14 @@ struct packed {
 };
 
 /* Lays the arguments out as the kernel wants them. ARGUMENT_MISMATCH names /args/N, BUFFER_NOT_FOUND too. *out is whole only on OK. */
-enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup, void *context,
-                       struct packed *out, struct problem *why);
+enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
+                       void *context, struct packed *out, struct problem *why);
 /* LAUNCH_CONFIG_INVALID with /grid, /block or /shared_bytes. */
-enum status check_config(const struct kernel_desc *kernel, const struct device_facts *device, const uint32_t grid[3], const uint32_t block[3],
-                         uint32_t shared_bytes, struct problem *why);
+enum status check_config(const struct kernel_desc *kernel, const struct device_facts *device, const uint32_t grid[3],
+                         const uint32_t block[3], uint32_t shared_bytes, struct problem *why);
 /* As many blocks as hold `threads`, in one dimension. LAUNCH_CONFIG_INVALID when there is no such number. */
-enum status check_grid_of(uint64_t threads, const uint32_t block[3], const struct device_facts *device, uint32_t grid[3], struct problem *why);
+enum status check_grid_of(uint64_t threads, const uint32_t block[3], const struct device_facts *device, uint32_t grid[3],
+                          struct problem *why);
 /* Index of the kernel called so: its name in the image, or the source's (which is in the image's where C++ mangled it). -1: none; -2: several. */
 int check_kernel_name(const struct kernel_table *table, struct span name);
 

@@ -26,6 +26,6 @@ void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const 
 enum status code_cache_get_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct buf *out);
 void        code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], struct span bytes);
 /* Removes one whose bytes mean nothing. */
-void        code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES]);
+void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES]);
 
 #endif

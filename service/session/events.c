@@ -230,7 +230,8 @@ enum status session_observe(struct session *s, struct problem *why)
 
     pthread_mutex_lock(&s->lock);
     if (s->events.followers >= EVENT_STREAMS_PER_SESSION_MAX)
-        st = problem_limit(why, STATUS_TOO_MANY_IN_FLIGHT, "event_streams_per_session", EVENT_STREAMS_PER_SESSION_MAX, s->events.followers, 1);
+        st = problem_limit(why, STATUS_TOO_MANY_IN_FLIGHT, "event_streams_per_session", EVENT_STREAMS_PER_SESSION_MAX, s->events.followers,
+                           1);
     else
         s->events.followers++;
     pthread_mutex_unlock(&s->lock);

@@ -27,9 +27,9 @@ struct event {
     uint64_t        wall_ns;
     char            launch[CLIENT_ID_CHARS_MAX + 1]; /* LAUNCH_…, KERNEL_PRINTF; "" within a batch */
     struct event_batch {
-        uint64_t number;          /* of the session's batches, from 1 on; 0: a launch of its own */
-        unsigned op, op_last;     /* operations: these and those between, as far as they are launches */
-        unsigned launches;        /* how many that are; when it failed, one of them did */
+        uint64_t number;      /* of the session's batches, from 1 on; 0: a launch of its own */
+        unsigned op, op_last; /* operations: these and those between, as far as they are launches */
+        unsigned launches;    /* how many that are; when it failed, one of them did */
     } batch;
     union {
         enum session_state session;
@@ -60,17 +60,17 @@ enum event_next {
 };
 
 /* Id of the newest event. */
-uint64_t        events_newest(struct session *s);
+uint64_t events_newest(struct session *s);
 /* The next one of those types. Never blocks. The session must be held, by session_observe() at least. */
 enum event_next events_next(struct session *s, struct event_cursor *c, struct event *out, struct buf *text);
 /* Afterwards the waker is not touched. */
-void            events_unwatch(struct session *s, struct event_cursor *c);
+void events_unwatch(struct session *s, struct event_cursor *c);
 
 /* One more follower. TOO_MANY_IN_FLIGHT beyond EVENT_STREAMS_PER_SESSION_MAX. Takes over a borrowed session: it stays in memory, but
  * from now on that is no use that keeps it from being idle. On failure it is the caller's still. */
 enum status session_observe(struct session *s, struct problem *why);
 void        session_unobserve(struct session *s);
 /* The server stops: every follower's stream is over. */
-void        events_end_all(struct registry *r);
+void events_end_all(struct registry *r);
 
 #endif

@@ -23,7 +23,7 @@
 struct account {
     const void     *owner;
     struct table    sessions;
-    unsigned        count; /* those whose worker is not yet given back included */
+    unsigned        count;  /* those whose worker is not yet given back included */
     unsigned        hidden; /* of them */
     uint64_t        memory_bytes;
     struct account *next;
@@ -49,7 +49,7 @@ struct registry {
     bool                   janitor_stop, helper_stop, draining;
     struct account        *accounts;
     unsigned               count;
-    struct context        *work, *work_last; /* contexts with something for the helper; each holds a reference */
+    struct context        *work, *work_last;       /* contexts with something for the helper; each holds a reference */
     struct context        *closing, *closing_last; /* for the closer; their sessions are pinned */
     unsigned               closing_count;          /* with the one that it is at */
     uint64_t               closed_count;           /* ever */
@@ -57,12 +57,12 @@ struct registry {
     pthread_cond_t         closing_changed; /* of the monotonic clock; of `returning`, too */
     struct returning       returning[DEVICES_MAX];
     bool                   closer_stop;
-    unsigned               runners;          /* threads that do asynchronous batches */
+    unsigned               runners; /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
     uint64_t               shared_bytes; /* of memory shared with clients, what is still to be given back included */
     unsigned               shares_count;
-    pthread_mutex_t        reap_lock;    /* outer to `lock`: who has had it knows that all dead shares are gone */
-    struct share          *shares_dead;  /* for shares_reap() */
+    pthread_mutex_t        reap_lock;   /* outer to `lock`: who has had it knows that all dead shares are gone */
+    struct share          *shares_dead; /* for shares_reap() */
     struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* written under lock: there are some */
     struct tunings        *tunings;     /* shapes of built-in kernels */
@@ -77,11 +77,11 @@ struct stream {
 struct local;
 
 struct context {
-    struct session    *session;
-    struct worker     *worker; /* valid while uses > 0 */
+    struct session     *session;
+    struct worker      *worker; /* valid while uses > 0 */
     struct device_facts facts;
-    pthread_mutex_t    load_lock;   /* one image at a time is sent to the worker */
-    pthread_mutex_t    submit_lock; /* keeps launches in the order in which their arguments were packed */
+    pthread_mutex_t     load_lock;   /* one image at a time is sent to the worker */
+    pthread_mutex_t     submit_lock; /* keeps launches in the order in which their arguments were packed */
 
     /* under session.lock */
     unsigned         refs; /* of this struct */
@@ -90,7 +90,7 @@ struct context {
     bool             lost; /* a fault ended it */
     uint64_t         lost_ns;
     struct table     buffers, modules, launches;
-    struct table     builtins; /* modules of built-in kernels, by "name/dtype": nobody lists or names them */
+    struct table     builtins;      /* modules of built-in kernels, by "name/dtype": nobody lists or names them */
     uint64_t         builtins_used; /* times that one of them was asked for */
     struct stream    streams[STREAMS_PER_SESSION_MAX];
     unsigned         streams_count;
@@ -102,22 +102,22 @@ struct context {
     uint64_t         busy_since_ns; /* as the janitor sees it: since then the worker has never been seen without something to do */
     struct call      ping;          /* asked of a worker that starts nothing of what it was given */
     bool             ping_due, ping_open;
-    uint64_t         pinged_ns;     /* the last time */
-    uint64_t         launch_number; /* the last one given */
+    uint64_t         pinged_ns;                                 /* the last time */
+    uint64_t         launch_number;                             /* the last one given */
     uint64_t         events_taken[EVENTS_PER_SESSION_MAX / 64]; /* places of events that batches use */
-    uint32_t         event_number;  /* the last one given; never 0 when given */
-    struct launch   *backlog, *backlog_last; /* not yet in the ring, oldest first */
-    struct launch   *outputs;                /* ended, their text is to be fetched; each holds a use */
-    struct launch   *finished, *finished_last; /* oldest first */
+    uint32_t         event_number;                              /* the last one given; never 0 when given */
+    struct launch   *backlog, *backlog_last;                    /* not yet in the ring, oldest first */
+    struct launch   *outputs;                                   /* ended, their text is to be fetched; each holds a use */
+    struct launch   *finished, *finished_last;                  /* oldest first */
     unsigned         finished_count;
     uint64_t         output_bytes; /* kept in finished ones */
-    struct module   *unloads; /* to be unloaded */
+    struct module   *unloads;      /* to be unloaded */
     struct transfer *transfers;
-    struct table     locals;  /* buffers of batches and programs, by ids that nobody is told */
+    struct table     locals; /* buffers of batches and programs, by ids that nobody is told */
     struct table     programs;
-    struct local    *orphans; /* of them, those to be freed */
-    uint64_t         freed_bytes; /* of memory that its worker may keep for itself */
-    uint64_t         quota_bytes; /* what its buffers count in session.memory_bytes; all is given back when it is closed */
+    struct local    *orphans;      /* of them, those to be freed */
+    uint64_t         freed_bytes;  /* of memory that its worker may keep for itself */
+    uint64_t         quota_bytes;  /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned         shares_count; /* of buffers */
 
     /* under registry.lock */
@@ -155,9 +155,9 @@ struct session {
     /* under registry.lock */
     unsigned pins;
     unsigned observers; /* of them, those that do not count as use */
-    uint64_t used_ns; /* end of the last use */
+    uint64_t used_ns;   /* end of the last use */
     uint64_t idle_timeout_s;
-    bool     listed;  /* in its account's table: nobody deletes it yet */
+    bool     listed; /* in its account's table: nobody deletes it yet */
 
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* anything below, or in the context, that somebody may wait for */
@@ -181,16 +181,16 @@ struct session {
 };
 
 struct buffer {
-    struct entry entry;
-    uint64_t     bytes;
-    uint64_t     charged; /* bytes, against the quotas */
-    uint64_t     address;
-    uint64_t     created_wall_ns;
-    bool         shareable; /* an allocation of its own, that clients may map */
-    unsigned     refs;  /* the table and everyone who holds it */
-    unsigned     pins;  /* those at work in it: it is not deleted meanwhile */
-    bool         ready; /* allocated */
-    struct share *share; /* memory that clients map; NULL = none. A reference */
+    struct entry  entry;
+    uint64_t      bytes;
+    uint64_t      charged; /* bytes, against the quotas */
+    uint64_t      address;
+    uint64_t      created_wall_ns;
+    bool          shareable; /* an allocation of its own, that clients may map */
+    unsigned      refs;      /* the table and everyone who holds it */
+    unsigned      pins;      /* those at work in it: it is not deleted meanwhile */
+    bool          ready;     /* allocated */
+    struct share *share;     /* memory that clients map; NULL = none. A reference */
 };
 
 struct best_block {
@@ -205,18 +205,18 @@ struct module {
     unsigned            refs;    /* the table, borrowers and unfinished launches */
     bool                ready;
     bool                loaded;
-    uint64_t            used;   /* of ours: when, counted by context.builtins_used */
-    bool                failed; /* of ours: it will not be ready */
-    bool                ours; /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
-    bool                refused; /* of a library's plan: ready, but it cannot be launched */
-    bool                plan;    /* ours, and what a library prepared */
+    uint64_t            used;            /* of ours: when, counted by context.builtins_used */
+    bool                failed;          /* of ours: it will not be ready */
+    bool                ours;            /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
+    bool                refused;         /* of a library's plan: ready, but it cannot be launched */
+    bool                plan;            /* ours, and what a library prepared */
     uint64_t            workspace_bytes; /* of a plan: what each launch has for itself */
     uint32_t            remote;
     unsigned char       digest[SHA256_BYTES];
     char                code_hash[SHA256_HEX_BYTES];
     char                arch[16];
     struct kernel_table table;
-    struct compiled     compiled; /* its output is kept for log and code */
+    struct compiled     compiled;               /* its output is kept for log and code */
     char              **expressions, **lowered; /* [expressions_count], owned */
     unsigned            expressions_count;
     struct best_block  *best; /* [kernels_count] */
@@ -243,8 +243,8 @@ struct launch {
     unsigned          refs;    /* the table, holders outside, and the way through the worker */
     unsigned char     digest[SHA256_BYTES];
     char              module_id[ID_BYTES];
-    struct module    *module; /* held until it ended */
-    struct local     *scratch; /* of a built-in kernel; until it ended. NULL: none */
+    struct module    *module;                  /* held until it ended */
+    struct local     *scratch;                 /* of a built-in kernel; until it ended. NULL: none */
     char              dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
     char              stream[STREAM_NAME_BYTES];
     bool              vendor; /* a library does the built-in kernel */
@@ -255,7 +255,7 @@ struct launch {
     enum launch_state state;
     bool              submitted; /* the flight is in the ring: it can be spun on */
     bool              sending;   /* at the head of the backlog and being submitted right now */
-    bool              ended; /* the device is done with it, its output may be still to come */
+    bool              ended;     /* the device is done with it, its output may be still to come */
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns;
     double            gpu_us;
     char             *output; /* owned */
@@ -293,11 +293,11 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
 /* Without it; session.lock may be held. */
 enum status budget_admits(struct session *s, struct problem *why);
 /* Whether it would refuse; nobody was refused. No lock but session.lock. */
-bool        budget_is_spent(struct session *s);
+bool budget_is_spent(struct session *s);
 /* Forgets, and tells the log whose is free again. No lock held. */
-void        budgets_look(struct registry *r);
+void budgets_look(struct registry *r);
 /* A session was lost. Counts what its owner's kernels may have done. */
-void        budget_note(struct session *s, enum status fault);
+void budget_note(struct session *s, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
@@ -345,10 +345,10 @@ void        context_unref(struct context *c);
 void        context_unuse(struct context *c);
 void        context_lose(struct context *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
-void        context_note(struct context *c, const struct call *call);
+void context_note(struct context *c, const struct call *call);
 /* Number of the newest launch that is not yet in the ring; what comes next must wait for it. 0: none. */
-uint64_t    context_order(const struct context *c);
-bool        context_ordered(const struct context *c, uint64_t number);
+uint64_t context_order(const struct context *c);
+bool     context_ordered(const struct context *c, uint64_t number);
 
 /* ---- helper.c ---- does for events what they may not do themselves: submit. One thread per registry. */
 bool helper_start(struct registry *r);

@@ -199,7 +199,7 @@ static struct launch *make(struct context *c, const struct launch_spec *spec)
     }
     span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
     l->context = c;
-    l->refs = 1; /* the maker's, then the caller's */
+    l->refs = 1;        /* the maker's, then the caller's */
     if (spec->id.bytes) /* nobody asks again for a name that we choose */
         launch_digest(spec, l->digest);
     return l;
@@ -321,11 +321,11 @@ static enum status begin_builtin(struct context *c, struct launch *l, const stru
 
 static enum status submit_new(struct context *c, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
-    struct session *s = c->session;
-    struct launch  *l = make(c, spec);
-    struct launch  *known = NULL;
+    struct session      *s = c->session;
+    struct launch       *l = make(c, spec);
+    struct launch       *known = NULL;
     struct builtin_call *call = NULL;
-    enum status     st;
+    enum status          st;
 
     if (!l)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");

@@ -151,15 +151,15 @@ static const char *cache_owner(const struct module *m)
 }
 
 /* PTX becomes a cubin in the compiler's jail. Where nothing assembles it there the device's driver does, in the session's own worker. */
-static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
+static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image,
+                                struct problem *why)
 {
     const struct registry_config *config = &m->context->session->registry->config;
     struct problem                ignored = {0};
     enum status                   st = STATUS_COMPILER_UNAVAILABLE;
 
     if (!m->context->facts.wants_ptx && config->compiler)
-        st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), true, arena,
-                            &m->compiled, &ignored);
+        st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), true, arena, &m->compiled, &ignored);
     if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
         return keep_image(&m->compiled.output.ptx, spec->source, image, why);
     if (st) {
@@ -185,8 +185,8 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return keep_image(&o->cubin, spec->source, image, why);
-    st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch),
-                        !m->context->facts.wants_ptx, arena, &m->compiled, why);
+    st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), !m->context->facts.wants_ptx, arena,
+                        &m->compiled, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
 }

@@ -70,8 +70,8 @@ static enum status send_all(const struct load *l, struct problem *why)
 
 enum status module_load(struct module *m, struct span image, struct problem *why)
 {
-    struct load l = {.context = m->context, .module = m, .image = image, .table_room = KERNEL_TABLE_BYTES_MAX};
-    uint64_t    half = staging_bytes(m->context->worker) / 2;
+    struct load        l = {.context = m->context, .module = m, .image = image, .table_room = KERNEL_TABLE_BYTES_MAX};
+    uint64_t           half = staging_bytes(m->context->worker) / 2;
     struct memory_wait wait = {0};
     enum status        st;
 

@@ -411,8 +411,11 @@ static void describe(const struct program *p, struct program_info *out)
 {
     const struct batch_spec *spec = spec_of(p);
 
-    *out = (struct program_info){.ops = spec->ops_count, .segments = spec->segments_count, .graphs = p->graphs_count,
-                                 .created_wall_ns = p->created_wall_ns, .runs = p->runs};
+    *out = (struct program_info){.ops = spec->ops_count,
+                                 .segments = spec->segments_count,
+                                 .graphs = p->graphs_count,
+                                 .created_wall_ns = p->created_wall_ns,
+                                 .runs = p->runs};
     memcpy(out->name, p->entry.id, sizeof out->name);
     for (unsigned i = 0; i < spec->ops_count; i++) {
         out->launches += spec->ops[i].kind == BATCH_LAUNCH;

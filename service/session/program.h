@@ -13,7 +13,7 @@ struct program;
 
 /* What the operations were decoded into; lives as long as the program. */
 struct program_text {
-    struct batch_spec spec; /* no keep, no FREE of a buffer of the session; `program` unused */
+    struct batch_spec spec;                 /* no keep, no FREE of a buffer of the session; `program` unused */
     unsigned char     digest[SHA256_BYTES]; /* by program_digest(): equal ones are the same program */
     void (*destroy)(struct program_text *t);
 };
@@ -35,7 +35,7 @@ enum status program_delete(struct session *s, struct span name, struct problem *
 struct program_info {
     char     name[ID_BYTES];
     unsigned ops, segments, launches, graphs, prepared_launches; /* the last: those that are in graphs */
-    uint64_t memory_bytes; /* of its buffers */
+    uint64_t memory_bytes;                                       /* of its buffers */
     uint64_t created_wall_ns;
     uint64_t runs; /* begun */
 };

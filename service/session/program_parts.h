@@ -11,25 +11,25 @@ struct program_graph {
     unsigned char *held;   /* the list of entries that it stands at; owned. Each launch's tag is its place, its timeout 0 */
     size_t         bytes;
     uint32_t       count;
-    bool           stale;  /* a run failed: what the worker has is not known */
+    bool           stale; /* a run failed: what the worker has is not known */
 };
 
 struct program {
-    struct entry         entry;
-    struct context      *context; /* a reference */
-    struct program_text *text;
-    struct local       **locals;  /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
-    struct module      **modules; /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
-    struct module       *made;    /* from source; a reference */
-    pthread_mutex_t      run_lock; /* held by a run, and by the program's end; outside everything else */
-    struct program_graph *graphs;  /* [GRAPHS_PER_PROGRAM_MAX]; from here under run_lock */
-    unsigned             graphs_count;
-    unsigned char       *scratch; /* a list of the greatest size */
+    struct entry          entry;
+    struct context       *context; /* a reference */
+    struct program_text  *text;
+    struct local        **locals;   /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
+    struct module       **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
+    struct module        *made;     /* from source; a reference */
+    pthread_mutex_t       run_lock; /* held by a run, and by the program's end; outside everything else */
+    struct program_graph *graphs;   /* [GRAPHS_PER_PROGRAM_MAX]; from here under run_lock */
+    unsigned              graphs_count;
+    unsigned char        *scratch; /* a list of the greatest size */
     /* under session.lock */
-    unsigned             refs; /* the table's and the borrowers' */
-    bool                 gone; /* not to be run any more */
-    uint64_t             runs;
-    uint64_t             created_wall_ns;
+    unsigned refs; /* the table's and the borrowers' */
+    bool     gone; /* not to be run any more */
+    uint64_t runs;
+    uint64_t created_wall_ns;
 };
 
 /* ---- program.c ---- */
@@ -51,7 +51,7 @@ void        program_leave(struct program *p);
 bool program_graphable(const struct batch_item *item);
 /* Sends the collected launches, at least two, as the next graph of the program; or makes that graph, when the batch prepares it. */
 enum status program_graph_send(struct batch *b, struct problem *why);
-size_t program_scratch_bytes(void);
+size_t      program_scratch_bytes(void);
 /* A run failed. */
 void program_graphs_doubt(struct program *p);
 /* Blocks. Needs a use of the context. */

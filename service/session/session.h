@@ -17,7 +17,7 @@ struct compile_service;
 struct code_cache;
 struct registry; /* all sessions of this process */
 struct session;
-struct launch;   /* reference-counted */
+struct launch; /* reference-counted */
 struct builtin_call;
 struct transfer; /* a streamed write to or read from a buffer */
 
@@ -36,29 +36,29 @@ struct registry_config {
     struct code_cache      *cache;
     const char             *node; /* "" or the node's name, which then is part of session ids */
     unsigned                sessions_max;
-    bool                    cache_shared; /* callers take compiled code of each other */
-    uint64_t                result_ttl_s; /* results of asynchronous batches are kept so long */
-    uint32_t                crash_budget;   /* faults that a tenant may have on a device at once; 0 = any number */
-    uint64_t                crash_window_s; /* in which they are all forgotten again, one by one */
+    bool                    cache_shared;     /* callers take compiled code of each other */
+    uint64_t                result_ttl_s;     /* results of asynchronous batches are kept so long */
+    uint32_t                crash_budget;     /* faults that a tenant may have on a device at once; 0 = any number */
+    uint64_t                crash_window_s;   /* in which they are all forgotten again, one by one */
     uint64_t                shared_bytes_max; /* of memory shared with clients of this host (share.h); 0 = none is */
 };
 enum status registry_create(struct registry **out, const struct registry_config *config);
 /* Closes all sessions. */
-void        registry_destroy(struct registry *r);
+void registry_destroy(struct registry *r);
 /* From now on session_create answers DRAINING. */
-void        registry_drain(struct registry *r);
+void registry_drain(struct registry *r);
 /* ... and from now on no longer. */
-void        registry_resume(struct registry *r);
+void registry_resume(struct registry *r);
 /* What still runs ends at once, with WORKER_LOST: nothing waits for a worker any more that hangs. */
-void        registry_kill_workers(struct registry *r);
-unsigned    registry_count(struct registry *r);
-unsigned    registry_count_of(struct registry *r, const struct tenant *t);
-uint64_t    registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
+void     registry_kill_workers(struct registry *r);
+unsigned registry_count(struct registry *r);
+unsigned registry_count_of(struct registry *r, const struct tenant *t);
+uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
 
 /* Faults of its kernels that are not forgotten yet, of the device where it has most. */
-unsigned    registry_faults_of(struct registry *r, const struct tenant *t);
+unsigned registry_faults_of(struct registry *r, const struct tenant *t);
 /* Callers whose new work on that device is refused for their faults now. */
-unsigned    registry_budgets_spent(struct registry *r, unsigned device);
+unsigned registry_budgets_spent(struct registry *r, unsigned device);
 
 /* ---- session.c ---- */
 enum session_state { SESSION_STARTING, SESSION_READY, SESSION_FAULTED, SESSION_CLOSING };
@@ -73,8 +73,8 @@ struct label {
 };
 
 struct session_spec {
-    struct span         id;     /* empty: the server makes one; else a valid client id (checked here) */
-    struct span         device; /* empty: the default */
+    struct span         id;           /* empty: the server makes one; else a valid client id (checked here) */
+    struct span         device;       /* empty: the default */
     uint64_t            memory_limit; /* MEMORY_LIMIT_NONE */
     uint64_t            idle_timeout_s;
     uint64_t            max_lifetime_s;
@@ -124,8 +124,8 @@ enum status session_delete(struct session *s, struct problem *why);
 /* OK, or SESSION_FAULTED (with what faulted it in detail), or SESSION_BUSY. */
 enum status session_usable(struct session *s, struct problem *why);
 /* The device's fixed facts, for checks. Borrowed from the session's worker. */
-uint64_t    session_generation(struct session *s);
-uint64_t    session_epoch(struct session *s); /* write epoch: +1 by every upload, fill, copy and launch */
+uint64_t session_generation(struct session *s);
+uint64_t session_epoch(struct session *s); /* write epoch: +1 by every upload, fill, copy and launch */
 
 /* Lists: up to `limit` items with keys after `cursor` (empty: from the start), in a stable order. next is "" at the end. */
 struct page {
@@ -171,8 +171,8 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 enum status buffer_delete(struct session *s, struct span id, struct problem *why);
 /* For a buffer whose upload was given up: deletes it without waiting, behind what its transfer has submitted. It stays when the id is
  * unknown, or when launches that were not submitted yet may name it. Call it after the transfer's destroy. */
-void        buffer_abandon(struct session *s, struct span id);
-unsigned    buffer_list(struct session *s, struct page *page, struct buffer_info *items);
+void     buffer_abandon(struct session *s, struct span id);
+unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items);
 /* Waits until done. offset + bytes inside the buffer, else RANGE_NOT_SATISFIABLE; both multiples of pattern_bytes, else INVALID_FIELD. */
 enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint64_t bytes, uint64_t pattern, unsigned pattern_bytes,
                         struct span stream, struct problem *why);
@@ -210,16 +210,16 @@ void transfer_destroy(struct transfer *t);
 /* ---- module.c ---- */
 enum image_kind { IMAGE_CUDA, IMAGE_PTX, IMAGE_BINARY, IMAGE_PLAN /* session/ itself: bytes of a struct vendor_plan */ };
 struct module_spec {
-    struct span           id; /* empty: the server makes one */
-    enum image_kind       kind;
-    struct span           source; /* CUDA C++ or PTX, no NUL inside (checked: INVALID_FIELD); or a cubin or fatbin */
-    const struct span    *header_names; /* [headers_count], plain relative names */
-    const struct span    *header_texts;
-    unsigned              headers_count;
-    const struct span    *options; /* as the client sent them */
-    unsigned              options_count;
-    const struct span    *name_expressions;
-    unsigned              name_expressions_count;
+    struct span        id; /* empty: the server makes one */
+    enum image_kind    kind;
+    struct span        source;       /* CUDA C++ or PTX, no NUL inside (checked: INVALID_FIELD); or a cubin or fatbin */
+    const struct span *header_names; /* [headers_count], plain relative names */
+    const struct span *header_texts;
+    unsigned           headers_count;
+    const struct span *options; /* as the client sent them */
+    unsigned           options_count;
+    const struct span *name_expressions;
+    unsigned           name_expressions_count;
 };
 /* A loaded module, borrowed from the session until module_return. Its parts never change. */
 struct module;
@@ -227,15 +227,15 @@ struct module_view {
     const char                *id;
     const struct kernel_table *table;
     /* name expressions and what they were lowered to; [expressions_count] */
-    const char *const         *expressions;
-    const char *const         *lowered;
-    unsigned                   expressions_count;
-    const char                *arch;
-    bool                       cached;     /* code came from the cache */
-    double                     compile_ms; /* spent compiling, 0 when cached */
-    struct span                log, ptx, cubin; /* may be empty */
-    uint64_t                   created_wall_ns;
-    const char                *code_hash;  /* SHA-256 of what was loaded, hex */
+    const char *const *expressions;
+    const char *const *lowered;
+    unsigned           expressions_count;
+    const char        *arch;
+    bool               cached;          /* code came from the cache */
+    double             compile_ms;      /* spent compiling, 0 when cached */
+    struct span        log, ptx, cubin; /* may be empty */
+    uint64_t           created_wall_ns;
+    const char        *code_hash; /* SHA-256 of what was loaded, hex */
 };
 /* Compiles (or finds in the cache) and loads. Blocks. Identical input in this session -> the existing one, *created = false.
  * COMPILE_FAILED fills the compile part of *why from `arena`. *out must be given to module_return. */
@@ -246,7 +246,7 @@ void        module_return(struct session *s, struct module *m);
 void        module_view_of(const struct module *m, struct module_view *out); /* valid until module_return */
 enum status module_delete(struct session *s, struct span id, struct problem *why);
 /* Copies ids only. */
-unsigned    module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
+unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]);
 
 /* ---- launch.c ---- */
 enum launch_state { LAUNCH_QUEUED, LAUNCH_RUNNING, LAUNCH_SUCCEEDED, LAUNCH_FAILED, LAUNCH_CANCELLED };
@@ -258,9 +258,9 @@ struct launch_arg {
     enum arg_kind            kind;
     unsigned                 scalar_bytes; /* 1, 2, 4 or 8 */
     uint64_t                 value;
-    struct span              buffer; /* ARG_BUFFER: id; */
-    uint64_t                 offset; /* and offset, within the buffer */
-    struct span              bytes;  /* ARG_BYTES */
+    struct span              buffer;  /* ARG_BUFFER: id; */
+    uint64_t                 offset;  /* and offset, within the buffer */
+    struct span              bytes;   /* ARG_BYTES */
     const struct launch_arg *members; /* ARG_STRUCT: laid out as C would */
     unsigned                 members_count;
 };
@@ -271,18 +271,18 @@ enum launch_engine {
     ENGINE_VENDOR,  /* a library */
 };
 struct launch_spec {
-    struct span              id; /* empty: the server makes one */
-    struct span              module;
-    struct span              kernel; /* as in the source, mangled, or a name expression */
-    struct span              dtype;  /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
-    enum launch_engine         engine; /* of a built-in one */
+    struct span                id; /* empty: the server makes one */
+    struct span                module;
+    struct span                kernel;  /* as in the source, mangled, or a name expression */
+    struct span                dtype;   /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
+    enum launch_engine         engine;  /* of a built-in one */
     const struct builtin_call *builtin; /* session/ itself sets it */
-    unsigned                 shape;     /* likewise: one more than the number of the shape (kernels.h) that a built-in one takes; 0: the chosen one */
-    uint32_t                 grid[3];  /* grid[0] = 0: derive from `threads` */
-    uint64_t                 threads;  /* only with automatic block */
-    uint32_t                 block[3]; /* block[0] = 0: the occupancy calculator's choice */
-    uint32_t                 shared_bytes;
-    bool                     cooperative; /* the kernel may wait for its whole grid; as many blocks as the device holds at once */
+    unsigned shape;    /* likewise: one more than the number of the shape (kernels.h) that a built-in one takes; 0: the chosen one */
+    uint32_t grid[3];  /* grid[0] = 0: derive from `threads` */
+    uint64_t threads;  /* only with automatic block */
+    uint32_t block[3]; /* block[0] = 0: the occupancy calculator's choice */
+    uint32_t shared_bytes;
+    bool     cooperative; /* the kernel may wait for its whole grid; as many blocks as the device holds at once */
     const struct launch_arg *args;
     unsigned                 args_count;
     struct span              stream; /* "" = default */
@@ -291,13 +291,13 @@ struct launch_spec {
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
     char              dtype[DTYPE_NAME_BYTES]; /* not "": a built-in kernel, and no module */
-    bool              vendor; /* of a built-in kernel: a library did it, and grid and block say nothing */
-    const char       *kernel; /* borrowed until launch_return */
+    bool              vendor;                  /* of a built-in kernel: a library did it, and grid and block say nothing */
+    const char       *kernel;                  /* borrowed until launch_return */
     uint32_t          grid[3], block[3], shared_bytes;
     enum launch_state state;
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns; /* 0 = not yet */
-    double            gpu_us; /* valid when succeeded */
-    struct span       output; /* printf text; borrowed until launch_return */
+    double            gpu_us;                                             /* valid when succeeded */
+    struct span       output;                                             /* printf text; borrowed until launch_return */
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };

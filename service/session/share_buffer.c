@@ -117,7 +117,8 @@ enum status share_allocate(struct context *c, struct buffer *b, uint64_t *addres
 static enum status check_exportable(const struct context *c, const struct buffer *b, struct problem *why)
 {
     if (c->facts.sharing != DEVICE_SHARES_EXPORT)
-        return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported", "memory of this session's device has no descriptors of a driver");
+        return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported",
+                             "memory of this session's device has no descriptors of a driver");
     if (!b->shareable)
         return problem_field(why, STATUS_INVALID_FIELD, "/as", "shareable", "the buffer was not made with shareable: true");
     return STATUS_OK;

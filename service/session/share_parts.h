@@ -20,7 +20,7 @@ enum status share_make(struct registry *r, uint64_t bytes, struct share **out, s
 /* With session.lock held: what the session's number of shared buffers has room for. */
 enum status share_check_count(const struct context *c, struct problem *why);
 /* With session.lock held; the last one leaves it to shares_reap(). */
-void share_unref(struct registry *r, struct share *m);
+void        share_unref(struct registry *r, struct share *m);
 enum status share_enabled(const struct session *s, struct problem *why);
 
 #endif

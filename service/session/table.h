@@ -20,15 +20,15 @@ struct table {
 void          table_finish(struct table *t);
 struct entry *table_get(const struct table *t, struct span id);
 /* The id must be new. OUT_OF_MEMORY leaves the table as it was. */
-enum status   table_put(struct table *t, struct entry *e);
+enum status table_put(struct table *t, struct entry *e);
 /* False when it was not in there. */
-bool          table_remove(struct table *t, const struct entry *e);
+bool table_remove(struct table *t, const struct entry *e);
 /* The last one is taken out and returned; NULL when empty. */
 struct entry *table_pop(struct table *t);
 /* Index of the first entry whose id is greater than `cursor`; count when there is none. */
-unsigned      table_after(const struct table *t, struct span cursor);
+unsigned table_after(const struct table *t, struct span cursor);
 /* How many entries from `at` a page of `limit` holds; next becomes the id to go on behind, or "". */
-unsigned      table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES]);
+unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES]);
 
 /* [a-z0-9][a-z0-9_-]{0,62} */
 bool client_id_valid(struct span id);

@@ -298,7 +298,8 @@ static enum status submit(struct piece *p)
 
     p->call = (struct call){.on_event = on_event, .deadline_ns = DEADLINE_NEVER};
     if (t->writing)
-        return worker_submit_mem_write(worker, &(struct msg_mem_write){.to = p->address, .from = {p->slice.ref.offset, p->bytes}}, &p->call);
+        return worker_submit_mem_write(worker, &(struct msg_mem_write){.to = p->address, .from = {p->slice.ref.offset, p->bytes}},
+                                       &p->call);
     return worker_submit_mem_read(worker, &(struct msg_mem_read){.from = p->address, .to = {p->slice.ref.offset, p->bytes}}, &p->call);
 }
 

@@ -25,19 +25,19 @@ struct transfer {
     uint64_t        left;    /* write: not yet given a slice; read: not yet asked for */
     uint64_t        unread;  /* read: not yet handed out */
     struct piece    pieces[TRANSFER_SLICES_MAX];
-    struct piece   *filling; /* write: gets the next bytes */
+    struct piece   *filling;     /* write: gets the next bytes */
     unsigned        head, count; /* read: pieces asked for or arrived, in order */
 
     /* under session.lock */
-    struct buffer   *buffer; /* pinned, until its bytes are in staging memory or in the device: who has the last of them may delete it */
+    struct buffer   *buffer;    /* pinned, until its bytes are in staging memory or in the device: who has the last of them may delete it */
     uint64_t         to_arrive; /* read: not yet in staging memory */
-    uint64_t         order; /* launches up to this one come first */
+    uint64_t         order;     /* launches up to this one come first */
     struct waker    *user;
-    struct waker    *borrower; /* has a slice's memory and is to be told when it had better return it */
+    struct waker    *borrower;             /* has a slice's memory and is to be told when it had better return it */
     bool             watching, unwatching; /* `staging` is registered; is being taken back by transfers_unwatch */
     bool             destroyed, finished;
-    unsigned         holds; /* calls in flight, and whoever is in the middle of ending it */
-    struct problem   problem; /* status OK: none */
+    unsigned         holds;      /* calls in flight, and whoever is in the middle of ending it */
+    struct problem   problem;    /* status OK: none */
     struct transfer *next, **at; /* in context.transfers */
 };
 

@@ -8,7 +8,7 @@
 #include "session/internal.h"
 
 #define BYTES_OF_NOTHING_YET UINT64_C(0xa5a5a5a5a5a5a5a5)
-#define TRUE_AND_FALSE UINT64_C(0x0100000100010100)
+#define TRUE_AND_FALSE       UINT64_C(0x0100000100010100)
 
 enum { NAME_BYTES = 16, BUFFER_UNIT = 8, SEED = 9 };
 

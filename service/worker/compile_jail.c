@@ -283,7 +283,8 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     if (!seccomp_enter(&j)) {
         j.trapped = false; /* without the list nothing is trapped */
         if (!wanted->optional)
-            return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no way to hold the compiler to a list of system calls");
+            return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
+                               "This machine offers no way to hold the compiler to a list of system calls");
     }
     if (!wanted->optional && !j.rooted && !j.trapped && j.landlock_fd < 0)
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no way to keep the compiler from its files");

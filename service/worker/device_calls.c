@@ -270,7 +270,8 @@ static enum status module_keep(struct device_worker *w, const struct msg_module_
 
     if (!slot)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "modules", MODULES_PER_WORKER_MAX, MODULES_PER_WORKER_MAX, 1);
-    st = m->plan ? plan_load(w, &loaded, &r->workspace_bytes, why) : w->ops->module_load(w->device, w->image.data, w->image.bytes, &loaded, why);
+    st = m->plan ? plan_load(w, &loaded, &r->workspace_bytes, why)
+                 : w->ops->module_load(w->device, w->image.data, w->image.bytes, &loaded, why);
     if (st)
         return st;
     if ((st = table_write(w, loaded, m->table_to, &r->table_bytes, why))) {
@@ -403,7 +404,7 @@ static enum status call_launch(struct device_worker *w, struct work *k, union me
 static enum status call_run_list(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
     struct msg_run_list *m = &k->command.body.run_list;
-    enum status     st = run_accept(w, k, why);
+    enum status          st = run_accept(w, k, why);
 
     (void)reply;
     m->timeout_ms = timeout_bounded(m->timeout_ms);

@@ -178,8 +178,9 @@ static bool is_checked(int call)
 /* How a worker ends must not depend on what was seen while none did. */
 static int allow_ends(scmp_filter_ctx c)
 {
-    static const int ends[] = {SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
-                               SCMP_SYS(gettid), SCMP_SYS(getpid), SCMP_SYS(restart_syscall), SCMP_SYS(write)};
+    static const int ends[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),      SCMP_SYS(rt_sigreturn),
+                               SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),  SCMP_SYS(gettid),
+                               SCMP_SYS(getpid),       SCMP_SYS(restart_syscall), SCMP_SYS(write)};
     int              bad = 0;
 
     for (size_t i = 0; i < COUNT(ends); i++)

@@ -33,12 +33,13 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
 /* ---- files ---- */
 
 /* Each is read while a cpu device is opened, to describe the host. */
-static const char *const plain_reads[] = {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/etc/machine-id",
-                                          "/etc/localtime"};
+static const char *const plain_reads[] = {"/proc/cpuinfo",  "/proc/meminfo",   "/sys/devices/system/cpu",
+                                          "/sys/fs/cgroup", "/etc/machine-id", "/etc/localtime"};
 
 /* Where drivers keep libraries and tell about devices. Nothing of a caller's or the operator's lies there. */
-static const char *const driver_reads[] = {"/usr",        "/lib", "/lib64", "/opt", "/nix/store", "/etc/ld.so.cache", "/etc/nvidia",
-                                           "/proc/driver", "/sys", "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom"};
+static const char *const driver_reads[] = {"/usr",        "/lib",         "/lib64", "/opt",           "/nix/store", "/etc/ld.so.cache",
+                                           "/etc/nvidia", "/proc/driver", "/sys",   "/etc/localtime", "/dev/null",  "/dev/zero",
+                                           "/dev/urandom"};
 
 static const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 static const uint64_t using_device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | 1ull << 15; /* device ioctl */
@@ -158,7 +159,8 @@ static enum worker_sandbox level_of(enum device_filter f)
 static void tell(const struct device_jail *j)
 {
     if (j->keeper && j->driven && !device_filter_knows(j->driver))
-        log_warn("worker", "the system calls of driver %s are not known: workers are held to the deny-list", j->driver[0] ? j->driver : "(unknown)");
+        log_warn("worker", "the system calls of driver %s are not known: workers are held to the deny-list",
+                 j->driver[0] ? j->driver : "(unknown)");
 }
 
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)

@@ -325,12 +325,12 @@ static enum status device_open(struct device_worker *w, unsigned index, struct c
 static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
-    struct device_jail jail = {.keeper = argument_given(argc, argv, "--keeper"),
-                               .optional = argument_given(argc, argv, "--allow-no-sandbox"),
-                               .sharing = argument_given(argc, argv, "--sharing")};
-    uint64_t           began;
-    unsigned           index = 0;
-    enum status        st = device_find(w, argc, argv, &index, why);
+    struct device_jail  jail = {.keeper = argument_given(argc, argv, "--keeper"),
+                                .optional = argument_given(argc, argv, "--allow-no-sandbox"),
+                                .sharing = argument_given(argc, argv, "--sharing")};
+    uint64_t            began;
+    unsigned            index = 0;
+    enum status         st = device_find(w, argc, argv, &index, why);
 
     if (st)
         return st;

@@ -90,7 +90,7 @@ struct device_worker {
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* of the slots that were ever used: the rest need no look */
-    struct queue             barriers; /* calls that wait for work before them */
+    struct queue             barriers;    /* calls that wait for work before them */
     struct device_event     *events_free[2 * RING_SLOTS + 2 * STREAM_ITEMS_IN_FLIGHT_MAX];
     unsigned                 events_count;
     struct named_event       named[EVENTS_PER_SESSION_MAX];
@@ -102,9 +102,9 @@ struct device_worker {
     unsigned                 outputs_next;
     struct canary            canary;
     struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may be waiting for the end of what uses them */
-    bool                     sharing; /* there is a socket for descriptors */
-    struct problem           told; /* of what is being reaped; all zeros between */
-    bool                     lost; /* the context: everything was answered, the process ends */
+    bool                     sharing;                           /* there is a socket for descriptors */
+    struct problem           told;                              /* of what is being reaped; all zeros between */
+    bool                     lost;                              /* the context: everything was answered, the process ends */
 };
 
 /* ---- device_worker.c ---- */
@@ -186,7 +186,7 @@ bool barriers_advance(struct device_worker *w);
 
 /* ---- device_calls.c ---- */
 /* Handles a new command: answers it, or puts it on its stream or among the barriers. */
-void worker_accept(struct device_worker *w, struct work *k);
+void                  worker_accept(struct device_worker *w, struct work *k);
 struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
 /* What must hold of a command before it is put on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);

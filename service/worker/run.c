@@ -6,10 +6,10 @@
 #include "worker/internal.h"
 
 struct group {
-    uint32_t             end;     /* entries of the list up to here */
-    struct device_event *before;  /* NULL: not timed */
-    struct device_event *timed;   /* NULL: `after` ends the time, too */
-    struct device_event *after;   /* behind everything, the mark included */
+    uint32_t             end;    /* entries of the list up to here */
+    struct device_event *before; /* NULL: not timed */
+    struct device_event *timed;  /* NULL: `after` ends the time, too */
+    struct device_event *after;  /* behind everything, the mark included */
 };
 
 struct run {
@@ -19,7 +19,7 @@ struct run {
     struct device_graph *graph; /* of a GRAPH_RUN; borrowed */
     uint32_t             count, issued, done;
     uint32_t             group_size;
-    struct group         open;  /* being issued; after NULL = none */
+    struct group         open;                  /* being issued; after NULL = none */
     struct group         groups[RUN_ITEMS_MAX]; /* issued, a ring */
     unsigned             first, groups_count;
     enum status          refused; /* by the device: what is behind is not issued */
@@ -132,7 +132,7 @@ static void tell_groups(struct run *r)
 enum status run_accept(struct device_worker *w, struct work *k, struct problem *why)
 {
     const struct msg_run_list *m = &k->command.body.run_list;
-    enum status           st;
+    enum status                st;
 
     k->run = run_new(w, &m->list, &m->state, m->count, &st, why);
     if (!k->run)

@@ -140,8 +140,9 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
         return st;
     if (w->ops->cancel)
         w->ops->cancel(w->device);
-    return problem_set(why, STATUS_EXECUTION_TIMEOUT, k->run ? "the operations took longer than their timeout of %llu ms"
-                                                             : "the kernel ran longer than its timeout of %llu ms",
+    return problem_set(why, STATUS_EXECUTION_TIMEOUT,
+                       k->run ? "the operations took longer than their timeout of %llu ms"
+                              : "the kernel ran longer than its timeout of %llu ms",
                        (unsigned long long)timeout_ms(k));
 }
 

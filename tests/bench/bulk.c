@@ -359,8 +359,8 @@ static void compare(struct job *jobs, struct raw *peers, unsigned count, uint64_
     r = median(raw);
     if (count == 1)
         raw_of_one[upload] = r;
-    printf("%-8s %u connection%s  raw %6.2f GB/s  gpurest %6.2f GB/s  ratio %.2f  (of raw over one: %.2f)\n", upload ? "upload" : "download",
-           count, count == 1 ? " " : "s", r, o, median(ratio), o / raw_of_one[upload]);
+    printf("%-8s %u connection%s  raw %6.2f GB/s  gpurest %6.2f GB/s  ratio %.2f  (of raw over one: %.2f)\n",
+           upload ? "upload" : "download", count, count == 1 ? " " : "s", r, o, median(ratio), o / raw_of_one[upload]);
     if (upload)
         printf("  raw into memory like the staging: %.2f GB/s  gpurest's ratio to it %.2f\n", median(staging), median(to_staging));
     if (*pid)
@@ -370,13 +370,13 @@ static void compare(struct job *jobs, struct raw *peers, unsigned count, uint64_
 
 int main(int argc, char **argv)
 {
-    static const unsigned  counts[] = {1, 4};
-    static struct job      jobs[CONNECTIONS_MAX_HERE];
-    static struct raw      peers[CONNECTIONS_MAX_HERE];
+    static const unsigned     counts[] = {1, 4};
+    static struct job         jobs[CONNECTIONS_MAX_HERE];
+    static struct raw         peers[CONNECTIONS_MAX_HERE];
     static struct http_client control;
-    uint64_t               bytes = (uint64_t)(argc > 2 ? atoi(argv[2]) : MIB_DEFAULT) * 1024 * 1024;
-    double                 raw_of_one[2] = {0};
-    const char            *pid = argc > 4 ? argv[4] : "";
+    uint64_t                  bytes = (uint64_t)(argc > 2 ? atoi(argv[2]) : MIB_DEFAULT) * 1024 * 1024;
+    double                    raw_of_one[2] = {0};
+    const char               *pid = argc > 4 ? argv[4] : "";
 
     if (argc < 2 || bytes < CONNECTIONS_MAX_HERE * PIECE_BYTES || !http_connect(&control, argv[1], argc > 3 ? argv[3] : ""))
         fail("usage: bulk HOST:PORT [MIB [TOKEN [PID]]]");

@@ -14,12 +14,12 @@
 enum { RUNS_DEFAULT = 9, PTX_BYTES_MAX = 1 << 20 };
 
 struct bench {
-    struct cpu_memory *memory;
-    struct cpu_engine *engine[2]; /* of 1 and 2 threads */
+    struct cpu_memory        *memory;
+    struct cpu_engine        *engine[2]; /* of 1 and 2 threads */
     const struct interpreter *by;
-    unsigned           runs;
-    bool               json; /* a line of it for each kernel */
-    float             *x, *y, *z; /* MILLION each: device memory, which is host memory here */
+    unsigned                  runs;
+    bool                      json;      /* a line of it for each kernel */
+    float                    *x, *y, *z; /* MILLION each: device memory, which is host memory here */
 };
 
 struct subject {
@@ -155,8 +155,14 @@ static double kernel_ms(const struct bench *b, const struct subject *s, const st
     _Alignas(16) unsigned char block[128] = {0};
     uint64_t                   values[8] = {0}, best = UINT64_MAX;
     struct problem             why;
-    struct cpu_launch          l = {.module = m, .kernel = f, .grid = {s->grid[0], s->grid[1], 1}, .block = {s->block[0], s->block[1], 1},
-                                    .shared_bytes = s->shared_bytes, .params = block, .params_bytes = f->params_bytes, .deadline_ms = 60000};
+    struct cpu_launch          l = {.module = m,
+                                    .kernel = f,
+                                    .grid = {s->grid[0], s->grid[1], 1},
+                                    .block = {s->block[0], s->block[1], 1},
+                                    .shared_bytes = s->shared_bytes,
+                                    .params = block,
+                                    .params_bytes = f->params_bytes,
+                                    .deadline_ms = 60000};
 
     s->params(b, values);
     for (unsigned i = 0; i < f->signature.params_count; i++)

@@ -57,12 +57,12 @@ struct result {
 
 /* One measurement. `filled` and `emptied` count slices: the receiver fills slice n while n - emptied < slices. */
 struct run {
-    const struct kind   *kind;
-    uint64_t             bytes;
-    char                *memory;
-    int                  fd, idle_fd;
-    _Atomic uint64_t     filled, emptied;
-    struct result        result;
+    const struct kind *kind;
+    uint64_t           bytes;
+    char              *memory;
+    int                fd, idle_fd;
+    _Atomic uint64_t   filled, emptied;
+    struct result      result;
 };
 
 static const struct device_ops *ops; /* NULL: without a device */
@@ -312,8 +312,9 @@ static void print(unsigned k, struct result (*results)[sizeof kinds / sizeof kin
         sum.waits += results[i][k].waits;
         sum.switches += results[i][k].switches;
     }
-    fprintf(report, "%-34s %6.2f GB/s  ratio %.2f  a GiB: %6.0f receives %6.0f waits %6.0f context switches\n", kinds[k].name, median(rate, rounds),
-           median(ratio, rounds), (double)sum.calls / rounds / gib, (double)sum.waits / rounds / gib, (double)sum.switches / rounds / gib);
+    fprintf(report, "%-34s %6.2f GB/s  ratio %.2f  a GiB: %6.0f receives %6.0f waits %6.0f context switches\n", kinds[k].name,
+            median(rate, rounds), median(ratio, rounds), (double)sum.calls / rounds / gib, (double)sum.waits / rounds / gib,
+            (double)sum.switches / rounds / gib);
 }
 
 static void open_device(const char *name)

@@ -206,7 +206,7 @@ static void note_call(struct process *p, pid_t tid, const struct __ptrace_syscal
 
 static void note_stop(pid_t tid)
 {
-    struct process            *p = process_of(tid);
+    struct process              *p = process_of(tid);
     struct __ptrace_syscall_info info;
 
     if (p->worker && ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof info, &info) > 0 && info.op == PTRACE_SYSCALL_INFO_ENTRY)
@@ -256,8 +256,8 @@ static void on_signal(int signal_number)
 
 static pid_t start(char **argv)
 {
-    long  options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-                   PTRACE_O_EXITKILL;
+    long options =
+        PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
     pid_t pid = fork();
 
     if (pid < 0)

@@ -44,7 +44,7 @@ struct fake_hooks {
 };
 
 struct CUstream_st {
-    uint64_t                 stuck; /* behind the endless kernels of that round; 0: none */
+    uint64_t                 stuck;   /* behind the endless kernels of that round; 0: none */
     cuda_graph               capture; /* NULL: what comes is done */
     const struct fake_hooks *hooks;
 };
@@ -92,8 +92,8 @@ cuda_result fake_run(const struct CUfunc_st *f, const struct fake_launch *l);
 /* Counts the runs of the function's module; the count before this one. */
 unsigned fake_count(const struct CUfunc_st *f);
 /* Memory of the device that is made elsewhere. False when the device has not so much left, or there is none at that address. */
-bool fake_memory_add(void *data, size_t bytes);
-bool fake_memory_remove(const void *data);
+bool                           fake_memory_add(void *data, size_t bytes);
+bool                           fake_memory_remove(const void *data);
 extern const struct fake_hooks fake_stream_hooks;
 /* Notes a launch in the graph that the stream is captured into. */
 cuda_result fake_capture_launch(const struct CUfunc_st *f, const struct fake_launch *l);

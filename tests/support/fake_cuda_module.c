@@ -322,8 +322,11 @@ cuda_result cuLaunchCooperativeKernel(cuda_function function, unsigned grid_x, u
 {
     cuda_result        r = fake_step(__func__);
     unsigned char      block[FAKE_PARAM_BLOCK_BYTES] = {0};
-    struct fake_launch l = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes,
-                            .stream = stream, .params = block};
+    struct fake_launch l = {.grid = {grid_x, grid_y, grid_z},
+                            .block = {block_x, block_y, block_z},
+                            .shared_bytes = shared_bytes,
+                            .stream = stream,
+                            .params = block};
 
     if (r)
         return r;

@@ -19,8 +19,9 @@ cuda_result cuMemGetAllocationGranularity(size_t *bytes, const struct cuda_share
     cuda_result r = fake_step_free(__func__);
 
     *bytes = UNIT_BYTES;
-    return r ? r : props->location.type == CUDA_LOCATION_DEVICE && option == CUDA_GRANULARITY_MINIMUM ? CUDA_RESULT_SUCCESS
-                                                                                                      : CUDA_RESULT_ERROR_INVALID_VALUE;
+    return r                                                                                    ? r
+           : props->location.type == CUDA_LOCATION_DEVICE && option == CUDA_GRANULARITY_MINIMUM ? CUDA_RESULT_SUCCESS
+                                                                                                : CUDA_RESULT_ERROR_INVALID_VALUE;
 }
 
 static bool fill(int fd, size_t bytes)

@@ -10,8 +10,8 @@ struct pool {
     int unused;
 };
 
-static struct pool      the_pool;
-static _Atomic unsigned slices_used;
+static struct pool               the_pool;
+static _Atomic unsigned          slices_used;
 static _Atomic enum device_state device_state; /* healthy */
 static atomic_bool               device_failed;
 
@@ -93,7 +93,8 @@ void fake_reset(unsigned slices)
     pthread_mutex_lock(&fake.lock);
     fake.fail_at = fake.die_at = -1;
     fake.fail_take = STATUS_OK;
-    fake.released = fake.held = fake.no_spare = fake.room = fake.returns_held = fake.caches = fake.linger = fake.linger_over = fake.take_failed = false;
+    fake.released = fake.held = fake.no_spare = fake.room = fake.returns_held = fake.caches = fake.linger = fake.linger_over =
+        fake.take_failed = false;
     fake.allocations_max = fake.refused = fake.late = fake.late_left = fake.cached = 0;
     fake.sharing = DEVICE_SHARES_FILE;
     fake.lies = false;

@@ -49,7 +49,7 @@ struct worker {
     bool               lingers; /* though dead it is not gone before fake.linger_over */
     struct problem     end;
     struct allocation *allocations;
-    unsigned           cached; /* freed and kept */
+    unsigned           cached;                  /* freed and kept */
     bool               image_bad, image_prints; /* of the one loader */
     struct graph      *graphs;
     uint32_t           graph_number;
@@ -64,27 +64,27 @@ struct worker {
 };
 
 struct fake_state {
-    pthread_mutex_t lock;
-    pthread_cond_t  changed;
-    int             fail_at, die_at;
-    enum status     fail_status, fail_take;
-    bool            released, held;
-    unsigned        running, queued, allocations, workers, modules_loaded, slices, graphs;
-    unsigned        slices_used; /* atomic */
-    uint64_t        compiles;
-    bool            no_spare, returns_held;
-    uint32_t        sharing; /* enum device_sharing */
-    unsigned        hosts;   /* mapped */
-    bool            lies;    /* about the size of shared allocations */
-    unsigned        allocations_max; /* 0: no bound */
-    unsigned        late, late_left; /* refusals after memory was given back, in all and still to come */
-    bool            caches;
-    bool            linger, linger_over; /* workers that are killed now are not gone; they all are */
-    bool            take_failed;
-    unsigned        cached;          /* allocations freed and kept, of all workers */
-    bool            room;            /* for one more worker */
-    unsigned        refused;         /* allocations for that bound */
-    struct device_memory memory; /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
+    pthread_mutex_t      lock;
+    pthread_cond_t       changed;
+    int                  fail_at, die_at;
+    enum status          fail_status, fail_take;
+    bool                 released, held;
+    unsigned             running, queued, allocations, workers, modules_loaded, slices, graphs;
+    unsigned             slices_used; /* atomic */
+    uint64_t             compiles;
+    bool                 no_spare, returns_held;
+    uint32_t             sharing;         /* enum device_sharing */
+    unsigned             hosts;           /* mapped */
+    bool                 lies;            /* about the size of shared allocations */
+    unsigned             allocations_max; /* 0: no bound */
+    unsigned             late, late_left; /* refusals after memory was given back, in all and still to come */
+    bool                 caches;
+    bool                 linger, linger_over; /* workers that are killed now are not gone; they all are */
+    bool                 take_failed;
+    unsigned             cached;  /* allocations freed and kept, of all workers */
+    bool                 room;    /* for one more worker */
+    unsigned             refused; /* allocations for that bound */
+    struct device_memory memory;  /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
 };
 
 extern struct fake_state fake;
@@ -98,9 +98,9 @@ enum status fake_host_map(struct worker *w, const struct msg_host_map *m, uint32
 void           fake_host_unmap(struct worker *w, uint32_t id, uint64_t beside);
 unsigned char *fake_piece(struct worker *w, uint32_t host, uint64_t offset);
 /* Under fake.lock: whether one more fits, and what a free leaves. */
-bool           fake_fits(struct worker *w);
-void           fake_freed(struct worker *w);
-void           fake_trim(struct worker *w);
+bool fake_fits(struct worker *w);
+void fake_freed(struct worker *w);
+void fake_trim(struct worker *w);
 /* Under fake.lock. */
 void fake_allocation_free(struct allocation *a);
 void fake_hosts_drop(struct worker *w);

@@ -453,7 +453,8 @@ static bool waits_for_kernels(enum message kind)
 {
     return kind == MESSAGE_LAUNCH || kind == MESSAGE_MEM_WRITE || kind == MESSAGE_MEM_READ || kind == MESSAGE_MEM_FILL ||
            kind == MESSAGE_RUN_LIST || kind == MESSAGE_GRAPH_RUN || kind == MESSAGE_GRAPH_DESTROY || kind == MESSAGE_EVENT_RECORD ||
-           kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE || kind == MESSAGE_HOST_UNMAP || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
+           kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE ||
+           kind == MESSAGE_HOST_UNMAP || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
 }
 
 /* Under fake.lock: what was scripted for this call. */

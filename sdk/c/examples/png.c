@@ -201,7 +201,8 @@ static unsigned char *unpack(const struct reader *r, const char **why)
     unsigned char *rows = malloc(raw), *out = malloc((size_t)r->width * r->height);
     uLongf         got = raw;
 
-    if (rows && out && uncompress(rows, &got, r->packed, r->packed_bytes) == Z_OK && got == raw && unfilter(rows, r->height, row, (size_t)r->channels)) {
+    if (rows && out && uncompress(rows, &got, r->packed, r->packed_bytes) == Z_OK && got == raw &&
+        unfilter(rows, r->height, row, (size_t)r->channels)) {
         to_grey(r, rows, out);
     } else {
         *why = "is cut off or damaged";
@@ -218,7 +219,8 @@ unsigned char *png_decode(const unsigned char *file, size_t bytes, int side_max,
     unsigned char *out = NULL;
 
     *why = "is no PNG picture";
-    if (r.packed && bytes >= sizeof signature && memcmp(file, signature, sizeof signature) == 0 && read_chunks(&r, file, bytes, (uint32_t)side_max, why))
+    if (r.packed && bytes >= sizeof signature && memcmp(file, signature, sizeof signature) == 0 &&
+        read_chunks(&r, file, bytes, (uint32_t)side_max, why))
         out = unpack(&r, why);
     *width = (int)r.width;
     *height = (int)r.height;

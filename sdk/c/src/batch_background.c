@@ -108,7 +108,8 @@ static gpurest_status take_state(gpurest_op *op, struct background *w, const str
     else if (strcmp(state, "cancelled") == 0)
         st = batch_settle(w->batch, fail(GPUREST_E_CANCELLED, NULL, "the batch was cancelled"), NULL, op);
     else if (*finished)
-        st = batch_settle(w->batch, fail(GPUREST_E_PROTO, "is this a gpurest service?", "a batch in the background has no state"), NULL, op);
+        st =
+            batch_settle(w->batch, fail(GPUREST_E_PROTO, "is this a gpurest service?", "a batch in the background has no state"), NULL, op);
     json_destroy(d);
     return st;
 }

@@ -85,14 +85,15 @@ static gpurest_status take_document(const struct json *d, gpurest_module *m)
     if (!json_is_object(d) || !json_member(d, "dtypes"))
         return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the description of a built-in kernel cannot be read");
     if (!of || !lists(json_member(d, "dtypes"), m->dtype))
-        return fail(GPUREST_E_INVAL, "GET /v1/kernels lists what each takes", "%.64s is not there for elements of type %.16s", m->id, m->dtype);
+        return fail(GPUREST_E_INVAL, "GET /v1/kernels lists what each takes", "%.64s is not there for elements of type %.16s", m->id,
+                    m->dtype);
     m->kernels = calloc(1, sizeof *m->kernels);
     m->log = strdup("");
     if (!m->kernels || !m->log)
         return fail_memory();
     m->kernels_count = 1;
-    m->kernels[0] = (gpurest_kernel){.module = m, .name = strdup(m->id), .mangled = strdup(m->id),
-                                     .info = {.struct_size = sizeof m->kernels[0].info}};
+    m->kernels[0] =
+        (gpurest_kernel){.module = m, .name = strdup(m->id), .mangled = strdup(m->id), .info = {.struct_size = sizeof m->kernels[0].info}};
     if (!m->kernels[0].name || !m->kernels[0].mangled)
         return fail_memory();
     if (!take_params(json_member(d, "params"), of, &m->kernels[0]))
@@ -140,7 +141,8 @@ void builtin_write(struct buf *b, const char *name, const char *dtype, const cha
         json_string(b, "engine", engine);
 }
 
-gpurest_status gpurest_module_builtin(gpurest_session *s, gpurest_module **out, const char *name, const char *dtype, const char *engine_or_null)
+gpurest_status gpurest_module_builtin(gpurest_session *s, gpurest_module **out, const char *name, const char *dtype,
+                                      const char *engine_or_null)
 {
     gpurest_status  st = session_check(s);
     gpurest_module *m;

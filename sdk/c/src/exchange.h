@@ -49,8 +49,8 @@ struct exchange {
     /* The answer. */
     int        status;
     int        descriptor; /* -1: none has come; whoever takes it puts -1 here, what is left is closed */
-    struct buf head; /* header lines, each ending in CRLF */
-    struct buf body; /* of what is collected; problems always are */
+    struct buf head;       /* header lines, each ending in CRLF */
+    struct buf body;       /* of what is collected; problems always are */
     size_t     into_done;
     bool       sent;   /* something may have reached the service */
     bool       resent; /* it was sent again after it was not known whether it had been acted upon */

@@ -157,7 +157,7 @@ const char *gpurest_status_name(gpurest_status status)
     return index >= 0 && (size_t)index < sizeof names / sizeof names[0] ? names[index] : "GPUREST_E_?";
 }
 
-#define TEXT_OF(number) #number
+#define TEXT_OF(number)                   #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
 const char *gpurest_version(void)

@@ -14,9 +14,9 @@ struct frame_place {
 
 struct frame_call {
     const char               *path;
-    const char               *headers; /* further lines with their CRLFs; NULL: none */
+    const char               *headers;    /* further lines with their CRLFs; NULL: none */
     bool                      repeatable; /* they hold a key by which the service does it once */
-    const char               *json; /* the message, with "segments" as below */
+    const char               *json;       /* the message, with "segments" as below */
     const struct piece       *segments;
     size_t                    segments_count;
     const struct frame_place *places; /* in the order of the answer */

@@ -34,7 +34,7 @@ enum {
     PROBLEM_BYTES_MAX = 1024 * 1024,
     CHUNK_LINE_BYTES_MAX = 4 * 1024,
     RECEIVE_BYTES = 64 * 1024,         /* taken from the socket at a time, when not into its place directly */
-    DESCRIPTORS_MAX = 4, /* taken with one piece of an answer */
+    DESCRIPTORS_MAX = 4,               /* taken with one piece of an answer */
     TRANSFER_BYTES = 4 * 1024 * 1024,  /* handed to the socket at a time */
     PIECES_AT_ONCE = 64,               /* of a body, in one system call */
     PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report no progress */
@@ -74,7 +74,7 @@ enum {
 static_assert(ANSWER_HEAD_BYTES_MAX >= RECEIVE_BYTES, "what is taken at a time fits the head's bound");
 static_assert(PROBLEM_BYTES_MAX <= ANSWER_BODY_BYTES_MAX, "a problem is a body");
 
-#define BULK_BYTES_MIN (64ull * 1024 * 1024) /* from here on several connections share a transfer */
-#define PIECE_BYTES_MIN (8ull * 1024 * 1024) /* a connection's least share */
+#define BULK_BYTES_MIN  (64ull * 1024 * 1024) /* from here on several connections share a transfer */
+#define PIECE_BYTES_MIN (8ull * 1024 * 1024)  /* a connection's least share */
 
 #endif

@@ -8,7 +8,7 @@
 
 /* What runs: a kernel of a source, or one of the service's own. */
 struct code {
-    const char           *source, *kernel;         /* the former, with its shape */
+    const char           *source, *kernel;          /* the former, with its shape */
     const char           *builtin, *dtype, *engine; /* source NULL: the latter */
     gpurest_launch_config config;
 };

@@ -29,7 +29,8 @@ static gpurest_status check_local(const gpurest_session *s)
 
     if (p->target.endpoint.scheme == SCHEME_UNIX && p->transport == &transport_socket)
         return GPUREST_OK;
-    return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl", "memory is shared over a Unix socket only");
+    return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl",
+                "memory is shared over a Unix socket only");
 }
 
 static gpurest_status no_descriptor(void)
@@ -102,7 +103,7 @@ static gpurest_status take_handle(struct exchange *x, gpurest_cuda_memory *out)
 {
     struct json *answer = json_parse(x->body.data, x->body.bytes);
     uint64_t     size = 0, unit = 0;
-    bool         told = json_integer(json_member(answer, "allocation_size"), &size) && json_integer(json_member(answer, "granularity"), &unit);
+    bool told = json_integer(json_member(answer, "allocation_size"), &size) && json_integer(json_member(answer, "granularity"), &unit);
 
     json_destroy(answer);
     if (x->descriptor < 0)

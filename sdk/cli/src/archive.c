@@ -99,7 +99,8 @@ static void put_gzip(struct archive *to, const unsigned char *data, size_t bytes
     put(to, head, sizeof head);
     for (size_t at = 0;;) {
         size_t              n = bytes - at < STORED_MAX ? bytes - at : STORED_MAX;
-        const unsigned char block[] = {at + n == bytes, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n, (unsigned char)(~n >> 8)};
+        const unsigned char block[] = {at + n == bytes, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n,
+                                       (unsigned char)(~n >> 8)};
 
         put(to, block, sizeof block);
         put(to, data + at, n);

@@ -88,8 +88,12 @@ static const struct {
     unsigned rounds;
     bool     rate; /* bytes a second: more is better; else microseconds */
 } rows[] = {
-    {"h2d", "GB/s", upload, ROUNDS, true},        {"d2h", "GB/s", download, ROUNDS, true},        {"d2d", "GB/s", copy, ROUNDS, true},
-    {"launch", "us", launch, SMALL_ROUNDS, false}, {"alloc", "us", allocate, SMALL_ROUNDS, false}, {"compile", "us", compile, ROUNDS, false},
+    {"h2d", "GB/s", upload, ROUNDS, true},
+    {"d2h", "GB/s", download, ROUNDS, true},
+    {"d2d", "GB/s", copy, ROUNDS, true},
+    {"launch", "us", launch, SMALL_ROUNDS, false},
+    {"alloc", "us", allocate, SMALL_ROUNDS, false},
+    {"compile", "us", compile, ROUNDS, false},
     {"e2e", "us", end_to_end, SMALL_ROUNDS, false},
 };
 

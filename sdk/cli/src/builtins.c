@@ -4,19 +4,13 @@
 #include "cli.h"
 
 static const struct column columns[] = {
-    {"NAME", "name", FORMAT_TEXT, false},
-    {"FAMILY", "family", FORMAT_TEXT, false},
-    {"WHAT", "summary", FORMAT_TEXT, false},
-    {"LIBRARY", "library.name", FORMAT_TEXT, false},
-    {"TYPES", "dtypes", FORMAT_TEXT, true},
-    {"SHAPE", "shape", FORMAT_TEXT, true},
+    {"NAME", "name", FORMAT_TEXT, false},    {"FAMILY", "family", FORMAT_TEXT, false},
+    {"WHAT", "summary", FORMAT_TEXT, false}, {"LIBRARY", "library.name", FORMAT_TEXT, false},
+    {"TYPES", "dtypes", FORMAT_TEXT, true},  {"SHAPE", "shape", FORMAT_TEXT, true},
 };
 static const struct column parameter_columns[] = {
-    {"PARAMETER", "name", FORMAT_TEXT, false},
-    {"ACCESS", "access", FORMAT_TEXT, false},
-    {"TYPE", "type", FORMAT_TEXT, false},
-    {"ELEMENTS", "elements", FORMAT_TEXT, false},
-    {"MEANING", "meaning", FORMAT_TEXT, false},
+    {"PARAMETER", "name", FORMAT_TEXT, false},    {"ACCESS", "access", FORMAT_TEXT, false},   {"TYPE", "type", FORMAT_TEXT, false},
+    {"ELEMENTS", "elements", FORMAT_TEXT, false}, {"MEANING", "meaning", FORMAT_TEXT, false},
 };
 
 const struct listing        builtins_listing = {"gpurest.builtins/1", columns, COUNT(columns)};

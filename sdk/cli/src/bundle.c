@@ -8,8 +8,9 @@
 static const struct {
     const char *name, *path;
 } requests[] = {
-    {"version.json", "/version"},      {"ready.json", "/readyz?verbose=1"}, {"devices.json", "/v1/devices"},       {"limits.json", "/v1/limits"},
-    {"sessions.json", "/v1/sessions"}, {"metrics.txt", "/metrics"},         {"logging.json", "/v1/admin/logging"}, {"logs.txt", "/v1/admin/logs?lines=1024"},
+    {"version.json", "/version"},          {"ready.json", "/readyz?verbose=1"},       {"devices.json", "/v1/devices"},
+    {"limits.json", "/v1/limits"},         {"sessions.json", "/v1/sessions"},         {"metrics.txt", "/metrics"},
+    {"logging.json", "/v1/admin/logging"}, {"logs.txt", "/v1/admin/logs?lines=1024"},
 };
 
 /* What the service answers, also when it refuses: that is worth knowing, too. */

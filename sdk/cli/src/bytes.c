@@ -152,7 +152,8 @@ static enum exit_code fill(struct cli *c, const char *id, const char *pattern)
 
     if (!cli_session_name(c))
         return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
-    if (n == 0 || (!quote[0] && strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1)) || strspn(pattern, "iuf0123456789") < n || strlen(pattern) > 64)
+    if (n == 0 || (!quote[0] && strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1)) || strspn(pattern, "iuf0123456789") < n ||
+        strlen(pattern) > 64)
         return cli_usage(c, "\"%s\" is no TYPE:VALUE, as f32:1.5", pattern);
     snprintf(path, sizeof path, "/v1/sessions/%s/buffers/%s/fill", cli_session_name(c), id);
     snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s%s%s}}", (int)n, pattern, quote, colon + 1, quote);

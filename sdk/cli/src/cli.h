@@ -14,8 +14,8 @@ enum {
     ARGUMENTS_MAX = 128, /* of a kernel, as the service has it */
     DIMS_MAX = 16,       /* of an array */
     COLUMNS_MAX = 16,
-    CELL_BYTES = 4096, /* a longer text is cut, and says so */
-    ID_BYTES_MAX = 255,  /* of what goes into a path; the service's own are shorter */
+    CELL_BYTES = 4096,        /* a longer text is cut, and says so */
+    ID_BYTES_MAX = 255,       /* of what goes into a path; the service's own are shorter */
     FILE_BYTES_MAX = 1 << 30, /* of a source, a token, a description; arrays may be larger */
 };
 
@@ -140,8 +140,8 @@ enum exit_code output_items(const struct cli *c, const struct listing *listing, 
 /* One object: all its members, or as JSON. */
 enum exit_code output_object(const struct cli *c, const char *schema, const cJSON *object);
 /* A value as tables show it, free of control characters; into out, which is returned. */
-const char    *output_cell(const cJSON *v, char out[CELL_BYTES]);
-const cJSON   *output_member(const cJSON *item, const char *path);
+const char  *output_cell(const cJSON *v, char out[CELL_BYTES]);
+const cJSON *output_member(const cJSON *item, const char *path);
 /* "1.5 GiB" into out. */
 const char *text_of_bytes(double bytes, char out[32]);
 

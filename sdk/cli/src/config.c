@@ -90,9 +90,8 @@ static enum exit_code set_log(struct cli *c, const char *category, const char *l
 
     if (category[0])
         cJSON_AddStringToObject(levels, category, level);
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(present, "levels"))
-        if (strcmp(one->string, "access") != 0)
-            cJSON_AddStringToObject(levels, one->string, level);
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(present, "levels")) if (strcmp(one->string, "access") != 0)
+        cJSON_AddStringToObject(levels, one->string, level);
     if (!code && !(text = cJSON_PrintUnformatted(body)))
         code = cli_error(CODE_FAILED, "no memory");
     if (!code)

@@ -155,8 +155,8 @@ static bool isolation(struct cli *c, char *found, size_t room)
 }
 
 static const struct step steps[] = {
-    {1, "connectivity", connectivity}, {1, "devices", devices},       {2, "memory pattern", memory_pattern},
-    {3, "kernel", compute},            {4, "fault isolation", isolation},
+    {1, "connectivity", connectivity}, {1, "devices", devices}, {2, "memory pattern", memory_pattern}, {3, "kernel", compute},
+    {4, "fault isolation", isolation},
 };
 
 static const struct column columns[] = {

@@ -36,7 +36,10 @@ char *file_read(const char *path, size_t *bytes)
     char *text = f ? read_all(f, bytes) : NULL;
 
     if (!f || !text || ferror(f)) {
-        cli_error(CODE_FAILED, "%s cannot be read: %s", standard ? "standard input" : path, text ? strerror(errno) : f ? "no memory" : strerror(errno));
+        cli_error(CODE_FAILED, "%s cannot be read: %s", standard ? "standard input" : path,
+                  text ? strerror(errno)
+                  : f  ? "no memory"
+                       : strerror(errno));
         free(text);
         text = NULL;
     }
@@ -102,7 +105,12 @@ bool file_of_user(const char *name, bool make_folder, char out[PATH_BYTES])
     bool        given = config && config[0] == '/';
     char        base[PATH_BYTES], folder[PATH_BYTES + 16];
 
-    if (snprintf(base, sizeof base, "%s%s", given ? config : home ? home : "", given ? "" : "/.config") >= (int)sizeof base || base[0] != '/')
+    if (snprintf(base, sizeof base, "%s%s",
+                 given  ? config
+                 : home ? home
+                        : "",
+                 given ? "" : "/.config") >= (int)sizeof base ||
+        base[0] != '/')
         return false;
     snprintf(folder, sizeof folder, "%s/gpurest", base);
     if (make_folder && ((mkdir(base, 0700) && errno != EEXIST) || (mkdir(folder, 0700) && errno != EEXIST)))

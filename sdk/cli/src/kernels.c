@@ -27,8 +27,9 @@ struct job {
 static const struct {
     const char      *name;
     gpurest_arg_kind kind;
-} types[] = {{"i8", GPUREST_ARG_I8},   {"i16", GPUREST_ARG_I16}, {"i32", GPUREST_ARG_I32}, {"i64", GPUREST_ARG_I64}, {"u8", GPUREST_ARG_U8},
-             {"u16", GPUREST_ARG_U16}, {"u32", GPUREST_ARG_U32}, {"u64", GPUREST_ARG_U64}, {"f32", GPUREST_ARG_F32}, {"f64", GPUREST_ARG_F64}};
+} types[] = {{"i8", GPUREST_ARG_I8},   {"i16", GPUREST_ARG_I16}, {"i32", GPUREST_ARG_I32}, {"i64", GPUREST_ARG_I64},
+             {"u8", GPUREST_ARG_U8},   {"u16", GPUREST_ARG_U16}, {"u32", GPUREST_ARG_U32}, {"u64", GPUREST_ARG_U64},
+             {"f32", GPUREST_ARG_F32}, {"f64", GPUREST_ARG_F64}};
 
 static bool fits(gpurest_arg_kind kind, long long i)
 {
@@ -74,7 +75,8 @@ static bool parse_scalar(const char *text, gpurest_arg *out)
         if (strlen(types[i].name) != n || strncmp(types[i].name, text, n) != 0)
             continue;
         *out = gpurest_arg_make(types[i].kind);
-        return types[i].kind >= GPUREST_ARG_F32 ? parse_float(types[i].kind, text + n + 1, out) : parse_integer(types[i].kind, text + n + 1, out);
+        return types[i].kind >= GPUREST_ARG_F32 ? parse_float(types[i].kind, text + n + 1, out)
+                                                : parse_integer(types[i].kind, text + n + 1, out);
     }
     return false;
 }
@@ -153,7 +155,10 @@ static bool take_arguments(struct cli *c, struct job *job)
         }
         if (job->count == ARGUMENTS_MAX || !take_value(c, names[which], &value, &ok))
             return ok ? cli_usage(c, "a kernel has at most %d arguments", ARGUMENTS_MAX) == CODE_OK : false;
-        ok = which == 0 ? add_in(job, value) : which == 1 ? add_out(c, job, value) : which == 2 ? add_inout(job, value) : add_scalar(c, job, value);
+        ok = which == 0   ? add_in(job, value)
+             : which == 1 ? add_out(c, job, value)
+             : which == 2 ? add_inout(job, value)
+                          : add_scalar(c, job, value);
         if (!ok)
             return false;
         job->count++;
@@ -223,8 +228,8 @@ static enum exit_code run_job(struct cli *c, struct job *job)
     }
     free(source);
     if (!code)
-        cli_say(c, "compile %.1f ms, upload %.1f ms, run %.2f ms, of it the kernel %.1f us", times.compile_ms, times.upload_ms, times.run_ms,
-                times.gpu_us);
+        cli_say(c, "compile %.1f ms, upload %.1f ms, run %.2f ms, of it the kernel %.1f us", times.compile_ms, times.upload_ms,
+                times.run_ms, times.gpu_us);
     return code;
 }
 
@@ -337,12 +342,9 @@ enum exit_code run_compile(struct cli *c)
 }
 
 static const struct column kernel_columns[] = {
-    {"KERNEL", "name", FORMAT_TEXT, false},
-    {"PARAMETERS", "parameters", FORMAT_TEXT, false},
-    {"REGISTERS", "registers", FORMAT_NUMBER, false},
-    {"SHARED", "shared_bytes", FORMAT_BYTES, false},
-    {"LOCAL", "local_bytes", FORMAT_BYTES, false},
-    {"MAX THREADS", "max_threads", FORMAT_NUMBER, false},
+    {"KERNEL", "name", FORMAT_TEXT, false},           {"PARAMETERS", "parameters", FORMAT_TEXT, false},
+    {"REGISTERS", "registers", FORMAT_NUMBER, false}, {"SHARED", "shared_bytes", FORMAT_BYTES, false},
+    {"LOCAL", "local_bytes", FORMAT_BYTES, false},    {"MAX THREADS", "max_threads", FORMAT_NUMBER, false},
 };
 const struct listing kernels_listing = {"gpurest.kernels/1", kernel_columns, COUNT(kernel_columns)};
 

@@ -153,7 +153,8 @@ static gpurest_status try_round_trip(struct trial *t)
     return st ? st : gpurest_read(t->session, t->buffer, 0, t->data, sizeof t->data);
 }
 
-static enum exit_code measure(struct cli *c, const char *what, gpurest_status (*try)(struct trial *), struct trial *t, size_t count, cJSON *items)
+static enum exit_code measure(struct cli *c, const char *what, gpurest_status (*try)(struct trial *), struct trial *t, size_t count,
+                              cJSON *items)
 {
     double        *us = calloc(count, sizeof *us);
     enum exit_code code = CODE_OK;

@@ -180,7 +180,8 @@ bool array_describe(const char *text, char path[PATH_BYTES], struct array *out, 
 /* Padded so that the data begins at a multiple of 64, as NumPy does. */
 static size_t make_header(const struct array *a, char *out, size_t room)
 {
-    size_t n = 10 + (size_t)snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", a->dtype[1] == '1' ? '|' : '<', a->dtype);
+    size_t n = 10 + (size_t)snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                                     a->dtype[1] == '1' ? '|' : '<', a->dtype);
     size_t end;
 
     for (size_t i = 0; i < a->dims_count; i++)

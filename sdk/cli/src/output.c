@@ -191,7 +191,8 @@ static void print_table(const struct cli *c, const cJSON *items, const struct co
         }
     }
     for (size_t i = 0; i < count && !c->no_header; i++)
-        print_padded(c->out, columns[i].title, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
+        print_padded(c->out, columns[i].title, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES,
+                     i + 1 == count);
     for (const cJSON *item = items->child; item; item = item->next)
         for (size_t i = 0; i < count; i++) {
             cell(output_member(item, columns[i].path), columns[i].format, true, text);

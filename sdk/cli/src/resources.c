@@ -50,14 +50,9 @@ static const struct column module_columns[] = {
     {"CREATED", "created_at", FORMAT_TIME, false},
 };
 static const struct column launch_columns[] = {
-    {"ID", "id", FORMAT_TEXT, false},
-    {"KERNEL", "kernel", FORMAT_TEXT, false},
-    {"STATE", "state", FORMAT_TEXT, false},
-    {"GPU US", "gpu_us", FORMAT_NUMBER, false},
-    {"GRID", "grid", FORMAT_TEXT, false},
-    {"BLOCK", "block", FORMAT_TEXT, false},
-    {"STREAM", "stream", FORMAT_TEXT, true},
-    {"CREATED", "created_at", FORMAT_TIME, true},
+    {"ID", "id", FORMAT_TEXT, false},           {"KERNEL", "kernel", FORMAT_TEXT, false},     {"STATE", "state", FORMAT_TEXT, false},
+    {"GPU US", "gpu_us", FORMAT_NUMBER, false}, {"GRID", "grid", FORMAT_TEXT, false},         {"BLOCK", "block", FORMAT_TEXT, false},
+    {"STREAM", "stream", FORMAT_TEXT, true},    {"CREATED", "created_at", FORMAT_TIME, true},
 };
 
 const struct listing devices_listing = {"gpurest.devices/1", device_columns, COUNT(device_columns)};
@@ -104,7 +99,8 @@ enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
             cJSON_AddItemToArray(items, cJSON_DetachItemViaPointer(got, got->child));
         next = cJSON_GetObjectItemCaseSensitive(page, "next_cursor");
         cursor[0] = '\0';
-        if (cJSON_IsString(next) && (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
+        if (cJSON_IsString(next) &&
+            (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
             code = cli_error(CODE_FAILED, "the list goes on, but its cursor cannot be understood"); /* half a list is no answer */
         cJSON_Delete(page);
     } while (cursor[0] && !code);

@@ -12,7 +12,7 @@ struct schema {
 };
 
 static const struct schema schemas[] = {
-#define LISTING(name) {#name, &name##_listing, NULL},
+#define LISTING(name)        {#name, &name##_listing, NULL},
 #define OBJECT(name, schema) {#name, NULL, schema},
 #include "schemas.def"
 #undef LISTING

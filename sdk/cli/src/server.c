@@ -75,8 +75,8 @@ static enum exit_code status_tables(struct cli *c, bool ready, const char *reaso
     enum exit_code code;
 
     if (c->output == OUTPUT_TABLE)
-        fprintf(c->out, "%s%s%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready", c->color ? "\033[0m" : "",
-                reason[0] ? ": " : "", reason);
+        fprintf(c->out, "%s%s%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready",
+                c->color ? "\033[0m" : "", reason[0] ? ": " : "", reason);
     code = sub(c, run_devices, "DEVICES");
     return code ? code : sub(c, run_sessions, "SESSIONS");
 }

@@ -108,7 +108,9 @@ static const char *hint_of(const struct cli *c, const gpurest_error *e)
     if (e->status == GPUREST_E_CONNECT && foreign)
         return "is gpurestd running there? Its first line of output names its address; --url or GPUREST_URL is to say the same";
     if (e->status == GPUREST_E_COMPILE)
-        return strstr(e->log, "cannot open source file") ? "CUDA's own headers are there, the C library's are not; printf, assert and math.h's functions need none" : "";
+        return strstr(e->log, "cannot open source file")
+                   ? "CUDA's own headers are there, the C library's are not; printf, assert and math.h's functions need none"
+                   : "";
     if (e->status == GPUREST_E_CUDA || e->status == GPUREST_E_SESSION_LOST)
         return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are gone; gpurest reset gives it a new worker";
     return foreign ? "" : e->hint;
@@ -128,7 +130,8 @@ enum exit_code cli_failed(const struct cli *c, gpurest_status status)
     if (hint[0])
         fprintf(stderr, "gpurest: %s\n", hint);
     if (c->verbose)
-        fprintf(stderr, "gpurest: %s, HTTP %d, code \"%s\", request %s\n", gpurest_status_name(e->status), e->http_status, e->code, e->request_id);
+        fprintf(stderr, "gpurest: %s, HTTP %d, code \"%s\", request %s\n", gpurest_status_name(e->status), e->http_status, e->code,
+                e->request_id);
     return code_of(status);
 }
 

@@ -38,7 +38,10 @@ static enum exit_code follow(struct cli *c, const char *path, const char *accept
     gpurest_http_response_free(response);
     if (status < 400)
         return CODE_OK;
-    return cli_error(status == 404 ? CODE_NOT_FOUND : status == 401 || status == 403 ? CODE_AUTH : CODE_FAILED, "the service answered %d", status);
+    return cli_error(status == 404                    ? CODE_NOT_FOUND
+                     : status == 401 || status == 403 ? CODE_AUTH
+                                                      : CODE_FAILED,
+                     "the service answered %d", status);
 }
 
 /* What may be refused is asked for first: the refusal of a stream would come where its data does. */
@@ -118,9 +121,8 @@ static void print_event(const struct monitor *m, const cJSON *data)
     char         text[CELL_BYTES];
 
     printf("%-12.12s  %-16s", time ? time + 1 : "", m->event);
-    cJSON_ArrayForEach(member, data)
-        if (member != at && strcmp(member->string, "session") != 0)
-            printf(" %s=%s", member->string, in_one_line(member, text));
+    cJSON_ArrayForEach(member, data) if (member != at && strcmp(member->string, "session") != 0)
+        printf(" %s=%s", member->string, in_one_line(member, text));
     putchar('\n');
 }
 

@@ -13,7 +13,7 @@
 
 enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
 
-static const int              signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+static const int             signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 static volatile sig_atomic_t ended, resized;
 
 static void end(int signal_number)

@@ -63,7 +63,8 @@ static enum exit_code tell(struct cli *c, const char *text)
         cJSON_Delete(answer);
         return cli_error(CODE_FAILED, "the answer of the service is not what it should be");
     }
-    cJSON_ArrayForEach(item, items) {
+    cJSON_ArrayForEach(item, items)
+    {
         const cJSON *name = cJSON_GetObjectItemCaseSensitive(item, "name");
         cJSON_AddStringToObject(item, "taken", cJSON_IsString(name) && strcmp(name->valuestring, chosen->valuestring) == 0 ? "yes" : "");
     }

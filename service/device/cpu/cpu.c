@@ -263,7 +263,7 @@ static enum status prepare_launch(const struct device_launch *l, struct cpu_laun
     *run = (struct cpu_launch){.module = l->module->loaded->program,
                                .kernel = kernel,
                                .shared_bytes = l->shared_bytes,
-                                      .cooperative = l->cooperative,
+                               .cooperative = l->cooperative,
                                .params = l->params,
                                .params_bytes = l->params_bytes,
                                .deadline_ms = l->deadline_ms};

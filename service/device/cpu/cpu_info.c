@@ -89,7 +89,10 @@ static void host_uuid(char *out, size_t room)
 
 static void fill_attributes(struct device_info *out)
 {
-    const struct { const char *name; int64_t value; } rows[] = {
+    const struct {
+        const char *name;
+        int64_t     value;
+    } rows[] = {
         {"max_threads_per_block", CPU_BLOCK_THREADS_MAX},
         {"max_block_dim_x", CPU_BLOCK_THREADS_MAX},
         {"max_block_dim_y", CPU_BLOCK_THREADS_MAX},

@@ -14,7 +14,7 @@ struct heap_piece {
 };
 
 struct cpu_heap {
-    pthread_mutex_t    lock; /* guards all below */
+    pthread_mutex_t    lock;   /* guards all below */
     struct cpu_memory *memory; /* borrowed */
     uint64_t           base;   /* 0: not taken yet */
     struct heap_piece *pieces; /* sorted by offset, without gaps; owned */

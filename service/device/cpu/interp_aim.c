@@ -38,11 +38,21 @@ static bool aim_space(struct lanes *l, const struct op *o, struct aim *a)
         a->add -= r->grid->memory_base;
         a->size = r->grid->memory_span;
         return true;
-    case OP_SHARED: a->origin = r->shared; a->size = r->shared_bytes; return true;
-    case OP_LOCAL:  a->origin = r->local; a->size = a->pitch = r->local_bytes; return true;
-    case OP_PARAM:  a->origin = now->params; a->size = a->pitch = now->code->param_bytes; return true;
+    case OP_SHARED:
+        a->origin = r->shared;
+        a->size = r->shared_bytes;
+        return true;
+    case OP_LOCAL:
+        a->origin = r->local;
+        a->size = a->pitch = r->local_bytes;
+        return true;
+    case OP_PARAM:
+        a->origin = now->params;
+        a->size = a->pitch = now->code->param_bytes;
+        return true;
     case OP_PARAM_KERNEL: /* read only; rarely addressed by a register */
-    case OP_GENERIC: break;
+    case OP_GENERIC:
+        break;
     }
     return false;
 }
@@ -153,8 +163,8 @@ static enum pattern said_runs(struct lanes *l, const struct op *o, const struct 
 static enum pattern said_pattern(struct lanes *l, const struct op *o, const struct form *f, uint32_t bytes, const struct aim *a)
 {
     uint32_t n = l->high - l->low;
-    bool     one_row = l->width == l->count || (f->step_x == 0 && f->step_y == 0)
-                   || (f->step_y == f->step_x * l->width && l->width * l->height == l->count);
+    bool     one_row = l->width == l->count || (f->step_x == 0 && f->step_y == 0) ||
+                   (f->step_y == f->step_x * l->width && l->width * l->height == l->count);
 
     if (f->step_x != 0 && f->step_x != bytes)
         return ASTRAY;

@@ -8,13 +8,13 @@
 enum { RUN_LANES = 16 };
 
 enum pattern {
-    ASTRAY,          /* not all are good, or it is not known: each lane is to be looked at (lane_pointer) */
+    ASTRAY, /* not all are good, or it is not known: each lane is to be looked at (lane_pointer) */
     SCATTERED,
     SAME,            /* one address */
     CONSECUTIVE,     /* one behind the other; all lanes of [low, high) are active */
     RUN_CONSECUTIVE, /* within each run of RUN_LANES lanes, from low on; all lanes are active, and runs are whole */
     RUN_SAME,
-    LANEWISE,        /* every lane in a part of its own */
+    LANEWISE, /* every lane in a part of its own */
 };
 
 /* When all accesses are in one space, the byte of lane i is origin + (address + add) + i * pitch. */
@@ -33,7 +33,7 @@ enum pattern aim(struct lanes *l, const struct op *o, uint32_t bytes, struct aim
 /* A generic address belongs to the space whose window it lies in; *address becomes the offset there. */
 enum op_space space_of(uint64_t *address);
 
-#define AIMED(T, i) ((T *)(void *)(at.origin + (address[i] + at.add)))
-#define AIMED_OWN(T, i) ((T *)(void *)(at.origin + (address[i] + at.add) + (size_t)(i) * at.pitch))
+#define AIMED(T, i)     ((T *)(void *)(at.origin + (address[i] + at.add)))
+#define AIMED_OWN(T, i) ((T *)(void *)(at.origin + (address[i] + at.add) + (size_t)(i)*at.pitch))
 
 #endif

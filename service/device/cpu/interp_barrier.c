@@ -17,11 +17,18 @@ static uint32_t needed(const struct block_run *r, const struct barrier *b)
 static void give_result(struct lanes *l, const struct op *o, uint32_t lane, uint32_t ones, uint32_t total)
 {
     switch ((enum bar_mode)o->mode) {
-    case BAR_POPC: LANE(uint32_t, o->d)[lane] = ones; break;
-    case BAR_AND:  LANE(uint8_t, o->d)[lane] = ones == total; break;
-    case BAR_OR:   LANE(uint8_t, o->d)[lane] = ones != 0; break;
+    case BAR_POPC:
+        LANE(uint32_t, o->d)[lane] = ones;
+        break;
+    case BAR_AND:
+        LANE(uint8_t, o->d)[lane] = ones == total;
+        break;
+    case BAR_OR:
+        LANE(uint8_t, o->d)[lane] = ones != 0;
+        break;
     case BAR_SYNC:
-    case BAR_ARRIVE: break;
+    case BAR_ARRIVE:
+        break;
     }
 }
 
@@ -129,8 +136,7 @@ bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *
 {
     uint32_t id;
 
-    if (uniform_id(r, a, o, &id) && !o->width && o->mode != BAR_ARRIVE && a->current.count == r->live_count
-        && !r->barriers[id].arrived)
+    if (uniform_id(r, a, o, &id) && !o->width && o->mode != BAR_ARRIVE && a->current.count == r->live_count && !r->barriers[id].arrived)
         return all_at_once(r, a, o);
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
         if (a->current.m[i])

@@ -16,11 +16,11 @@ struct transfer {
 };
 
 struct call_plan {
-    const struct ptx_module   *module;
-    const struct ptx_function *function; /* NULL: indirect */
+    const struct ptx_module    *module;
+    const struct ptx_function  *function; /* NULL: indirect */
     const struct ptx_prototype *shape;
-    struct transfer           *args, *results;
-    unsigned                   args_count, results_count;
+    struct transfer            *args, *results;
+    unsigned                    args_count, results_count;
 };
 
 static uint8_t *param_of(const struct activation *a, uint32_t lane, uint32_t offset)
@@ -160,7 +160,8 @@ static void give_result(struct lanes *l, const struct call_plan *plan, uint32_t 
 
     if (!plan->results_count || plan->results[0].bytes > sizeof value)
         return;
-    memcpy(plan->results[0].reg ? register_of(l, a, &plan->results[0], lane) : param_of(a, lane, plan->results[0].caller), &value, plan->results[0].bytes);
+    memcpy(plan->results[0].reg ? register_of(l, a, &plan->results[0], lane) : param_of(a, lane, plan->results[0].caller), &value,
+           plan->results[0].bytes);
 }
 
 static void call_printf(struct lanes *l, const struct op *o)
@@ -211,8 +212,14 @@ static void call_free(struct lanes *l, const struct op *o)
 
 static op_fn builtin(struct span name)
 {
-    static const struct { const char *name; op_fn run; } rows[] = {
-        {"vprintf", call_printf}, {"__assertfail", call_assert}, {"malloc", call_malloc}, {"free", call_free},
+    static const struct {
+        const char *name;
+        op_fn       run;
+    } rows[] = {
+        {"vprintf", call_printf},
+        {"__assertfail", call_assert},
+        {"malloc", call_malloc},
+        {"free", call_free},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -249,11 +256,11 @@ static bool plan_transfers(struct decoder *d, const struct ptx_operand *actual, 
 /* An indirect call's formals have the offsets of its prototype: results first, then parameters, each aligned, as in the function. */
 bool translate_call(struct decoder *d)
 {
-    const struct ptx_call   *call = d->insn->call;
-    struct call_plan        *plan = arena_alloc(&d->code->arena, sizeof *plan);
-    uint32_t                 target = 0, left = 0, group = 0;
-    op_fn                    run = call_indirect;
-    struct op               *o;
+    const struct ptx_call *call = d->insn->call;
+    struct call_plan      *plan = arena_alloc(&d->code->arena, sizeof *plan);
+    uint32_t               target = 0, left = 0, group = 0;
+    op_fn                  run = call_indirect;
+    struct op             *o;
 
     if (!plan || !call)
         return false;
@@ -267,8 +274,8 @@ bool translate_call(struct decoder *d)
         return false;
     plan->args_count = call->args_count;
     plan->results_count = call->results_count;
-    if (!plan_transfers(d, call->args, call->args_count, plan->shape->params, plan->shape->params_count, &plan->args, false)
-        || !plan_transfers(d, call->results, call->results_count, plan->shape->results, plan->shape->results_count, &plan->results, true))
+    if (!plan_transfers(d, call->args, call->args_count, plan->shape->params, plan->shape->params_count, &plan->args, false) ||
+        !plan_transfers(d, call->results, call->results_count, plan->shape->results, plan->shape->results_count, &plan->results, true))
         return false;
     if (run == call_indirect) {
         target = decode_source(d, &call->target, 8);

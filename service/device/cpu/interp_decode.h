@@ -16,7 +16,7 @@ struct decoder {
     uint32_t                  *places;   /* of each register */
     uint32_t                  *block_of; /* [insns_count + 1] */
     uint8_t                   *leader;   /* [insns_count + 1] */
-    uint32_t                   members; /* of the warp operation translated last: place of its member mask */
+    uint32_t                   members;  /* of the warp operation translated last: place of its member mask */
     bool                       no_memory;
 };
 
@@ -28,12 +28,16 @@ uint32_t   decode_constant(struct decoder *d, uint64_t value, unsigned bytes);
 /* Where an operand's value stands as an array of elements of exactly `bytes`; may append operations. */
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
 /* Where a result of `bytes` is to be written, and, after the operation was appended, its way into a wider register. */
-uint32_t decode_destination(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
-void     decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed);
-uint32_t decode_register_bytes(const struct decoder *d, uint32_t reg);
+uint32_t              decode_destination(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
+void                  decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed);
+uint32_t              decode_register_bytes(const struct decoder *d, uint32_t reg);
 struct vector_places *decode_vector(struct decoder *d, const struct ptx_operand *p, unsigned element_bytes, bool is_signed);
 /* Fills a, immediate, mode and `addresses` of a memory operation; the address array comes first, so call it before decode_op. */
-struct decoded_address { uint32_t place; int64_t immediate; enum op_space space; };
+struct decoded_address {
+    uint32_t      place;
+    int64_t       immediate;
+    enum op_space space;
+};
 struct decoded_address decode_address(struct decoder *d, const struct ptx_operand *p, enum ptx_space space);
 
 /* interp_check.c: under memcheck, appends the check of the access that follows; else nothing. */
@@ -76,7 +80,7 @@ static inline bool is_float(enum ptx_type t)
 bool translate(struct decoder *d);
 /* A predicate source; with '!' it becomes an array of its own. */
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
-bool translate_setp(struct decoder *d);    /* interp_translate_compare.c */
+bool     translate_setp(struct decoder *d); /* interp_translate_compare.c */
 /* Which comparison a setp or set makes; false: none that is known. */
 bool insn_comparison(const struct ptx_insn *in, enum compare *how);
 bool translate_set(struct decoder *d);
@@ -94,24 +98,24 @@ bool translate_mma(struct decoder *d); /* interp_matrix.c */
 bool translate_ldmatrix(struct decoder *d);
 bool translate_stmatrix(struct decoder *d);
 bool translate_movmatrix(struct decoder *d);
-bool translate_wmma(struct decoder *d); /* interp_wmma.c */
+bool translate_wmma(struct decoder *d);                 /* interp_wmma.c */
 bool translate_absolute_differences(struct decoder *d); /* interp_video.c */
-bool translate_cp(struct decoder *d); /* interp_copy.c */
-bool translate_alloca(struct decoder *d); /* interp_stack.c */
+bool translate_cp(struct decoder *d);                   /* interp_copy.c */
+bool translate_alloca(struct decoder *d);               /* interp_stack.c */
 bool translate_stacksave(struct decoder *d);
 bool translate_stackrestore(struct decoder *d);
-bool translate_mbarrier(struct decoder *d); /* interp_mbarrier.c */
+bool translate_mbarrier(struct decoder *d);     /* interp_mbarrier.c */
 bool translate_copy_arrival(struct decoder *d); /* cp.async.mbarrier.arrive */
-bool is_fp8_pair(uint8_t type);           /* interp_fp8.c */
+bool is_fp8_pair(uint8_t type);                 /* interp_fp8.c */
 bool translate_fp8(struct decoder *d);
 /* interp_call.c */
 bool translate_call(struct decoder *d);
 
 /* Operations of interp_special.c. */
-void offset_address(struct lanes *l, const struct op *o);   /* d = a + immediate, 64 bits */
-void local_address(struct lanes *l, const struct op *o);    /* d = immediate + the function's frame */
-void in_window(struct lanes *l, const struct op *o);        /* isspacep; mode: enum ptx_space */
-void read_clock(struct lanes *l, const struct op *o);       /* mode: enum ptx_special */
+void offset_address(struct lanes *l, const struct op *o);     /* d = a + immediate, 64 bits */
+void local_address(struct lanes *l, const struct op *o);      /* d = immediate + the function's frame */
+void in_window(struct lanes *l, const struct op *o);          /* isspacep; mode: enum ptx_space */
+void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_special */
 void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block, of which there is one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);

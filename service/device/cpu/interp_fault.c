@@ -63,8 +63,8 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
     describe_thread(r, lane, thread, sizeof thread);
     describe_line(r, line, sizeof line);
     r->fault = code;
-    problem_cuda(&r->problem, row->st, row->result, row->name, "%s in %.*s%s, block (%u,%u,%u)%s", text, SPAN_ARG(name), line,
-                 r->block[0], r->block[1], r->block[2], thread);
+    problem_cuda(&r->problem, row->st, row->result, row->name, "%s in %.*s%s, block (%u,%u,%u)%s", text, SPAN_ARG(name), line, r->block[0],
+                 r->block[1], r->block[2], thread);
 }
 
 enum { GUARD_GRAIN = 4096 }; /* no page is smaller; accesses are aligned and do not cross it */

@@ -22,11 +22,20 @@ enum { NO_FORM = UINT32_MAX, FORM_SOURCES_MAX = 4 };
 /* How an operation's result follows from its sources' forms. All of them: when every source is the same for all threads, one lane does it. */
 enum form_rule {
     RULE_ALIKE, /* in no other case */
-    RULE_AND, RULE_OR, RULE_SHR, /* the same, but quickly; unsigned */
-    RULE_MOVE, RULE_ADD, RULE_SUB, RULE_OFFSET /* a + immediate */,
-    RULE_MUL, RULE_MAD, RULE_SHL,
-    RULE_MUL_WIDE, RULE_MAD_WIDE,
-    RULE_WIDEN, RULE_NARROW,
+    RULE_AND,
+    RULE_OR,
+    RULE_SHR, /* the same, but quickly; unsigned */
+    RULE_MOVE,
+    RULE_ADD,
+    RULE_SUB,
+    RULE_OFFSET /* a + immediate */,
+    RULE_MUL,
+    RULE_MAD,
+    RULE_SHL,
+    RULE_MUL_WIDE,
+    RULE_MAD_WIDE,
+    RULE_WIDEN,
+    RULE_NARROW,
     RULE_COMPARE,
     RULE_LOAD,  /* source 0 is the address, which the handler looks at itself (interp_aim.c) */
     RULE_STORE, /* the same; source 1 is the value, and there is no result */
@@ -40,14 +49,14 @@ struct form_source {
 
 /* What the planner found out about one operation. */
 struct op_forms {
-    enum form_rule rule;
-    enum compare   how;       /* RULE_COMPARE */
-    bool           is_signed; /* RULE_COMPARE, RULE_WIDEN, RULE_MUL_WIDE, RULE_MAD_WIDE: the sources are */
-    bool           local;     /* nothing else reads the result */
-    bool           wanted;    /* something reads the result lane by lane: fill it at once */
-    uint8_t        width;     /* of the result */
-    uint8_t        count;     /* of sources */
-    uint32_t       result;    /* form, or NO_FORM: always an array */
+    enum form_rule     rule;
+    enum compare       how;       /* RULE_COMPARE */
+    bool               is_signed; /* RULE_COMPARE, RULE_WIDEN, RULE_MUL_WIDE, RULE_MAD_WIDE: the sources are */
+    bool               local;     /* nothing else reads the result */
+    bool               wanted;    /* something reads the result lane by lane: fill it at once */
+    uint8_t            width;     /* of the result */
+    uint8_t            count;     /* of sources */
+    uint32_t           result;    /* form, or NO_FORM: always an array */
     struct form_source source[FORM_SOURCES_MAX];
 };
 
@@ -56,7 +65,7 @@ void form_run(struct lanes *l, struct form *forms, const struct op *o, bool all)
 /* Writes the array of a value that is only said; nothing when it is there. */
 void form_fill(struct lanes *l, struct form *f, uint32_t place, unsigned width);
 /* The form of a special register: which is the same for all threads, or a coordinate of the thread. False: it has none. */
-bool form_special(const struct lanes *l, int special, uint64_t value, struct form *out);
+bool                   form_special(const struct lanes *l, int special, uint64_t value, struct form *out);
 static inline uint64_t form_at(const struct lanes *l, const struct form *f, uint32_t lane)
 {
     return f->base + f->step_x * (lane % l->width) + f->step_y * (lane / l->width % l->height);

@@ -68,7 +68,8 @@ static void fp8_of_halves(struct lanes *l, const struct op *o)
     const uint32_t         *pair = LANE(uint32_t, o->a);
     uint16_t               *to = LANE(uint16_t, o->d);
 
-    LANES_EACH(const double high = (double)f32_from_f16((uint16_t)(pair[i] >> 16)); const double low = (double)f32_from_f16((uint16_t)pair[i]);
+    LANES_EACH(const double high = (double)f32_from_f16((uint16_t)(pair[i] >> 16));
+               const double low = (double)f32_from_f16((uint16_t)pair[i]);
                to[i] = (uint16_t)(fp8_from(s, high, o->mode & FP8_RELU) << 8 | fp8_from(s, low, o->mode & FP8_RELU)));
 }
 
@@ -78,8 +79,8 @@ static void halves_of_fp8(struct lanes *l, const struct op *o)
     const uint16_t         *pair = LANE(uint16_t, o->a);
     uint32_t               *to = LANE(uint32_t, o->d);
 
-    LANES_EACH(to[i] = (uint32_t)half_of(s, (uint8_t)(pair[i] >> 8), o->mode & FP8_RELU) << 16
-                       | half_of(s, (uint8_t)pair[i], o->mode & FP8_RELU));
+    LANES_EACH(to[i] = (uint32_t)half_of(s, (uint8_t)(pair[i] >> 8), o->mode & FP8_RELU) << 16 |
+                       half_of(s, (uint8_t)pair[i], o->mode & FP8_RELU));
 }
 
 bool is_fp8_pair(uint8_t type)
@@ -105,8 +106,8 @@ bool translate_fp8(struct decoder *d)
     bool                   narrow = is_fp8_pair(in->type), two = in->stype == PTX_F32;
     uint32_t               a, b;
 
-    if (in->rounding != PTX_RN || in->ftz || in->operands_count != (two ? 3u : 2u) || operand(d, 1)->kind == PTX_VECTOR
-        || operand(d, 2)->kind == PTX_VECTOR)
+    if (in->rounding != PTX_RN || in->ftz || in->operands_count != (two ? 3u : 2u) || operand(d, 1)->kind == PTX_VECTOR ||
+        operand(d, 2)->kind == PTX_VECTOR)
         return false;
     if (narrow ? in->sat != PTX_SATFINITE || (!two && in->stype != PTX_F16X2) : in->sat || in->type != PTX_F16X2)
         return false;

@@ -22,9 +22,7 @@ static void load_matrices(struct lanes *l, const struct op *o)
 
         for (uint32_t k = 0; k < v->count * (uint32_t)MATRIX_ROWS && w + k < l->count; k++) {
             if (l->m[w + k])
-                memcpy(m[k / MATRIX_ROWS][k % MATRIX_ROWS],
-                       row_pointer(l, o, w + k, CHECK_READ),
-                       MATRIX_ROW_BYTES);
+                memcpy(m[k / MATRIX_ROWS][k % MATRIX_ROWS], row_pointer(l, o, w + k, CHECK_READ), MATRIX_ROW_BYTES);
         }
         for (uint32_t k = 0; k < WARP_LANES && w + k < l->count; k++) {
             unsigned g = k / GROUP_LANES, t = 2 * (k % GROUP_LANES);
@@ -87,8 +85,8 @@ static bool translate_rows(struct decoder *d, bool store)
     struct vector_places     *v;
     struct op                *o;
 
-    if (in->shape != PTX_M8N8 || in->type != PTX_B16 || !in->sync || matrices->kind != PTX_VECTOR || matrices->count != in->vector
-        || in->vector > MATRICES_MAX)
+    if (in->shape != PTX_M8N8 || in->type != PTX_B16 || !in->sync || matrices->kind != PTX_VECTOR || matrices->count != in->vector ||
+        in->vector > MATRICES_MAX)
         return false;
     v = decode_vector(d, matrices, 4, false);
     at = decode_address(d, operand(d, !store), PTX_SHARED);

@@ -67,10 +67,10 @@ void mask_measure(struct mask *m, uint32_t count)
 /* The arrays of the loops below never overlap; the compiler is told so, since bytes could be anything to it. */
 void mask_add(struct mask *to, const struct mask *m)
 {
-    uint8_t *restrict       t = to->m;
+    uint8_t *restrict t = to->m;
     const uint8_t *restrict from = m->m;
-    const uint32_t          low = to->count && to->low < m->low ? to->low : m->low, high = to->high > m->high ? to->high : m->high;
-    uint64_t                sum = 0;
+    const uint32_t low = to->count && to->low < m->low ? to->low : m->low, high = to->high > m->high ? to->high : m->high;
+    uint64_t       sum = 0;
 
     for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++)
         put_word(t, w, word_at(t, w) | word_at(from, w));
@@ -83,7 +83,7 @@ void mask_add(struct mask *to, const struct mask *m)
 
 void mask_remove(uint8_t *lanes, const struct mask *m)
 {
-    uint8_t *restrict       t = lanes;
+    uint8_t *restrict t = lanes;
     const uint8_t *restrict from = m->m;
 
     for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++)
@@ -102,10 +102,10 @@ uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip
 
 void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, uint8_t flip)
 {
-    uint8_t *restrict       t = to->m;
+    uint8_t *restrict t = to->m;
     const uint8_t *restrict from = m->m, *restrict p = predicate;
-    const uint64_t          flips = flip ? EVERY_LANE : 0;
-    uint64_t                sum = 0;
+    const uint64_t flips = flip ? EVERY_LANE : 0;
+    uint64_t       sum = 0;
 
     mask_clear(to);
     for (uint32_t w = m->low / WORD_LANES, end = word_above(m->high); w < end; w++) {
@@ -119,9 +119,9 @@ void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, 
 
 void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uint8_t flip)
 {
-    const uint32_t          holds = mask_holds(m, predicate, flip), low = m->low, high = m->high;
-    const uint64_t          flips = flip ? EVERY_LANE : 0;
-    uint8_t *restrict       stay = m->m, *restrict go = side->m;
+    const uint32_t holds = mask_holds(m, predicate, flip), low = m->low, high = m->high;
+    const uint64_t flips = flip ? EVERY_LANE : 0;
+    uint8_t *restrict stay = m->m, *restrict go = side->m;
     const uint8_t *restrict p = predicate;
 
     mask_clear(side);

@@ -36,7 +36,7 @@ bool matrix_sum_fits(enum ptx_type product, enum ptx_type sum);
 /* What the modifiers of a product of those types may be. */
 bool matrix_modifiers_fit(const struct ptx_insn *in, enum ptx_type product);
 /* Where element j of register r of that lane (of the warp) stands. */
-void matrix_place(const struct fragment *f, unsigned lane, unsigned r, unsigned j, unsigned *row, unsigned *column);
+void     matrix_place(const struct fragment *f, unsigned lane, unsigned r, unsigned j, unsigned *row, unsigned *column);
 uint64_t matrix_register(struct lanes *l, const struct fragment *f, unsigned r, uint32_t lane);
 /* Operand i as that matrix; false unless it is a vector of `registers` registers, 0 standing for as many as hold the matrix once. */
 bool matrix_fragment(struct decoder *d, unsigned i, char matrix, enum ptx_type type, const struct matrix_shape *s, unsigned registers,

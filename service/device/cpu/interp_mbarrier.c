@@ -44,10 +44,9 @@ static void initialise(struct lanes *l, const struct op *o)
 {
     const uint32_t *count = LANE(uint32_t, o->b);
 
-    LANES_EACH(
-        if (count[i] < 1 || count[i] > COUNT_MASK)
-            block_fault(l, FAULT_TRAP, i, "mbarrier of %u arrivals; 1 to %d are possible", count[i], COUNT_MASK);
-        *object_at(l, o, i) = object(0, count[i], count[i]));
+    LANES_EACH(if (count[i] < 1 || count[i] > COUNT_MASK)
+                   block_fault(l, FAULT_TRAP, i, "mbarrier of %u arrivals; 1 to %d are possible", count[i], COUNT_MASK);
+               *object_at(l, o, i) = object(0, count[i], count[i]));
 }
 
 static void invalidate(struct lanes *l, const struct op *o)

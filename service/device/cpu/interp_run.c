@@ -345,12 +345,17 @@ static uint32_t step(struct block_run *r, struct activation *a, uint32_t block)
     }
     run_ops(r, a, b);
     switch (b->end) {
-    case END_FALL:    return fall(r, a, b, block);
-    case END_BRANCH:  return branch(r, a, b, block);
-    case END_TABLE:   return branch_table(r, a, b, block);
+    case END_FALL:
+        return fall(r, a, b, block);
+    case END_BRANCH:
+        return branch(r, a, b, block);
+    case END_TABLE:
+        return branch_table(r, a, b, block);
     case END_RETURN:
-    case END_EXIT:    return leave(r, a, b, block);
-    case END_BARRIER: return wait_at_barrier(r, a, b, block);
+    case END_EXIT:
+        return leave(r, a, b, block);
+    case END_BARRIER:
+        return wait_at_barrier(r, a, b, block);
     }
     return NO_BLOCK;
 }

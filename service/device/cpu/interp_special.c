@@ -21,13 +21,18 @@ void local_address(struct lanes *l, const struct op *o)
 static bool inside(const struct grid_run *g, enum ptx_space space, uint64_t address)
 {
     switch (space) {
-    case PTX_SHARED: return address - SHARED_WINDOW < WINDOW_BYTES;
-    case PTX_LOCAL:  return address - LOCAL_WINDOW < WINDOW_BYTES;
+    case PTX_SHARED:
+        return address - SHARED_WINDOW < WINDOW_BYTES;
+    case PTX_LOCAL:
+        return address - LOCAL_WINDOW < WINDOW_BYTES;
     case PTX_PARAM:
-    case PTX_KERNEL_PARAM: return address - PARAM_WINDOW < WINDOW_BYTES;
+    case PTX_KERNEL_PARAM:
+        return address - PARAM_WINDOW < WINDOW_BYTES;
     case PTX_GLOBAL:
-    case PTX_GENERIC: return address - g->memory_base < g->memory_span;
-    case PTX_CONST:  return false; /* constants are device memory here: global claims them */
+    case PTX_GENERIC:
+        return address - g->memory_base < g->memory_span;
+    case PTX_CONST:
+        return false; /* constants are device memory here: global claims them */
     }
     return false;
 }
@@ -43,7 +48,8 @@ void in_window(struct lanes *l, const struct op *o)
 void read_clock(struct lanes *l, const struct op *o)
 {
     uint64_t t = o->mode == PTX_SPECIAL_GLOBALTIMER || o->mode == PTX_SPECIAL_GLOBALTIMER_LO || o->mode == PTX_SPECIAL_GLOBALTIMER_HI
-                     ? wall_ns() : now_ns();
+                     ? wall_ns()
+                     : now_ns();
 
     if (o->mode == PTX_SPECIAL_CLOCK_HI || o->mode == PTX_SPECIAL_GLOBALTIMER_HI)
         t >>= 32;
@@ -60,10 +66,7 @@ void address_in_cluster(struct lanes *l, const struct op *o)
     const uint32_t *rank = LANE(uint32_t, o->b);
     uint64_t       *d_ = LANE(uint64_t, o->d);
 
-    LANES_EACH(
-        if (rank[i])
-            block_fault(l, FAULT_TRAP, i, "block %u of a cluster of one", rank[i]);
-        d_[i] = a_[i]);
+    LANES_EACH(if (rank[i]) block_fault(l, FAULT_TRAP, i, "block %u of a cluster of one", rank[i]); d_[i] = a_[i]);
 }
 
 void trap(struct lanes *l, const struct op *o)

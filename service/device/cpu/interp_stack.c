@@ -14,12 +14,9 @@ static void allocate(struct lanes *l, const struct op *o)
     uint64_t                *to = LANE(uint64_t, o->d);
 
     r->stack_used = true;
-    LANES_EACH(
-        const uint64_t room = r->stack_top[i] - bottom;
-        if (bytes[i] > room || ((r->stack_top[i] - bytes[i]) & mask) < bottom)
-            block_fault(l, FAULT_TRAP, i, "the stack of local memory overflowed");
-        to[i] = (r->stack_top[i] - bytes[i]) & mask;
-        r->stack_top[i] = (uint32_t)to[i]);
+    LANES_EACH(const uint64_t room = r->stack_top[i] - bottom; if (bytes[i] > room || ((r->stack_top[i] - bytes[i]) & mask) < bottom)
+                   block_fault(l, FAULT_TRAP, i, "the stack of local memory overflowed");
+               to[i] = (r->stack_top[i] - bytes[i]) & mask; r->stack_top[i] = (uint32_t)to[i]);
 }
 
 static void save(struct lanes *l, const struct op *o)
@@ -35,10 +32,9 @@ static void restore(struct lanes *l, const struct op *o)
     struct block_run *r = l->run;
     const uint64_t   *to = LANE(uint64_t, o->a);
 
-    LANES_EACH(
-        if (to[i] < r->stack_top[i] || to[i] > r->local_bytes)
-            block_fault(l, FAULT_TRAP, i, "stackrestore of 0x%llx, which stacksave did not give", (unsigned long long)to[i]);
-        r->stack_top[i] = (uint32_t)to[i]);
+    LANES_EACH(if (to[i] < r->stack_top[i] || to[i] > r->local_bytes)
+                   block_fault(l, FAULT_TRAP, i, "stackrestore of 0x%llx, which stacksave did not give", (unsigned long long)to[i]);
+               r->stack_top[i] = (uint32_t)to[i]);
 }
 
 bool translate_alloca(struct decoder *d)

@@ -4,10 +4,10 @@
 bool insn_comparison(const struct ptx_insn *in, enum compare *how)
 {
     static const unsigned char by_modifier[] = {
-        [PTX_EQ] = 1 + CMP_EQ, [PTX_NE] = 1 + CMP_NE, [PTX_LT] = 1 + CMP_LT, [PTX_LE] = 1 + CMP_LE, [PTX_GT] = 1 + CMP_GT,
-        [PTX_GE] = 1 + CMP_GE, [PTX_LS] = 1 + CMP_LE, [PTX_HS] = 1 + CMP_GE, [PTX_EQU] = 1 + CMP_EQU, [PTX_NEU] = 1 + CMP_NEU,
-        [PTX_LTU] = 1 + CMP_LTU, [PTX_LEU] = 1 + CMP_LEU, [PTX_GTU] = 1 + CMP_GTU, [PTX_GEU] = 1 + CMP_GEU,
-        [PTX_NUM] = 1 + CMP_NUM, [PTX_IS_NAN] = 1 + CMP_NAN, [PTX_LO] = 1 + CMP_LT, [PTX_HI] = 1 + CMP_GT,
+        [PTX_EQ] = 1 + CMP_EQ,      [PTX_NE] = 1 + CMP_NE,   [PTX_LT] = 1 + CMP_LT,   [PTX_LE] = 1 + CMP_LE,   [PTX_GT] = 1 + CMP_GT,
+        [PTX_GE] = 1 + CMP_GE,      [PTX_LS] = 1 + CMP_LE,   [PTX_HS] = 1 + CMP_GE,   [PTX_EQU] = 1 + CMP_EQU, [PTX_NEU] = 1 + CMP_NEU,
+        [PTX_LTU] = 1 + CMP_LTU,    [PTX_LEU] = 1 + CMP_LEU, [PTX_GTU] = 1 + CMP_GTU, [PTX_GEU] = 1 + CMP_GEU, [PTX_NUM] = 1 + CMP_NUM,
+        [PTX_IS_NAN] = 1 + CMP_NAN, [PTX_LO] = 1 + CMP_LT,   [PTX_HI] = 1 + CMP_GT,
     };
     unsigned m = in->compare ? in->compare : in->part;
 

@@ -48,8 +48,10 @@ bool translate_absolute_differences(struct decoder *d)
         if (in->types[i] != PTX_U32 && in->types[i] != PTX_S32)
             return false;
     }
-    *p = (struct differences){.parts = in->opcode == PTX_OP_VABSDIFF2 ? 2 : 4, .signed_a = in->types[1] == PTX_S32,
-                              .signed_b = in->types[2] == PTX_S32, .sum = in->action == PTX_DO_ADD};
+    *p = (struct differences){.parts = in->opcode == PTX_OP_VABSDIFF2 ? 2 : 4,
+                              .signed_a = in->types[1] == PTX_S32,
+                              .signed_b = in->types[2] == PTX_S32,
+                              .sum = in->action == PTX_DO_ADD};
     a = decode_source(d, operand(d, 1), 4);
     b = decode_source(d, operand(d, 2), 4);
     c = decode_source(d, operand(d, 3), 4);

@@ -119,9 +119,9 @@ static bool translate_transfer(struct decoder *d, bool store)
     struct decoded_address     at;
     struct op                 *o;
 
-    if (!p || !s || !in->matrix || store != (in->matrix == 'd') || in->types_count != 1 || in->layouts_count != 1
-        || operand(d, !store)->kind != PTX_ADDRESS
-        || !matrix_fragment(d, store, matrix, type, s, matrix != 'c' && type == PTX_F16 ? F16_REGISTERS : 0, &p->f))
+    if (!p || !s || !in->matrix || store != (in->matrix == 'd') || in->types_count != 1 || in->layouts_count != 1 ||
+        operand(d, !store)->kind != PTX_ADDRESS ||
+        !matrix_fragment(d, store, matrix, type, s, matrix != 'c' && type == PTX_F16 ? F16_REGISTERS : 0, &p->f))
         return false;
     p->by_columns = in->layouts[0];
     if (matrix_type_bits(type) < 8 && p->by_columns != (matrix == 'b'))
@@ -160,9 +160,13 @@ bool translate_wmma(struct decoder *d)
     if (!d->insn->sync)
         return false;
     switch ((int)d->insn->action) {
-    case PTX_DO_LOAD:     return translate_transfer(d, false);
-    case PTX_DO_STORE:    return translate_transfer(d, true);
-    case PTX_DO_MULTIPLY: return translate_multiply(d);
-    default:              return false;
+    case PTX_DO_LOAD:
+        return translate_transfer(d, false);
+    case PTX_DO_STORE:
+        return translate_transfer(d, true);
+    case PTX_DO_MULTIPLY:
+        return translate_multiply(d);
+    default:
+        return false;
     }
 }

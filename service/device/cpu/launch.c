@@ -6,9 +6,9 @@
 
 #include "base/deadline.h"
 #include "device/cpu/cooperative.h"
+#include "device/cpu/heap.h"
 #include "device/cpu/interp_variants.h"
 #include "device/cpu/ir.h"
-#include "device/cpu/heap.h"
 #include "device/cpu/memcheck.h"
 
 /* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
@@ -33,11 +33,11 @@ struct helper {
 /* The caller's own: how fast blocks end alone and with helpers. */
 struct pace {
     uint64_t began;
-    uint64_t call_at;   /* when it calls helpers after all, or DEADLINE_NEVER */
-    uint64_t look_at;   /* when it looks whether they help, or DEADLINE_NEVER */
-    uint64_t called;    /* when it called them, */
-    uint64_t before;    /* how many blocks had been taken by then */
-    bool     leaving;   /* they were sent away, and some may still be at work */
+    uint64_t call_at; /* when it calls helpers after all, or DEADLINE_NEVER */
+    uint64_t look_at; /* when it looks whether they help, or DEADLINE_NEVER */
+    uint64_t called;  /* when it called them, */
+    uint64_t before;  /* how many blocks had been taken by then */
+    bool     leaving; /* they were sent away, and some may still be at work */
 };
 
 struct cpu_engine {
@@ -49,8 +49,8 @@ struct cpu_engine {
     pthread_mutex_t    lock;    /* guards all below but atomics */
     pthread_cond_t     start;
     pthread_cond_t     done;
-    struct grid_run   *grid;    /* of the running launch, for helpers */
-    unsigned           wanted;  /* helpers that still may join */
+    struct grid_run   *grid;   /* of the running launch, for helpers */
+    unsigned           wanted; /* helpers that still may join */
     unsigned           busy;
     bool               ending;
     struct problem     problem; /* the first fault of the launch */
@@ -302,8 +302,8 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     }
     if (threads > CPU_BLOCK_THREADS_MAX || threads > l->kernel->max_threads)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu threads per block; at most %u for this kernel",
-                           (unsigned long long)threads, l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads
-                                                                                                       : CPU_BLOCK_THREADS_MAX);
+                           (unsigned long long)threads,
+                           l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads : CPU_BLOCK_THREADS_MAX);
     if (shared_total(l) > CPU_SHARED_BYTES_MAX)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
                            (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
@@ -328,8 +328,8 @@ static void deal(struct cpu_engine *e, struct grid_run *grid)
     e->wanted = 0;
     pthread_mutex_unlock(&e->lock);
     atomic_store(&e->sent_away, false);
-    e->pace = (struct pace){.began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER,
-                            .look_at = DEADLINE_NEVER};
+    e->pace = (struct pace){
+        .began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER, .look_at = DEADLINE_NEVER};
     if (!alone && !later)
         call_helpers(e);
     run_blocks(e, &e->helpers[0], grid);
@@ -346,10 +346,17 @@ static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struc
     const struct code *code = l->kernel->code;
 
     *grid = (struct grid_run){
-        .launch = l, .code = code, .engine = e, .output = &e->output, .heap = &e->heap, .stop = &e->stop,
+        .launch = l,
+        .code = code,
+        .engine = e,
+        .output = &e->output,
+        .heap = &e->heap,
+        .stop = &e->stop,
         .company = l->cooperative || e->threads == 1 ? NULL : call_company,
-        .memory = e->memory, .shadow = cpu_memory_shadow(e->memory),
-        .memory_base = cpu_memory_base(e->memory), .memory_span = cpu_memory_span(e->memory),
+        .memory = e->memory,
+        .shadow = cpu_memory_shadow(e->memory),
+        .memory_base = cpu_memory_base(e->memory),
+        .memory_span = cpu_memory_span(e->memory),
         .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
         .local_bytes = code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0),
     };

@@ -18,7 +18,7 @@ struct cpu_launch {
     uint32_t                   block[3];
     uint32_t                   shared_bytes; /* dynamic */
     bool                       cooperative;
-    const void                *params;       /* aligned to 8 */
+    const void                *params; /* aligned to 8 */
     uint32_t                   params_bytes;
     uint64_t                   deadline_ms; /* 0: none; counts from the start of execution */
 };
@@ -32,13 +32,13 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why);
 /* Runs to the end. KERNEL_FAULT with CUDA's number, EXECUTION_TIMEOUT, CANCELLED, OUT_OF_MEMORY. One caller at a time. */
 enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why);
 /* From any thread: the running kernel, and every later one, ends with CANCELLED. */
-void        cpu_engine_cancel(struct cpu_engine *e);
+void cpu_engine_cancel(struct cpu_engine *e);
 
 /* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code).
  * MODULE_INVALID names the first instruction that cannot be executed, with its line. */
 enum status cpu_code_load(struct ptx_module *m, struct problem *why);
 /* Frees that. Also right after a failed load. */
-void        cpu_code_unload(struct ptx_module *m);
+void cpu_code_unload(struct ptx_module *m);
 
 /* The formatter for printf, once, before the first launch; see output.h. */
 void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format);

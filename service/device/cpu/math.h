@@ -114,9 +114,9 @@ void rounding_leave(int before);
  * narrower type gives the exact result rounded once. */
 double fma_odd(double a, double b, double c);
 
-float f32_from_f64(double d, enum rounding r);
-float f32_from_s64(int64_t v, enum rounding r);
-float f32_from_u64(uint64_t v, enum rounding r);
+float  f32_from_f64(double d, enum rounding r);
+float  f32_from_s64(int64_t v, enum rounding r);
+float  f32_from_u64(uint64_t v, enum rounding r);
 double f64_from_s64(int64_t v, enum rounding r);
 double f64_from_u64(uint64_t v, enum rounding r);
 

@@ -19,9 +19,9 @@ struct slot {
     uint64_t span; /* usable bytes, whole pages */
     uint64_t address;
     uint64_t bytes;
-    uint64_t guard; /* bytes kept free on each side */
+    uint64_t guard;  /* bytes kept free on each side */
     uint64_t filled; /* the host has written up to here in long pieces: those pages are there */
-    bool     file;  /* its pages are a file's */
+    bool     file;   /* its pages are a file's */
 };
 
 /* An allocation that is no more. */
@@ -31,20 +31,20 @@ struct freed {
 };
 
 struct cpu_memory {
-    pthread_mutex_t lock; /* guards all below */
-    uint64_t        base;
-    uint64_t        span;
-    uint64_t        page;
-    uint64_t        limit;
-    struct slot    *slots;
-    size_t          count;
-    size_t          room;
-    uint64_t        cursor; /* addresses from here on were never used */
-    uint64_t        allocated;
-    uint64_t        reserved;
-    uint64_t        peak;
-    struct cpu_shadow *shadow; /* NULL: memcheck is off */
-    struct freed      *freed;  /* the last CPU_FREED_KEPT_MAX, while memcheck is on */
+    pthread_mutex_t    lock; /* guards all below */
+    uint64_t           base;
+    uint64_t           span;
+    uint64_t           page;
+    uint64_t           limit;
+    struct slot       *slots;
+    size_t             count;
+    size_t             room;
+    uint64_t           cursor; /* addresses from here on were never used */
+    uint64_t           allocated;
+    uint64_t           reserved;
+    uint64_t           peak;
+    struct cpu_shadow *shadow;      /* NULL: memcheck is off */
+    struct freed      *freed;       /* the last CPU_FREED_KEPT_MAX, while memcheck is on */
     uint64_t           freed_count; /* ever */
 };
 

@@ -28,8 +28,8 @@ bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes);
 uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address);
 /* The host is about to write there, all of it inside a live allocation that nobody frees meanwhile. A long range that lies behind those of earlier
  * calls has its pages made at once, which costs less than a fault for each. Changes no byte; anything else is left as it is. */
-void     cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes);
-void     cpu_memory_stats(struct cpu_memory *m, struct device_memory *out);
+void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes);
+void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out);
 
 /* memcheck, from now on and for good: every byte's state is kept (memcheck.h). What is allocated already counts as written. Takes as much
  * host memory again, so the limit is halved. OUT_OF_MEMORY when the host does not grant it; then nothing has changed. */

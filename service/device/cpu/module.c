@@ -156,8 +156,8 @@ static enum status describe(struct cpu_module *m, struct problem *why)
     const struct ptx_module *p = m->program;
     bool                     ok;
 
-    m->table.prints = ptx_find_function(p, SPAN_LITERAL("vprintf")) != PTX_NO_INDEX ||
-                      ptx_find_function(p, SPAN_LITERAL("__assertfail")) != PTX_NO_INDEX;
+    m->table.prints =
+        ptx_find_function(p, SPAN_LITERAL("vprintf")) != PTX_NO_INDEX || ptx_find_function(p, SPAN_LITERAL("__assertfail")) != PTX_NO_INDEX;
     m->kernels = calloc((size_t)p->functions_count + 1, sizeof *m->kernels);
     ok = m->kernels != NULL;
     for (uint32_t i = 0; ok && i < p->functions_count; i++) {

@@ -10,7 +10,7 @@ struct cpu_module {
     struct cpu_memory  *memory; /* borrowed */
     struct ptx_module  *program;
     struct kernel_table table;
-    uint32_t           *kernels; /* function of each row of the table; owned */
+    uint32_t           *kernels;   /* function of each row of the table; owned */
     uint64_t            variables; /* address of the allocation that holds them; 0 = none */
 };
 

@@ -22,7 +22,7 @@ struct cpu_output {
 };
 
 /* What vprintf returns for that lane. Faults on a bad format address. */
-int  output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args);
+int output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args);
 /* A kernel's string; "?" when the address is illegal. */
 void output_string(struct lanes *l, uint32_t lane, uint64_t address, char *out, size_t room);
 

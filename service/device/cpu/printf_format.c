@@ -116,7 +116,7 @@ static void make_format(const struct conversion *c, const char *letters, char ou
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them, of the conversion's own parts */
-static bool put_integer(struct buf *out, const struct conversion *c, uint64_t v, bool is_signed)
+static bool            put_integer(struct buf *out, const struct conversion *c, uint64_t v, bool is_signed)
 {
     char letters[4] = {'j', c->letter, '\0'}, format[24];
 
@@ -183,10 +183,14 @@ static bool put_pointer(struct buf *out, const struct conversion *c, uint64_t v)
 static uint64_t narrow(const struct conversion *c, uint64_t v, bool is_signed)
 {
     switch (c->length) {
-    case 'H': return is_signed ? (uint64_t)(int64_t)(int8_t)v : (uint8_t)v;
-    case 'h': return is_signed ? (uint64_t)(int64_t)(int16_t)v : (uint16_t)v;
-    case 'l': return v;
-    default:  return is_signed ? (uint64_t)(int64_t)(int32_t)v : (uint32_t)v;
+    case 'H':
+        return is_signed ? (uint64_t)(int64_t)(int8_t)v : (uint8_t)v;
+    case 'h':
+        return is_signed ? (uint64_t)(int64_t)(int16_t)v : (uint16_t)v;
+    case 'l':
+        return v;
+    default:
+        return is_signed ? (uint64_t)(int64_t)(int32_t)v : (uint32_t)v;
     }
 }
 

@@ -105,8 +105,8 @@ static bool complete(struct ptx_parser *p, struct ptx_call *call, const struct a
 {
     const struct ptx_prototype *formal = call->function != PTX_NO_INDEX ? &p->functions[call->function].signature : call->prototype;
 
-    if (!match(p, results, call->results_count, formal->results, formal->results_count, true)
-        || !match(p, args, call->args_count, formal->params, formal->params_count, false))
+    if (!match(p, results, call->results_count, formal->results, formal->results_count, true) ||
+        !match(p, args, call->args_count, formal->params, formal->params_count, false))
         return false;
     call->results = keep(p, results, call->results_count);
     call->args = keep(p, args, call->args_count);

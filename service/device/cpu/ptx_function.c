@@ -104,8 +104,8 @@ static bool same_variables(const struct ptx_variable *a, const struct ptx_variab
 
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b)
 {
-    return a->results_count == b->results_count && a->params_count == b->params_count
-           && same_variables(a->results, b->results, a->results_count) && same_variables(a->params, b->params, a->params_count);
+    return a->results_count == b->results_count && a->params_count == b->params_count &&
+           same_variables(a->results, b->results, a->results_count) && same_variables(a->params, b->params, a->params_count);
 }
 
 static bool add_function(struct ptx_parser *p, struct span text, uint32_t *index)
@@ -131,8 +131,8 @@ static bool find_function(struct ptx_parser *p, const struct ptx_prototype *sign
     if (!known) {
         if (!add_function(p, signature->name, index))
             return false;
-    } else if (known->kind != NAME_FUNCTION || p->functions[known->first].defined || p->functions[known->first].entry != entry
-               || !ptx_same_signature(&p->functions[known->first].signature, signature)) {
+    } else if (known->kind != NAME_FUNCTION || p->functions[known->first].defined || p->functions[known->first].entry != entry ||
+               !ptx_same_signature(&p->functions[known->first].signature, signature)) {
         return ptx_fail(p, p->now.line, "`%.*s` is declared twice, or with another signature", SPAN_ARG(span_first(signature->name, 64)));
     } else {
         *index = known->first;
@@ -158,14 +158,14 @@ static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
         out[i] = (uint32_t)value;
         product *= value;
     }
-    return (product && product <= CPU_BLOCK_THREADS_MAX)
-           || ptx_fail(p, p->now.line, "a block has 1 to %d threads", CPU_BLOCK_THREADS_MAX);
+    return (product && product <= CPU_BLOCK_THREADS_MAX) || ptx_fail(p, p->now.line, "a block has 1 to %d threads", CPU_BLOCK_THREADS_MAX);
 }
 
 /* ".minnctapersm 2", ".noreturn": hints for a code generator. */
 static bool skip_hint(struct ptx_parser *p)
 {
-    static const char *const hints[] = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ".explicitcluster", ".maxclusterrank", ".abi_preserve", ".abi_preserve_control"};
+    static const char *const hints[] = {".minnctapersm",    ".maxnctapersm",   ".maxnreg",      ".noreturn",
+                                        ".explicitcluster", ".maxclusterrank", ".abi_preserve", ".abi_preserve_control"};
 
     for (unsigned i = 0; i < COUNT(hints); i++) {
         if (!ptx_is_word(p, hints[i]))
@@ -287,9 +287,10 @@ static void close_scope(struct ptx_parser *p)
 
 static bool parse_label(struct ptx_parser *p, struct span name, uint32_t line)
 {
-    bool (*rest)(struct ptx_parser *, struct span) = ptx_is_word(p, ".branchtargets") ? ptx_parse_targets
-                                                     : ptx_is_word(p, ".calltargets") ? ptx_parse_calltargets
-                                                     : ptx_is_word(p, ".callprototype") ? ptx_parse_callprototype : NULL;
+    bool (*rest)(struct ptx_parser *, struct span) = ptx_is_word(p, ".branchtargets")   ? ptx_parse_targets
+                                                     : ptx_is_word(p, ".calltargets")   ? ptx_parse_calltargets
+                                                     : ptx_is_word(p, ".callprototype") ? ptx_parse_callprototype
+                                                                                        : NULL;
 
     if (!rest)
         return ptx_label_define(p, name, line);
@@ -329,7 +330,9 @@ static bool parse_statements(struct ptx_parser *p)
             ptx_next(p);
             close_scope(p);
         } else if (!ptx_accept(p, ';')) {
-            ok = p->now.kind == TOKEN_WORD ? parse_word(p) : ptx_is_mark(p, '@') ? ptx_parse_insn(p) : ptx_expected(p, "an instruction or `}`");
+            ok = p->now.kind == TOKEN_WORD ? parse_word(p)
+                 : ptx_is_mark(p, '@')     ? ptx_parse_insn(p)
+                                           : ptx_expected(p, "an instruction or `}`");
         }
         if (!ok)
             return false;
@@ -358,8 +361,8 @@ static bool add_return(struct ptx_parser *p)
 
     if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
         return ptx_fail_memory(p);
-    b->insns[b->insns_count++] = (struct ptx_insn){
-        .opcode = PTX_OP_RET, .guard = PTX_NO_REG, .line = p->now.line, .vector = 1, .text = SPAN_LITERAL("ret")};
+    b->insns[b->insns_count++] =
+        (struct ptx_insn){.opcode = PTX_OP_RET, .guard = PTX_NO_REG, .line = p->now.line, .vector = 1, .text = SPAN_LITERAL("ret")};
     return true;
 }
 
@@ -399,8 +402,8 @@ static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
     p->body.function = f;
     p->source_line = 0;
     p->body.params_used = f->param_frame_bytes;
-    ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space)
-         && name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);
+    ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space) &&
+         name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);
     ptx_body_finish(&p->body);
     return ok;
 }

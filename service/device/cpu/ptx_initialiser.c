@@ -9,7 +9,7 @@ struct filling {
     uint32_t                      symbol;
     uint8_t                      *bytes; /* owned */
     uint64_t                      room;
-    uint64_t                      used; /* one behind the last byte that was written */
+    uint64_t                      used;  /* one behind the last byte that was written */
     uint64_t                      limit; /* of the variable; UINT64_MAX while its first dimension is open */
 };
 

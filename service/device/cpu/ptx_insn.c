@@ -26,13 +26,14 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
 
         if (in->operands_count && !ptx_expect(p, ','))
             return false;
-        if (!ptx_parse_operand(p, full ? PTX_U64 : ptx_operand_type(in, in->operands_count), full ? &extra : &in->operands[in->operands_count]))
+        if (!ptx_parse_operand(p, full ? PTX_U64 : ptx_operand_type(in, in->operands_count),
+                               full ? &extra : &in->operands[in->operands_count]))
             return false;
         if (full)
             return ptx_fail(p, in->line, "`%.*s` has too many operands", SPAN_ARG(span_first(in->text, 64)));
         in->operands_count++;
-        if (in->operands_count == 1 && may_have_second((enum ptx_opcode)in->opcode) && ptx_accept(p, '|')
-            && !ptx_parse_operand(p, PTX_PRED, &in->predicate))
+        if (in->operands_count == 1 && may_have_second((enum ptx_opcode)in->opcode) && ptx_accept(p, '|') &&
+            !ptx_parse_operand(p, PTX_PRED, &in->predicate))
             return false;
     }
     /* "L2::cache_hint" comes with a policy, the last operand: there is no such cache. */

@@ -61,8 +61,7 @@ static const struct ptx_label *find_label(const struct ptx_body *b, struct span 
     struct ptx_label key = {.text = text, .scope = scope};
 
     for (;;) {
-        const struct ptx_label *found =
-            b->labels_count ? bsearch(&key, b->labels, b->labels_count, sizeof key, order_labels) : NULL;
+        const struct ptx_label *found = b->labels_count ? bsearch(&key, b->labels, b->labels_count, sizeof key, order_labels) : NULL;
         if (found || !key.scope)
             return found;
         key.scope = b->scopes[key.scope].parent;

@@ -81,8 +81,8 @@ static size_t digits_at_end(struct span text)
 {
     size_t digits = 0;
 
-    while (digits < text.bytes && digits < NUMBER_DIGITS_MAX && text.data[text.bytes - 1 - digits] >= '0'
-           && text.data[text.bytes - 1 - digits] <= '9')
+    while (digits < text.bytes && digits < NUMBER_DIGITS_MAX && text.data[text.bytes - 1 - digits] >= '0' &&
+           text.data[text.bytes - 1 - digits] <= '9')
         digits++;
     return digits;
 }
@@ -98,8 +98,8 @@ uint32_t ptx_names_register(const struct ptx_names *n, struct span text)
     for (size_t digits = digits_at_end(text); digits > 0; digits--) {
         struct span tail = span_from(text, text.bytes - digits);
         found = ptx_names_find(n, span_first(text, text.bytes - digits));
-        if (found && found->kind == NAME_REGISTERS && span_u64(tail, &number) && number < found->count
-            && (digits == 1 || tail.data[0] != '0'))
+        if (found && found->kind == NAME_REGISTERS && span_u64(tail, &number) && number < found->count &&
+            (digits == 1 || tail.data[0] != '0'))
             return found->first + (uint32_t)number;
     }
     return PTX_NO_REG;

@@ -28,7 +28,8 @@ static bool take_literal(struct ptx_parser *p, enum ptx_type type, bool negative
     if (number.kind != TOKEN_INTEGER && number.kind != TOKEN_FLOAT32 && number.kind != TOKEN_FLOAT64)
         return ptx_expected(p, "an operand");
     if (!ptx_literal(number.kind, number.value, negative, type, &out->value))
-        return ptx_fail(p, number.line, "`%.*s` is no value of type .%s", SPAN_ARG(span_first(number.text, NAME_BYTES)), ptx_type_word(type));
+        return ptx_fail(p, number.line, "`%.*s` is no value of type .%s", SPAN_ARG(span_first(number.text, NAME_BYTES)),
+                        ptx_type_word(type));
     out->kind = PTX_IMMEDIATE;
     ptx_next(p);
     return true;

@@ -63,33 +63,33 @@ struct ptx_pending {
 };
 
 struct ptx_parser {
-    struct ptx_lexer    lexer;
-    struct ptx_token    now;
-    struct ptx_module  *module;
-    struct problem     *why;
-    enum status         status;
-    struct ptx_names    names;
-    struct ptx_body     body;
+    struct ptx_lexer     lexer;
+    struct ptx_token     now;
+    struct ptx_module   *module;
+    struct problem      *why;
+    enum status          status;
+    struct ptx_names     names;
+    struct ptx_body      body;
     struct ptx_function *functions; /* owned; moves to the arena at the end, as symbols */
-    uint32_t            functions_count, functions_room;
-    struct ptx_symbol  *symbols;
-    uint32_t            symbols_count, symbols_room;
-    bool               *externs; /* symbols only declared; owned */
-    uint32_t            externs_room;
-    struct ptx_pending *pending; /* owned */
-    uint32_t            pending_count, pending_room;
-    struct ptx_file    *files; /* owned */
-    uint32_t            files_count, files_room;
-    uint32_t            source_file, source_line; /* of the instructions that follow, by `.loc`; line 0: not known */
-    uint32_t            shared_module; /* bytes */
-    uint32_t            shared_align;
+    uint32_t             functions_count, functions_room;
+    struct ptx_symbol   *symbols;
+    uint32_t             symbols_count, symbols_room;
+    bool                *externs; /* symbols only declared; owned */
+    uint32_t             externs_room;
+    struct ptx_pending  *pending; /* owned */
+    uint32_t             pending_count, pending_room;
+    struct ptx_file     *files; /* owned */
+    uint32_t             files_count, files_room;
+    uint32_t             source_file, source_line; /* of the instructions that follow, by `.loc`; line 0: not known */
+    uint32_t             shared_module;            /* bytes */
+    uint32_t             shared_align;
 };
 
 /* ptx_tables.c */
 enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
 enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
-enum ptx_opcode  ptx_opcode_find(struct span word);  /* PTX_OP_COUNT if none */
-enum ptx_special ptx_special_find(struct span word); /* PTX_SPECIAL_COUNT if none */
+enum ptx_opcode  ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */
+enum ptx_special ptx_special_find(struct span word);     /* PTX_SPECIAL_COUNT if none */
 /* A number token as bits of type t; false when it has no meaning there. */
 bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum ptx_type t, uint64_t *out);
 
@@ -109,8 +109,8 @@ bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out);
 /* Takes .file and .loc, passes over .section and .pragma, of which nothing matters. False when the current token is none of them. */
 bool ptx_skip_directive(struct ptx_parser *p);
 /* ptx_source.c: `.file number "name"` and `.loc file line column`. What does not read so is passed over: it says nothing about the code. */
-void ptx_parse_file(struct ptx_parser *p);
-void ptx_parse_loc(struct ptx_parser *p);
+void  ptx_parse_file(struct ptx_parser *p);
+void  ptx_parse_loc(struct ptx_parser *p);
 void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes);
 
 /* ptx_variable.c */
@@ -125,7 +125,7 @@ struct ptx_declaration {
     uint64_t      bytes;
 };
 /* What stands behind the state space: .align, type, name, dimensions. */
-bool ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d);
+bool           ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d);
 enum ptx_space ptx_space_word(struct span word); /* ".global" ...; PTX_GENERIC if it is none */
 /* `.space ... ;` of a module or a body, the space not yet taken. */
 bool ptx_parse_variable(struct ptx_parser *p, bool external);
@@ -160,7 +160,7 @@ bool ptx_take_register(struct ptx_parser *p, uint32_t *out);
 /* ptx_form.c */
 /* The type of operand i of that instruction; `count` as far as known (bar.red). */
 enum ptx_type ptx_operand_type(const struct ptx_insn *in, unsigned i);
-bool ptx_check_form(struct ptx_parser *p, const struct ptx_insn *in);
+bool          ptx_check_form(struct ptx_parser *p, const struct ptx_insn *in);
 
 /* ptx_insn.c, ptx_call.c: from the guard or opcode to the ';' */
 bool ptx_parse_insn(struct ptx_parser *p);

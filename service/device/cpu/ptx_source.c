@@ -16,8 +16,8 @@ void ptx_parse_file(struct ptx_parser *p)
     uint32_t        line = p->now.line;
 
     ptx_next(p);
-    if (take_number(p, line, &f.number) && p->now.kind == TOKEN_STRING && p->now.line == line
-        && ptx_grow((void **)&p->files, &p->files_room, p->files_count, sizeof *p->files, PTX_FILES_MAX)) {
+    if (take_number(p, line, &f.number) && p->now.kind == TOKEN_STRING && p->now.line == line &&
+        ptx_grow((void **)&p->files, &p->files_room, p->files_count, sizeof *p->files, PTX_FILES_MAX)) {
         f.name = p->now.text;
         p->files[p->files_count++] = f;
     }

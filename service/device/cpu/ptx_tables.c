@@ -1,7 +1,10 @@
 /* The words of PTX: types, opcodes and special registers by number and by name. */
 #include "device/cpu/ptx_parser.h"
 
-static const struct { const char *word; unsigned bytes; } types[PTX_TYPE_COUNT] = {
+static const struct {
+    const char *word;
+    unsigned    bytes;
+} types[PTX_TYPE_COUNT] = {
     {"", 0},
 #define PTX_TYPE(NAME, word, bytes) {word, bytes},
 #include "device/cpu/types.def"

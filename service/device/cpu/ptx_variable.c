@@ -13,7 +13,10 @@ bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max)
 
 enum ptx_space ptx_space_word(struct span word)
 {
-    static const struct { const char *word; enum ptx_space space; } rows[] = {
+    static const struct {
+        const char    *word;
+        enum ptx_space space;
+    } rows[] = {
         {".global", PTX_GLOBAL}, {".const", PTX_CONST}, {".shared", PTX_SHARED}, {".local", PTX_LOCAL}, {".param", PTX_PARAM},
     };
 
@@ -111,8 +114,8 @@ static bool take_name_and_size(struct ptx_parser *p, struct ptx_declaration *d)
 bool ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d)
 {
     *d = (struct ptx_declaration){0};
-    if (!skip_attribute(p) || !take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p)
-        || !take_align(p, &d->align))
+    if (!skip_attribute(p) || !take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p) ||
+        !take_align(p, &d->align))
         return false;
     if (d->type == PTX_PRED)
         return ptx_fail(p, p->now.line, "a variable cannot have type .pred");
@@ -194,8 +197,8 @@ static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d
 
     if (!name)
         return PTX_NO_INDEX;
-    if (!ptx_grow((void **)&p->symbols, &p->symbols_room, p->symbols_count, sizeof *p->symbols, PTX_SYMBOLS_MAX)
-        || !ptx_grow((void **)&p->externs, &p->externs_room, p->symbols_count, sizeof *p->externs, PTX_SYMBOLS_MAX)) {
+    if (!ptx_grow((void **)&p->symbols, &p->symbols_room, p->symbols_count, sizeof *p->symbols, PTX_SYMBOLS_MAX) ||
+        !ptx_grow((void **)&p->externs, &p->externs_room, p->symbols_count, sizeof *p->externs, PTX_SYMBOLS_MAX)) {
         ptx_fail_memory(p);
         return PTX_NO_INDEX;
     }

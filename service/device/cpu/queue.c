@@ -9,7 +9,16 @@
 #include "base/deadline.h"
 #include "device/cpu/memcheck.h"
 
-enum operation_kind { OPERATION_WRITE, OPERATION_READ, OPERATION_COPY, OPERATION_FILL, OPERATION_FREE, OPERATION_LAUNCH, OPERATION_RECORD, OPERATION_FORGET };
+enum operation_kind {
+    OPERATION_WRITE,
+    OPERATION_READ,
+    OPERATION_COPY,
+    OPERATION_FILL,
+    OPERATION_FREE,
+    OPERATION_LAUNCH,
+    OPERATION_RECORD,
+    OPERATION_FORGET
+};
 
 struct operation {
     struct operation   *next;
@@ -18,8 +27,8 @@ struct operation {
     uint64_t            from;  /* or the fill pattern */
     uint64_t            bytes; /* or the fill count */
     uint32_t            pattern_bytes;
-    struct cpu_event   *event; /* of a LAUNCH the one before it, NULL allowed */
-    struct cpu_event   *after; /* LAUNCH: NULL when event is */
+    struct cpu_event   *event;  /* of a LAUNCH the one before it, NULL allowed */
+    struct cpu_event   *after;  /* LAUNCH: NULL when event is */
     struct cpu_launch   launch; /* params point behind the struct */
 };
 
@@ -35,15 +44,15 @@ struct cpu_queue {
     struct cpu_memory *memory;
     struct cpu_engine *engine;
     pthread_t          thread;
-    pthread_mutex_t    lock;  /* guards first, last, problem, stopping, waiting flags */
-    pthread_cond_t     work;  /* something was queued, or stop */
-    pthread_cond_t     done;  /* something was finished */
+    pthread_mutex_t    lock; /* guards first, last, problem, stopping, waiting flags */
+    pthread_cond_t     work; /* something was queued, or stop */
+    pthread_cond_t     done; /* something was finished */
     struct operation  *first;
     struct operation  *last;
     bool               sleeping; /* the dispatcher waits on `work` */
     bool               watched;  /* the command thread waits on `done` */
     bool               stopping;
-    struct problem     problem;  /* how the context was lost; valid once lost */
+    struct problem     problem; /* how the context was lost; valid once lost */
     atomic_bool        lost;
     atomic_ullong      issued;   /* sequence numbers: every operation has one, from 1 */
     atomic_ullong      finished; /* all up to here are executed; stands still once lost */
@@ -316,8 +325,8 @@ enum status cpu_queue_copy(struct cpu_queue *q, uint64_t to, uint64_t from, uint
 
 enum status cpu_queue_fill(struct cpu_queue *q, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count)
 {
-    return push_plain(q, &(struct operation){.kind = OPERATION_FILL, .to = to, .from = pattern, .bytes = count,
-                                             .pattern_bytes = pattern_bytes});
+    return push_plain(
+        q, &(struct operation){.kind = OPERATION_FILL, .to = to, .from = pattern, .bytes = count, .pattern_bytes = pattern_bytes});
 }
 
 /* At once when nothing is queued, so that whoever asks next sees the memory as free. Only the command thread queues. */
@@ -415,8 +424,7 @@ enum status cpu_event_elapsed(struct cpu_event *from, struct cpu_event *to, floa
 
 static bool progressed(struct cpu_queue *q)
 {
-    return atomic_load(&q->finished) != q->seen || atomic_load(&q->lost)
-           || atomic_load(&q->finished) == atomic_load(&q->issued);
+    return atomic_load(&q->finished) != q->seen || atomic_load(&q->lost) || atomic_load(&q->finished) == atomic_load(&q->issued);
 }
 
 void cpu_queue_wait_progress(struct cpu_queue *q, uint64_t ns)

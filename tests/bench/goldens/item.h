@@ -34,14 +34,14 @@ struct item_scalar {
 };
 
 struct item {
-    uint64_t    key;    /* names the row in files of results */
-    const char *file;   /* of PTX, or NULL */
-    const char *kernel;
-    const char *form;   /* the text of an instruction form, or NULL */
-    bool        unmeasured; /* files of results need not have it yet */
-    uint32_t    grid[3], block[3], shared_bytes;
-    double      ulps; /* exact when this and tolerance are 0; below 0: the tolerance is 2 to its power */
-    double      tolerance;
+    uint64_t           key;  /* names the row in files of results */
+    const char        *file; /* of PTX, or NULL */
+    const char        *kernel;
+    const char        *form;       /* the text of an instruction form, or NULL */
+    bool               unmeasured; /* files of results need not have it yet */
+    uint32_t           grid[3], block[3], shared_bytes;
+    double             ulps; /* exact when this and tolerance are 0; below 0: the tolerance is 2 to its power */
+    double             tolerance;
     struct item_buffer buffers[ITEM_BUFFERS_MAX];
     unsigned           buffers_count;
     struct item_scalar scalars[ITEM_PARAMS_MAX];

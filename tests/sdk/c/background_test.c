@@ -1,7 +1,7 @@
 /* Batches that the service keeps, and runs of programs with scalars of their own and in the background. */
 #include <criterion/criterion.h>
-#include <stdbool.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -257,7 +257,7 @@ Test(program_scalars, replace_those_of_one_run_alone)
     o.scalars = scalars;
     o.scalars_count = 3;
     cr_assert_not(bad(gpurest_program_run_with(p, &o, NULL)));
-    cr_assert_eq(out[3], 12); /* 3 x */
+    cr_assert_eq(out[3], 12);  /* 3 x */
     cr_assert_eq(out[5], 206); /* 3 x + 100 x, of the first two elements */
     cr_assert_eq(out[7], 12);
     cr_assert_not(bad(gpurest_program_run_with(p, NULL, NULL)));

@@ -5,9 +5,9 @@
 
 #include "support/fixture.h"
 
-static struct service    service;
-static gpurest_client   *client;
-static gpurest_session  *session;
+static struct service     service;
+static gpurest_client    *client;
+static gpurest_session   *session;
 static const gpurest_dim3 none = {0, 0, 0};
 
 static void start(void)

@@ -54,7 +54,8 @@ static void round_of(struct worker *w)
     args[0] = GPUREST_BUF(b);
     args[1] = GPUREST_U32(BYTES);
     w->failed += bad(gpurest_write(w->place->session, b, 0, in, BYTES)) ||
-                 bad(gpurest_launch(w->place->session, w->place->add_one, GPUREST_1D((BYTES + 255) / 256), GPUREST_1D(256), 0, (gpurest_stream){0}, args, 2)) ||
+                 bad(gpurest_launch(w->place->session, w->place->add_one, GPUREST_1D((BYTES + 255) / 256), GPUREST_1D(256), 0,
+                                    (gpurest_stream){0}, args, 2)) ||
                  bad(gpurest_read(w->place->session, b, 0, out, BYTES));
     for (unsigned i = 0; i < BYTES; i++)
         w->wrong += out[i] != (unsigned char)(in[i] + 1);
@@ -93,7 +94,8 @@ Test(many_threads, of_one_client_get_right_results)
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
-        cr_expect(workers[i].failed == 0 && workers[i].wrong == 0, "thread %u: %lu failed, %lu bytes wrong", i, workers[i].failed, workers[i].wrong);
+        cr_expect(workers[i].failed == 0 && workers[i].wrong == 0, "thread %u: %lu failed, %lu bytes wrong", i, workers[i].failed,
+                  workers[i].wrong);
         rounds += workers[i].rounds;
     }
     printf("%d threads, %d sessions, one client: %lu rounds of alloc, write, launch, read, free\n", THREADS, SESSIONS, rounds);

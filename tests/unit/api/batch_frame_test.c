@@ -59,9 +59,16 @@ Test(batch_frame, the_json_length_is_bounded_and_aligned)
     static const struct {
         uint32_t    json;
         enum status st;
-    } cases[] = {{48, STATUS_OK}, {112, STATUS_OK}, {0, STATUS_FRAMING_MISMATCH}, {47, STATUS_FRAMING_MISMATCH}, {64, STATUS_FRAMING_MISMATCH},
-                 {BATCH_JSON_BYTES_MAX - 16, STATUS_OK}, {BATCH_JSON_BYTES_MAX + 48, STATUS_BODY_TOO_LARGE},
-                 {UINT32_MAX - 15, STATUS_FRAMING_MISMATCH}, {UINT32_MAX - 79, STATUS_FRAMING_MISMATCH}, {UINT32_MAX, STATUS_FRAMING_MISMATCH}};
+    } cases[] = {{48, STATUS_OK},
+                 {112, STATUS_OK},
+                 {0, STATUS_FRAMING_MISMATCH},
+                 {47, STATUS_FRAMING_MISMATCH},
+                 {64, STATUS_FRAMING_MISMATCH},
+                 {BATCH_JSON_BYTES_MAX - 16, STATUS_OK},
+                 {BATCH_JSON_BYTES_MAX + 48, STATUS_BODY_TOO_LARGE},
+                 {UINT32_MAX - 15, STATUS_FRAMING_MISMATCH},
+                 {UINT32_MAX - 79, STATUS_FRAMING_MISMATCH},
+                 {UINT32_MAX, STATUS_FRAMING_MISMATCH}};
     struct buf b;
     uint32_t   json;
 

@@ -184,7 +184,8 @@ static void route(struct exchange *x)
 static bool streamed(const struct exchange *x)
 {
     enum body_kind kind = x->request.endpoint->body;
-    return kind == BODY_STREAM || (kind == BODY_BATCH && strcmp(x->type, BATCH_TYPE) == 0) || (kind == BODY_EITHER && strcmp(x->type, "application/octet-stream") == 0);
+    return kind == BODY_STREAM || (kind == BODY_BATCH && strcmp(x->type, BATCH_TYPE) == 0) ||
+           (kind == BODY_EITHER && strcmp(x->type, "application/octet-stream") == 0);
 }
 
 static void prepare(struct exchange *x)

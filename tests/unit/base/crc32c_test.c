@@ -26,8 +26,8 @@ static void expect_all(const void *data, size_t bytes, uint32_t expected)
 /* RFC 3720, appendix B.4, where the bytes of the checksum stand in the order of transmission. */
 Test(crc32c, vectors_of_rfc_3720)
 {
-    static const unsigned char command[48] = {0x01, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,
-                                              0, 0, 0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0, 0};
+    static const unsigned char command[48] = {0x01, 0xc0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,
+                                              0,    0,    0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0,    0};
     unsigned char              bytes[32];
 
     memset(bytes, 0, sizeof bytes);

@@ -67,8 +67,9 @@ static void send_many(int count)
         struct cmsghdr header;
         char           bytes[CMSG_SPACE(8 * sizeof(int))];
     } control = {.bytes = {0}};
-    struct iovec    piece = {(char[]){"x"}, 1};
-    struct msghdr   m = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int))};
+    struct iovec  piece = {(char[]){"x"}, 1};
+    struct msghdr m = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE((size_t)count * sizeof(int))};
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     int             fds[8] = {0};
 

@@ -87,16 +87,17 @@ LOG_TEST(json_lines)
     log_event(LOG_LEVEL_WARN, LOG_CATEGORY_ACCESS, "done", fields, 3);
     log_request(NULL, NULL);
     cr_assert_eq(newest()[0], '{');
-    cr_assert_not_null(strstr(newest(), ",\"category\":\"access\",\"request\":\"R1\",\"trace\":\"T1\",\"path\":\"/a\\\"b\",\"status\":200,\"ms\":0.125,"
-                                        "\"message\":\"done\"}\n"),
-                       "%s", newest());
+    cr_assert_not_null(
+        strstr(newest(), ",\"category\":\"access\",\"request\":\"R1\",\"trace\":\"T1\",\"path\":\"/a\\\"b\",\"status\":200,\"ms\":0.125,"
+                         "\"message\":\"done\"}\n"),
+        "%s", newest());
     log_info("http", "no request");
     cr_assert_null(strstr(newest(), "request\":"));
 }
 
 LOG_TEST(a_line_that_is_too_long_is_cut_and_stays_well_formed)
 {
-    char             *text = calloc(1, 2 * LOG_LINE_BYTES);
+    char            *text = calloc(1, 2 * LOG_LINE_BYTES);
     struct log_field field = {"path", {text, 2 * LOG_LINE_BYTES - 1}, 0};
     size_t           bytes;
 

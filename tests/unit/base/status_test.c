@@ -27,6 +27,6 @@ Test(status, failures_map_to_client_or_server_errors)
 Test(status, values_out_of_range_read_as_internal)
 {
     cr_assert_eq(status_http((enum status)9999), 500u);
-    cr_assert_str_eq(status_code((enum status)-1), "internal");
+    cr_assert_str_eq(status_code((enum status) - 1), "internal");
     cr_assert_not(status_retryable(STATUS_COUNT));
 }

@@ -27,7 +27,10 @@ static struct compile_service *assembler_need(void)
     if (o.status == STATUS_COMPILER_UNAVAILABLE)
         cr_skip_test("no nvJitLink on this machine");
     cr_assert_eq(o.status, STATUS_OK, "%s: %s", status_code(o.status), o.log.data);
-    cr_assert(o.cubin.bytes > 64 && memcmp(o.cubin.data, "\x7f" "ELF", 4) == 0);
+    cr_assert(o.cubin.bytes > 64 && memcmp(o.cubin.data,
+                                           "\x7f"
+                                           "ELF",
+                                           4) == 0);
     cr_assert_eq(o.ptx.bytes, 0);
     compile_output_finish(&o);
     return s;
@@ -80,7 +83,8 @@ Test(assembler, an_architecture_it_does_not_know_is_left_to_others)
 /* Inputs of another kind are not guessed at: a cubin under the name of PTX must not reach the linker's own reader of them. */
 Test(assembler, images_and_noise_are_refused_or_end_their_own_process_only)
 {
-    static const char       elf[] = "\x7f" "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\276\0";
+    static const char       elf[] = "\x7f"
+                                    "ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\276\0";
     static const char       include[] = ".version 7.0\n.target sm_75\n.address_size 64\n.include \"/etc/passwd\"\n";
     static char             deep[200000];
     struct compile_service *s = assembler_need();

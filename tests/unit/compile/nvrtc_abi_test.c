@@ -8,7 +8,7 @@
 
 /* From here the rows of nvrtc.def speak in the header's own types. */
 #define nvrtc_program nvrtcProgram
-#define nvrtc_code nvrtcResult
+#define nvrtc_code    nvrtcResult
 #define NVRTC_FUNCTION(member, symbol, result, parameters)                                                                                 \
     _Static_assert(__builtin_types_compatible_p(__typeof__(&symbol), __typeof__(result(*) parameters)), #symbol " differs");
 #include "compile/nvrtc.def"

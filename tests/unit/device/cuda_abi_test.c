@@ -84,10 +84,10 @@ SAME((uintptr_t)CUDA_LAUNCH_BYTES, (uintptr_t)CU_LAUNCH_PARAM_BUFFER_SIZE);
 #undef ATTRIBUTE
 
 /* These structures were compared above; from here on their tags mean the vendor's, so that the prototypes can be compared. */
-#define cuda_uuid CUuuid_st
-#define cuda_pool_props CUmemPoolProps_st
+#define cuda_uuid        CUuuid_st
+#define cuda_pool_props  CUmemPoolProps_st
 #define cuda_share_props CUmemAllocationProp_st
-#define cuda_access CUmemAccessDesc_st
+#define cuda_access      CUmemAccessDesc_st
 #define cuda_kernel_node CUDA_KERNEL_NODE_PARAMS_v2_st
 
 /* Does not compile unless our prototype is compatible with the vendor's. */

@@ -11,8 +11,8 @@ static const struct {
     const char *name;
     bool        required;
 } rows[] = {
-#define REQUIRED true
-#define OPTIONAL false
+#define REQUIRED                      true
+#define OPTIONAL                      false
 #define DRIVER(name, need, arguments) {#name, need},
 #include "device/cuda_driver.def"
 #undef DRIVER

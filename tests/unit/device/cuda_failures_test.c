@@ -127,9 +127,9 @@ static bool tolerated(const char *function, cuda_result r, enum status st)
     if (strcmp(function, "cuFuncGetAttribute") == 0)
         return st == STATUS_OK || st == STATUS_LAUNCH_CONFIG_INVALID;
     if (strcmp(function, "cuDeviceGetAttribute") == 0 && st == STATUS_LAUNCH_CONFIG_INVALID)
-        return true;                            /* without the opt-in limit less shared memory is allowed */
+        return true; /* without the opt-in limit less shared memory is allowed */
     if (strcmp(function, "cuMemGetAllocationGranularity") == 0 || strcmp(function, "cuMemHostUnregister") == 0)
-        return st == STATUS_OK; /* without it nothing is shared; nobody hears of the other */
+        return st == STATUS_OK;                                /* without it nothing is shared; nobody hears of the other */
     if (strcmp(function, "cuMemHostGetDevicePointer_v2") == 0) /* without that address progress is not marked by the device */
         return st == STATUS_OK;
     if (strcmp(function, "cuStreamQuery") == 0) /* a stream that cannot be asked counts as busy */

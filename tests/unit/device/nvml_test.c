@@ -68,8 +68,9 @@ Test(nvml, errors_of_the_hardware_ask_for_what_the_table_says)
     static const struct {
         const char        *xid;
         enum device_action action;
-    } rows[] = {{"xid=13", DEVICE_ACTION_NONE}, {"xid=31", DEVICE_ACTION_NONE}, {"xid=43", DEVICE_ACTION_NONE}, {"xid=94", DEVICE_ACTION_NONE},
-                {"xid=119", DEVICE_ACTION_DRAIN}, {"xid=45", DEVICE_ACTION_DRAIN}, {"xid=79", DEVICE_ACTION_END}, {"xid=64", DEVICE_ACTION_END}};
+    } rows[] = {{"xid=13", DEVICE_ACTION_NONE}, {"xid=31", DEVICE_ACTION_NONE},   {"xid=43", DEVICE_ACTION_NONE},
+                {"xid=94", DEVICE_ACTION_NONE}, {"xid=119", DEVICE_ACTION_DRAIN}, {"xid=45", DEVICE_ACTION_DRAIN},
+                {"xid=79", DEVICE_ACTION_END},  {"xid=64", DEVICE_ACTION_END}};
     struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
     const char        *folder = steered_nvml();
 

@@ -88,8 +88,9 @@ STORE_TEST(key_grammar)
     static const struct {
         const char *header, *key;
     } cases[] = {
-        {"abc", "abc"},   {"\"abc\"", "abc"}, {"  \"a-b\" ", "a-b"}, {"!~", "!~"},      {"\"", "\""}, {"a\"b", "a\"b"}, {"", NULL}, {"\"\"", NULL},
-        {"a b", NULL},    {"\"a b\"", NULL},  {"a, b", NULL},        {"\"a\\b\"", NULL}, {"\"a\"b\"", NULL}, {"a\x7f", NULL}, {"\xc3\xa9", NULL},
+        {"abc", "abc"},   {"\"abc\"", "abc"}, {"  \"a-b\" ", "a-b"}, {"!~", "!~"},    {"\"", "\""},
+        {"a\"b", "a\"b"}, {"", NULL},         {"\"\"", NULL},        {"a b", NULL},   {"\"a b\"", NULL},
+        {"a, b", NULL},   {"\"a\\b\"", NULL}, {"\"a\"b\"", NULL},    {"a\x7f", NULL}, {"\xc3\xa9", NULL},
     };
     char        longest[IDEMPOTENCY_KEY_CHARS_MAX + 2] = "";
     struct span key;
@@ -128,7 +129,8 @@ STORE_TEST(another_payload_is_refused)
 
     do_it(&id, 1, SPAN_LITERAL("made"), 100);
     cr_assert_eq(replay(&id, 2, 200, &r), STATUS_IDEMPOTENCY_KEY_REUSED);
-    cr_assert_eq(idempotency_claim(store, &id, 4, 200, &mine, &why), STATUS_IDEMPOTENCY_KEY_REUSED, "another length is seen before the body");
+    cr_assert_eq(idempotency_claim(store, &id, 4, 200, &mine, &why), STATUS_IDEMPOTENCY_KEY_REUSED,
+                 "another length is seen before the body");
 }
 
 STORE_TEST(one_at_a_time_and_released_means_never_seen)
@@ -195,9 +197,9 @@ STORE_TEST(a_long_answer_is_not_stored_and_says_so)
 
 STORE_TEST(all_answers_together_are_bounded_and_the_oldest_make_room)
 {
-    unsigned      count = IDEMPOTENCY_ANSWERS_BYTES_MAX / IDEMPOTENCY_ANSWER_BYTES_MAX + 2;
-    char         *text = calloc(1, IDEMPOTENCY_ANSWER_BYTES_MAX);
-    struct reply  r;
+    unsigned     count = IDEMPOTENCY_ANSWERS_BYTES_MAX / IDEMPOTENCY_ANSWER_BYTES_MAX + 2;
+    char        *text = calloc(1, IDEMPOTENCY_ANSWER_BYTES_MAX);
+    struct reply r;
 
     for (unsigned i = 0; i < count; i++) {
         char                  key[16];
@@ -241,12 +243,12 @@ static void *compete(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        unsigned              k = i % KEYS;
-        char                  key[16];
-        struct idempotency_id id;
-        struct idempotent    *mine;
-        struct problem        mine_why;
-        struct reply          r;
+        unsigned                   k = i % KEYS;
+        char                       key[16];
+        struct idempotency_id      id;
+        struct idempotent         *mine;
+        struct problem             mine_why;
+        struct reply               r;
         struct idempotency_payload p = payload_of((unsigned char)k, 1);
 
         snprintf(key, sizeof key, "%u", k);

@@ -107,7 +107,7 @@ Test(integrity, malformed_fields)
         "sha-256=:" SHA_OF_ABC ": x",
         "sha-256=:" SHA_OF_ABC SHA_OF_ABC ":",
         "sha-256=::",
-        "sha-256=:AAAA:",                                         /* too short */
+        "sha-256=:AAAA:",                                          /* too short */
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFaE=:x", /* behind the end */
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa1=:",  /* unused bits */
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa==:",  /* 31 bytes */
@@ -147,8 +147,8 @@ Test(integrity, preferences)
 
 Test(integrity, malformed_preferences)
 {
-    static const char *const bad[] = {"sha-256", "sha-256=", "sha-256=11", "sha-256=-1", "sha-256=1.0", "sha-256=:AAAA:", "sha-256=high",
-                                      "sha-256=1,", "sha-256 = 1", "sha-512=99", "(1)"};
+    static const char *const bad[] = {"sha-256",      "sha-256=",   "sha-256=11",  "sha-256=-1", "sha-256=1.0", "sha-256=:AAAA:",
+                                      "sha-256=high", "sha-256=1,", "sha-256 = 1", "sha-512=99", "(1)"};
     enum digest_algorithm    got;
 
     for (size_t i = 0; i < COUNT(bad); i++)

@@ -320,7 +320,9 @@ Test(json_writer, numbers_are_written_as_printf_writes_them)
         double             value;
 
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        value = i % 3 == 0 ? (double)(state % 1000000000000000u) / 1000 : i % 3 == 1 ? (double)(state % 100000) / 1000 : (double)state / 3e9;
+        value = i % 3 == 0   ? (double)(state % 1000000000000000u) / 1000
+                : i % 3 == 1 ? (double)(state % 100000) / 1000
+                             : (double)state / 3e9;
         if (i % 7 == 0)
             value = -value;
         buf_init(&out, 4096);

@@ -100,7 +100,8 @@ static struct client connect_to(struct server *s, const char *unix_path)
 static void round_trips(struct server *s, const char *unix_path, bool hands_off)
 {
     static const size_t up[] = {HANDOFF_UPLOAD_BYTES_MIN - 1, HANDOFF_UPLOAD_BYTES_MIN, HANDOFF_UPLOAD_BYTES_MIN + 1, LONG_BYTES};
-    static const size_t down[] = {1, HANDOFF_DOWNLOAD_BYTES_MIN - 1, HANDOFF_DOWNLOAD_BYTES_MIN, HANDOFF_DOWNLOAD_BYTES_MIN + 1, LONG_BYTES};
+    static const size_t down[] = {1, HANDOFF_DOWNLOAD_BYTES_MIN - 1, HANDOFF_DOWNLOAD_BYTES_MIN, HANDOFF_DOWNLOAD_BYTES_MIN + 1,
+                                  LONG_BYTES};
     struct client       c = connect_to(s, unix_path);
     bool                handed;
     char                path[32];

@@ -90,7 +90,8 @@ Test(descriptor, comes_ahead_of_its_answer_and_the_connection_goes_on)
     for (int i = 0; i < 3; i++) {
         client_text(&l.client, "%s", ASK);
         expect_descriptor(&l.client);
-        client_text(&l.client, "POST /descriptor-executor HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+        client_text(&l.client,
+                    "POST /descriptor-executor HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
         expect_descriptor(&l.client);
         cr_assert_eq(client_get(&l.client, "/hello", &a), 200);
         answer_free(&a);

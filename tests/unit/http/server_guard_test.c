@@ -7,7 +7,7 @@
 #include "base/digest.h"
 #include "server_fixture.h"
 
-#define GET "GET /hello HTTP/1.1\r\nHost: localhost\r\n"
+#define GET  "GET /hello HTTP/1.1\r\nHost: localhost\r\n"
 #define POST "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 /* Sends text and a request behind it. That one must never be served: a refused framing ends the connection. */

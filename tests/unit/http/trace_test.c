@@ -3,7 +3,7 @@
 
 #include "http/trace.h"
 
-#define TRACE "4bf92f3577b34da6a3ce929d0e0e4736"
+#define TRACE  "4bf92f3577b34da6a3ce929d0e0e4736"
 #define PARENT "00f067aa0ba902b7"
 
 static void expect(const char *header, const char *id)

@@ -166,7 +166,8 @@ Test(kernels, values_out_of_bounds)
     plan_of("fft", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 12, [3] = 1}, STATUS_ARGUMENT_MISMATCH);
     plan_of("fft", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 16, [3] = 1}, STATUS_OK);
     plan_of("sort", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[2] = UINT64_C(1) << 32}, STATUS_ARGUMENT_MISMATCH);
-    plan_of("matmul", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 40, [4] = UINT64_C(1) << 40, [6] = 1}, STATUS_ARGUMENT_MISMATCH);
+    plan_of("matmul", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 40, [4] = UINT64_C(1) << 40, [6] = 1},
+            STATUS_ARGUMENT_MISMATCH);
 }
 
 Test(kernels, libraries_do_kernels_that_there_are)

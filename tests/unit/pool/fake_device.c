@@ -153,7 +153,8 @@ static enum status fake_mem_free(struct device *d, uint64_t address)
 
 static enum status fake_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
 {
-    void *at = mmap(NULL, file < 0 ? bytes : file_bytes, PROT_READ | PROT_WRITE, file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, file, 0);
+    void *at =
+        mmap(NULL, file < 0 ? bytes : file_bytes, PROT_READ | PROT_WRITE, file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, file, 0);
 
     (void)d;
     if (at == MAP_FAILED)
@@ -216,9 +217,8 @@ static enum status fake_mem_fill(struct device *d, struct device_stream *s, uint
 static const struct {
     const char *name;
     uint32_t    params_bytes;
-} kernels[] = {{"gpurest_canary", 20}, {"add_one", 12}, {"slow", 4},   {"endless", 0},    {"fault", 0},
-               {"crash", 0},           {"print", 4},    {"refuse", 0}, {"descriptors", 0},
-               {"noted", 0},           {"stumble", 0},         {"hostile", 4}};
+} kernels[] = {{"gpurest_canary", 20}, {"add_one", 12}, {"slow", 4},        {"endless", 0}, {"fault", 0},   {"crash", 0},
+               {"print", 4},           {"refuse", 0},   {"descriptors", 0}, {"noted", 0},   {"stumble", 0}, {"hostile", 4}};
 
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
@@ -410,7 +410,8 @@ struct device_graph {
     } places[];
 };
 
-static enum status fake_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
+static enum status fake_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l,
+                                  struct problem *why)
 {
     (void)d;
     if (strcmp(l->module->table.kernels[l->kernel].name, "refuse") == 0)

@@ -51,7 +51,8 @@ Test(hostile, whatever_a_worker_writes_each_call_ends_once_and_the_next_worker_i
         struct worker *w = worker_of(p, &module);
         struct attempt a;
 
-        cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK, "the one before %u left something", seed);
+        cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK, "the one before %u left something",
+                     seed);
         submit(w, module, seed, &a);
         for (unsigned i = 0; i < CALLS; i++)
             if (a.submitted[i])

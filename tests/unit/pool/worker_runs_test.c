@@ -30,8 +30,9 @@ static void subject_start(struct subject *s)
     s->p = pool_of_fakes(1, 4);
     s->w = worker_of(s->p, &s->module);
     s->params = (struct add_params){memory_of(s->w, NUMBERS * 4), NUMBERS};
-    cr_assert_eq(worker_mem_fill(s->w, &(struct msg_mem_fill){.pattern_bytes = 4, .to = s->params.at, .count = NUMBERS}, NULL, deadline(), NULL),
-                 STATUS_OK);
+    cr_assert_eq(
+        worker_mem_fill(s->w, &(struct msg_mem_fill){.pattern_bytes = 4, .to = s->params.at, .count = NUMBERS}, NULL, deadline(), NULL),
+        STATUS_OK);
     cr_assert_eq(staging_take(s->w, 1, &s->slice, NULL), STATUS_OK);
     s->state = (struct run_state *)(void *)s->slice.data;
     s->list = (struct run_list){.at = s->slice.data + sizeof *s->state, .room = s->slice.ref.bytes - sizeof *s->state};
@@ -47,8 +48,8 @@ static void subject_end(struct subject *s)
 static void add(struct subject *s, uint32_t kernel, uint64_t tag)
 {
     uint32_t          ms = 30;
-    struct msg_launch m = kernel == KERNEL_SLOW ? launch_of(s->module, kernel, 0, tag, &ms, 4)
-                                                : launch_of(s->module, kernel, 0, tag, &s->params, 12);
+    struct msg_launch m =
+        kernel == KERNEL_SLOW ? launch_of(s->module, kernel, 0, tag, &ms, 4) : launch_of(s->module, kernel, 0, tag, &s->params, 12);
 
     cr_assert(run_list_add(&s->list, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, m.params_bytes));
 }
@@ -74,11 +75,12 @@ static enum status run(struct subject *s, uint64_t timeout_ms)
 
 static uint32_t first_number(struct subject *s)
 {
-    struct slice        to;
-    uint32_t            value;
+    struct slice to;
+    uint32_t     value;
 
     cr_assert_eq(staging_take(s->w, 4, &to, NULL), STATUS_OK);
-    cr_assert_eq(worker_mem_read(s->w, &(struct msg_mem_read){.from = s->params.at, .to = {to.ref.offset, 4}}, NULL, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(worker_mem_read(s->w, &(struct msg_mem_read){.from = s->params.at, .to = {to.ref.offset, 4}}, NULL, deadline(), NULL),
+                 STATUS_OK);
     memcpy(&value, to.data, 4);
     staging_give(s->w, &to);
     return value;
@@ -125,7 +127,7 @@ Test(worker_runs, one_that_the_device_refuses_ends_the_list_there)
 
     subject_start(&s);
     for (unsigned count = 3; count <= 40; count += 37)
-        for (unsigned bad = 0; bad < count; bad += count > 3 ? 13 : 1) {
+        for (unsigned bad = 0; bad<count; bad += count> 3 ? 13 : 1) {
             s.list.bytes = s.list.count = 0;
             for (unsigned i = 0; i < count; i++)
                 add(&s, i == bad ? KERNEL_REFUSE : KERNEL_ADD_ONE, i + 1);
@@ -249,7 +251,8 @@ Test(worker_runs, one_stream_waits_for_another_and_time_is_told)
     cr_assert_eq(run(&s, 10000), STATUS_OK);
     calls[1] = submit_event(&s, MESSAGE_EVENT_RECORD, 0, second);
     calls[2] = submit_event(&s, MESSAGE_EVENT_WAIT, other.stream, second);
-    cr_assert_eq(worker_event_elapsed(s.w, &(struct msg_event_elapsed){first, second}, &elapsed, deadline(), &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(worker_event_elapsed(s.w, &(struct msg_event_elapsed){first, second}, &elapsed, deadline(), &why), STATUS_OK, "%s",
+                 why.detail);
     cr_assert(elapsed.us >= 29000, "%f us", (double)elapsed.us);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(end_of(&s, calls[i]), STATUS_OK);
@@ -259,7 +262,8 @@ Test(worker_runs, one_stream_waits_for_another_and_time_is_told)
     calls[1] = submit_event(&s, MESSAGE_EVENT_RECORD, 0, again);
     cr_assert_eq(end_of(&s, calls[0]), STATUS_OK);
     cr_assert_eq(end_of(&s, calls[1]), STATUS_OK);
-    cr_assert_eq(worker_event_record(s.w, &(struct msg_event_record){0, {EVENTS_PER_SESSION_MAX, 1}}, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
+    cr_assert_eq(worker_event_record(s.w, &(struct msg_event_record){0, {EVENTS_PER_SESSION_MAX, 1}}, NULL, deadline(), NULL),
+                 STATUS_INVALID_REQUEST);
     cr_assert_eq(worker_event_elapsed(s.w, &(struct msg_event_elapsed){first, {1, 0}}, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
     subject_end(&s);
 }

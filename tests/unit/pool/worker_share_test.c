@@ -50,9 +50,11 @@ Test(worker_share, copies_go_between_a_mapped_file_and_the_device)
     close(fd);
     cr_assert_neq(got.host, 0);
     memset(at, 7, BYTES);
-    cr_assert_eq(worker_mem_write(w, &(struct msg_mem_write){.host = got.host, .to = to, .from = {0, BYTES}}, NULL, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(worker_mem_write(w, &(struct msg_mem_write){.host = got.host, .to = to, .from = {0, BYTES}}, NULL, deadline(), NULL),
+                 STATUS_OK);
     memset(at, 0, BYTES);
-    cr_assert_eq(worker_mem_read(w, &(struct msg_mem_read){.host = got.host, .from = to, .to = {1, BYTES - 1}}, NULL, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(worker_mem_read(w, &(struct msg_mem_read){.host = got.host, .from = to, .to = {1, BYTES - 1}}, NULL, deadline(), NULL),
+                 STATUS_OK);
     cr_assert_eq(at[0], 0);
     cr_assert_eq(at[1] + at[BYTES - 1], 14);
     cr_assert_eq(worker_mem_read(w, &(struct msg_mem_read){.host = got.host, .from = to, .to = {1, BYTES}}, NULL, deadline(), NULL),
@@ -167,11 +169,13 @@ Test(worker_share, a_file_becomes_an_allocation)
     cr_assert_eq(worker_mem_alloc_file(w, &m, fd, &got, deadline(), NULL), STATUS_OK);
     close(fd);
     cr_assert_eq(got.taken, BYTES);
-    cr_assert_eq(worker_mem_fill(w, &(struct msg_mem_fill){.pattern_bytes = 1, .to = got.address, .pattern = 9, .count = 3}, NULL, deadline(), NULL),
-                 STATUS_OK);
+    cr_assert_eq(
+        worker_mem_fill(w, &(struct msg_mem_fill){.pattern_bytes = 1, .to = got.address, .pattern = 9, .count = 3}, NULL, deadline(), NULL),
+        STATUS_OK);
     cr_assert_eq(at[2] * 256 + at[3], 9 * 256);
-    cr_assert_eq(worker_mem_alloc_shared(w, &(struct msg_mem_alloc_shared){.bytes = 1, .file = 99, .file_bytes = 4096}, NULL, deadline(), NULL),
-                 STATUS_INVALID_REQUEST, "no such descriptor was sent");
+    cr_assert_eq(
+        worker_mem_alloc_shared(w, &(struct msg_mem_alloc_shared){.bytes = 1, .file = 99, .file_bytes = 4096}, NULL, deadline(), NULL),
+        STATUS_INVALID_REQUEST, "no such descriptor was sent");
     cr_assert_eq(worker_mem_alloc_shared(w, &(struct msg_mem_alloc_shared){0}, NULL, deadline(), NULL), STATUS_INVALID_REQUEST);
     munmap(at, BYTES);
     pool_give_back(p, w);
@@ -200,7 +204,8 @@ Test(worker_share, a_descriptor_that_nobody_took_is_not_mistaken_for_another)
     }
     at[0] = 5;
     cr_assert_eq(worker_host_map_file(w, &m, fd, &got, deadline(), NULL), STATUS_OK);
-    cr_assert_eq(worker_mem_write(w, &(struct msg_mem_write){.host = got.host, .to = m.beside, .from = {0, 1}}, NULL, deadline(), NULL), STATUS_OK);
+    cr_assert_eq(worker_mem_write(w, &(struct msg_mem_write){.host = got.host, .to = m.beside, .from = {0, 1}}, NULL, deadline(), NULL),
+                 STATUS_OK);
     memcpy(&byte, at, 1);
     cr_assert_eq(byte, 5);
     close(fd);

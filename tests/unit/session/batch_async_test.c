@@ -240,7 +240,8 @@ Test(batch_async, no_more_wait_than_may)
         batch_job_return(jobs[i]);
     }
     cr_assert_eq(batch_job_room(f.session, &f.why), STATUS_OK);
-    cr_assert_eq(batch_job_create_take(f.session, task(99, BATCHES_QUEUED_BYTES_MAX + 1ull, 1, STATUS_OK), &more, &f.why), STATUS_QUOTA_EXCEEDED);
+    cr_assert_eq(batch_job_create_take(f.session, task(99, BATCHES_QUEUED_BYTES_MAX + 1ull, 1, STATUS_OK), &more, &f.why),
+                 STATUS_QUOTA_EXCEEDED);
     cr_assert_str_eq(f.why.limit_name, "batches_queued_bytes");
     cr_assert_eq(f.session->batches.finished_count, BATCHES_KEPT_MAX, "of one more the oldest was forgotten");
     finish();
@@ -359,7 +360,8 @@ Test(batch_async, many_threads_at_once)
 
 static struct batch_op fill_op(uint64_t pattern)
 {
-    return (struct batch_op){.kind = BATCH_FILL, .to = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT, .pattern = pattern, .pattern_bytes = 1};
+    return (struct batch_op){
+        .kind = BATCH_FILL, .to = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT, .pattern = pattern, .pattern_bytes = 1};
 }
 
 static void read_all(struct batch *b, unsigned op, char *to, size_t bytes)
@@ -382,12 +384,18 @@ static void read_all(struct batch *b, unsigned op, char *to, size_t bytes)
 Test(batch_async, reads_beyond_the_bound_are_read_later)
 {
     const struct batch_op read = {.kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT};
-    const struct batch_op small = {.kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT, .has_bytes = true, .bytes = 10};
-    const struct batch_op ops[] = {{.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .has_bytes = true, .bytes = 100, .segment = BATCH_NO_SEGMENT},
-                                   fill_op('x'), read, fill_op('y'), small, read};
-    struct batch_spec     spec = {.ops = ops, .ops_count = COUNT(ops), .answer_bytes_max = 50, .answer_limit = "bound", .answer_streams = true};
-    struct batch         *b;
-    char                  got[100], *held;
+    const struct batch_op small = {
+        .kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT, .has_bytes = true, .bytes = 10};
+    const struct batch_op ops[] = {
+        {.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .has_bytes = true, .bytes = 100, .segment = BATCH_NO_SEGMENT},
+        fill_op('x'),
+        read,
+        fill_op('y'),
+        small,
+        read};
+    struct batch_spec spec = {.ops = ops, .ops_count = COUNT(ops), .answer_bytes_max = 50, .answer_limit = "bound", .answer_streams = true};
+    struct batch     *b;
+    char              got[100], *held;
 
     start();
     cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
@@ -412,13 +420,14 @@ Test(batch_async, reads_beyond_the_bound_are_read_later)
 
 Test(batch_async, a_failure_at_every_step_leaves_nothing)
 {
-    const struct batch_op ops[] = {{.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .has_bytes = true, .bytes = 100, .segment = BATCH_NO_SEGMENT},
-                                   fill_op('x'),
-                                   {.kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT},
-                                   fill_op('y')};
-    struct batch_spec     spec = {.ops = ops, .ops_count = COUNT(ops), .answer_bytes_max = 50, .answer_limit = "bound", .answer_streams = true};
-    unsigned              failures = 0;
-    bool                  over = false;
+    const struct batch_op ops[] = {
+        {.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .has_bytes = true, .bytes = 100, .segment = BATCH_NO_SEGMENT},
+        fill_op('x'),
+        {.kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT},
+        fill_op('y')};
+    struct batch_spec spec = {.ops = ops, .ops_count = COUNT(ops), .answer_bytes_max = 50, .answer_limit = "bound", .answer_streams = true};
+    unsigned          failures = 0;
+    bool              over = false;
 
     for (int n = 0; !over; n++) {
         struct batch *b = NULL;

@@ -42,7 +42,7 @@ static struct batch_op launch_op(const char *kernel)
 
 static struct batch_op increment_op(const char *buffer, uint32_t n)
 {
-    static struct launch_arg args[1024][2];
+    static struct launch_arg  args[1024][2];
     static struct launch_spec specs[1024];
     static unsigned           next;
     unsigned                  at = next++ % 1024;
@@ -134,8 +134,13 @@ Test(batch, segments_kernel_and_read)
 Test(batch, late_writes_come_at_their_time)
 {
     const uint64_t        sizes[] = {4, 4, 4};
-    const struct batch_op ops[] = {alloc_op("$a", 8),         write_op("$a", 1, 0), write_op("$a", 0, 4), increment_op("$a", 8),
-                                   op_of_kind(BATCH_READ, "", "$a"), write_op("$a", 2, 2), op_of_kind(BATCH_READ, "", "$a")};
+    const struct batch_op ops[] = {alloc_op("$a", 8),
+                                   write_op("$a", 1, 0),
+                                   write_op("$a", 0, 4),
+                                   increment_op("$a", 8),
+                                   op_of_kind(BATCH_READ, "", "$a"),
+                                   write_op("$a", 2, 2),
+                                   op_of_kind(BATCH_READ, "", "$a")};
     struct batch_spec     spec = spec_of(ops, COUNT(ops));
     struct batch         *b;
 
@@ -150,13 +155,13 @@ Test(batch, late_writes_come_at_their_time)
     fixture_end(&f);
 }
 
-static const uint64_t      all_sizes[] = {16, 16};
-static const struct span   all_keep[] = {{"$c", 2}};
-static enum status run_all_ops(struct batch **out)
+static const uint64_t    all_sizes[] = {16, 16};
+static const struct span all_keep[] = {{"$c", 2}};
+static enum status       run_all_ops(struct batch **out)
 {
-    static struct batch_op ops[16];
+    static struct batch_op   ops[16];
     static struct batch_spec spec;
-    unsigned               n = 0;
+    unsigned                 n = 0;
 
     ops[n++] = filled_op("$a", 0);
     ops[n++] = alloc_op("$c", 16);
@@ -304,12 +309,13 @@ static struct event next_launch(struct event_cursor *c)
     return event;
 }
 
-static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches, enum launch_state state)
+static void expect_launches(struct event_cursor *c, uint64_t batch, unsigned op, unsigned op_last, unsigned launches,
+                            enum launch_state state)
 {
     struct event e = next_launch(c);
 
-    cr_assert(e.batch.number == batch && e.batch.op == op && e.batch.op_last == op_last, "%u: %u to %u", (unsigned)e.batch.number, e.batch.op,
-              e.batch.op_last);
+    cr_assert(e.batch.number == batch && e.batch.op == op && e.batch.op_last == op_last, "%u: %u to %u", (unsigned)e.batch.number,
+              e.batch.op, e.batch.op_last);
     cr_assert(e.batch.launches == launches && e.state.launch == state);
     cr_assert_eq(e.status != STATUS_OK, state == LAUNCH_FAILED);
 }

@@ -19,8 +19,12 @@ Test(memory, numbers_come_from_the_worker)
     struct session *limited;
 
     fixture_start(&f, 64);
-    fake_memory(&(struct device_memory){.total_bytes = 1000, .free_bytes = 400, .allocated_bytes = 150, .reserved_bytes = 200,
-                                        .peak_bytes = 180, .largest_free_bytes = 300});
+    fake_memory(&(struct device_memory){.total_bytes = 1000,
+                                        .free_bytes = 400,
+                                        .allocated_bytes = 150,
+                                        .reserved_bytes = 200,
+                                        .peak_bytes = 180,
+                                        .largest_free_bytes = 300});
     cr_assert_eq(session_memory_of(f.session, &got, &f.why), STATUS_OK);
     cr_assert_eq(got.allocated_bytes, 150);
     cr_assert_eq(got.reserved_bytes, 200);

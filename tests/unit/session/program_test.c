@@ -18,8 +18,11 @@ static void make_ops(unsigned count, int odd, const char *kernel)
 
         args[i][0] = (struct launch_arg){.kind = ARG_BUFFER, .buffer = SPAN_LITERAL("n")};
         args[i][1] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = 1};
-        specs[i] = (struct launch_spec){.kernel = span_of(other ? kernel : "increment"), .grid = {1, 1, 1}, .block = {1, 1, 1},
-                                        .args = args[i], .args_count = other ? 0 : 2};
+        specs[i] = (struct launch_spec){.kernel = span_of(other ? kernel : "increment"),
+                                        .grid = {1, 1, 1},
+                                        .block = {1, 1, 1},
+                                        .args = args[i],
+                                        .args_count = other ? 0 : 2};
         ops[i] = (struct batch_op){.kind = BATCH_LAUNCH, .launch = &specs[i], .segment = BATCH_NO_SEGMENT};
     }
 }
@@ -154,13 +157,14 @@ static enum status run_of(struct program *p)
 
 Test(programs, are_made_run_and_ended)
 {
-    struct program      *p, *again;
-    struct program_info  info;
-    bool                 created;
+    struct program     *p, *again;
+    struct program_info info;
+    bool                created;
 
     start(8);
     make_ops(LAUNCHES, -1, NULL);
-    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(program_put(f.session, SPAN_LITERAL("p"), text_of(LAUNCHES, 1), &f.arena, &p, &created, &f.why), STATUS_OK, "%s",
+                 f.why.detail);
     cr_assert(created);
     cr_assert_eq(fake_graphs(), 2);
     cr_assert_eq(counted(), 0, "the rehearsal ran something");
@@ -201,7 +205,8 @@ Test(programs, failures_at_every_step)
 
         start(8);
         make_ops(20, -1, NULL);
-        ops[0] = (struct batch_op){.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$x"), .has_bytes = true, .bytes = 64, .segment = BATCH_NO_SEGMENT};
+        ops[0] =
+            (struct batch_op){.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$x"), .has_bytes = true, .bytes = 64, .segment = BATCH_NO_SEGMENT};
         fake_fail_at(n, STATUS_OUT_OF_MEMORY);
         st = program_put(f.session, SPAN_LITERAL("p"), text_of(20, 1), &f.arena, &p, &created, &f.why);
         ended = fake_fault_unused();

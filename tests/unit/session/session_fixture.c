@@ -8,7 +8,8 @@ void fixture_start(struct fixture *f, unsigned slices)
     memset(f, 0, sizeof *f);
     fake_reset(slices);
     cr_assert_eq(code_cache_create(&f->cache, "none", 0), STATUS_OK);
-    struct registry_config config = {.pool = fake_pool(), .cache = f->cache, .node = "", .sessions_max = 8, .shared_bytes_max = FIXTURE_SHARED_BYTES};
+    struct registry_config config = {
+        .pool = fake_pool(), .cache = f->cache, .node = "", .sessions_max = 8, .shared_bytes_max = FIXTURE_SHARED_BYTES};
     cr_assert_eq(registry_create(&f->registry, &config), STATUS_OK);
     f->tenant = (struct tenant){&owner, "tests", 4, 1 << 30};
     arena_init(&f->arena, 16 << 20);

@@ -26,13 +26,13 @@ void fixture_start(struct fixture *f, unsigned slices);
 void            fixture_end(struct fixture *f);
 struct session *fixture_session(struct fixture *f, const char *id, uint64_t memory_limit);
 /* Blocks until the workers that resets took away are back. */
-void            settle(struct fixture *f);
+void settle(struct fixture *f);
 /* Waits until a session that the janitor has ended counts no longer. It is pinned. */
 void await_closed(struct session *s);
-void            make_buffer(struct fixture *f, const char *id, uint64_t bytes);
-void            make_module(struct fixture *f, const char *id, const char *source);
+void make_buffer(struct fixture *f, const char *id, uint64_t bytes);
+void make_module(struct fixture *f, const char *id, const char *source);
 /* The module "m" must exist. */
-struct launch *launch_of(struct fixture *f, const char *id, const char *kernel);
+struct launch     *launch_of(struct fixture *f, const char *id, const char *kernel);
 struct launch_info info_of(struct launch *l);
 void               upload(struct fixture *f, const char *buffer, struct span bytes);
 /* Blocks until the launch has finished, by a waker. */

@@ -101,7 +101,8 @@ Test(table, names_entries_by_the_clients_id_or_a_server_id)
 /* Whatever their first bytes have in common. */
 Test(table, ids_of_any_length_keep_their_order)
 {
-    static const char *const ids[] = {"a", "a0", "a00000", "a000000", "a0000000", "a00000000", "a0000000-", "a000000z", "b", "a0000000z", "a_", "zzzzzzzzzzz"};
+    static const char *const ids[] = {"a",         "a0",       "a00000", "a000000",   "a0000000", "a00000000",
+                                      "a0000000-", "a000000z", "b",      "a0000000z", "a_",       "zzzzzzzzzzz"};
     static struct entry      some[COUNT(ids)];
     struct table             t = {0};
 

@@ -274,10 +274,10 @@ Test(transfer, dies_with_the_worker_at_every_call)
 
 Test(transfer, lets_go_of_the_buffer_before_the_last_byte_is_handed_out)
 {
-    struct transfer *t;
+    struct transfer   *t;
     struct buffer_info info;
-    char             bytes[4] = "";
-    size_t           n;
+    char               bytes[4] = "";
+    size_t             n;
 
     fixture_start(&f, 4);
     make_buffer(&f, "a", 4);

@@ -107,9 +107,15 @@ enum status rig_run(struct rig *r, const char *kernel, struct rig_shape shape, c
     cr_assert_eq(f->signature.params_count, count, "%s takes %u", kernel, f->signature.params_count);
     for (unsigned i = 0; i < count; i++)
         memcpy(block + f->signature.params[i].offset, &params[i], f->signature.params[i].bytes > 8 ? 8 : f->signature.params[i].bytes);
-    l = (struct cpu_launch){.module = r->module, .kernel = f, .grid = {shape.grid_x, shape.grid_y ? shape.grid_y : 1, 1},
-                            .block = {shape.block_x, shape.block_y ? shape.block_y : 1, shape.block_z ? shape.block_z : 1}, .shared_bytes = shape.shared_bytes, .cooperative = shape.cooperative,
-                            .params = block, .params_bytes = f->params_bytes, .deadline_ms = shape.deadline_ms};
+    l = (struct cpu_launch){.module = r->module,
+                            .kernel = f,
+                            .grid = {shape.grid_x, shape.grid_y ? shape.grid_y : 1, 1},
+                            .block = {shape.block_x, shape.block_y ? shape.block_y : 1, shape.block_z ? shape.block_z : 1},
+                            .shared_bytes = shape.shared_bytes,
+                            .cooperative = shape.cooperative,
+                            .params = block,
+                            .params_bytes = f->params_bytes,
+                            .deadline_ms = shape.deadline_ms};
     r->why = (struct problem){0};
     return cpu_engine_run(r->engine, &l, &r->why);
 }

@@ -4,13 +4,13 @@
 
 #include "interp_fixture.h"
 
-#define R0 " cvt.u64.u32 %rd0, %r0;"
-#define F0 " mov.b32 %r0, %f0; cvt.u64.u32 %rd0, %r0;"
-#define D0 " mov.b64 %rd0, %fd0;"
-#define H0 " cvt.u64.u16 %rd0, %h0;"
-#define P0 " selp.u64 %rd0, 1, 0, %p0;"
-#define F(x) bits_of_float(x)
-#define D(x) bits_of_double(x)
+#define R0     " cvt.u64.u32 %rd0, %r0;"
+#define F0     " mov.b32 %r0, %f0; cvt.u64.u32 %rd0, %r0;"
+#define D0     " mov.b64 %rd0, %fd0;"
+#define H0     " cvt.u64.u16 %rd0, %h0;"
+#define P0     " selp.u64 %rd0, 1, 0, %p0;"
+#define F(x)   bits_of_float(x)
+#define D(x)   bits_of_double(x)
 #define S32(x) ((uint64_t)(uint32_t)(x))
 
 struct row {

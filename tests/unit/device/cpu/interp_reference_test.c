@@ -59,7 +59,8 @@ static bool cell_same(const struct ref_type *t, const uint64_t *got, const uint6
     unsigned bits = ref_is_float(t) ? t->bits : t && t->element ? 32 : 64;
 
     for (unsigned at = 0; at < 64 * REF_CELL_WORDS; at += bits) {
-        if (!same(bits == 64 && !ref_is_float(t) ? NULL : t, ref_cut(bits, (wide_t)(got[at / 64] >> at % 64)), ref_cut(bits, (wide_t)(want[at / 64] >> at % 64)), 0))
+        if (!same(bits == 64 && !ref_is_float(t) ? NULL : t, ref_cut(bits, (wide_t)(got[at / 64] >> at % 64)),
+                  ref_cut(bits, (wide_t)(want[at / 64] >> at % 64)), 0))
             return false;
     }
     return true;
@@ -69,7 +70,8 @@ static bool thread_right(const struct reference_row *row, const struct ref_form 
 {
     const uint64_t *mine = in + i * REF_INPUTS, *got = out + i * OUT_STRIDE;
     uint64_t        cell[REF_CELL_WORDS], want = REF_LEFT, second = REF_LEFT, first = got[0];
-    struct ref_call c = {.form = f, .in = mine, .block = in, .warp = in + i / REF_WARP * REF_WARP * REF_INPUTS, .lane = i % REF_WARP, .cell = cell};
+    struct ref_call c = {
+        .form = f, .in = mine, .block = in, .warp = in + i / REF_WARP * REF_WARP * REF_INPUTS, .lane = i % REF_WARP, .cell = cell};
 
     memcpy(cell, mine, sizeof cell);
     if (!skipped)
@@ -84,10 +86,10 @@ static bool thread_right(const struct reference_row *row, const struct ref_form 
         first = want;
     if (same(form_result(row, f), first, want, row->ulps) && got[1] == second && cell_same(f->type, got + 2, cell))
         return true;
-    fprintf(stderr, "%s thread %u%s: of %llx %llx %llx %llx came %llx %llu [%llx], not %llx %llu [%llx]\n", f->text, i, skipped ? " (skipped)" : "",
-            (unsigned long long)mine[0], (unsigned long long)mine[1], (unsigned long long)mine[2], (unsigned long long)mine[3],
-            (unsigned long long)got[0], (unsigned long long)got[1], (unsigned long long)got[2], (unsigned long long)want, (unsigned long long)second,
-            (unsigned long long)cell[0]);
+    fprintf(stderr, "%s thread %u%s: of %llx %llx %llx %llx came %llx %llu [%llx], not %llx %llu [%llx]\n", f->text, i,
+            skipped ? " (skipped)" : "", (unsigned long long)mine[0], (unsigned long long)mine[1], (unsigned long long)mine[2],
+            (unsigned long long)mine[3], (unsigned long long)got[0], (unsigned long long)got[1], (unsigned long long)got[2],
+            (unsigned long long)want, (unsigned long long)second, (unsigned long long)cell[0]);
     return false;
 }
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "device/cpu/interp_variants.h"
-#include "program_maker.h"
 #include "interp_fixture.h"
+#include "program_maker.h"
 
 enum { WORDS = 1 << 14, SEEDS = 200 };
 
@@ -82,8 +82,8 @@ struct kernel_case {
     struct rig_shape shape;
     uint64_t         rest[5]; /* the parameters behind the arrays */
     unsigned         rest_count;
-    unsigned         arrays;  /* in, other, out: which come first, from the left; 2: in and out */
-    bool             bytes;   /* inputs are any bytes, not floats */
+    unsigned         arrays; /* in, other, out: which come first, from the left; 2: in and out */
+    bool             bytes;  /* inputs are any bytes, not floats */
 };
 
 #define REST(...) {__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / 8
@@ -150,7 +150,8 @@ static void run_mandelbrot(const void *context)
 {
     (void)context;
     cr_assert_eq(RUN(&r, "mandel", SHAPE(5, 16, .grid_y = 4, .block_y = 16), ADDRESS(out), 75, 60, bits_of_float(-2.0f),
-                     bits_of_float(-1.2f), bits_of_float(0.04f), bits_of_float(0.04f), 100), STATUS_OK, "%s", r.why.detail);
+                     bits_of_float(-1.2f), bits_of_float(0.04f), bits_of_float(0.04f), 100),
+                 STATUS_OK, "%s", r.why.detail);
 }
 
 Test(interp_variants, mandelbrot)
@@ -190,9 +191,11 @@ static void fault_texts(const char *body, const char *must_name)
     char                      text[2048], right[PROBLEM_DETAIL_BYTES] = "";
     const struct interpreter *by;
 
-    snprintf(text, sizeof text, ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry f(.param .u64 p, .param .u64 q, .param .u64 s)\n{\n"
+    snprintf(text, sizeof text,
+             ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry f(.param .u64 p, .param .u64 q, .param .u64 s)\n{\n"
              ".reg .b32 %%r<8>; .reg .b64 %%rd<8>; .reg .pred %%p<3>; .shared .align 8 .b8 mem[512];\n"
-             "ld.param.u64 %%rd1, [p]; ld.param.u64 %%rd2, [q]; mov.u32 %%r1, %%tid.x; mul.wide.u32 %%rd3, %%r1, 4;\n%s\nret;\n}\n", body);
+             "ld.param.u64 %%rd1, [p]; ld.param.u64 %%rd2, [q]; mov.u32 %%r1, %%tid.x; mul.wide.u32 %%rd3, %%r1, 4;\n%s\nret;\n}\n",
+             body);
     rig_load(&r, text);
     for (unsigned k = 0; (by = interpreter_at(k)) != NULL; k++) {
         for (int plain = 1; plain >= 0; plain--) {

@@ -16,7 +16,9 @@ static void refused(const char *text, struct ptx_module *m, const struct problem
 
 Test(ptx_errors, bodies_are_refused_with_their_line)
 {
-    static const struct { const char *body, *why; } rows[] = {
+    static const struct {
+        const char *body, *why;
+    } rows[] = {
         {"tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32` is not supported on device cpu, PTX line 6"},
         {"add.volatile.s32 %r1, %r2, %r3;", "`add.volatile.s32` is not supported"},
         {"add.s32 %r1, %r2;", "`add.s32` has too few operands, PTX line 6"},
@@ -55,7 +57,9 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
 }
 
 /* What `GET /v1/devices` says that kernels may not use, with an instruction of each kind. */
-static const struct { const char *kind, *body, *named; } absent[] = {
+static const struct {
+    const char *kind, *body, *named;
+} absent[] = {
     {"textures", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tex.2d.v4.f32.f32`"},
     {"textures", "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "`tld4.r.2d.v4.f32.f32`"},
     {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", "`suld.b.1d.b32.trap`"},
@@ -66,9 +70,12 @@ static const struct { const char *kind, *body, *named; } absent[] = {
     {"bulk_copies", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%rd2], 16;", "`cp.reduce.async.bulk"},
     {"bulk_copies", "mbarrier.arrive.expect_tx.shared.b64 %rd1, [%rd2], 16;", "`mbarrier.arrive.expect_tx.shared.b64`"},
     {"bulk_copies", "mbarrier.complete_tx.shared.b64 [%rd2], 16;", "`mbarrier.complete_tx.shared.b64`"},
-    {"fp8_matrices", "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", "`mma.sync"},
+    {"fp8_matrices",
+     "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};",
+     "`mma.sync"},
     {"fp6_and_fp4", "cvt.rn.satfinite.e2m1x2.f32 %rs1, %f1, %f2;", "`cvt.rn.satfinite.e2m1x2.f32`"},
-    {"sparse_matrices", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1,%r2}, {%r3,%r4}, {%r5,%r6}, {%r1,%r2}, %r7, 0;", "`mma.sp"},
+    {"sparse_matrices", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1,%r2}, {%r3,%r4}, {%r5,%r6}, {%r1,%r2}, %r7, 0;",
+     "`mma.sp"},
     {"tensor_memory", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "`tcgen05."},
     {"multimem", "multimem.ld_reduce.global.add.u32 %r1, [%rd1];", "`multimem.ld_reduce.global.add.u32`"},
     {"register_reallocation", "setmaxnreg.inc.sync.aligned.u32 64;", "`setmaxnreg.inc.sync.aligned.u32`"},
@@ -107,7 +114,8 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
     };
     struct problem     why;
     struct ptx_module *m = parse_text(".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, .param .b64 s);\n"
-                                      ".entry k() { .param .b32 r; .param .b64 p; call (r), cudaLaunchDeviceV2, (p, p); }", &why);
+                                      ".entry k() { .param .b32 r; .param .b64 p; call (r), cudaLaunchDeviceV2, (p, p); }",
+                                      &why);
 
     if (m) {
         cr_expect_neq(cpu_code_load(m, &why), STATUS_OK);
@@ -125,7 +133,9 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
 
 Test(ptx_errors, modules_are_refused)
 {
-    static const struct { const char *text, *why; } rows[] = {
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
         {".version nothing", "a version such as 7.8 is expected, not `nothing`, PTX line 1"},
         {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
         {"nonsense", "`.func` or `.entry` is expected, not `nonsense`, PTX line 4"},

@@ -29,8 +29,7 @@ struct ptx_module *parse_body(const char *body, struct problem *why)
                  ".visible .entry form(.param .u64 form_param_0, .param .u32 form_param_1)\n"
                  "{ .reg .pred %%p<1000>; .reg .b16 %%rs<1000>; .reg .b32 %%r<1000>, %%a<10>, %%b<10>; .reg .b64 %%rd<1000>;"
                  " .reg .f32 %%f<1000>; .reg .f64 %%fd<1000>; .param .b64 slot; .local .align 8 .b8 frame[16];\n%s\n}\n",
-                 body)
-        < 0)
+                 body) < 0)
         abort();
     m = parse_text(text, why);
     free(text);

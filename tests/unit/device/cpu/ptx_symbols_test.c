@@ -37,8 +37,8 @@ Test(ptx_symbols, initialisers_are_little_endian_elements)
 
 Test(ptx_symbols, addresses_become_relocations)
 {
-    struct ptx_module *m = parsed(".func f();\n.global .u64 t[3] = {generic(s)+4, f, 0};\n.global .u32 s;\n"
-                                  ".global .b8 masked[2] = {0xFF(s), 0xFF00(s)};\n.func f() { ret; }");
+    struct ptx_module       *m = parsed(".func f();\n.global .u64 t[3] = {generic(s)+4, f, 0};\n.global .u32 s;\n"
+                                              ".global .b8 masked[2] = {0xFF(s), 0xFF00(s)};\n.func f() { ret; }");
     const struct ptx_symbol *t = symbol(m, "t"), *masked = symbol(m, "masked");
 
     cr_assert_eq(t->relocations_count, 2);
@@ -51,10 +51,10 @@ Test(ptx_symbols, addresses_become_relocations)
 
 Test(ptx_symbols, shared_variables_follow_each_other)
 {
-    struct ptx_module *m = parsed(".shared .align 4 .b8 common[20];\n.extern .shared .align 16 .b8 dyn[];\n"
-                                  ".entry k() { .reg .b32 %r<9>; .shared .align 8 .b8 own[8];\n"
-                                  "mov.u32 %r1, common; mov.u32 %r2, own; mov.u32 %r3, dyn; mov.u32 %r4, own+4; ret; }\n"
-                                  ".entry other() { ret; }");
+    struct ptx_module         *m = parsed(".shared .align 4 .b8 common[20];\n.extern .shared .align 16 .b8 dyn[];\n"
+                                                  ".entry k() { .reg .b32 %r<9>; .shared .align 8 .b8 own[8];\n"
+                                                  "mov.u32 %r1, common; mov.u32 %r2, own; mov.u32 %r3, dyn; mov.u32 %r4, own+4; ret; }\n"
+                                                  ".entry other() { ret; }");
     const struct ptx_function *k = &m->functions[0];
 
     cr_expect_eq(k->insns[0].operands[1].value, 0);
@@ -69,8 +69,8 @@ Test(ptx_symbols, shared_variables_follow_each_other)
 
 Test(ptx_symbols, inner_scopes_hide_names_and_labels)
 {
-    struct ptx_module *m = parsed(".entry k() { .reg .b32 x; .reg .pred p; mov.u32 x, 1;\nback: { .reg .b64 x; mov.u64 x, 2;\n"
-                                  "back: bra back; @!p bra done; }\nmov.u32 x, 3; @p bra back;\ndone: }");
+    struct ptx_module         *m = parsed(".entry k() { .reg .b32 x; .reg .pred p; mov.u32 x, 1;\nback: { .reg .b64 x; mov.u64 x, 2;\n"
+                                                  "back: bra back; @!p bra done; }\nmov.u32 x, 3; @p bra back;\ndone: }");
     const struct ptx_function *k = &m->functions[0];
 
     cr_expect_eq(k->registers[k->insns[0].operands[0].reg].bytes, 4);
@@ -84,8 +84,8 @@ Test(ptx_symbols, inner_scopes_hide_names_and_labels)
 
 Test(ptx_symbols, branch_tables_hold_their_targets)
 {
-    struct ptx_module *m = parsed(".entry k() { .reg .b32 r; mov.u32 r, 1;\nlist: .branchtargets one, two, one;\nbrx.idx r, list;\n"
-                                  "one: ret;\ntwo: exit; }");
+    struct ptx_module     *m = parsed(".entry k() { .reg .b32 r; mov.u32 r, 1;\nlist: .branchtargets one, two, one;\nbrx.idx r, list;\n"
+                                          "one: ret;\ntwo: exit; }");
     const struct ptx_insn *in = &m->functions[0].insns[1];
 
     cr_assert_eq(in->targets_count, 3);
@@ -95,10 +95,10 @@ Test(ptx_symbols, branch_tables_hold_their_targets)
 
 Test(ptx_symbols, calls_name_functions_and_frames)
 {
-    struct ptx_module *m = parsed(
-        ".func (.param .b32 r) f(.param .b32 a, .param .b64 b) { .reg .b32 x; ld.param.u32 x, [a]; st.param.b32 [r+0], x; ret; }\n"
-        ".entry k() { .reg .b32 x; .reg .b64 y; { .param .b32 p0; .param .b64 p1; .param .b32 q;\ncall.uni (q), f, (p0, p1);\n"
-        "proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _);\nmov.u64 y, f;\ncall (q), y, (p0, p1), proto; } }");
+    struct ptx_module *m =
+        parsed(".func (.param .b32 r) f(.param .b32 a, .param .b64 b) { .reg .b32 x; ld.param.u32 x, [a]; st.param.b32 [r+0], x; ret; }\n"
+               ".entry k() { .reg .b32 x; .reg .b64 y; { .param .b32 p0; .param .b64 p1; .param .b32 q;\ncall.uni (q), f, (p0, p1);\n"
+               "proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _);\nmov.u64 y, f;\ncall (q), y, (p0, p1), proto; } }");
     const struct ptx_function *f = &m->functions[0], *k = &m->functions[1];
     const struct ptx_call     *direct = k->insns[0].call, *indirect = k->insns[2].call;
 
@@ -112,9 +112,9 @@ Test(ptx_symbols, calls_name_functions_and_frames)
 
 Test(ptx_symbols, call_sequences_share_their_frame)
 {
-    struct ptx_module *m = parsed(".func f(.param .b64 a) { ret; }\n.entry k() { .param .b32 outer;\n"
-                                  "{ .param .b64 p; call f, (p); }\n{ .param .b64 unused; .param .b64 p; call f, (p); }\n"
-                                  "{ .param .b64 p; call f, (p); } }");
+    struct ptx_module         *m = parsed(".func f(.param .b64 a) { ret; }\n.entry k() { .param .b32 outer;\n"
+                                                  "{ .param .b64 p; call f, (p); }\n{ .param .b64 unused; .param .b64 p; call f, (p); }\n"
+                                                  "{ .param .b64 p; call f, (p); } }");
     const struct ptx_function *k = &m->functions[1];
 
     cr_expect(k->insns[0].call->args[0].value == 8 && k->insns[1].call->args[0].value == 16 && k->insns[2].call->args[0].value == 8);

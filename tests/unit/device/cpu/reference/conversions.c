@@ -18,8 +18,10 @@ static binary128 floor_of(binary128 v)
 static binary128 integral(binary128 v, char mode)
 {
     binary128 down = floor_of(v), rest = v - down;
-    bool   up = mode == 'p' ? rest > 0 : mode == 'z' ? v < 0 && rest > 0 : mode == 'm' ? false
-                : rest > (binary128)0.5 || (rest == (binary128)0.5 && down - 2 * floor_of(down / 2) != 0);
+    bool      up = mode == 'p'   ? rest > 0
+                   : mode == 'z' ? v < 0 && rest > 0
+                   : mode == 'm' ? false
+                                 : rest > (binary128)0.5 || (rest == (binary128)0.5 && down - 2 * floor_of(down / 2) != 0);
     binary128 r = up ? down + 1 : down;
 
     return r == 0 && (v < 0 || (v == 0 && 1 / v < 0)) ? -(binary128)0 : r;
@@ -29,7 +31,7 @@ static binary128 integral(binary128 v, char mode)
 static uint64_t to_integer(const struct ref_call *c, binary128 v)
 {
     const struct ref_type *t = c->form->type;
-    binary128                 most = (binary128)ref_clamp(t, (wide_t)1 << 100), least = (binary128)ref_clamp(t, -((wide_t)1 << 100));
+    binary128              most = (binary128)ref_clamp(t, (wide_t)1 << 100), least = (binary128)ref_clamp(t, -((wide_t)1 << 100));
 
     if (v != v)
         return t->bits == 64 || c->form->stype->bits == 64 ? 1ull << (t->bits - 1) : 0;
@@ -63,7 +65,7 @@ uint64_t ref_convert(const struct ref_call *c)
 {
     const struct ref_type *to = c->form->type, *from = c->form->stype;
     uint64_t               bits = ref_cut(from->bits, (wide_t)c->in[0]);
-    binary128                 v;
+    binary128              v;
 
     if (!ref_is_float(to) && !ref_is_float(from))
         return extended(to, ref_cut(to->bits, HAS("sat") ? ref_clamp(to, ref_integer(from, bits)) : ref_integer(from, bits)));
@@ -92,7 +94,8 @@ uint64_t ref_convert_pair(const struct ref_call *c)
 uint64_t ref_convert_packed(const struct ref_call *c)
 {
     const struct ref_type *t = c->form->type, *s32 = c->form->stype;
-    uint64_t               ta = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[0]))), d = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[1])));
+    uint64_t               ta = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[0]))),
+             d = ref_cut(t->bits, ref_clamp(t, ref_integer(s32, c->in[1])));
 
     for (unsigned i = t->bits; i < 2 * t->bits; i++)
         d |= (ta >> (i - t->bits) & 1) << i;
@@ -189,9 +192,12 @@ static unsigned order(const struct ref_type *t, uint64_t a, uint64_t b)
 
 static bool compare(const struct ref_call *c, const struct ref_type *t, uint64_t a, uint64_t b)
 {
-    static const struct { const char *word; unsigned holds; } words[] = {
-        {"eq", 2}, {"ne", 5}, {"lt", 1}, {"le", 3}, {"gt", 4}, {"ge", 6}, {"lo", 1}, {"ls", 3}, {"hi", 4}, {"hs", 6},
-        {"equ", 10}, {"neu", 13}, {"ltu", 9}, {"leu", 11}, {"gtu", 12}, {"geu", 14}, {"num", 7}, {"nan", 8},
+    static const struct {
+        const char *word;
+        unsigned    holds;
+    } words[] = {
+        {"eq", 2}, {"ne", 5},   {"lt", 1},   {"le", 3},  {"gt", 4},   {"ge", 6},   {"lo", 1},   {"ls", 3},  {"hi", 4},
+        {"hs", 6}, {"equ", 10}, {"neu", 13}, {"ltu", 9}, {"leu", 11}, {"gtu", 12}, {"geu", 14}, {"num", 7}, {"nan", 8},
     };
 
     a = ref_cut(t->bits, (wide_t)a);
@@ -218,7 +224,7 @@ static bool combined(const struct ref_call *c, bool test)
 uint64_t ref_setp(const struct ref_call *c)
 {
     const struct ref_type *t = c->form->type, *e = t->element ? ref_type_find(t->element, strlen(t->element)) : t;
-    bool                   low = compare(c, e, c->in[0], c->in[1]), high = t->element ? compare(c, e, c->in[0] >> 16, c->in[1] >> 16) : !low;
+    bool low = compare(c, e, c->in[0], c->in[1]), high = t->element ? compare(c, e, c->in[0] >> 16, c->in[1] >> 16) : !low;
 
     return (uint64_t)combined(c, low) | (c->form->text[0] == '|' ? (uint64_t)combined(c, high) << 32 : 0);
 }

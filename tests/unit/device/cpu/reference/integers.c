@@ -37,13 +37,13 @@ uint64_t ref_halves(const struct ref_call *c, ref_fn fn)
     return result[1] << 16 | result[0];
 }
 
-#define TYPE c->form->type
-#define IN(k) ref_integer(c->form->type, c->in[k])
-#define OUT(v) ref_cut(c->form->type->bits, v)
+#define TYPE      c->form->type
+#define IN(k)     ref_integer(c->form->type, c->in[k])
+#define OUT(v)    ref_cut(c->form->type->bits, v)
 #define HAS(word) ref_has(c->form, word)
-#define BY_HALVES(fn)                     \
-    if (c->form->type->element)           \
-        return ref_halves(c, fn)
+#define BY_HALVES(fn)                                                                                                                      \
+    if (c->form->type->element)                                                                                                            \
+    return ref_halves(c, fn)
 
 uint64_t ref_first(const struct ref_call *c)
 {
@@ -294,11 +294,12 @@ uint64_t ref_permute(const struct ref_call *c)
 {
     static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     /* As the manual's table lists them: byte 3 first, for the selectors 0 to 3. */
-    static const unsigned rows[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123}, {0x0000, 0x1111, 0x2222, 0x3333},
-                                        {0x3210, 0x3211, 0x3222, 0x3333}, {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
-    uint64_t both = c->in[1] << 32 | (uint32_t)c->in[0], d = 0;
-    unsigned selectors = (unsigned)c->in[2];
-    bool     plain = true;
+    static const unsigned rows[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
+                                        {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
+                                        {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
+    uint64_t              both = c->in[1] << 32 | (uint32_t)c->in[0], d = 0;
+    unsigned              selectors = (unsigned)c->in[2];
+    bool                  plain = true;
 
     for (unsigned m = 0; m < 6; m++) {
         if (HAS(modes[m])) {
@@ -350,7 +351,8 @@ uint64_t ref_differences(const struct ref_call *c)
 uint64_t ref_choose(const struct ref_call *c)
 {
     uint64_t x = HAS("ftz") ? ref_flushed(c->form->stype, c->in[2]) : c->in[2];
-    bool     first = c->form->stype->kind == 's' ? (int32_t)(uint32_t)x >= 0 : !ref_is_nan(c->form->stype, x) && ref_float(c->form->stype, x) >= 0;
+    bool     first =
+        c->form->stype->kind == 's' ? (int32_t)(uint32_t)x >= 0 : !ref_is_nan(c->form->stype, x) && ref_float(c->form->stype, x) >= 0;
 
     return OUT((wide_t)c->in[first ? 0 : 1]);
 }
@@ -377,8 +379,7 @@ static bool carry_in(const struct ref_call *c)
 {
     bool sub = strncmp(c->form->text, "sub", 3) == 0;
 
-    return sub ? OUT((wide_t)c->in[0]) < OUT((wide_t)c->in[1])
-               : ((uwide_t)OUT((wide_t)c->in[0]) + OUT((wide_t)c->in[1])) >> TYPE->bits & 1;
+    return sub ? OUT((wide_t)c->in[0]) < OUT((wide_t)c->in[1]) : ((uwide_t)OUT((wide_t)c->in[0]) + OUT((wide_t)c->in[1])) >> TYPE->bits & 1;
 }
 
 /* The step in question: its sum or difference in more bits than its type has. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TYPE c->form->type
+#define TYPE      c->form->type
 #define HAS(word) ref_has(c->form, word)
 
 uint64_t ref_input(const struct ref_call *c, unsigned lane, unsigned k)
@@ -80,8 +80,13 @@ static uint64_t updated(const struct ref_call *c)
         return a == b ? c->in[2] : c->in[0];
     if (HAS("inc") || HAS("dec"))
         return wrapped(c, (uint64_t)a, (uint64_t)b);
-    return (uint64_t)(HAS("add") ? a + b : HAS("min") ? (a < b ? a : b) : HAS("max") ? (a > b ? a : b) : HAS("and") ? (a & b)
-                      : HAS("or") ? (a | b) : HAS("xor") ? (a ^ b) : b);
+    return (uint64_t)(HAS("add")   ? a + b
+                      : HAS("min") ? (a < b ? a : b)
+                      : HAS("max") ? (a > b ? a : b)
+                      : HAS("and") ? (a & b)
+                      : HAS("or")  ? (a | b)
+                      : HAS("xor") ? (a ^ b)
+                                   : b);
 }
 
 uint64_t ref_atom(const struct ref_call *c)
@@ -181,7 +186,12 @@ uint64_t ref_redux(const struct ref_call *c)
 
     for (unsigned i = 1; i < REF_WARP; i++) {
         wide_t x = ref_integer(TYPE, ref_input(c, i, 0));
-        v = HAS("add") ? v + x : HAS("min") ? (x < v ? x : v) : HAS("max") ? (x > v ? x : v) : HAS("and") ? (v & x) : HAS("or") ? (v | x) : (v ^ x);
+        v = HAS("add")   ? v + x
+            : HAS("min") ? (x < v ? x : v)
+            : HAS("max") ? (x > v ? x : v)
+            : HAS("and") ? (v & x)
+            : HAS("or")  ? (v | x)
+                         : (v ^ x);
     }
     return ref_cut(32, v);
 }
