@@ -89,9 +89,9 @@ class Container:
         except OSError:
             return False
 
-    def request(self, method, path, body=None, content_type="application/json"):
+    def request(self, method, path, body=None, content_type="application/json", **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        headers = {"Content-Type": content_type} if body is not None else {}
+        headers |= {"Content-Type": content_type} if body is not None else {}
         connection.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers)
         response = connection.getresponse()
         answer = response.status, response.read()
@@ -286,7 +286,7 @@ def launch_for_a_while(service):
     assert service.request("PUT", f"{session}/modules/m", SPIN.encode(), "text/x-cuda")[0] == 201
     answers = []
     body = {"id": "spin", "module": "m", "kernel": "spin", "grid": [1], "block": [1], "args": [{"buf": "out"}, {"u64": SPIN_S * 10**9}]}
-    thread = threading.Thread(target=lambda: answers.append(service.request("POST", f"{session}/launches", body)))
+    thread = threading.Thread(target=lambda: answers.append(service.request("POST", f"{session}/launches", body, Prefer="wait=60")))
     thread.start()
     wait_until(lambda: answers or b'"running"' in service.request("GET", f"{session}/launches/spin")[1])
     assert not answers, f"the kernel of {SPIN_S} s was never seen running: {answers}"
