@@ -81,7 +81,11 @@ class AsyncBuffer:
         await self.read_into(out, offset)
         return out
 
-    async def get(self) -> Any:
+    async def get(self, out: Any = None) -> Any:
+        """See Buffer.get()."""
+        if out is not None:
+            await self.read_into(self._inner._whole(out))
+            return out
         made, view = empty(self.nbytes, self._inner.dtype, self._inner._shape)
         await self.read_into(view)
         return made

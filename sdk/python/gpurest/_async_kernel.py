@@ -1,10 +1,11 @@
 """Modules, kernels and launches of the asyncio client."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Awaitable, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Awaitable, Dict, Mapping, Optional, Sequence, Tuple
 
 from . import _ops
 from ._batch import Future, LaunchResult
+from ._builtin_kernel import BuiltinKernel
 from ._handle import caller
 from ._launch import FINISHED, LaunchTold, QueuedTold, located
 from ._module import Dims, Grid, Kernel, Module
@@ -51,6 +52,24 @@ class AsyncQueuedLaunch(QueuedTold, AsyncLaunch):
         raise GpurestError("a launch in a batch is not cancelled by itself")
 
 
+async def _send_launch(session: AsyncSession, kernel: str, document: Dict[str, Any], timeout_ms: Optional[int], wait: bool) -> AsyncLaunch:
+    """By a request of its own, or into the batch that is being recorded."""
+    batch = session._batch_now()
+    if batch is not None:
+        if timeout_ms is not None:
+            raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
+        return AsyncQueuedLaunch(session, kernel, batch._launch(document, kernel))
+    if timeout_ms is not None:
+        document["timeout_ms"] = timeout_ms
+    queued_at = caller()
+    try:
+        info = await session._do(_ops.launch(session.id, document, None if wait else 0))
+    except GpurestError as error:
+        raise located(error, kernel, queued_at)
+    launch = AsyncLaunch(session, info, kernel, queued_at)
+    return await launch.wait() if wait else launch
+
+
 class AsyncKernel:
     """See Kernel. `await kernel(grid, block, args)`, `await kernel[grid, block](…)`, `await kernel.for_n(n)(…)`."""
 
@@ -59,31 +78,20 @@ class AsyncKernel:
         self._inner = inner
         self.name = inner.name
 
-    async def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, timeout_ms: Optional[int] = None,
-                       wait: bool = True, casting: str = "no") -> AsyncLaunch:
-        session, inner = self.session, self._inner
-        inner.module._check()
-        document = inner._document(grid, block, args, shared_bytes, casting == "same_kind")
-        batch = session._batch_now()
-        if batch is not None:
-            return AsyncQueuedLaunch(session, self.name, batch._launch(document, self.name))
-        if timeout_ms is not None:
-            document["timeout_ms"] = timeout_ms
-        queued_at = caller()
-        try:
-            info = await session._do(_ops.launch(session.id, document, None if wait else 0))
-        except GpurestError as error:
-            raise located(error, self.name, queued_at)
-        launch = AsyncLaunch(session, info, self.name, queued_at)
-        return await launch.wait() if wait else launch
+    async def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
+                       timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> AsyncLaunch:
+        document = self._inner._document(grid, block, args, shared_bytes or shared_mem, casting)
+        return await _send_launch(self.session, self.name, document, timeout_ms, wait)
 
     def __getitem__(self, config: Any) -> _AsyncConfigured:
         if not isinstance(config, tuple) or len(config) not in (2, 3):
             raise ArgumentError("kernel[grid, block] or kernel[grid, block, shared_bytes]")
         return _AsyncConfigured(self, config[0], config[1], int(config[2]) if len(config) > 2 else 0)
 
-    def for_n(self, n: int) -> _AsyncConfigured:
-        return _AsyncConfigured(self, {"threads": n}, None, 0)
+    def for_n(self, n: int, *, shared_bytes: int = 0) -> _AsyncConfigured:
+        """See Kernel.for_n()."""
+        chosen = self._inner.for_n(n, shared_bytes=shared_bytes)
+        return _AsyncConfigured(self, chosen.grid, chosen.block, shared_bytes)
 
 
 class _AsyncConfigured:
@@ -92,6 +100,21 @@ class _AsyncConfigured:
 
     def __call__(self, *args: Any, **more: Any) -> Awaitable[AsyncLaunch]:
         return self._kernel(self._grid, self._block, args, shared_bytes=self._shared_bytes, **more)
+
+
+class AsyncBuiltinKernel:
+    """See BuiltinKernel: `await kernel(x, out, 1000)`."""
+
+    def __init__(self, session: AsyncSession, inner: BuiltinKernel) -> None:
+        self.session = session
+        self._inner = inner
+        self.name, self.dtype, self.info, self.params = inner.name, inner.dtype, inner.info, inner.params
+
+    async def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> AsyncLaunch:
+        return await _send_launch(self.session, self.name, self._inner._document(args, casting), timeout_ms, wait)
+
+    def __repr__(self) -> str:
+        return repr(self._inner).replace(type(self._inner).__name__, type(self).__name__, 1)
 
 
 class AsyncModule:

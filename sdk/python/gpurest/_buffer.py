@@ -206,13 +206,17 @@ class Buffer(Handle):
         """The contents: as a NumPy array of the buffer's dtype and shape; without NumPy as a memoryview, without a dtype as a bytearray.
         With `out`, that is filled and returned."""
         if out is not None:
-            if byte_view(out, "out").nbytes != self.nbytes:
-                raise ArgumentError(f"out has {byte_view(out).nbytes} bytes, the buffer {self.nbytes}")
-            self.read_into(out, progress=progress)
+            self.read_into(self._whole(out), progress=progress)
             return out
         made, view = empty(self.nbytes, self._dtype, self._shape)
         self.read_into(view, progress=progress)
         return made
+
+    def _whole(self, out: Any) -> memoryview:
+        view = byte_view(out, "out")
+        if view.nbytes != self.nbytes:
+            raise ArgumentError(f"out has {view.nbytes} bytes, the buffer {self.nbytes}")
+        return view
 
     def get_async(self) -> Future[Any]:
         """In a batch: the contents as they are at this place of it; see Batch. Outside: on a thread of the client."""

@@ -1,7 +1,7 @@
 """The service's built-in kernels by name."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from ._args import Converter, Param, params_declared
 from ._builtins import dtype_name
@@ -42,12 +42,14 @@ class BuiltinKernel:
 
     def __call__(self, *args: Any, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> Launch:
         """Launches, with the arguments in the order of `params`; as a Kernel does, in a batch too."""
+        return send_launch(self.session, self.name, self._document(args, casting), stream, timeout_ms, wait)
+
+    def _document(self, args: Sequence[Any], casting: str) -> Dict[str, Any]:
         self.session._check()
         for value in args:
             if hasattr(value, "_flush"):
                 value._flush()
-        document = {"builtin": self.name, "dtype": self.dtype, "args": self._converter.convert(args, self.session, casting == "same_kind")}
-        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
+        return {"builtin": self.name, "dtype": self.dtype, "args": self._converter.convert(args, self.session, casting == "same_kind")}
 
     def __repr__(self) -> str:
         return f"<BuiltinKernel {self.name} of {self.dtype}({', '.join(row['name'] for row in self.info['params'])})>"

@@ -151,15 +151,15 @@ class Kernel:
         """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
 
         `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped."""
+        document = self._document(grid, block, args, shared_bytes or shared_mem, casting)
+        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
+
+    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str) -> Dict[str, Any]:
         self.module._check()
         if casting not in ("no", "same_kind"):
             raise ArgumentError('casting is "no" or "same_kind"')
         if not isinstance(args, (tuple, list)):
             raise ArgumentError(f"the arguments of {self.name} are a tuple: kernel(grid, block, (a, b))")
-        document = self._document(grid, block, args, shared_bytes or shared_mem, casting == "same_kind")
-        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
-
-    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, same_kind: bool) -> Dict[str, Any]:
         for value in args:
             if hasattr(value, "_flush"):  # arrays: what they stand for must have been computed
                 value._flush()
@@ -172,7 +172,7 @@ class Kernel:
             document["block"] = dims(block, "block")
         if shared_bytes:
             document["shared_bytes"] = int(shared_bytes)
-        document["args"] = self._converter.convert(args, self.session, same_kind)
+        document["args"] = self._converter.convert(args, self.session, casting == "same_kind")
         return document
 
     def __getitem__(self, config: Any) -> Configured:

@@ -15,12 +15,12 @@ from ._array import fetch, ndarray
 from ._async import AsyncTransport
 from ._async_background import AsyncBatchJob
 from ._async_buffer import AsyncBuffer
-from ._async_kernel import AsyncKernel, AsyncLaunch, AsyncModule, AsyncQueuedLaunch
+from ._async_kernel import AsyncBuiltinKernel, AsyncKernel, AsyncLaunch, AsyncModule, AsyncQueuedLaunch
 from ._async_program import AsyncProgram
 from ._async_shared import AsyncSharedMemory
 from ._batch import Batch
 from ._buffer import Buffer, Slot
-from ._builtin_kernel import service_dtype
+from ._builtin_kernel import BuiltinKernel, service_dtype
 from ._client import Client
 from ._current import flush
 from ._dtypes import dtype_of
@@ -37,7 +37,7 @@ from ._transfer import TAKE_BACK_PAUSE_S, delete_again, refused
 from ._wire import Call, EventParser, Request, Response, ServerEvent, any_request
 from .errors import ArgumentError, BusyError, ClosedError, ConnectionError_, GpurestError, TimeoutError_
 
-__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBatch", "AsyncBatchJob", "AsyncLaunch", "AsyncProgram",
+__all__ = ["AsyncClient", "AsyncSession", "AsyncBuffer", "AsyncModule", "AsyncKernel", "AsyncBuiltinKernel", "AsyncBatch", "AsyncBatchJob", "AsyncLaunch", "AsyncProgram",
            "AsyncSharedMemory"]
 T = TypeVar("T")
 EVENT_STREAM_S = 30
@@ -209,7 +209,8 @@ class AsyncSession(SessionState):
                     return
             await asyncio.sleep(TAKE_BACK_PAUSE_S)
 
-    async def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None) -> AsyncBuffer:
+    async def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, shareable: bool = False) -> AsyncBuffer:
+        """See Session.buffer()."""
         self._check()
         kind = None if dtype is None else dtype_of(dtype)
         if (data is None) == (size is None) or isinstance(data, int):
@@ -218,9 +219,11 @@ class AsyncSession(SessionState):
             if kind is None:
                 raise ArgumentError("numbers in a list have no size of their own: pass dtype=")
             data = from_sequence(data, kind)
+        if shareable and (data is not None or self._batch_now() is not None):
+            raise ArgumentError("a shareable buffer is made by size=, and not in a batch")
         view = None if data is None else byte_view(data)
         return await self._new(len(view) if view is not None else int(size or 0), kind or (dtype_from(data) if data is not None else None),
-                               shape_from(data) if dtype is None else None, view)
+                               shape_from(data) if dtype is None else None, view, shareable)
 
     async def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
         """See Session.zeros()."""
@@ -232,7 +235,7 @@ class AsyncSession(SessionState):
         sizes, kind = shape_of(shape), dtype_of(dtype)
         return await self._new(count_of(sizes) * kind.itemsize, kind, sizes, None)
 
-    async def _new(self, size: int, dtype: Any, shape: Any, view: Optional[memoryview]) -> AsyncBuffer:
+    async def _new(self, size: int, dtype: Any, shape: Any, view: Optional[memoryview], shareable: bool = False) -> AsyncBuffer:
         if size < 1:
             raise ArgumentError("a buffer has at least 1 byte")
         owner: Any = self
@@ -245,7 +248,7 @@ class AsyncSession(SessionState):
         if self._has_left():
             await self.free_unused()
         if view is None:
-            await self._do(_ops.buffer_create(self.id, name, size))
+            await self._do(_ops.buffer_create(self.id, name, size, shareable))
         else:
             await self._create_filled(name, view)
         return AsyncBuffer(self, Buffer(owner, Slot(name), size, dtype, shape))
@@ -266,6 +269,12 @@ class AsyncSession(SessionState):
         owner: Any = self
         info = await self._do(_ops.module_load(self.id, view, _ops.image_type(view)))
         return AsyncModule(self, Module(owner, info, None, info["id"]))
+
+    async def builtin(self, name: str, dtype: Any) -> AsyncBuiltinKernel:
+        """See Session.builtin(): `kernel = await session.builtin("reduce_sum", "f4")`."""
+        self._check()
+        owner: Any = self
+        return AsyncBuiltinKernel(self, BuiltinKernel(owner, await self.client._kernel_info(name), dtype))
 
     def batch(self, *, timeout_ms: Optional[int] = None) -> AsyncBatch:
         self._check()
@@ -390,12 +399,14 @@ class AsyncClient:
     """See Client; for one event loop."""
 
     def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
-                 ca_file: Optional[str] = None, idempotency_keys: bool = False) -> None:
+                 device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False) -> None:
         self._transport = AsyncTransport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self._device = device
         self._sessions: List[AsyncSession] = []
         self._twin_client: Optional[Client] = None
-        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "ca_file": ca_file, "idempotency_keys": idempotency_keys}
+        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "device": device, "ca_file": ca_file, "idempotency_keys": idempotency_keys}
         self._tuned: Dict[Tuple[str, str, str], int] = {}
+        self._kernels: Dict[str, Dict[str, Any]] = {}
 
     def _twin(self) -> Client:
         """For threads: with its own connections, to the same service."""
@@ -416,10 +427,11 @@ class AsyncClient:
         return self._transport.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
 
     def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
-                idle_timeout_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None) -> _Opening:
-        """`await` it, or enter it by `async with`."""
-        spec: Dict[str, Any] = {"device": device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
-                                "labels": dict(labels) if labels else None}
+                idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
+                memcheck: bool = False) -> _Opening:
+        """See Client.session(). `await` it, or enter it by `async with`."""
+        spec: Dict[str, Any] = {"device": device or self._device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
+                                "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
         return _Opening(self, name, {key: value for key, value in spec.items() if value is not None})
 
     async def attach(self, id: str) -> AsyncSession:
@@ -461,10 +473,17 @@ class AsyncClient:
         async for one in self._all("/v1/kernels"):
             yield one
 
+    async def _kernel_info(self, name: str) -> Dict[str, Any]:
+        """As the service has it; the same as long as it runs."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = await self._transport.do(_ops.get(f"/v1/kernels/{_ops.enc(name)}"))
+        return found
+
     async def tune(self, kernel: str, dtype: Any, values: Mapping[str, Any], *, device: Optional[str] = None,
                    candidate: Optional[str] = None) -> Dict[str, Any]:
         """See Client.tune()."""
-        return await self._transport.do(_ops.tune(kernel, service_dtype(dtype), values, device, candidate))
+        return await self._transport.do(_ops.tune(kernel, service_dtype(dtype), values, device or self._device, candidate))
 
     async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
         cursor: Optional[str] = None

@@ -2,6 +2,7 @@
 asyncio client."""
 import asyncio
 import gc
+import inspect
 import os
 
 import pytest
@@ -16,12 +17,13 @@ PAIRS = {
     aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait")}
                       | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
     aio.AsyncSession: (gpurest.Session, {"stream": NO_STREAMS, "event": NO_STREAMS, "RawKernel": "compiles at the first launch, which a call cannot await twice",
-                                         "RawModule": "the same", "builtin": "arrays have them; a kernel of its own is not asked for yet", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
+                                         "RawModule": "the same", "memory_pool": "CuPy's verbs, which block; memory() and trim() are there"},
                        {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),
     aio.AsyncModule: (_module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
     aio.AsyncKernel: (_module.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
+    aio.AsyncBuiltinKernel: (gpurest.BuiltinKernel, {}, {}),
     aio.AsyncLaunch: (_module.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
     aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),
     aio.AsyncBatchJob: (gpurest.BatchJob, {"exception": "awaiting raises it"}, {}),
@@ -40,6 +42,22 @@ def test_both_clients_have_the_same_names(kind):
     instance = {"session", "memory_pool", "device", "generation", "id", "client", "nbytes", "info", "name", "log", "module", "kernels", "buffer"}  # not of the class
     assert names(blocking) - names(kind) - instance == set(only_blocking) - instance
     assert names(kind) - names(blocking) - instance == set(only_async) - instance
+
+
+# Of the same names' parameters, what only the blocking client's have.
+NO_PARAMETER = {"stream": NO_STREAMS, "timeout": "asyncio.wait_for() bounds what is awaited", "progress": "bars are drawn by who blocks a terminal",
+                "connections": "long transfers go over one connection each; gather() several", "ops_max": "a batch is one request: a second one would block",
+                "payload_max": "the same"}
+
+
+@pytest.mark.parametrize("kind", PAIRS, ids=lambda kind: kind.__name__)
+def test_both_clients_names_take_the_same(kind):
+    blocking = PAIRS[kind][0]
+    for name in (names(kind) & names(blocking)) | {"__call__"} | ({"__init__"} if kind is aio.AsyncClient else set()):
+        both = [getattr(one, name, None) for one in (blocking, kind)]
+        if all(inspect.isfunction(one) for one in both):
+            theirs, ours = (set(inspect.signature(one).parameters) for one in both)
+            assert theirs - ours <= set(NO_PARAMETER) and not ours - theirs, name
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +112,20 @@ def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
             module = await session.module('extern "C" __global__ void k() {}')
             await module.kernel("k")(1, 1)
             assert [one["id"] for one in await session.modules()] == [module.id]
-            assert len(await session.buffers()) == 2 and len(await session.launches()) == 1
+            await module.kernel("k").for_n(5, shared_bytes=64)()
+            assert len(await session.buffers()) == 2 and len(await session.launches()) == 2
             assert (await session.trim())["allocated_bytes"] >= 32
+            assert (await x.get(out := bytearray(16))) is out and list(memoryview(out).cast("i")) == [0, 7, 7, 0]
+            total = await session.builtin("reduce_sum", "i4")
+            assert (await total(x, await session.empty(1, "i8"), 4)).state == "succeeded"
+            with pytest.raises(errors.ArgumentError):
+                await total(x, 4)
+            with pytest.raises(errors.ArgumentError):
+                await session.builtin("exp", "i4")
+            with pytest.raises(errors.ArgumentError):
+                module.kernel("k").for_n(0)
+            with pytest.raises(errors.ArgumentError):
+                await module.kernel("k")(1, 1, (), casting="any")
             async with session.batch():
                 await y.fill(1)
                 await x.copy_from(y)
@@ -127,6 +157,12 @@ def test_shared_memory_of_an_asyncio_session(sharing):
             await buffer.free()
             with pytest.raises(errors.ClosedError):
                 await buffer.share()
+            own = await session.buffer(size=4096, shareable=True)
+            async with await own.share() as shared:
+                shared.data[:4] = b"both"
+                assert (await own.read())[:4] == b"both"  # it is the buffer: nothing was copied
+            with pytest.raises(errors.ArgumentError):
+                await session.buffer(b"data", shareable=True)
     run(main())
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) == before
