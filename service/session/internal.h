@@ -422,8 +422,9 @@ void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
 enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
 
-/* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. */
-void share_detach(struct context *c, struct buffer *b);
+/* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. As share_unref(); a buffer
+ * that goes takes the worker's mapping along. */
+uint32_t share_detach(struct context *c, struct buffer *b);
 /* Those that are not the buffers' own memory: a worker that is about to end does not matter to them. */
 void shares_detach_all(struct context *c);
 /* ---- share_buffer.c ---- memory of a shareable buffer, as context_allocate(). No lock held. */

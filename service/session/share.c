@@ -115,23 +115,27 @@ static void bury(struct registry *r, struct share *m)
     pthread_mutex_unlock(&r->lock);
 }
 
-void share_unref(struct registry *r, struct share *m)
+uint32_t share_unref(struct registry *r, struct share *m)
 {
-    if (--m->refs == 0)
-        bury(r, m);
+    uint32_t host = m->host;
+
+    if (--m->refs)
+        return 0;
+    bury(r, m);
+    return host;
 }
 
-void share_detach(struct context *c, struct buffer *b)
+uint32_t share_detach(struct context *c, struct buffer *b)
 {
     struct share *m = b->share;
 
     if (!m)
-        return;
+        return 0;
     b->share = NULL;
     c->shares_count--;
     if (!m->direct)
         quota_release(c, m->bytes);
-    share_unref(c->session->registry, m);
+    return share_unref(c->session->registry, m);
 }
 
 static void detach_copied(struct context *c, const struct table *t)
@@ -275,10 +279,10 @@ static void unmapped(struct call *call, enum call_event event)
     free(f);
 }
 
-/* Needs a use of the context. Without memory, or room in the ring, it ends with its buffer or the worker. */
-static void unmap(struct context *c, uint32_t host)
+/* Without memory, or room in the ring, it ends with its buffer or the worker. */
+void share_unmap(struct context *c, uint32_t host)
 {
-    struct farewell *f = calloc(1, sizeof *f);
+    struct farewell *f = host ? calloc(1, sizeof *f) : NULL;
 
     if (!f || !context_use(c)) {
         free(f);
@@ -307,7 +311,7 @@ static enum status open_pinned(struct context *c, struct buffer *b, struct share
     struct session *s = c->session;
     struct share   *fresh = NULL;
     enum status     st = STATUS_OK;
-    uint32_t        unused = 0;
+    uint32_t        unused = 0; /* what was made in vain */
     bool            there;
 
     pthread_mutex_lock(&s->lock);
@@ -320,13 +324,10 @@ static enum status open_pinned(struct context *c, struct buffer *b, struct share
     pthread_mutex_lock(&s->lock);
     if (!st)
         st = take_up(c, b, fresh, out, why);
-    if (fresh && b->share != fresh)
-        unused = fresh->host;
     if (fresh)
-        share_unref(s->registry, fresh);
+        unused = share_unref(s->registry, fresh);
     pthread_mutex_unlock(&s->lock);
-    if (unused)
-        unmap(c, unused);
+    share_unmap(c, unused);
     shares_reap(s->registry);
     return st;
 }
@@ -358,15 +359,14 @@ enum status share_open(struct session *s, struct span buffer, struct share_view 
     return context_leave_with(c, st, why);
 }
 
-/* With session.lock held: what the worker is to unmap. */
+/* With session.lock held: what the worker is to unmap, 0 while copies are under way, the last of which sees to it. */
 static enum status detach_copied_one(struct context *c, struct buffer *b, uint32_t *host, struct problem *why)
 {
     if (!b->share)
         return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
     if (b->share->direct)
         return problem_set(why, STATUS_SHARE_NOT_FOUND, "what is shared is the buffer's own memory: it ends with the buffer");
-    *host = b->share->host;
-    share_detach(c, b);
+    *host = share_detach(c, b);
     return STATUS_OK;
 }
 
@@ -386,8 +386,7 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
         buffer_unpin(b);
     }
     pthread_mutex_unlock(&s->lock);
-    if (!st)
-        unmap(c, host);
+    share_unmap(c, host);
     shares_reap(s->registry);
     return context_leave_with(c, st, why);
 }

@@ -30,12 +30,12 @@ static enum status begin(struct context *c, struct span id, struct copy *k, stru
     return STATUS_OK;
 }
 
-/* With session.lock held. */
-static void end(struct context *c, struct copy *k)
+/* With session.lock held: what the worker is to unmap. */
+static uint32_t end(struct context *c, struct copy *k)
 {
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
-    share_unref(c->session->registry, k->memory);
     buffer_unpin(k->buffer);
+    return share_unref(c->session->registry, k->memory);
 }
 
 static enum status to_device(struct context *c, const struct copy *k, struct problem *why)
@@ -75,6 +75,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
 {
     struct copy     k = {.direction = direction, .offset = offset, .bytes = bytes};
     struct context *c;
+    uint32_t        host;
     enum status     st = context_enter(s, &c, why);
 
     if (st)
@@ -85,8 +86,9 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
     if (!st) {
         st = copy(c, &k, why);
         pthread_mutex_lock(&s->lock);
-        end(c, &k);
+        host = end(c, &k);
         pthread_mutex_unlock(&s->lock);
+        share_unmap(c, host);
         shares_reap(s->registry);
     }
     return context_leave_with(c, st, why);

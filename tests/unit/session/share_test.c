@@ -280,6 +280,39 @@ Test(share, memory_that_is_being_copied_from_lives_until_the_copy_ends)
     fixture_end(&f);
 }
 
+/* Behind more launches than the ring holds a copy waits with nothing at the worker yet: that may not let go before the copy has come. */
+Test(share, a_copy_that_is_still_to_be_submitted_finds_the_memory_there)
+{
+    enum { N = 2 * RING_SLOTS };
+    static struct launch *l[N];
+    struct mover          m;
+    uint64_t              epoch;
+    int                   fd;
+
+    fixture_start(&f, 8);
+    make_module(&f, "m", "any");
+    make_buffer(&f, "a", 8 * MIB);
+    fd = open_share("a", true);
+    for (int i = 0; i < N; i++)
+        l[i] = launch_of(&f, NULL, i ? "noop" : "wait");
+    epoch = session_epoch(f.session);
+    cr_assert_eq(pthread_create(&m.thread, NULL, move_slowly, &m), 0);
+    while (session_epoch(f.session) == epoch)
+        usleep(1000);
+    cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(share_close(f.session, SPAN_LITERAL("a"), &f.why), STATUS_SHARE_NOT_FOUND);
+    fake_release();
+    pthread_join(m.thread, NULL);
+    cr_assert_eq(m.st, STATUS_OK);
+    cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
+    cr_assert_eq(fake_hosts_mapped(), 0);
+    cr_assert_eq(blocks_of(fd), 0);
+    for (int i = 0; i < N; i++)
+        launch_return(l[i]);
+    close(fd);
+    fixture_end(&f);
+}
+
 Test(share, a_copy_under_way_ends_with_the_session)
 {
     struct mover m;
