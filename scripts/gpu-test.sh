@@ -26,7 +26,8 @@ if [ -z "${BUILD:-}" ]; then
     BUILD=$ROOT/build/release
 fi
 export_nvrtc
-export_test_python
+# Asked for once: the steps, each a run of this script, inherit what it found. A GPU node often has no package registry, where asking takes long.
+if [ "${1:-}" != --step ]; then export_test_python; fi
 OUT=${OUT:-$ROOT/build/gpu/report.txt}
 logs=$(dirname "$OUT")
 mkdir -p "$logs"

@@ -190,7 +190,7 @@ static void read_file(struct tunings *t, const char *key, const struct builtin *
     buf_finish(&bytes);
 }
 
-/* Another process, or another device of the same kind, may have measured other sizes: they stay. */
+/* Another process may have measured other sizes: they stay. */
 static void write_file(struct tunings *t, const char *key, const struct builtin *k, const struct tuning *what)
 {
     struct tuning_list *all = t->cache ? malloc(sizeof *all) : NULL;
@@ -268,10 +268,9 @@ unsigned tuning_choice(struct tunings *t, unsigned device, const struct builtin 
     return builtin_candidate_fits(k, chosen, dtype, values, facts) ? chosen : 0;
 }
 
-void tuning_set(struct tunings *t, unsigned device, const struct builtin *k, const struct tuning *what)
+static void set_one(struct tunings *t, unsigned device, const struct builtin *k, const struct tuning *what)
 {
     struct tuned *at = tuned_of(t, device, k);
-    char          key[CODE_KEY_BYTES];
 
     read_once(t, device, k);
     pthread_mutex_lock(&t->lock);
@@ -282,8 +281,19 @@ void tuning_set(struct tunings *t, unsigned device, const struct builtin *k, con
         atomic_store(&at->reading, FILLED);
     }
     pthread_mutex_unlock(&t->lock);
-    if (make_key(t, device, k, key))
-        write_file(t, key, k, what);
+}
+
+void tuning_set(struct tunings *t, unsigned device, const struct builtin *k, const struct tuning *what)
+{
+    char key[CODE_KEY_BYTES], other[CODE_KEY_BYTES];
+
+    set_one(t, device, k, what);
+    if (!make_key(t, device, k, key))
+        return;
+    for (unsigned i = 0; i < t->devices; i++)
+        if (i != device && make_key(t, i, k, other) && strcmp(other, key) == 0)
+            set_one(t, i, k, what);
+    write_file(t, key, k, what);
 }
 
 void tuning_list_of(struct tunings *t, unsigned device, const struct builtin *k, struct tuning_list *out)

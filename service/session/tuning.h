@@ -41,7 +41,7 @@ unsigned tuning_choice(struct tunings *t, unsigned device, const struct builtin 
 bool tuning_is_read(struct tunings *t, unsigned device, const struct builtin *k);
 /* False: it would be 0, whatever the arguments. Never blocks. */
 bool tuning_may_be(struct tunings *t, unsigned device, const struct builtin *k);
-/* From now on, and kept. */
+/* From now on, on every device of this kind, and kept. */
 void tuning_set(struct tunings *t, unsigned device, const struct builtin *k, const struct tuning *what);
 void tuning_list_of(struct tunings *t, unsigned device, const struct builtin *k, struct tuning_list *out);
 

@@ -12,7 +12,8 @@ SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSaniti
 START_DEADLINE_S = 60
 STAGING_MIB = 16  # the least; each session's worker begins with clearing it. What is larger goes through it in pieces, so that more is to be waited for
 STOP_DEADLINE_S = 60
-KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA")
+KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA",
+                  "CUDA_VISIBLE_DEVICES")
 
 
 class Answer:

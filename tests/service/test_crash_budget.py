@@ -10,8 +10,13 @@ BUDGET, WINDOW_S = 3, 30
 S = "/v1/sessions/s"
 
 
+def device_of(client):
+    """The one that all sessions here are on: a budget is for a caller and a device."""
+    return client.get("/v1/devices").json()["items"][0]["id"]
+
+
 def prepare(client):
-    made = client.put(S)
+    made = client.put(S, {"device": device_of(client)})
     assert made.status in (200, 201), made
     assert client.put_cuda(S + "/modules/f", FAULTS).status in (200, 201)
     assert client.put(S + "/buffers/x", {"size": 4096}).status in (200, 201)
@@ -79,7 +84,7 @@ def test_who_faults_too_often_waits_and_others_do_not(start, tmp_path):
     assert good.get("/readyz").status == 200, "a caller's faults make the service no less ready"
     refusals = [line for line in good.get("/metrics").body.decode().splitlines() if line.startswith("gpurest_crash_budget_refusals_total ")]
     assert int(refusals[0].split()[1]) == 4, refusals
-    assert "caller bad has no fault left on device cpu:0" in service.stderr()
+    assert f"caller bad has no fault left on device {device_of(good)}" in service.stderr()
     # A fault is forgotten after a while.
     until(lambda: again(bad), "it is refused for ever")
     assert bad.post(S + "/launches", fill7()).status == 200
@@ -96,14 +101,14 @@ def test_a_spent_budget_and_its_end_are_told(start, tmp_path):
     prepare(good)
     told = Stream(service, S, "?types=faults.budget", Authorization=bad.headers["Authorization"])
     until_refused(bad, crash)
-    assert sample(good, 'gpurest_crash_budget_callers{device="cpu:0"}') == 1
+    assert sample(good, f'gpurest_crash_budget_callers{{device="{device_of(good)}"}}') == 1
     assert sample(good, "gpurest_crash_budgets_spent_total") >= 1
     event, free = told.next(), told.next()
     assert event[1] == free[1] == "faults.budget" and free[0] > event[0]
-    assert (event[2]["device"], event[2]["state"], event[2]["max"]) == ("cpu:0", "spent", BUDGET) and free[2]["state"] == "free"
+    assert (event[2]["device"], event[2]["state"], event[2]["max"]) == (device_of(good), "spent", BUDGET) and free[2]["state"] == "free"
     told.close()
     until(lambda: again(bad), "it is refused for ever")
-    assert "caller bad may begin new work on device cpu:0 again" in service.stderr()
+    assert f"caller bad may begin new work on device {device_of(good)} again" in service.stderr()
     nothing = Stream(service, S, "?types=faults.budget&timeout_seconds=1", Authorization=good.headers["Authorization"], Last_Event_ID="0")
     assert nothing.next() is None, "another caller's"
     nothing.close()
@@ -112,7 +117,7 @@ def test_a_spent_budget_and_its_end_are_told(start, tmp_path):
 def test_running_work_goes_on_and_new_work_is_refused(start, tmp_path):
     service, bad, good = serve(start, tmp_path)
     prepare(bad)
-    assert bad.put("/v1/sessions/well").status == 201
+    assert bad.put("/v1/sessions/well", {"device": device_of(bad)}).status == 201
     assert bad.put_cuda("/v1/sessions/well/modules/f", FAULTS).status == 201 and bad.put("/v1/sessions/well/buffers/x", {"size": 64}).status == 201
     running = bad.post("/v1/sessions/well/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
     until_refused(bad, crash)

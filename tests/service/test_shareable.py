@@ -56,6 +56,12 @@ def fake_driver(executable, tmp_path):
     return shutil.copy(library, tmp_path / "driver" / "libcuda.so.1")
 
 
+@pytest.fixture
+def memory_files(sharing):  # noqa: F811
+    """sharing() on the cpu device, whose shareable buffers are memory files, whatever device the other tests run on."""
+    return lambda *arguments: sharing("--backends", "cpu", *arguments)
+
+
 @pytest.fixture(params=["cpu", "cuda"])
 def kind(request, sharing, executable):  # noqa: F811
     if os.environ.get("GPUREST_TEST_BACKENDS", "cpu") != "cpu":
@@ -155,9 +161,9 @@ def test_it_is_the_same_buffer_only_if_it_is_as_shareable(kind):
     assert (refused.status, refused.code) == (409, "spec_conflict") and refused.json()["errors"][0]["pointer"] == "/shareable"
 
 
-def test_copies_of_it_have_only_to_wait(sharing):  # noqa: F811
+def test_copies_of_it_have_only_to_wait(memory_files):
     """The program need not know whether the memory is the buffer's own."""
-    client = sharing()
+    client = memory_files()
     assert client.put("/v1/sessions/s").status == 201
     buffer = make_shareable(client, "x", 2 * PAGE)
     with client.share(buffer) as shared:
@@ -263,8 +269,8 @@ def test_it_is_charged_with_what_it_takes(kind):
     assert client.get("/v1/limits").json()["limits"]["caller_memory_bytes"]["used"] == 0
 
 
-def test_host_memory_has_a_bound_for_all_sessions(sharing):  # noqa: F811
-    client = sharing("--local-sharing-mib", "3")
+def test_host_memory_has_a_bound_for_all_sessions(memory_files):
+    client = memory_files("--local-sharing-mib", "3")
     for session in "st":
         assert client.put("/v1/sessions/" + session).status == 201
     make_shareable(client, "x", 2 * MIB)
@@ -276,8 +282,8 @@ def test_host_memory_has_a_bound_for_all_sessions(sharing):  # noqa: F811
     make_shareable(client, "y", 2 * MIB, "t")
 
 
-def test_as_many_as_a_session_may_have(sharing):  # noqa: F811
-    client = sharing()
+def test_as_many_as_a_session_may_have(memory_files):
+    client = memory_files()
     assert client.put("/v1/sessions/s").status == 201
     most = client.get("/v1/limits").json()["limits"]["shared_buffers_per_session"]["max"]
     buffers = [make_shareable(client, f"x{i}", 1) for i in range(most)]
@@ -367,9 +373,9 @@ def test_the_size_is_sealed(sharing):  # noqa: F811
     os.close(fd)
 
 
-def test_a_kernel_works_on_while_the_client_writes_and_punches(sharing):  # noqa: F811
+def test_a_kernel_works_on_while_the_client_writes_and_punches(memory_files):
     """It may garble its own bytes; nothing else happens."""
-    client, path, size = sharing(), "/v1/sessions/s", 8 * MIB
+    client, path, size = memory_files(), "/v1/sessions/s", 8 * MIB
     assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/m", VADD).status == 201
     kind = Kind("cpu", client, "memory", PAGE)
@@ -402,8 +408,8 @@ def test_a_kernel_works_on_while_the_client_writes_and_punches(sharing):  # noqa
     assert client.get(buffers["c"] + "/data", Range="bytes=0-4095").body == floats([3.0]) * 1024
 
 
-def test_beyond_the_end_is_a_fault_as_everywhere(sharing):  # noqa: F811
-    client, path = sharing(), "/v1/sessions/s"
+def test_beyond_the_end_is_a_fault_as_everywhere(memory_files):
+    client, path = memory_files(), "/v1/sessions/s"
     assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/f", FAULTS).status == 201
     make_shareable(client, "x", PAGE)

@@ -20,12 +20,14 @@ def tune(client, kernel="add", dtype="f32", values=None, **more):
 
 
 def tunings(client, kernel="add"):
-    return client.get(f"/v1/kernels/{kernel}").json()["tunings"]
+    """Of one device: those of a kind know the same."""
+    known = client.get(f"/v1/kernels/{kernel}").json()["tunings"]
+    return [one for one in known if one["device"] == known[0]["device"]]
 
 
-def block(client, session=S):
+def block(client, session=S, **where):
     """Of the kernel as it is launched now."""
-    if client.put(session).status == 201:
+    if client.put(session, where or None).status == 201:
         for name in "abc":
             assert client.put(f"{session}/buffers/{name}", {"size": 4 * N}).status == 201
     answer = client.post(session + "/launches", ADD, Prefer="wait=60")
@@ -201,12 +203,13 @@ def gpu(executable, tmp_path):
         pytest.skip("the fake driver was not built beside GPURESTD")
     running = []
 
-    def start_one(times, driver=13000):
+    def start_one(times, driver=13000, devices=1):
         folder = tmp_path / f"gpu{len(running)}"
         folder.mkdir()
         mine = folder / library.name
         mine.write_bytes(library.read_bytes())
         mine.with_name(mine.name + ".driver").write_text(str(driver))
+        mine.with_name(mine.name + ".devices").write_text(str(devices))
         mine.with_name(mine.name + ".times").write_text("random 0 1\n" + "".join(f"binary {SHAPES[name]} {us}\n" for name, us in times.items()))
         running.append(Service(executable, folder, "--backends", "cuda", "--libcuda", str(mine), "--vendor-libraries", "off", "--cache", str(tmp_path / "cache")))
         return running[-1].client()
@@ -254,3 +257,13 @@ def test_a_shape_of_other_results_is_never_taken(gpu):
     answer = tune(client, candidate="threads_512")
     assert (answer.status, answer.code) == (422, "launch_config_invalid") and "differ" in answer.json()["detail"], answer
     assert block(client) == [1024, 1, 1]
+
+
+def test_all_devices_of_a_kind_follow(gpu):
+    client = gpu(SLOW, devices=3)
+    assert block(client, device="cuda:2") == [256, 1, 1]
+    assert tune(client, device="cuda:1").json()["candidate"] == "threads_512"
+    known = client.get("/v1/kernels/add").json()["tunings"]
+    assert [one["device"] for one in known] == ["cuda:0", "cuda:1", "cuda:2"]
+    assert all({**one, "device": ""} == {**known[0], "device": ""} for one in known)
+    assert block(client) == [512, 1, 1]
