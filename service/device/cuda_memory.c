@@ -4,10 +4,11 @@
 #include "base/log.h"
 #include "device/cuda_device.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 
-enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64 };
+enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20 };
 
 static_assert((PLACES_MIN & (PLACES_MIN - 1)) == 0, "places are found by mask");
 
@@ -266,6 +267,46 @@ static enum status allocate(struct device *d, size_t bytes, cuda_address *addres
     return cuda_check(d, d->cu->cuMemAllocFromPoolAsync(address, bytes, d->memory.pool, d->memory.stream), NULL, "allocating memory");
 }
 
+static enum status pool_state(struct device *d, struct device_memory *out)
+{
+    size_t      free_bytes = 0;
+    size_t      total_bytes = 0;
+    enum status st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
+
+    out->free_bytes = free_bytes;
+    out->total_bytes = total_bytes;
+    return st ? st
+              : cuda_check(d, d->cu->cuMemPoolGetAttribute(d->memory.pool, CUDA_POOL_RESERVED_CURRENT, &out->reserved_bytes), NULL,
+                           "reading the memory pool");
+}
+
+/* A driver that is refused a system call on the way says that all went well, and the memory is gone until the process ends. */
+static void check_returned(const struct device_memory *before, const struct device_memory *after)
+{
+    uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
+    uint64_t come = after->free_bytes > before->free_bytes ? after->free_bytes - before->free_bytes : 0;
+
+    if (given >= TRIM_CHECKED_BYTES && come < given / 2)
+        log_warn("device",
+                 "the memory pool gave up %" PRIu64 " MiB, and %" PRIu64
+                 " MiB more are free: unless another process took them, the driver lacks a system call",
+                 given >> 20, come >> 20);
+}
+
+static enum status trim_pool(struct device *d)
+{
+    struct device_memory before = {0}, after = {0};
+    enum status          st = pool_state(d, &before);
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, 0), NULL, "trimming the memory pool");
+    if (!st)
+        st = pool_state(d, &after);
+    if (!st)
+        check_returned(&before, &after);
+    return st;
+}
+
 /* Lets pending frees come in for a moment, then gives what the pool does not use back to the device. */
 static enum status trim(struct device *d)
 {
@@ -278,9 +319,7 @@ static enum status trim(struct device *d)
     }
     if (!st)
         st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "waiting for frees");
-    if (!st)
-        st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, 0), NULL, "trimming the memory pool");
-    return st;
+    return st ? st : trim_pool(d);
 }
 
 enum status cuda_mem_trim(struct device *d)
@@ -369,23 +408,16 @@ enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
 enum status cuda_memory_info(struct device *d, struct device_memory *out)
 {
     struct device_memory m = {.allocated_bytes = d->memory.bytes, .peak_bytes = d->memory.peak_bytes};
-    size_t               free_bytes = 0;
-    size_t               total_bytes = 0;
     enum status          st = cuda_alive(d, NULL);
 
     if (!st)
         st = reap(d);
     if (!st)
-        st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
-    if (!st)
-        st = cuda_check(d, d->cu->cuMemPoolGetAttribute(d->memory.pool, CUDA_POOL_RESERVED_CURRENT, &m.reserved_bytes), NULL,
-                        "reading the memory pool");
+        st = pool_state(d, &m);
     if (st)
         return st;
-    m.total_bytes = total_bytes;
-    m.free_bytes = free_bytes;
     m.reserved_bytes += d->memory.shared_bytes;
-    m.largest_free_bytes = free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
+    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
     *out = m;
     return STATUS_OK;
 }

@@ -18,6 +18,16 @@ static struct block {
 } * blocks;
 
 static size_t used_bytes;
+static size_t cached_bytes; /* of all pools: reserved and not in use */
+static size_t lost_bytes;   /* with ".keeps" beside the library: what pools were trimmed of, and the device did not get back */
+static bool   keeps;
+
+__attribute__((constructor)) static void look_whether_it_keeps(void)
+{
+    char text[8];
+
+    keeps = fake_read_beside(".keeps", text, sizeof text);
+}
 
 static size_t device_bytes(void)
 {
@@ -75,7 +85,7 @@ cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_ordinal device)
 cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     *total_bytes = device_bytes();
-    *free_bytes = device_bytes() - used_bytes;
+    *free_bytes = device_bytes() - used_bytes - cached_bytes - lost_bytes;
     return fake_step(__func__);
 }
 
@@ -96,6 +106,7 @@ cuda_result cuMemPoolDestroy(cuda_pool pool)
 {
     cuda_result r = fake_step(__func__);
 
+    cached_bytes -= pool->reserved - pool->used;
     free(pool);
     fake_live(-1);
     return r;
@@ -121,9 +132,14 @@ cuda_result cuMemPoolGetAttribute(cuda_pool pool, unsigned attribute, void *valu
 cuda_result cuMemPoolTrimTo(cuda_pool pool, size_t bytes_to_keep)
 {
     cuda_result r = fake_step(__func__);
+    size_t      kept = pool->used > bytes_to_keep ? pool->used : bytes_to_keep;
 
-    if (!r)
-        pool->reserved = pool->used > bytes_to_keep ? pool->used : bytes_to_keep;
+    if (r || kept > pool->reserved)
+        return r;
+    cached_bytes -= pool->reserved - kept;
+    if (keeps)
+        lost_bytes += pool->reserved - kept;
+    pool->reserved = kept;
     return r;
 }
 
@@ -135,13 +151,14 @@ cuda_result cuMemAllocFromPoolAsync(cuda_address *address, size_t bytes, cuda_po
     (void)stream;
     if (r)
         return r;
-    if (bytes > device_bytes() - used_bytes)
+    if (bytes > device_bytes() - used_bytes - lost_bytes)
         return CUDA_RESULT_ERROR_OUT_OF_MEMORY;
     b = calloc(1, sizeof *b);
     *b = (struct block){blocks, bytes, aligned_alloc(512, (bytes + 511) / 512 * 512), pool};
     blocks = b;
     used_bytes += bytes;
     pool->used += bytes;
+    cached_bytes -= bytes < pool->reserved - (pool->used - bytes) ? bytes : pool->reserved - (pool->used - bytes);
     if (pool->used > pool->reserved)
         pool->reserved = pool->used;
     fake_live(1);
@@ -164,6 +181,7 @@ cuda_result cuMemFreeAsync(cuda_address address, cuda_stream stream)
         return CUDA_RESULT_ERROR_INVALID_VALUE;
     *link = b->next;
     used_bytes -= b->bytes;
+    cached_bytes += b->bytes;
     b->pool->used -= b->bytes;
     free(b->data);
     free(b);
