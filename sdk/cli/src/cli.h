@@ -46,6 +46,7 @@ struct cli {
     const char     *command;
     int             argc; /* the command's own arguments, without its name; taken ones are gone */
     char          **argv;
+    const char     *source; /* the user's file that is compiled, which the service calls kernel.cu; NULL */
     gpurest_client *client; /* NULL until cli_open */
     FILE           *out;    /* where data goes: standard output, or what top and diag collect */
 };
@@ -68,6 +69,8 @@ enum exit_code cli_usage(const struct cli *c, const char *format, ...) __attribu
 enum exit_code cli_error(enum exit_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What the library's last error says, what to do about it, and the exit code for it. */
 enum exit_code cli_failed(const struct cli *c, gpurest_status status);
+/* A compiler's words on stderr, with the user's file in the place of the service's name for it. */
+void cli_print_log(const struct cli *c, const char *text);
 /* Progress and the like; nothing with --quiet. */
 void cli_say(const struct cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

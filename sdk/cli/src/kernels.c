@@ -223,7 +223,10 @@ static enum exit_code run_job(struct cli *c, struct job *job)
     enum exit_code code = source || job->builtin ? cli_open(c) : CODE_FAILED;
 
     if (!code) {
-        gpurest_status st = start(c, job, source, &times);
+        gpurest_status st;
+
+        c->source = job->builtin ? NULL : c->argv[0];
+        st = start(c, job, source, &times);
         code = st ? cli_failed(c, st) : write_results(job);
     }
     free(source);
@@ -293,6 +296,7 @@ static enum exit_code load(struct cli *c, gpurest_session *session, const char *
 
     if (!text)
         return CODE_FAILED;
+    c->source = path;
     if (is_ptx(text))
         st = gpurest_module_load(session, out, text, bytes);
     else
@@ -311,7 +315,7 @@ static enum exit_code write_code(struct cli *c, gpurest_module *module, const ch
     if (st)
         return cli_failed(c, st);
     if (gpurest_module_log(module)[0])
-        fputs(gpurest_module_log(module), stderr);
+        cli_print_log(c, gpurest_module_log(module));
     ok = file_write(to, code, bytes, "", 0);
     gpurest_mem_free(code);
     return ok ? CODE_OK : CODE_FAILED;

@@ -222,6 +222,28 @@ static size_t choose(const struct cli *c, const struct column *all, size_t count
     return n;
 }
 
+/* Where there are items, one has it; a column of the command's own may be missing in all of them. */
+static bool is_member(const struct listing *listing, const cJSON *items, const char *name)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        if (strcmp(listing->columns[i].path, name) == 0)
+            return true;
+    for (const cJSON *i = items->child; i; i = i->next)
+        if (output_member(i, name))
+            return true;
+    return !items->child;
+}
+
+static enum exit_code no_member(const cJSON *items, const char *name)
+{
+    char   all[1024] = "";
+    size_t n = 0;
+
+    for (const cJSON *m = items->child->child; m && n < sizeof all; m = m->next)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", n ? ", " : "", m->string);
+    return cli_error(CODE_USAGE, "--fields: there is no member \"%s\"; there are %s", name, all);
+}
+
 enum exit_code output_items(const struct cli *c, const struct listing *listing, const cJSON *items)
 {
     struct column chosen[COLUMNS_MAX];
@@ -230,6 +252,9 @@ enum exit_code output_items(const struct cli *c, const struct listing *listing, 
 
     snprintf(names, sizeof names, "%s", c->fields ? c->fields : "");
     count = choose(c, listing->columns, listing->count, chosen, names);
+    for (size_t i = 0; i < count; i++)
+        if (c->fields && !is_member(listing, items, chosen[i].path))
+            return no_member(items, chosen[i].path);
     switch (c->output) {
     case OUTPUT_JSON:
         return print_document(c->out, listing->schema, "items", items);

@@ -116,17 +116,49 @@ static const char *hint_of(const struct cli *c, const gpurest_error *e)
     return foreign ? "" : e->hint;
 }
 
+/* Where the service names the source: before a line's number, and in the compiler's last line. */
+static const char *find_source(const char *text, const char *begin)
+{
+    static const char name[] = "kernel.cu";
+
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+        char next = at[sizeof name - 1];
+
+        if ((at == begin || at[-1] == '\n') && (next == '(' || next == ','))
+            return at;
+        if (next == '"' && at - begin >= 4 && strncmp(at - 4, "of \"", 4) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+void cli_print_log(const struct cli *c, const char *text)
+{
+    const char *rest = text, *at;
+
+    while (c->source && (at = find_source(rest, text)) != NULL) {
+        fprintf(stderr, "%.*s%s", (int)(at - rest), rest, c->source);
+        rest = at + strlen("kernel.cu");
+    }
+    fputs(rest, stderr);
+}
+
 enum exit_code cli_failed(const struct cli *c, gpurest_status status)
 {
     const gpurest_error *e = gpurest_last_error();
     const char          *hint = hint_of(c, e);
 
-    if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0)
+    if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0) {
         fprintf(stderr, "gpurest: %s (%s)\n", e->message, e->pointer);
-    else
-        fprintf(stderr, "gpurest: %s\n", e->message);
-    if (e->log[0])
-        fprintf(stderr, "%s%s", e->log, e->log[strlen(e->log) - 1] == '\n' ? "" : "\n");
+    } else {
+        fputs("gpurest: ", stderr);
+        cli_print_log(c, e->message);
+        fputc('\n', stderr);
+    }
+    if (e->log[0]) {
+        cli_print_log(c, e->log);
+        fputs(e->log[strlen(e->log) - 1] == '\n' ? "" : "\n", stderr);
+    }
     if (hint[0])
         fprintf(stderr, "gpurest: %s\n", hint);
     if (c->verbose)

@@ -135,6 +135,8 @@ def test_a_source_that_does_not_compile_shows_where(gpurest, tmp_path):
     (tmp_path / "bad.cu").write_text('extern "C" __global__ void f() { int x = ; }')
     done = gpurest("run", "bad.cu", "f", "--grid", "1", "--block", "1")
     assert done.returncode == COMPILE and b"expected an expression" in done.stderr and b"^" in done.stderr
+    for failed in (done, gpurest("compile", "bad.cu")):
+        assert b"gpurest: bad.cu, line 1: " in failed.stderr and b"\nbad.cu(1): error: " in failed.stderr and b"kernel.cu" not in failed.stderr
 
 
 def test_a_kernel_that_faults(gpurest, tmp_path):
@@ -204,6 +206,8 @@ def test_lists_in_every_form(gpurest):
     assert {"id": "cli-lists", "state": "ready"}.items() <= {k: v for r in rows if r["id"] == "cli-lists" for k, v in r.items()}.items()
     assert b"STATE" in gpurest("sessions").stdout and b"STATE" not in gpurest("sessions", "--no-header").stdout
     assert gpurest("sessions", "--fields", "id,usage.buffers", "-o", "csv").stdout.splitlines()[0] == b"id,usage.buffers"
+    refused = gpurest("sessions", "--fields", "id,nonsense")
+    assert refused.returncode == USAGE and not refused.stdout and b'no member "nonsense"; there are id, ' in refused.stderr
     assert b"\x1b[" not in gpurest("status").stdout
     assert gpurest("sessions", "rm", "cli-lists", "--yes").returncode == OK
 
