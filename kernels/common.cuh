@@ -37,11 +37,15 @@ struct f16 {
 struct bf16 {
     u16 bits;
     bf16() = default;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    DEVICE bf16(f32 x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+#else
     DEVICE bf16(f32 x)
     {
         u32 u = __float_as_uint(x);
         bits = (u & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (u16)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
     }
+#endif
     DEVICE operator f32() const { return __uint_as_float((u32)bits << 16); }
 };
 

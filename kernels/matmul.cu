@@ -43,13 +43,22 @@ template <class T, int V> DEVICE bool rows_aligned(const T *p, layout l) { retur
 struct place {
     u64 row, column, batch;
 };
+template <class I> DEVICE place place_among(I tile, I down, I across, u32 tile_m, u32 tile_n)
+{
+    I each = down * across, batch = tile / each, band = tile % each / (BAND * across), left = tile % each % (BAND * across);
+    I rows = down - band * BAND < BAND ? down - band * BAND : BAND;
+
+    return {(u64)(band * BAND + left % rows) * tile_m, (u64)(left / rows) * tile_n, batch};
+}
+/* Divisions of 64 bits take long, and nothing can be fetched before them. */
 DEVICE place place_of(u64 tile, const sizes &s, u32 tile_m, u32 tile_n)
 {
-    u64 down = (s.m + tile_m - 1) / tile_m, across = (s.n + tile_n - 1) / tile_n, each = down * across;
-    u64 batch = tile / each, band = tile % each / (BAND * across), left = tile % each % (BAND * across);
-    u64 rows = down - band * BAND < BAND ? down - band * BAND : BAND;
+    u64 down = (s.m + tile_m - 1) / tile_m, across = (s.n + tile_n - 1) / tile_n;
 
-    return {(band * BAND + left % rows) * tile_m, left / rows * tile_n, batch};
+    /* BAND rows of tiles are below 2^32 then, too. */
+    if (down * across * s.batch >> 28 == 0)
+        return place_among<u32>((u32)tile, (u32)down, (u32)across, tile_m, tile_n);
+    return place_among<u64>(tile, down, across, tile_m, tile_n);
 }
 DEVICE u64 tiles_of(const sizes &s, u32 tile_m, u32 tile_n) { return (s.m + tile_m - 1) / tile_m * ((s.n + tile_n - 1) / tile_n) * s.batch; }
 

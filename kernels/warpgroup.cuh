@@ -111,24 +111,31 @@ template <class T> DEVICE void fetch_piece(u32 to, const T *x, u64 stride, u64 r
     store_piece(to, v.raw.x, v.raw.y, v.raw.z, v.raw.w);
 }
 
+/* The compiler does not look where p comes from: what is reached by additions it would else reach by a product each, all in registers at once. */
+template <class T> DEVICE void as_it_is(const T *&p) { asm volatile("" : "+l"(p)); }
+
 /* Rows of ACROSS pieces, by a warpgroup: a thread's pieces lie in one column, STEP rows apart. */
 template <class T, int ROWS, int ACROSS> struct rectangle {
     static constexpr int V = 16 / sizeof(T), STEP = WARPGROUP / ACROSS, EACH = ROWS / STEP;
 
     static DEVICE u32 row() { return threadIdx.x / ACROSS; }
     static DEVICE u32 column() { return threadIdx.x % ACROSS; }
+    /* This thread's first piece. */
+    static DEVICE const T *first(const T *x, u64 stride, u64 row0, u64 column0) { return x + (row0 + row()) * stride + column0 + column() * V; }
 
-    /* at(row, piece) is the place of one; it repeats with every other step. */
+    /* at(row, piece) is the place of one; it repeats with every other step. `from` is what first() tells. */
+    template <class F> static DEVICE void copy(const T *from, u64 stride, F at)
+    {
+        u32 even = at(row(), column()), odd = at(row() + STEP, column()), two = at(row() + 2 * STEP, column()) - even;
+#pragma unroll
+        for (int i = 0; i < EACH; i++, from += STEP * stride) {
+            as_it_is(from);
+            copy_begin((i % 2 ? odd : even) + i / 2 * two, from, 16);
+        }
+    }
+    /* Where some of it may lie beyond the matrix or rows begin anywhere. */
     template <class F> static DEVICE void fetch(const T *x, u64 stride, u64 row0, u64 rows, u64 column0, u64 columns, bool wide, F at)
     {
-        if (wide && row0 + ROWS <= rows && column0 + ACROSS * V <= columns) {
-            const T *from = x + (row0 + row()) * stride + column0 + column() * V;
-            u32      even = at(row(), column()), odd = at(row() + STEP, column()), two = at(row() + 2 * STEP, column()) - even;
-#pragma unroll
-            for (int i = 0; i < EACH; i++, from += STEP * stride)
-                copy_begin((i % 2 ? odd : even) + i / 2 * two, from, 16);
-            return;
-        }
 #pragma unroll 1
         for (int i = 0; i < EACH; i++)
             fetch_piece(at(row() + i * STEP, column()), x, stride, row0 + row() + i * STEP, rows, column0 + column() * V, columns, wide);
@@ -142,17 +149,39 @@ template <class T> struct tile_operands {
     bool     wide;
 };
 
+/* A thread's first pieces of the next stage; `whole` where no row or column of the tile lies beyond the matrices and all begin on 16 bytes. */
+template <class T> struct walk {
+    const T *a, *b;
+    bool     whole;
+};
+template <class T, int N, class OF_A, class OF_B> DEVICE walk<T> walk_begin(const tile_operands<T> &o)
+{
+    return {OF_A::first(o.a, o.z.a.row, o.p.row, 0), OF_B::first(o.b, o.z.b.row, 0, o.p.column),
+            o.wide && o.p.row + TILE_ROWS <= o.z.m && o.p.column + N <= o.z.n};
+}
+
 /* b lies in panels of 64 columns, a row of k in each row. */
 template <class T, int N> struct fetch {
     static constexpr int V = 16 / sizeof(T), DEEP = ROW_BYTES / sizeof(T), A_BYTES = TILE_ROWS * ROW_BYTES;
 
-    static DEVICE void begin(const tile_operands<T> &o, u32 to, u64 k)
+    typedef rectangle<T, TILE_ROWS, 8>  of_a;
+    typedef rectangle<T, DEEP, N / V>   of_b;
+
+    static DEVICE void begin(const tile_operands<T> &o, walk<T> &w, u32 to, u64 k)
     {
-        rectangle<T, TILE_ROWS, 8>::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, [=](u32 row, u32 piece) { return to + permuted(row, piece); });
-        u32 b = to + A_BYTES;
-        rectangle<T, DEEP, N / V>::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, [=](u32 row, u32 piece) {
-            return b + piece / 8 * (DEEP * ROW_BYTES) + permuted(row, piece % 8);
-        });
+        u32  b = to + A_BYTES;
+        auto at_a = [=](u32 row, u32 piece) { return to + permuted(row, piece); };
+        auto at_b = [=](u32 row, u32 piece) { return b + piece / 8 * (DEEP * ROW_BYTES) + permuted(row, piece % 8); };
+
+        if (w.whole && k + DEEP <= o.z.k) {
+            of_a::copy(w.a, o.z.a.row, at_a);
+            of_b::copy(w.b, o.z.b.row, at_b);
+        } else {
+            of_a::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, at_a);
+            of_b::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, at_b);
+        }
+        w.a += DEEP;
+        w.b += DEEP * o.z.b.row;
     }
     /* Both kinds of arrival follow what this thread has stored or copied. */
     static DEVICE void end(u32, u32 full, bool wide)
@@ -173,28 +202,27 @@ template <int N> struct fetch<f32, N> {
 
     static DEVICE u32 place_b(u32 row, u32 piece) { return row * (N * 4) + (piece ^ (row / 4 & 3) * 2) * 16; }
 
-    static DEVICE void begin(const tile_operands<f32> &o, u32 to, u64 k)
+    typedef rectangle<f32, TILE_ROWS, 8> of_a;
+    typedef rectangle<f32, DEEP, N / 4>  of_b;
+
+    static DEVICE void begin(const tile_operands<f32> &o, walk<f32> &w, u32 to, u64 k)
     {
-        rectangle<f32, TILE_ROWS, 8>::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, [=](u32 row, u32 piece) { return to + permuted(row, piece); });
-        u32 b = to + A_BYTES;
-        rows_of_b(o, b, k);
-        copy_commit();
-    }
-    static DEVICE void rows_of_b(const tile_operands<f32> &o, u32 b, u64 k)
-    {
-        constexpr int ACROSS = N / 4;
-        bool inside = o.wide && k + DEEP <= o.z.k && o.p.column + N <= o.z.n;
-        u32  row = threadIdx.x / ACROSS, piece = threadIdx.x % ACROSS;
-        const f32 *from = o.b + (k + row) * o.z.b.row + o.p.column + piece * 4;
+        u32  b = to + A_BYTES;
+        auto at_a = [=](u32 row, u32 piece) { return to + permuted(row, piece); };
+
+        if (w.whole && k + DEEP <= o.z.k) {
+            const f32 *from = w.b;
+            of_a::copy(w.a, o.z.a.row, at_a);
 #pragma unroll
-        for (int i = 0; i < DEEP * ACROSS / WARPGROUP; i++) {
-            u32 r = row + i * (WARPGROUP / ACROSS);
-            if (inside)
-                copy_begin(b + place_b(r, piece), from, 16);
-            else
-                fetch_piece(b + place_b(r, piece), o.b, o.z.b.row, k + r, o.z.k, o.p.column + piece * 4, o.z.n, o.wide);
-            from += WARPGROUP / ACROSS * o.z.b.row;
+            for (int i = 0; i < of_b::EACH; i++, from += of_b::STEP * o.z.b.row)
+                copy_begin(b + place_b(of_b::row() + i * of_b::STEP, of_b::column()), from, 16);
+        } else {
+            of_a::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, at_a);
+            of_b::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, [=](u32 row, u32 piece) { return b + place_b(row, piece); });
         }
+        w.a += DEEP;
+        w.b += DEEP * o.z.b.row;
+        copy_commit();
     }
 
     static DEVICE float4 load(u32 from)
@@ -268,10 +296,11 @@ template <class T, int N, int STAGES> struct warpgroup_product {
         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             place            p = place_of(tile, z, TILE_M, N);
             tile_operands<T> o = {a + p.batch * z.a.matrix, b + p.batch * z.b.matrix, z, p, wide};
+            walk<T>          w = walk_begin<T, N, typename fetch<T, N>::of_a, typename fetch<T, N>::of_b>(o);
             for (u64 k = 0; k < z.k; k += DEEP) {
                 if (round)
                     barrier_wait(empty + slot * 8, (round - 1) & 1);
-                fetch<T, N>::begin(o, room + slot * STAGE_BYTES, k);
+                fetch<T, N>::begin(o, w, room + slot * STAGE_BYTES, k);
                 if (++slot == STAGES) {
                     slot = 0;
                     round++;
@@ -294,26 +323,36 @@ template <class T, int N, int STAGES> struct warpgroup_product {
             late = 0;
     }
 
-    DEVICE void store(const f32 (&d)[N / 2], place p) const
+    /* All of a tile lies in the matrix, and pairs are aligned: a thread has pairs of two rows, eight columns apart. */
+    DEVICE void store_whole(const f32 (&d)[N / 2], T *to) const
     {
-        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 - WARPGROUP / 32;
-        T  *to = out + p.batch * z.out.matrix;
-
+        T *below = to + 8 * z.out.row;
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
-            u64 row = p.row + warp * 16 + lane / 4 + i % 2 * 8, column = p.column + i / 2 * 8 + lane % 4 * 2;
-            if (row >= z.m || column >= z.n)
-                continue;
             pack<T, 2> v;
             v.v[0] = (T)d[i * 2];
             v.v[1] = (T)d[i * 2 + 1];
-            if (wide && column + 1 < z.n) {
-                *(decltype(v.raw) *)(to + row * z.out.row + column) = v.raw;
-            } else {
-                to[row * z.out.row + column] = v.v[0];
-                if (column + 1 < z.n)
-                    to[row * z.out.row + column + 1] = v.v[1];
-            }
+            pack_store<T, 2>((i % 2 ? below : to) + i / 2 * 8, 0, v);
+        }
+    }
+    DEVICE void store(const f32 (&d)[N / 2], place p) const
+    {
+        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 - WARPGROUP / 32;
+        u64 row0 = p.row + warp * 16 + lane / 4, column0 = p.column + lane % 4 * 2;
+        T  *to = out + p.batch * z.out.matrix;
+
+        if (wide && p.row + TILE_M <= z.m && p.column + N <= z.n) {
+            store_whole(d, to + row0 * z.out.row + column0);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            u64 row = row0 + i % 2 * 8, column = column0 + i / 2 * 8;
+            if (row >= z.m || column >= z.n)
+                continue;
+            to[row * z.out.row + column] = (T)d[i * 2];
+            if (column + 1 < z.n)
+                to[row * z.out.row + column + 1] = (T)d[i * 2 + 1];
         }
     }
 
@@ -359,7 +398,7 @@ template <class T, int N, int STAGES> struct warpgroup_product {
     static DEVICE void all(const T *a, const T *b, T *out, const sizes &z)
     {
         /* Registers of 384 threads: 168 each; one warpgroup's go to the other two. */
-        constexpr int FETCHING = sizeof(T) == 4 ? 152 : 72, MULTIPLYING = sizeof(T) == 4 ? 176 : 216;
+        constexpr int FETCHING = sizeof(T) == 4 ? 152 : 88, MULTIPLYING = sizeof(T) == 4 ? 176 : 208;
         extern __shared__ char dynamic[];
         __shared__ u64         barriers[2 * STAGES];
         bool                   wide = rows_aligned<T, 16 / sizeof(T)>(a, z.a) && rows_aligned<T, 16 / sizeof(T)>(b, z.b) && rows_aligned<T, 2>(out, z.out);
