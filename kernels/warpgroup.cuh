@@ -1,11 +1,11 @@
-/* Products of matrices by warpgroups (wgmma), which compute capability 9.0 alone has. Included by matmul.cu, whose sizes and places it takes.
+/* Products of matrices of f16 and bf16 by warpgroups (wgmma), which compute capability 9.0 alone has, and what those of f32 (turned.cuh) share with
+ * them. Included by matmul.cu, whose sizes and places it takes.
  *
  * Method: a block of three warpgroups has nearly all of a multiprocessor's shared memory ("warp specialised", as NVIDIA's CUTLASS calls it). One
  * warpgroup fetches the operands, stage after stage, each as much as lies in 128 bytes of every row; two multiply, 64 rows of the result each, by
  * instructions that take both operands from shared memory. Two barriers for each stage tell when it is full and when it may be filled again, so that
  * fetching runs ahead by all stages, into the next tile too. 16-byte pieces are permuted within their 128 bytes as the instructions expect
- * (128-byte swizzle). b of f16 and bf16 is taken as it lies in memory; f32 is rounded to TF32 where it came, and its b transposed, as the instruction
- * wants both operands along k. */
+ * (128-byte swizzle). b is taken as it lies in memory. */
 #pragma once
 
 #ifndef WARPGROUP_BYTES
@@ -40,8 +40,6 @@ template <class T, int N> struct warpgroup_step;
 /* a along k, b along n. */
 WARPGROUP_STEPS(f16, "k16", ".f32.f16.f16", ", 0, 1")
 WARPGROUP_STEPS(bf16, "k16", ".f32.bf16.bf16", ", 0, 1")
-/* Both along k. */
-WARPGROUP_STEPS(f32, "k8", ".f32.tf32.tf32", "")
 
 /* An operand in shared memory, in rows of 128 permuted bytes; `lead` and `stride` are bytes between its atoms of eight rows. */
 DEVICE u64 descriptor(u32 address, u32 lead, u32 stride)
@@ -82,11 +80,6 @@ DEVICE void barrier_wait(u32 barrier, u32 phase)
 }
 
 /* ---- fetching ---- */
-
-enum { TILE_ROWS = 64 * MULTIPLIERS };
-
-/* Until all of the fetching warpgroup are here; what they stored or waited for is seen. */
-DEVICE void fetchers_wait() { asm volatile("bar.sync 1, %0;" ::"n"((int)WARPGROUP) : "memory"); }
 
 DEVICE void store_piece(u32 to, u32 x, u32 y, u32 z, u32 w)
 {
@@ -154,129 +147,45 @@ template <class T> struct walk {
     const T *a, *b;
     bool     whole;
 };
-template <class T, int N, class OF_A, class OF_B> DEVICE walk<T> walk_begin(const tile_operands<T> &o)
-{
-    return {OF_A::first(o.a, o.z.a.row, o.p.row, 0), OF_B::first(o.b, o.z.b.row, 0, o.p.column),
-            o.wide && o.p.row + TILE_ROWS <= o.z.m && o.p.column + N <= o.z.n};
-}
 
-/* b lies in panels of 64 columns, a row of k in each row. */
-template <class T, int N> struct fetch {
-    static constexpr int V = 16 / sizeof(T), DEEP = ROW_BYTES / sizeof(T), A_BYTES = TILE_ROWS * ROW_BYTES;
+/* Stages of ROWS rows of a and COLUMNS columns of b. */
+template <class T, int ROWS, int COLUMNS> struct fetch {
+    static constexpr int DEEP = ROW_BYTES / sizeof(T), A_BYTES = ROWS * ROW_BYTES, STAGE_BYTES = A_BYTES + COLUMNS * ROW_BYTES;
 
-    typedef rectangle<T, TILE_ROWS, 8>  of_a;
-    typedef rectangle<T, DEEP, N / V>   of_b;
+    typedef rectangle<T, ROWS, 8>                         of_a;
+    typedef rectangle<T, DEEP, COLUMNS * sizeof(T) / 16>  of_b;
 
-    static DEVICE void begin(const tile_operands<T> &o, walk<T> &w, u32 to, u64 k)
+    static DEVICE walk<T> walk_begin(const tile_operands<T> &o)
     {
-        u32  b = to + A_BYTES;
-        auto at_a = [=](u32 row, u32 piece) { return to + permuted(row, piece); };
-        auto at_b = [=](u32 row, u32 piece) { return b + piece / 8 * (DEEP * ROW_BYTES) + permuted(row, piece % 8); };
+        return {of_a::first(o.a, o.z.a.row, o.p.row, 0), of_b::first(o.b, o.z.b.row, 0, o.p.column),
+                o.wide && o.p.row + ROWS <= o.z.m && o.p.column + COLUMNS <= o.z.n};
+    }
+    /* at_b(row, piece) is a place behind a's. */
+    template <class F> static DEVICE void begin(const tile_operands<T> &o, walk<T> &w, u32 to, u64 k, F at_b)
+    {
+        auto place_a = [=](u32 row, u32 piece) { return to + permuted(row, piece); };
+        auto place_b = [=](u32 row, u32 piece) { return to + A_BYTES + at_b(row, piece); };
 
         if (w.whole && k + DEEP <= o.z.k) {
-            of_a::copy(w.a, o.z.a.row, at_a);
-            of_b::copy(w.b, o.z.b.row, at_b);
+            of_a::copy(w.a, o.z.a.row, place_a);
+            of_b::copy(w.b, o.z.b.row, place_b);
         } else {
-            of_a::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, at_a);
-            of_b::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, at_b);
+            of_a::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, place_a);
+            of_b::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, place_b);
         }
         w.a += DEEP;
         w.b += DEEP * o.z.b.row;
     }
-    /* Both kinds of arrival follow what this thread has stored or copied. */
-    static DEVICE void end(u32, u32 full, bool wide)
-    {
-        if (wide)
-            barrier_arrive_with_copies(full);
-        else
-            barrier_arrive(full);
-    }
-    enum { AHEAD = 0 };
-    static DEVICE u64 descriptor_b(u32 b, int step) { return descriptor(b + step * 2 * ATOM_BYTES, DEEP * ROW_BYTES, ATOM_BYTES); }
-};
-
-/* Comes as it is, and is rounded in its place once it is there; b is transposed as well, in squares of four. A warp's squares are four along k and eight
- * along n; pieces of b are permuted so that neither reading nor writing meets a bank twice. */
-template <int N> struct fetch<f32, N> {
-    static constexpr int DEEP = 32, A_BYTES = TILE_ROWS * ROW_BYTES, A_EACH = TILE_ROWS * 8 / WARPGROUP, B_EACH = N / 64;
-
-    static DEVICE u32 place_b(u32 row, u32 piece) { return row * (N * 4) + (piece ^ (row / 4 & 3) * 2) * 16; }
-
-    typedef rectangle<f32, TILE_ROWS, 8> of_a;
-    typedef rectangle<f32, DEEP, N / 4>  of_b;
-
-    static DEVICE void begin(const tile_operands<f32> &o, walk<f32> &w, u32 to, u64 k)
-    {
-        u32  b = to + A_BYTES;
-        auto at_a = [=](u32 row, u32 piece) { return to + permuted(row, piece); };
-
-        if (w.whole && k + DEEP <= o.z.k) {
-            const f32 *from = w.b;
-            of_a::copy(w.a, o.z.a.row, at_a);
-#pragma unroll
-            for (int i = 0; i < of_b::EACH; i++, from += of_b::STEP * o.z.b.row)
-                copy_begin(b + place_b(of_b::row() + i * of_b::STEP, of_b::column()), from, 16);
-        } else {
-            of_a::fetch(o.a, o.z.a.row, o.p.row, o.z.m, k, o.z.k, o.wide, at_a);
-            of_b::fetch(o.b, o.z.b.row, k, o.z.k, o.p.column, o.z.n, o.wide, [=](u32 row, u32 piece) { return b + place_b(row, piece); });
-        }
-        w.a += DEEP;
-        w.b += DEEP * o.z.b.row;
-        copy_commit();
-    }
-
-    static DEVICE float4 load(u32 from)
-    {
-        float4 v;
-        asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from) : "memory");
-        return v;
-    }
-    static DEVICE void put(u32 to, f32 x, f32 y, f32 z, f32 w)
-    {
-        store_piece(to, rounded_to_tf32(__float_as_uint(x)), rounded_to_tf32(__float_as_uint(y)), rounded_to_tf32(__float_as_uint(z)), rounded_to_tf32(__float_as_uint(w)));
-    }
-
-    /* The copies of this stage are those committed before AHEAD others. */
-    enum { AHEAD = 2 };
-    static DEVICE void end(u32 at, u32 full, bool)
-    {
-        u32    t = threadIdx.x, lane = t % 32, warp = t / 32, four_k = lane % 4 + warp % 2 * 4, four_n = lane / 4 + warp / 2 * 8, b_at = at + A_BYTES;
-        float4 a[A_EACH], b[B_EACH][4];
-
-        copy_wait<AHEAD>();
-        fetchers_wait();
-#pragma unroll
-        for (int i = 0; i < A_EACH; i++)
-            a[i] = load(at + permuted(t / 8, t % 8) + i * 16 * ROW_BYTES);
-#pragma unroll
-        for (int j = 0; j < B_EACH; j++)
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-                b[j][r] = load(b_at + place_b(four_k * 4, four_n) + r * (N * 4) + j * 256);
-        fetchers_wait();
-#pragma unroll
-        for (int i = 0; i < A_EACH; i++)
-            put(at + permuted(t / 8, t % 8) + i * 16 * ROW_BYTES, a[i].x, a[i].y, a[i].z, a[i].w);
-#pragma unroll
-        for (int j = 0; j < B_EACH; j++) {
-            u32 n = four_n * 4, to = b_at + j * 64 * ROW_BYTES;
-            put(to + permuted(n, four_k), b[j][0].x, b[j][1].x, b[j][2].x, b[j][3].x);
-            put(to + permuted(n + 1, four_k), b[j][0].y, b[j][1].y, b[j][2].y, b[j][3].y);
-            put(to + permuted(n + 2, four_k), b[j][0].z, b[j][1].z, b[j][2].z, b[j][3].z);
-            put(to + permuted(n + 3, four_k), b[j][0].w, b[j][1].w, b[j][2].w, b[j][3].w);
-        }
-        barrier_arrive(full);
-    }
-    static DEVICE u64 descriptor_b(u32 b, int step) { return descriptor(b + step * 32, 16, ATOM_BYTES); }
 };
 
 /* ---- the product ---- */
 
 /* Tiles of 128 x N. */
 template <class T, int N, int STAGES> struct warpgroup_product {
-    static constexpr int TILE_M = 64 * MULTIPLIERS, STAGE_BYTES = (TILE_M + N) * ROW_BYTES, DEEP = ROW_BYTES / sizeof(T);
+    static constexpr int TILE_M = 64 * MULTIPLIERS;
+    typedef fetch<T, TILE_M, N> fetcher;
+    static constexpr int DEEP = fetcher::DEEP, STAGE_BYTES = fetcher::STAGE_BYTES, PANEL_BYTES = DEEP * ROW_BYTES;
     static_assert(STAGES * STAGE_BYTES + ATOM_BYTES <= WARPGROUP_BYTES, "the stages have room");
-    static_assert(STAGES >= fetch<T, N>::AHEAD + 2, "a stage is full before its predecessor's place is waited for");
 
     const T *a, *b;
     T       *out;
@@ -286,41 +195,34 @@ template <class T, int N, int STAGES> struct warpgroup_product {
 
     DEVICE u64 steps() const { return (z.k + DEEP - 1) / DEEP; }
 
-    /* What is being fetched is finished AHEAD stages later. */
+    /* b lies in panels of 64 columns, a row of k in each row. */
+    static DEVICE u32 at_b(u32 row, u32 piece) { return piece / 8 * PANEL_BYTES + permuted(row, piece % 8); }
+    static DEVICE u64 descriptor_b(u32 b, int step) { return descriptor(b + step * 2 * ATOM_BYTES, PANEL_BYTES, ATOM_BYTES); }
+
     DEVICE void fetch_all() const
     {
-        constexpr u32 AHEAD = fetch<T, N>::AHEAD;
         u64 tiles = tiles_of(z, TILE_M, N);
-        u32 slot = 0, late = 0, begun = 0, round = 0;
+        u32 slot = 0, round = 0;
 
         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             place            p = place_of(tile, z, TILE_M, N);
             tile_operands<T> o = {a + p.batch * z.a.matrix, b + p.batch * z.b.matrix, z, p, wide};
-            walk<T>          w = walk_begin<T, N, typename fetch<T, N>::of_a, typename fetch<T, N>::of_b>(o);
+            walk<T>          w = fetcher::walk_begin(o);
             for (u64 k = 0; k < z.k; k += DEEP) {
                 if (round)
                     barrier_wait(empty + slot * 8, (round - 1) & 1);
-                fetch<T, N>::begin(o, w, room + slot * STAGE_BYTES, k);
+                fetcher::begin(o, w, room + slot * STAGE_BYTES, k, at_b);
+                /* Both kinds of arrival follow what this thread has stored or copied. */
+                if (wide)
+                    barrier_arrive_with_copies(full + slot * 8);
+                else
+                    barrier_arrive(full + slot * 8);
                 if (++slot == STAGES) {
                     slot = 0;
                     round++;
                 }
-                if (++begun > AHEAD) {
-                    begun--;
-                    finish(late);
-                }
             }
         }
-        for (; begun; begun--) {
-            copy_commit();
-            finish(late);
-        }
-    }
-    DEVICE void finish(u32 &late) const
-    {
-        fetch<T, N>::end(room + late * STAGE_BYTES, full + late * 8, wide);
-        if (++late == STAGES)
-            late = 0;
     }
 
     /* All of a tile lies in the matrix, and pairs are aligned: a thread has pairs of two rows, eight columns apart. */
@@ -376,7 +278,7 @@ template <class T, int N, int STAGES> struct warpgroup_product {
                 group_begin();
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    warpgroup_step<T, N>::add(d, descriptor(from + rows * ROW_BYTES + i * 32, 16, ATOM_BYTES), fetch<T, N>::descriptor_b(from + TILE_M * ROW_BYTES, i));
+                    warpgroup_step<T, N>::add(d, descriptor(from + rows * ROW_BYTES + i * 32, 16, ATOM_BYTES), descriptor_b(from + fetcher::A_BYTES, i));
                 group_commit();
                 group_wait<1>();
                 if (s && threadIdx.x % 32 == 0)
@@ -398,7 +300,7 @@ template <class T, int N, int STAGES> struct warpgroup_product {
     static DEVICE void all(const T *a, const T *b, T *out, const sizes &z)
     {
         /* Registers of 384 threads: 168 each; one warpgroup's go to the other two. */
-        constexpr int FETCHING = sizeof(T) == 4 ? 152 : 88, MULTIPLYING = sizeof(T) == 4 ? 176 : 208;
+        constexpr int FETCHING = 88, MULTIPLYING = 208;
         extern __shared__ char dynamic[];
         __shared__ u64         barriers[2 * STAGES];
         bool                   wide = rows_aligned<T, 16 / sizeof(T)>(a, z.a) && rows_aligned<T, 16 / sizeof(T)>(b, z.b) && rows_aligned<T, 2>(out, z.out);
