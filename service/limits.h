@@ -60,6 +60,8 @@ enum {
     HANDOFF_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
     HANDOFF_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is handed off costs the connection: a client of batches wants it for the next */
     HANDOFF_DROP_BYTES = 64 * 1024,          /* pieces in which a failed upload's rest is read */
+    UPLOAD_WAKE_BYTES = 512 * 1024,          /* of a fast client's body wake its I/O thread; the socket's buffer may grow to twice that for it, within tcp_rmem */
+    UPLOAD_WAKE_MS = 5,                      /* for so long they are waited for */
     IO_THREADS_DEFAULT = 4,
     IO_THREADS_MAX = 64,
     LISTEN_BACKLOG = 4096,
@@ -337,6 +339,7 @@ static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lo
 
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
 static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
+static_assert(UPLOAD_WAKE_BYTES <= STAGING_SLICE_BYTES, "what is waited for has room in what a sink lends");
 static_assert(TRANSFER_LONG_PIECE_BYTES % STAGING_SLICE_BYTES == 0, "a long piece is whole slices");
 static_assert(LAUNCHES_IN_RING_MAX < RING_SLOTS, "transfers and syncs find room in the ring");
 static_assert(REQUEST_ARENA_BYTES >= 2 * (SOURCE_BODY_BYTES_MAX + JSON_BODY_BYTES_MAX), "a body and its decoded form must fit");

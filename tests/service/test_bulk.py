@@ -5,7 +5,9 @@ import os
 import random
 import signal
 import socket
+import struct
 import threading
+import time
 
 import pytest
 
@@ -117,6 +119,52 @@ def test_pipelined_behind_long_uploads(service, client, session, octets):
     assert closed and got.startswith(b"HTTP/1.1 204 ")
     assert got.count(b"HTTP/1.1 204 ") == 2 and got.count(b"HTTP/1.1 200 ") == 2
     assert got.endswith(octets[:2 * MIB]) and got.count(b"Connection: close") == 1
+
+
+WAKE = 512 * 1024  # UPLOAD_WAKE_BYTES: of a fast client's body as many are waited for at once
+
+
+def drip(s, body, pieces):
+    """Of all of `body` the last parts in these sizes, with pauses longer than the server waits for many bytes."""
+    at = len(body) - sum(pieces)
+    s.sendall(body[:at])
+    for size in pieces:
+        time.sleep(0.01)
+        s.sendall(body[at:at + size])
+        at += size
+
+
+@pytest.mark.parametrize("pieces", [[1] * 50, [1], [WAKE - 1], [WAKE], [WAKE, WAKE - 1], [2 * WAKE, 1, WAKE - 2, 1], [30011] * 40], ids=str)
+def test_a_fast_client_that_turns_slow_loses_nothing(service, client, session, octets, pieces):
+    """... and its next request, of a few bytes, is answered on the same connection."""
+    size = 8 * MIB + 17
+    data = make(client, session, "a", size)
+    with socket.create_connection((service.host, service.port), timeout=60) as s:
+        s.sendall(header("PUT", data, size))
+        drip(s, octets[:size], pieces)
+        assert s.recv(65536).startswith(b"HTTP/1.1 204 ")
+        s.sendall(header("GET", session + "/buffers/a"))
+        assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert client.get(data).body == octets[:size]
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+def test_a_fast_client_that_leaves_below_what_is_waited_for(start, octets, reset):
+    service = start("--io-threads", "1")
+    client = service.client()
+    assert client.put("/v1/sessions/s").status == 201
+    data = make(client, "/v1/sessions/s", "a", LONG)
+    for _ in range(3):
+        with socket.create_connection((service.host, service.port), timeout=60) as s:
+            s.sendall(header("PUT", data, LONG) + octets[:LONG // 2 + 1000])
+            if reset:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                s.shutdown(socket.SHUT_WR)
+                assert s.recv(65536) == b""
+    assert client.put_octets(data, octets).status == 204
+    assert client.get(data).body == octets
+    client.close()
 
 
 @pytest.fixture

@@ -6,7 +6,13 @@
 
 #include "server_fixture.h"
 
-enum { PIECE_BYTES = 70001, MIDDLE_BYTES = 100000 };
+enum {
+    PIECE_BYTES = 70001,
+    MIDDLE_BYTES = 100000,
+    KEPT_BYTES_MAX = 16 * 1024 * 1024,
+    KEPT_PIECE_BYTES = 1024 * 1024,
+    SOME_BYTES = 3 * 1024 * 1024
+};
 
 struct memory_counters memory_counters;
 
@@ -17,7 +23,7 @@ struct memory_sink {
     struct request  *r;
     char            *memory; /* owned */
     bool             lent, has_lent;
-    bool             refuses, fails_commit, holds, recalls;
+    bool             refuses, fails_commit, holds, recalls, keeps;
     bool             holding;
     uint64_t         bytes, sum;
     unsigned         calls;
@@ -34,11 +40,18 @@ static void add(struct memory_sink *me, const char *data, size_t bytes)
     me->bytes += bytes;
 }
 
+/* A whole piece has room there. */
+static char *kept_end(struct memory_sink *me)
+{
+    cr_assert_leq(me->bytes, KEPT_BYTES_MAX - KEPT_PIECE_BYTES);
+    return me->memory + me->bytes;
+}
+
 /* OK, PENDING or the end. */
 static enum status ready(struct memory_sink *me)
 {
     cr_assert(!me->lent);
-    if (me->refuses && me->bytes > MIDDLE_BYTES)
+    if (me->refuses && me->bytes > (me->keeps ? SOME_BYTES : MIDDLE_BYTES))
         return problem_set(&me->r->problem, STATUS_DEVICE_MEMORY_EXHAUSTED, "refused in the middle");
     if (me->holds && me->bytes > MIDDLE_BYTES) {
         if (!me->holding)
@@ -46,6 +59,8 @@ static enum status ready(struct memory_sink *me)
         me->holding = true;
         return STATUS_PENDING;
     }
+    if (me->keeps)
+        return STATUS_OK;
     if (me->calls++ % 2 == 0)
         return STATUS_OK;
     fire_later(&me->r->waker);
@@ -61,7 +76,10 @@ static enum status sink_write(struct body_sink *s, struct request *r, struct spa
     if (st)
         return st;
     *consumed = piece.bytes < 4096 ? piece.bytes : 4096;
-    add(me, piece.data, *consumed);
+    if (me->keeps)
+        memcpy(kept_end(me), piece.data, *consumed), me->bytes += *consumed;
+    else
+        add(me, piece.data, *consumed);
     return STATUS_OK;
 }
 
@@ -77,8 +95,8 @@ static enum status sink_borrow(struct body_sink *s, struct request *r, char **to
         atomic_fetch_add(&memory_counters.receiving, 1);
     me->has_lent = true;
     me->lent = true;
-    *to = me->memory;
-    *room = PIECE_BYTES;
+    *to = me->keeps ? kept_end(me) : me->memory;
+    *room = me->keeps ? KEPT_PIECE_BYTES : PIECE_BYTES;
     if (me->recalls)
         fire_later(&r->waker);
     return STATUS_OK;
@@ -88,8 +106,12 @@ static enum status sink_commit(struct body_sink *s, struct request *r, size_t by
 {
     struct memory_sink *me = sink_of(s);
 
-    cr_assert(me->lent && bytes <= PIECE_BYTES);
+    cr_assert(me->lent && bytes <= (me->keeps ? KEPT_PIECE_BYTES : PIECE_BYTES));
     me->lent = false;
+    if (me->keeps) {
+        me->bytes += bytes;
+        return STATUS_OK;
+    }
     fire_not(&r->waker);
     if (me->fails_commit && me->bytes > MIDDLE_BYTES)
         return problem_set(&r->problem, STATUS_WORKER_LOST, "lost in the middle");
@@ -119,8 +141,9 @@ enum status memory_put_begin(struct request *r)
 
     me->sink = (struct body_sink){.write = sink_write, .abort = sink_abort, .borrow = sink_borrow, .commit = sink_commit};
     me->r = r;
-    me->memory = malloc(PIECE_BYTES);
-    me->refuses = span_is(r->params[0], "refuses");
+    me->keeps = span_is(r->params[0], "keeps") || span_is(r->params[0], "keeps-some");
+    me->memory = malloc(me->keeps ? KEPT_BYTES_MAX : PIECE_BYTES);
+    me->refuses = span_is(r->params[0], "refuses") || span_is(r->params[0], "keeps-some");
     me->fails_commit = span_is(r->params[0], "commit");
     me->holds = span_is(r->params[0], "holds");
     me->recalls = span_is(r->params[0], "recalled");
@@ -134,9 +157,12 @@ enum status memory_put_begin(struct request *r)
 enum status memory_put(struct request *r)
 {
     struct memory_sink *me = r->progress;
-    char               *text = arena_printf(&r->arena, "%llu %llu", (unsigned long long)me->bytes, (unsigned long long)me->sum);
+    char               *text;
 
     cr_assert(!me->lent);
+    if (me->keeps)
+        me->sum = memory_sum(0, me->memory, me->bytes);
+    text = arena_printf(&r->arena, "%llu %llu", (unsigned long long)me->bytes, (unsigned long long)me->sum);
     if (span_is(r->params[0], "waits"))
         return STATUS_PENDING;
     atomic_fetch_add(&counters.sinks_handled, 1);

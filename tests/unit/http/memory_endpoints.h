@@ -1,7 +1,9 @@
 /* Endpoints whose sink and source have memory of their own to lend, so that long bodies are handed off.
  *
  * PUT /memory/{id} sums its body and answers "BYTES SUM". id: "refuses" and "commit" fail in the middle, "holds" never has room after
- * the first 100000 bytes, "recalled" wants its memory back as soon as it is lent, "waits" has a handler that returns PENDING.
+ * the first 100000 bytes, "recalled" wants its memory back as soon as it is lent, "waits" has a handler that returns PENDING,
+ * "keeps" lends a MiB at a time without a wait, of a body of at most 15 MiB, and sums it in its handler; "keeps-some" does so
+ * until it has more than 3 MiB, and fails.
  * GET /memory/{size} answers with so many bytes of memory_byte(); "broken" fails in the middle of 8 MiB, "recalled" is as above. */
 #ifndef GPUREST_TESTS_MEMORY_ENDPOINTS_H
 #define GPUREST_TESTS_MEMORY_ENDPOINTS_H
