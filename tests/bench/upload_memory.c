@@ -48,6 +48,7 @@ static const struct kind kinds[] = {
     {"registered and copied, 4 slices", FILE_REGISTERED, FEW, false, 0, true},
     {"... polled", FILE_REGISTERED, FEW, true, 0, true},
     {"... polled from 256 KiB", FILE_REGISTERED, FEW, true, 256 * 1024, true},
+    {"... polled from 512 KiB", FILE_REGISTERED, FEW, true, 512 * 1024, true},
 };
 
 struct result {
