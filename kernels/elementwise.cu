@@ -1,10 +1,18 @@
 /* Elementwise kernels: every element of the result from the elements of the same place.
  *
- * Method: each thread moves 16 bytes at a time, two such vectors in flight; a grid larger than the device allows goes round again. Pointers that
- * are not on 16 bytes take a plain loop. In place is allowed; partly overlapping buffers are not.
+ * Method: each thread moves vectors of 16 bytes, FLAT_VECTORS of them in flight for each operand; a grid larger than the device allows goes round
+ * again. Pointers that are not on 16 bytes take a plain loop. In place is allowed; partly overlapping buffers are not.
  * Numbers: f16 and bf16 are computed with in f32 and rounded once. min and max give NaN when either is NaN, as NumPy's minimum and maximum.
  * Integers wrap around; floor_div and mod by 0 give 0, and mod has the sign of the divisor. Casts from a real number to an integer cut off the
  * fraction and take the nearest limit of the type; NaN becomes 0. shl and shr by the width or more give 0 (shr of a negative number -1). */
+
+/* Threads of a block, and vectors that a thread takes at a time; one where there are three operands. kernels.def has the same numbers. */
+#ifndef FLAT_THREADS
+#define FLAT_THREADS 256
+#endif
+#ifndef FLAT_VECTORS
+#define FLAT_VECTORS 2
+#endif
 #include "common.cuh"
 
 /* ---- the loop ---- */
@@ -18,41 +26,35 @@ template <int N, class O, class F, class... I> DEVICE void one_vector(u64 at, O 
     pack_store<O, N>(out, at, r);
 }
 
-template <int N, class O, class F> DEVICE void vectors(u64 count, O *out, F f)
-{
-    for (u64 at = global_thread(); at < count; at += global_threads())
-        one_vector<N>(at, out, f);
-}
+/* V vectors of one operand, a block's width apart: all of them are on their way before the first is used. */
+template <class T, int N, int V> struct operand {
+    pack<T, N> part[V];
 
-template <int N, class O, class F, class A> DEVICE void vectors(u64 count, O *out, F f, const A *a)
-{
-    u64 at = (u64)blockIdx.x * blockDim.x * 2 + threadIdx.x;
-    for (; at + blockDim.x < count; at += global_threads() * 2) {
-        pack<A, N> a0 = pack_load<A, N>(a, at), a1 = pack_load<A, N>(a, at + blockDim.x);
-        one_vector<N>(at, out, f, a0);
-        one_vector<N>(at + blockDim.x, out, f, a1);
+    DEVICE operand(const T *from, u64 at)
+    {
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            part[k] = pack_load<T, N>(from, at + k * blockDim.x);
     }
-    if (at < count)
-        one_vector<N>(at, out, f, pack_load<A, N>(a, at));
+};
+
+template <int N, int V, class O, class F, class... I> DEVICE void step(u64 at, O *out, F f, operand<I, N, V>... in)
+{
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        one_vector<N>(at + k * blockDim.x, out, f, in.part[k]...);
 }
 
-template <int N, class O, class F, class A, class B> DEVICE void vectors(u64 count, O *out, F f, const A *a, const B *b)
+/* A block takes V * blockDim.x vectors at a time; only the last of all such pieces need not be whole. */
+template <int N, int V, class O, class F, class... I> DEVICE void vectors(u64 count, O *out, F f, const I *... in)
 {
-    u64 at = (u64)blockIdx.x * blockDim.x * 2 + threadIdx.x;
-    for (; at + blockDim.x < count; at += global_threads() * 2) {
-        pack<A, N> a0 = pack_load<A, N>(a, at), a1 = pack_load<A, N>(a, at + blockDim.x);
-        pack<B, N> b0 = pack_load<B, N>(b, at), b1 = pack_load<B, N>(b, at + blockDim.x);
-        one_vector<N>(at, out, f, a0, b0);
-        one_vector<N>(at + blockDim.x, out, f, a1, b1);
-    }
-    if (at < count)
-        one_vector<N>(at, out, f, pack_load<A, N>(a, at), pack_load<B, N>(b, at));
-}
+    u64 at = (u64)blockIdx.x * blockDim.x * V + threadIdx.x;
 
-template <int N, class O, class F, class A, class B, class C> DEVICE void vectors(u64 count, O *out, F f, const A *a, const B *b, const C *c)
-{
-    for (u64 at = global_thread(); at < count; at += global_threads())
-        one_vector<N>(at, out, f, pack_load<A, N>(a, at), pack_load<B, N>(b, at), pack_load<C, N>(c, at));
+    for (; at + (V - 1) * blockDim.x < count; at += global_threads() * V)
+        step<N, V>(at, out, f, operand<I, N, V>(in, at)...);
+    if constexpr (V > 1)
+        for (; at < count; at += blockDim.x)
+            step<N, 1>(at, out, f, operand<I, N, 1>(in, at)...);
 }
 
 template <class T> __device__ constexpr int widest() { return (int)sizeof(T); }
@@ -61,6 +63,7 @@ template <class T, class U, class... R> __device__ constexpr int widest() { retu
 template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F f, const I *... in)
 {
     constexpr int N = 16 / widest<O, I...>();
+    constexpr int V = sizeof...(I) == 3 ? 1 : FLAT_VECTORS;
     bool wide = aligned<O, N>(out);
     bool each[] = {true, aligned<I, N>(in)...};
     u64  done = 0;
@@ -69,7 +72,7 @@ template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F
         wide = wide && one;
     if (wide) {
         done = n / N * N;
-        vectors<N>(n / N, out, f, in...);
+        vectors<N, V>(n / N, out, f, in...);
     }
     for (u64 i = done + global_thread(); i < n; i += global_threads())
         out[i] = f(in[i]...);
