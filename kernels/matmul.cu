@@ -45,10 +45,20 @@ struct place {
 };
 template <class I> DEVICE place place_among(I tile, I down, I across, u32 tile_m, u32 tile_n)
 {
-    I each = down * across, batch = tile / each, band = tile % each / (BAND * across), left = tile % each % (BAND * across);
-    I rows = down - band * BAND < BAND ? down - band * BAND : BAND;
+    I each = down * across, batch = 0, band = 0;
 
-    return {(u64)(band * BAND + left % rows) * tile_m, (u64)(left / rows) * tile_n, batch};
+    /* Even short divisions are left out where they tell nothing. */
+    if (tile >= each) {
+        batch = tile / each;
+        tile -= batch * each;
+    }
+    if (tile >= BAND * across) {
+        band = tile / (BAND * across);
+        tile -= band * (BAND * across);
+    }
+    I rows = down - band * BAND < BAND ? down - band * BAND : BAND, column = tile / rows;
+
+    return {(u64)(band * BAND + tile - column * rows) * tile_m, (u64)column * tile_n, batch};
 }
 /* Divisions of 64 bits take long, and nothing can be fetched before them. */
 DEVICE place place_of(u64 tile, const sizes &s, u32 tile_m, u32 tile_n)
@@ -421,15 +431,15 @@ template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *o
 #if HAS_WARPGROUPS
     if constexpr (TENSOR && sizeof(T) == 4) {
         if (tiles_of(z, 256, 128) >= gridDim.x * 3 / 4)
-            turned_product<256, 4>::all(a, b, out, z);
+            turned_product<256, 4, 1, 2>::all(a, b, out, z);
         else
-            turned_product<64, 8>::all(a, b, out, z);
+            turned_product<64, 4, 2, 1>::all(a, b, out, z);
         return;
     } else if constexpr (TENSOR) {
         if (tiles_of(z, 128, 256) >= gridDim.x * 3 / 4)
-            warpgroup_product<T, 256, 4>::all(a, b, out, z);
+            warpgroup_product<T, 256, 4, 1>::all(a, b, out, z);
         else
-            warpgroup_product<T, 64, 8>::all(a, b, out, z);
+            warpgroup_product<T, 64, 4, 2>::all(a, b, out, z);
         return;
     }
 #endif

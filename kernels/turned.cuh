@@ -27,54 +27,51 @@ DEVICE u32 load_word(u32 from)
     return x;
 }
 
-DEVICE float4 load_piece(u32 from)
+DEVICE void store_rounded(u32 to, uint4 v)
 {
-    float4 v;
-    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from) : "memory");
-    return v;
-}
-DEVICE void store_rounded(u32 to, float4 v)
-{
-    store_piece(to, rounded_to_tf32(__float_as_uint(v.x)), rounded_to_tf32(__float_as_uint(v.y)), rounded_to_tf32(__float_as_uint(v.z)),
-                rounded_to_tf32(__float_as_uint(v.w)));
+    store_piece(to, rounded_to_tf32(v.x), rounded_to_tf32(v.y), rounded_to_tf32(v.z), rounded_to_tf32(v.w));
 }
 
-/* Tiles of NA x 128. A stage is rounded AHEAD stages after its copies began. */
-template <int NA, int STAGES> struct turned_product {
-    static constexpr int COLUMNS = 64 * MULTIPLIERS, AHEAD = 2;
+/* Tiles of NA x 128, stages PARTS times as deep as 128 bytes. A stage is rounded AHEAD stages after its copies began. */
+template <int NA, int STAGES, int PARTS, int AHEAD> struct turned_product {
+    static constexpr int COLUMNS = 64 * MULTIPLIERS;
     typedef fetch<f32, NA, COLUMNS> fetcher;
     typedef typename fetcher::of_a  of_a;
-    static constexpr int DEEP = fetcher::DEEP, A_BYTES = fetcher::A_BYTES, STAGE_BYTES = fetcher::STAGE_BYTES, B_ROW = COLUMNS * 4;
+    static constexpr int PART_DEEP = fetcher::DEEP, DEEP = PARTS * PART_DEEP, A_BYTES = fetcher::A_BYTES, STAGE_BYTES = PARTS * fetcher::BYTES, B_ROW = COLUMNS * 4;
     static_assert(STAGES * STAGE_BYTES + ATOM_BYTES <= WARPGROUP_BYTES, "the stages have room");
     static_assert(STAGES >= AHEAD + 2, "a stage is full before its predecessor's place is waited for");
 
     const f32 *a, *b;
     f32       *out;
     sizes      z;
-    u32        room, full, empty; /* of the first stage; barriers are 8 bytes each */
+    stages     at;
     bool       wide;
 
     DEVICE u64 steps() const { return (z.k + DEEP - 1) / DEEP; }
     /* Four rows of b that are read together, eight words of each, are in banks of their own. */
     static DEVICE u32 at_b(u32 row, u32 piece) { return row * B_ROW + (piece ^ (row & 3) * 2) * 16; }
 
-    DEVICE void finish(u32 &late) const
+    static DEVICE void round_own(u32 a)
     {
         constexpr int AT_ONCE = 4; /* with more, what finds a tile would lie in local memory */
-        u32 at = room + late * STAGE_BYTES;
-
-        copy_wait<AHEAD>();
 #pragma unroll
         for (int i = 0; i < of_a::EACH; i += AT_ONCE) {
-            float4 v[AT_ONCE];
+            uint4 v[AT_ONCE];
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++)
-                v[j] = load_piece(at + permuted(of_a::row() + (i + j) * of_a::STEP, of_a::column()));
+                v[j] = load_piece(a + permuted(of_a::row() + (i + j) * of_a::STEP, of_a::column()));
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++)
-                store_rounded(at + permuted(of_a::row() + (i + j) * of_a::STEP, of_a::column()), v[j]);
+                store_rounded(a + permuted(of_a::row() + (i + j) * of_a::STEP, of_a::column()), v[j]);
         }
-        barrier_arrive(full + late * 8);
+    }
+    DEVICE void finish(u32 &late) const
+    {
+        copy_wait<AHEAD>();
+#pragma unroll
+        for (int part = 0; part < PARTS; part++)
+            round_own(at.room + late * STAGE_BYTES + part * fetcher::BYTES);
+        barrier_arrive(at.full + late * 8);
         if (++late == STAGES)
             late = 0;
     }
@@ -89,8 +86,10 @@ template <int NA, int STAGES> struct turned_product {
             walk<f32>          w = fetcher::walk_begin(o);
             for (u64 k = 0; k < z.k; k += DEEP) {
                 if (round)
-                    barrier_wait(empty + slot * 8, (round - 1) & 1);
-                fetcher::begin(o, w, room + slot * STAGE_BYTES, k, at_b);
+                    barrier_wait(at.empty + slot * 8, (round - 1) & 1);
+#pragma unroll
+                for (int part = 0; part < PARTS; part++)
+                    fetcher::begin(o, w, at.room + slot * STAGE_BYTES + part * fetcher::BYTES, k + part * PART_DEEP, at_b);
                 copy_commit();
                 if (++slot == STAGES) {
                     slot = 0;
@@ -132,7 +131,7 @@ template <int NA, int STAGES> struct turned_product {
     DEVICE void multiply_all() const
     {
         u64 tiles = tiles_of(z, NA, COLUMNS);
-        u32 slot = 0, phase = 0, warp = threadIdx.x / 32 - WARPGROUP / 32;
+        u32 slot = 0, phase = 0, warp = of_warp(threadIdx.x / 32) - WARPGROUP / 32;
 
         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             f32 d[NA / 2];
@@ -142,14 +141,17 @@ template <int NA, int STAGES> struct turned_product {
             settle(d);
 #pragma unroll 1
             for (u64 s = 0; s < steps(); s++) {
-                u32 from = room + slot * STAGE_BYTES, held[4][4];
-                barrier_wait(full + slot * 8, phase);
-                take(held, from, warp * 16);
-                multiply(d, held, from);
-                group_wait<0>();
-                settle(d);
+                barrier_wait(at.full + slot * 8, phase);
+#pragma unroll
+                for (int part = 0; part < PARTS; part++) {
+                    u32 from = at.room + slot * STAGE_BYTES + part * fetcher::BYTES, held[4][4];
+                    take(held, from, warp * 16);
+                    multiply(d, held, from);
+                    group_wait<0>();
+                    settle(d);
+                }
                 if (threadIdx.x % 32 == 0)
-                    barrier_arrive(empty + slot * 8);
+                    barrier_arrive(at.empty + slot * 8);
                 if (++slot == STAGES) {
                     slot = 0;
                     phase ^= 1;
@@ -175,23 +177,10 @@ template <int NA, int STAGES> struct turned_product {
     static DEVICE void all(const f32 *a, const f32 *b, f32 *out, const sizes &z)
     {
         extern __shared__ char dynamic[];
-        __shared__ u64 barriers[2 * STAGES];
-        bool           wide = rows_aligned<f32, 4>(a, z.a) && rows_aligned<f32, 4>(b, z.b);
-        u32            full = shared_address(barriers), room = (shared_address(dynamic) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
-        turned_product p = {a, b, out, z, room, full, full + STAGES * 8, wide};
+        __shared__ u64         barriers[2 * STAGES];
+        bool                   wide = rows_aligned<f32, 4>(a, z.a) && rows_aligned<f32, 4>(b, z.b);
 
-        if (threadIdx.x == 0)
-            for (int i = 0; i < STAGES; i++) {
-                barrier_init(p.full + i * 8, WARPGROUP);
-                barrier_init(p.empty + i * 8, MULTIPLIERS * WARPGROUP / 32);
-            }
-        __syncthreads();
-        if (threadIdx.x < WARPGROUP) {
-            registers_give<104>();
-            p.fetch_all();
-        } else {
-            registers_take<200>();
-            p.multiply_all();
-        }
+        turned_product p = {a, b, out, z, stages_at<STAGES>(dynamic, barriers), wide};
+        run_specialised<STAGES, 104, 200>(p);
     }
 };

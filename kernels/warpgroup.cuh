@@ -5,7 +5,8 @@
  * warpgroup fetches the operands, stage after stage, each as much as lies in 128 bytes of every row; two multiply, 64 rows of the result each, by
  * instructions that take both operands from shared memory. Two barriers for each stage tell when it is full and when it may be filled again, so that
  * fetching runs ahead by all stages, into the next tile too. 16-byte pieces are permuted within their 128 bytes as the instructions expect
- * (128-byte swizzle). b is taken as it lies in memory. */
+ * (128-byte swizzle). b is taken as it lies in memory. The result, of which a thread has two neighbours at a time, goes through shared memory, so
+ * that it is written in 16-byte pieces. */
 #pragma once
 
 #ifndef WARPGROUP_BYTES
@@ -64,6 +65,15 @@ DEVICE void show_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "m
 template <int N> DEVICE void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 
+/* ---- what the compiler is told ---- */
+
+/* The compiler does not look where a value comes from: what is reached by additions it would else reach by a product each, all in registers at
+ * once, and what is at hand it would compute again. */
+template <class T> DEVICE void as_it_is(const T *&p) { asm volatile("" : "+l"(p)); }
+DEVICE void as_it_is(u32 &x) { asm volatile("" : "+r"(x)); }
+/* What all threads of a warp have alike, and the compiler knows that they do. */
+DEVICE u32 of_warp(u32 x) { return __shfl_sync(~0u, x, 0); }
+
 /* ---- barriers ---- */
 
 DEVICE void barrier_init(u32 barrier, u32 arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
@@ -79,11 +89,51 @@ DEVICE void barrier_wait(u32 barrier, u32 phase)
     while (!done);
 }
 
+/* Where a product's stages and their barriers lie: of the first stage; barriers are 8 bytes each. */
+struct stages {
+    u32 room, full, empty;
+};
+template <int STAGES> DEVICE stages stages_at(const char *dynamic, const u64 *barriers)
+{
+    stages s = {(shared_address(dynamic) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES, shared_address(barriers), 0};
+
+    as_it_is(s.room), as_it_is(s.full);
+    s.empty = s.full + STAGES * 8;
+    return s;
+}
+
+/* What a block does: a product of STAGES stages, p, fetched by one warpgroup and multiplied by the others, which have so many registers for a thread of
+ * the 168 for each of 384. */
+template <int STAGES, int FETCHING, int MULTIPLYING, class P> DEVICE void run_specialised(const P &p)
+{
+    static_assert(FETCHING + MULTIPLIERS * MULTIPLYING <= 168 * (1 + MULTIPLIERS), "there are so many registers");
+    if (threadIdx.x == 0)
+        for (int i = 0; i < STAGES; i++) {
+            barrier_init(p.at.full + i * 8, WARPGROUP);
+            barrier_init(p.at.empty + i * 8, MULTIPLIERS * WARPGROUP / 32);
+        }
+    __syncthreads();
+    if (threadIdx.x < WARPGROUP) {
+        registers_give<FETCHING>();
+        p.fetch_all();
+    } else {
+        registers_take<MULTIPLYING>();
+        p.multiply_all();
+    }
+}
+
 /* ---- fetching ---- */
 
 DEVICE void store_piece(u32 to, u32 x, u32 y, u32 z, u32 w)
 {
     asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+DEVICE uint4 load_piece(u32 from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(from) : "memory");
+    return v;
 }
 
 /* 16 bytes of row `row`, those beyond the matrix 0. `wide`: every row begins on 16 bytes. */
@@ -103,9 +153,6 @@ template <class T> DEVICE void fetch_piece(u32 to, const T *x, u64 stride, u64 r
         v.v[e] = x[row * stride + column + e];
     store_piece(to, v.raw.x, v.raw.y, v.raw.z, v.raw.w);
 }
-
-/* The compiler does not look where p comes from: what is reached by additions it would else reach by a product each, all in registers at once. */
-template <class T> DEVICE void as_it_is(const T *&p) { asm volatile("" : "+l"(p)); }
 
 /* Rows of ACROSS pieces, by a warpgroup: a thread's pieces lie in one column, STEP rows apart. */
 template <class T, int ROWS, int ACROSS> struct rectangle {
@@ -148,12 +195,12 @@ template <class T> struct walk {
     bool     whole;
 };
 
-/* Stages of ROWS rows of a and COLUMNS columns of b. */
+/* ROWS rows of a and COLUMNS columns of b, as deep as 128 bytes. */
 template <class T, int ROWS, int COLUMNS> struct fetch {
-    static constexpr int DEEP = ROW_BYTES / sizeof(T), A_BYTES = ROWS * ROW_BYTES, STAGE_BYTES = A_BYTES + COLUMNS * ROW_BYTES;
+    static constexpr int DEEP = ROW_BYTES / sizeof(T), A_BYTES = ROWS * ROW_BYTES, BYTES = A_BYTES + COLUMNS * ROW_BYTES;
 
-    typedef rectangle<T, ROWS, 8>                         of_a;
-    typedef rectangle<T, DEEP, COLUMNS * sizeof(T) / 16>  of_b;
+    typedef rectangle<T, ROWS, 8>                        of_a;
+    typedef rectangle<T, DEEP, COLUMNS * sizeof(T) / 16> of_b;
 
     static DEVICE walk<T> walk_begin(const tile_operands<T> &o)
     {
@@ -178,20 +225,81 @@ template <class T, int ROWS, int COLUMNS> struct fetch {
     }
 };
 
+/* ---- the result ---- */
+
+template <class T> DEVICE u32 rounded_pair(f32 x, f32 y)
+{
+    pack<T, 2> v;
+    v.v[0] = (T)x;
+    v.v[1] = (T)y;
+    return v.raw;
+}
+
+/* Four 8 x 8 matrices of two bytes each, as the sums of products lie in registers; a lane tells the place of a row. */
+DEVICE void matrices_store(u32 to, u32 x, u32 y, u32 z, u32 w)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+enum { WARP_ROWS = 16, PIECES_BYTES = WARP_ROWS * ROW_BYTES };
+
+/* A warp's 16 rows of the result, 64 columns at a time, by way of PIECES_BYTES of shared memory that no other warp uses. */
+template <class T> struct leaving {
+    T     *out; /* of the batch's matrix */
+    sizes  z;
+    u32    room;
+    bool   straight; /* rows begin on 16 bytes */
+
+    DEVICE void lay(const f32 *d) const
+    {
+        u32 lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < 4; i++, d += 8)
+            matrices_store(room + permuted(lane % 16, i * 2 + lane / 16), rounded_pair<T>(d[0], d[1]), rounded_pair<T>(d[2], d[3]),
+                           rounded_pair<T>(d[4], d[5]), rounded_pair<T>(d[6], d[7]));
+    }
+    DEVICE void write_piece(u64 row, u64 column, u32 from) const
+    {
+        pack<T, 8> v;
+
+        if (row >= z.m || column >= z.n)
+            return;
+        T *to = out + row * z.out.row + column;
+        v.raw = load_piece(from);
+        if (straight && column + 8 <= z.n) {
+            pack_store<T, 8>(to, 0, v);
+            return;
+        }
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (column + e < z.n)
+                to[e] = v.v[e];
+    }
+    DEVICE void write(u64 row, u64 column) const
+    {
+        u32 lane = threadIdx.x % 32;
+#pragma unroll
+        for (u32 i = lane / 8; i < WARP_ROWS; i += 4)
+            write_piece(row + i, column + lane % 8 * 8, room + permuted(i, lane % 8));
+    }
+};
+
 /* ---- the product ---- */
 
-/* Tiles of 128 x N. */
-template <class T, int N, int STAGES> struct warpgroup_product {
+/* Tiles of 128 x N. A stage is PARTS times as deep as 128 bytes: with small tiles, what is done once for each stage takes longer than a part's
+ * products. */
+template <class T, int N, int STAGES, int PARTS> struct warpgroup_product {
     static constexpr int TILE_M = 64 * MULTIPLIERS;
     typedef fetch<T, TILE_M, N> fetcher;
-    static constexpr int DEEP = fetcher::DEEP, STAGE_BYTES = fetcher::STAGE_BYTES, PANEL_BYTES = DEEP * ROW_BYTES;
+    static constexpr int PART_DEEP = fetcher::DEEP, DEEP = PARTS * PART_DEEP, STAGE_BYTES = PARTS * fetcher::BYTES, PANEL_BYTES = PART_DEEP * ROW_BYTES;
     static_assert(STAGES * STAGE_BYTES + ATOM_BYTES <= WARPGROUP_BYTES, "the stages have room");
 
     const T *a, *b;
     T       *out;
     sizes    z;
-    u32      room, full, empty; /* of the first stage; barriers are 8 bytes each */
-    bool     wide;
+    stages   at;
+    u32      pieces;         /* PIECES_BYTES for each warp that multiplies */
+    bool     wide, straight; /* rows of the operands, of the result begin on 16 bytes */
 
     DEVICE u64 steps() const { return (z.k + DEEP - 1) / DEEP; }
 
@@ -210,13 +318,15 @@ template <class T, int N, int STAGES> struct warpgroup_product {
             walk<T>          w = fetcher::walk_begin(o);
             for (u64 k = 0; k < z.k; k += DEEP) {
                 if (round)
-                    barrier_wait(empty + slot * 8, (round - 1) & 1);
-                fetcher::begin(o, w, room + slot * STAGE_BYTES, k, at_b);
+                    barrier_wait(at.empty + slot * 8, (round - 1) & 1);
+#pragma unroll
+                for (int part = 0; part < PARTS; part++)
+                    fetcher::begin(o, w, at.room + slot * STAGE_BYTES + part * fetcher::BYTES, k + part * PART_DEEP, at_b);
                 /* Both kinds of arrival follow what this thread has stored or copied. */
                 if (wide)
-                    barrier_arrive_with_copies(full + slot * 8);
+                    barrier_arrive_with_copies(at.full + slot * 8);
                 else
-                    barrier_arrive(full + slot * 8);
+                    barrier_arrive(at.full + slot * 8);
                 if (++slot == STAGES) {
                     slot = 0;
                     round++;
@@ -225,44 +335,36 @@ template <class T, int N, int STAGES> struct warpgroup_product {
         }
     }
 
-    /* All of a tile lies in the matrix, and pairs are aligned: a thread has pairs of two rows, eight columns apart. */
-    DEVICE void store_whole(const f32 (&d)[N / 2], T *to) const
+    DEVICE void store(const f32 (&d)[N / 2], place p, u32 warp) const
     {
-        T *below = to + 8 * z.out.row;
+        leaving<T> by = {out + p.batch * z.out.matrix, z, pieces + warp * PIECES_BYTES, straight};
 #pragma unroll
-        for (int i = 0; i < N / 4; i++) {
-            pack<T, 2> v;
-            v.v[0] = (T)d[i * 2];
-            v.v[1] = (T)d[i * 2 + 1];
-            pack_store<T, 2>((i % 2 ? below : to) + i / 2 * 8, 0, v);
-        }
-    }
-    DEVICE void store(const f32 (&d)[N / 2], place p) const
-    {
-        u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32 - WARPGROUP / 32;
-        u64 row0 = p.row + warp * 16 + lane / 4, column0 = p.column + lane % 4 * 2;
-        T  *to = out + p.batch * z.out.matrix;
-
-        if (wide && p.row + TILE_M <= z.m && p.column + N <= z.n) {
-            store_whole(d, to + row0 * z.out.row + column0);
-            return;
-        }
-#pragma unroll
-        for (int i = 0; i < N / 4; i++) {
-            u64 row = row0 + i % 2 * 8, column = column0 + i / 2 * 8;
-            if (row >= z.m || column >= z.n)
-                continue;
-            to[row * z.out.row + column] = (T)d[i * 2];
-            if (column + 1 < z.n)
-                to[row * z.out.row + column + 1] = (T)d[i * 2 + 1];
+        for (int i = 0; i < N / 64; i++) {
+            __syncwarp();
+            by.lay(d + i * 32);
+            __syncwarp();
+            by.write(p.row + warp * WARP_ROWS, p.column + i * 64);
         }
     }
 
+    /* The products of a stage, which are complete when the group is. */
+    DEVICE void multiply(f32 (&d)[N / 2], u32 stage, u32 rows) const
+    {
+        group_begin();
+#pragma unroll
+        for (int part = 0; part < PARTS; part++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                u32 from = stage + part * fetcher::BYTES;
+                warpgroup_step<T, N>::add(d, descriptor(from + rows * ROW_BYTES + i * 32, 16, ATOM_BYTES), descriptor_b(from + fetcher::A_BYTES, i));
+            }
+        group_commit();
+    }
     /* A stage is given back when the next one's product has begun and its own is complete. */
     DEVICE void multiply_all() const
     {
         u64 tiles = tiles_of(z, TILE_M, N);
-        u32 slot = 0, phase = 0, before = STAGES - 1, rows = (threadIdx.x / WARPGROUP - 1) * 64;
+        u32 slot = 0, phase = 0, before = STAGES - 1, warp = of_warp(threadIdx.x / 32) - WARPGROUP / 32, rows = warp / 4 * 64;
 
         for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
             f32 d[N / 2];
@@ -272,17 +374,12 @@ template <class T, int N, int STAGES> struct warpgroup_product {
             settle(d);
 #pragma unroll 1
             for (u64 s = 0; s < steps(); s++) {
-                u32 from = room + slot * STAGE_BYTES;
-                barrier_wait(full + slot * 8, phase);
+                barrier_wait(at.full + slot * 8, phase);
                 show_stores();
-                group_begin();
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    warpgroup_step<T, N>::add(d, descriptor(from + rows * ROW_BYTES + i * 32, 16, ATOM_BYTES), descriptor_b(from + fetcher::A_BYTES, i));
-                group_commit();
+                multiply(d, at.room + slot * STAGE_BYTES, rows);
                 group_wait<1>();
                 if (s && threadIdx.x % 32 == 0)
-                    barrier_arrive(empty + before * 8);
+                    barrier_arrive(at.empty + before * 8);
                 before = slot;
                 if (++slot == STAGES) {
                     slot = 0;
@@ -292,33 +389,19 @@ template <class T, int N, int STAGES> struct warpgroup_product {
             group_wait<0>();
             settle(d);
             if (z.k && threadIdx.x % 32 == 0)
-                barrier_arrive(empty + before * 8);
-            store(d, place_of(tile, z, TILE_M, N));
+                barrier_arrive(at.empty + before * 8);
+            store(d, place_of(tile, z, TILE_M, N), warp);
         }
     }
 
     static DEVICE void all(const T *a, const T *b, T *out, const sizes &z)
     {
-        /* Registers of 384 threads: 168 each; one warpgroup's go to the other two. */
-        constexpr int FETCHING = 88, MULTIPLYING = 208;
-        extern __shared__ char dynamic[];
-        __shared__ u64         barriers[2 * STAGES];
-        bool                   wide = rows_aligned<T, 16 / sizeof(T)>(a, z.a) && rows_aligned<T, 16 / sizeof(T)>(b, z.b) && rows_aligned<T, 2>(out, z.out);
-        u32                    full = shared_address(barriers), room = (shared_address(dynamic) + ATOM_BYTES - 1) / ATOM_BYTES * ATOM_BYTES;
-        warpgroup_product      p = {a, b, out, z, room, full, full + STAGES * 8, wide};
+        extern __shared__ char      dynamic[];
+        __shared__ u64              barriers[2 * STAGES];
+        __shared__ alignas(16) char pieces[MULTIPLIERS * WARPGROUP / 32 * PIECES_BYTES];
+        bool                        wide = rows_aligned<T, 8>(a, z.a) && rows_aligned<T, 8>(b, z.b);
 
-        if (threadIdx.x == 0)
-            for (int i = 0; i < STAGES; i++) {
-                barrier_init(p.full + i * 8, WARPGROUP);
-                barrier_init(p.empty + i * 8, MULTIPLIERS * WARPGROUP / 32);
-            }
-        __syncthreads();
-        if (threadIdx.x < WARPGROUP) {
-            registers_give<FETCHING>();
-            p.fetch_all();
-        } else {
-            registers_take<MULTIPLYING>();
-            p.multiply_all();
-        }
+        warpgroup_product p = {a, b, out, z, stages_at<STAGES>(dynamic, barriers), shared_address(pieces), wide, rows_aligned<T, 8>(out, z.out)};
+        run_specialised<STAGES, 88, 208>(p);
     }
 };

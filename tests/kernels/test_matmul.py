@@ -26,6 +26,21 @@ def near(a, b, dtype, work=None):
     return 2 * EPSILON[dtype] * np.abs(a @ b) + (a.shape[-1] + 2) * work * (np.abs(a) @ np.abs(b)) + 2.0 ** -25
 
 
+# Whole tiles and parts of them, with an even and an odd number of the pieces of 64 or 32 that k is taken in, of which the last may be a part; and more
+# tiles of the largest shape than a GPU has multiprocessors.
+PIECES = ((1, 128, 64, 64), (1, 256, 128, 192), (1, 130, 72, 136), (2, 128, 128, 352), (1, 264, 272, 320), (1, 2100, 2056, 40))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("shape", PIECES)
+def test_the_last_of_many_pieces(kernels, dtype, shape):
+    batch, m, n, k = shape
+    a, b = values(dtype, (batch, m, k), 1), values(dtype, (batch, k, n), 2)
+    for name, allowed in [("matmul", near(a, b, dtype))] + [("matmul_tf32", 2.0 ** -10 * (np.abs(a) @ np.abs(b)))] * (dtype == "f32"):
+        got = kernels.call(name, dtype, a=a, b=b, out=batch * m * n, m=m, n=n, k=k, batch=batch).reshape(batch, m, n)
+        assert (np.abs(got - a @ b) <= allowed).all()
+
+
 @pytest.mark.parametrize("dtype", [*REALS, "i8", "u16", "i32", "i64", "u64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_products(kernels, dtype, shape):

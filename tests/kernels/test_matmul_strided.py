@@ -54,9 +54,10 @@ def test_batches_and_an_operand_for_all(kernels):
     check(multiply(kernels, "matmul_strided", "f32", a, b[1]), a, b[1], "f32")
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f16", "i8"])
-def test_rows_apart_and_what_lies_between_stays(kernels, dtype):
-    m, n, k, lda, ldb, ldc = 19, 45, 21, 24, 47, 53
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
+@pytest.mark.parametrize("m,n,k,lda,ldb,ldc", [(19, 45, 21, 24, 47, 53), (150, 72, 80, 80, 72, 80), (150, 72, 80, 80, 80, 73), (150, 71, 80, 80, 72, 72), (130, 130, 136, 136, 136, 130)])
+def test_rows_apart_and_what_lies_between_stays(kernels, dtype, m, n, k, lda, ldb, ldc):
+    """Rows of operands and of the result that all begin on 16 bytes, or not."""
     a, b = operand(dtype, (m, lda), 11), operand(dtype, (k, ldb), 12)
     out = kernels.call("matmul_strided", dtype, a=a, b=b, out=m * ldc, batch=1, m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=ldc, a_batch=0, b_batch=0, out_batch=0)
     out = out.reshape(m, ldc)
