@@ -1,17 +1,14 @@
 /* Elementwise kernels: every element of the result from the elements of the same place.
  *
- * Method: each thread moves vectors of 16 bytes, FLAT_VECTORS of them in flight for each operand; a grid larger than the device allows goes round
+ * Method: each thread moves vectors of 16 bytes, FLAT_VECTORS of them in flight for each operand; a grid smaller than the work goes round
  * again. Pointers that are not on 16 bytes take a plain loop. In place is allowed; partly overlapping buffers are not.
  * Numbers: f16 and bf16 are computed with in f32 and rounded once. min and max give NaN when either is NaN, as NumPy's minimum and maximum.
  * Integers wrap around; floor_div and mod by 0 give 0, and mod has the sign of the divisor. Casts from a real number to an integer cut off the
  * fraction and take the nearest limit of the type; NaN becomes 0. shl and shr by the width or more give 0 (shr of a negative number -1). */
 
-/* Threads of a block, and vectors that a thread takes at a time; one where there are three operands. kernels.def has the same numbers. */
-#ifndef FLAT_THREADS
-#define FLAT_THREADS 256
-#endif
+/* Vectors that a thread takes at a time; the service says how many, by the kernel's row in kernels.def. */
 #ifndef FLAT_VECTORS
-#define FLAT_VECTORS 2
+#define FLAT_VECTORS 1
 #endif
 #include "common.cuh"
 
@@ -63,7 +60,6 @@ template <class T, class U, class... R> __device__ constexpr int widest() { retu
 template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F f, const I *... in)
 {
     constexpr int N = 16 / widest<O, I...>();
-    constexpr int V = sizeof...(I) == 3 ? 1 : FLAT_VECTORS;
     bool wide = aligned<O, N>(out);
     bool each[] = {true, aligned<I, N>(in)...};
     u64  done = 0;
@@ -72,7 +68,9 @@ template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F
         wide = wide && one;
     if (wide) {
         done = n / N * N;
-        vectors<N, V>(n / N, out, f, in...);
+        vectors<N, FLAT_VECTORS>(n / N, out, f, in...);
+        if (done == n) /* the common case, and the last store is the end of it */
+            return;
     }
     for (u64 i = done + global_thread(); i < n; i += global_threads())
         out[i] = f(in[i]...);

@@ -38,10 +38,11 @@ enum {
 };
 
 /* Shapes as the rows name them. */
-#define FLAT(n, per_thread) FLAT_BLOCKS(n, per_thread, 256)
-#define FLAT_BLOCKS(n, per_thread, threads) {.rule = BUILTIN_FLAT, .count = {n}, .block = threads, .vectors = per_thread}
+#define FLAT(n, per_thread) FLAT_VECTORS(n, per_thread, per_thread)
+#define FLAT_VECTORS(n, per_thread, per_thread_on_host) \
+    {.rule = BUILTIN_FLAT, .count = {n}, .block = 256, .vectors = per_thread, .vectors_on_host = per_thread_on_host}
 #define SHARES(n, per_thread, blocks_per_sm) \
-    {.rule = BUILTIN_SHARES, .count = {n}, .block = 512, .vectors = per_thread, .per_sm = blocks_per_sm}
+    {.rule = BUILTIN_SHARES, .count = {n}, .block = 512, .vectors = per_thread, .vectors_on_host = per_thread, .per_sm = blocks_per_sm}
 #define ROWS(rows, columns) {.rule = BUILTIN_ROWS, .count = {rows, columns}}
 #define AXIS(outer, length, inner) {.rule = BUILTIN_AXIS, .count = {outer, length, inner}, .block = 256}
 #define TILES(x, tile_x, y, tile_y, z, tile_z, threads) \

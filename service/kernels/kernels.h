@@ -49,7 +49,7 @@ struct builtin_shape {
     const char       *count[3];
     uint32_t          tile[3];
     uint32_t          block;
-    uint32_t          vectors;
+    uint32_t          vectors, vectors_on_host; /* of a thread; the latter on a device that is on_host */
     uint32_t          per_sm;
     const char       *scratch; /* bytes; NULL: none */
     uint32_t warpgroup; /* dtypes, a bit for each, whose operands wait in BUILTIN_WARPGROUP_BYTES where warpgroups multiply matrices */
@@ -78,6 +78,7 @@ struct builtin_source {
 struct builtin_device {
     uint32_t multiprocessors;
     bool     warpgroups; /* multiply matrices together (wgmma): it is a BUILTIN_WARPGROUP_ARCH */
+    bool     on_host;    /* processors of the host run the threads: it is the cpu device */
     uint32_t max_grid[3];
 };
 
@@ -85,6 +86,7 @@ struct builtin_device {
  * argument (u32), behind it those with scratch of their own its address. */
 struct builtin_plan {
     uint32_t grid[3], block[3];
+    uint32_t vectors;      /* BUILTIN_FLAT: those of a thread, which the source is compiled for (FLAT_VECTORS); else 0 */
     uint32_t shared_bytes; /* dynamic */
     bool     cooperative;
     bool     takes_slot, takes_scratch;

@@ -33,9 +33,14 @@ static uint64_t element_bytes(enum builtin_dtype dtype)
     return builtin_type_bytes(&(struct builtin_param){.type = BUILTIN_TYPE_T}, dtype);
 }
 
-static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype)
+static uint32_t vectors_of(const struct builtin *k, const struct builtin_device *device)
 {
-    return (uint64_t)k->shape.block * k->shape.vectors * (VECTOR_BYTES / element_bytes(dtype));
+    return device->on_host ? k->shape.vectors_on_host : k->shape.vectors;
+}
+
+static uint64_t per_block(const struct builtin *k, enum builtin_dtype dtype, const struct builtin_device *device)
+{
+    return (uint64_t)k->shape.block * vectors_of(k, device) * (VECTOR_BYTES / element_bytes(dtype));
 }
 
 static uint32_t row_threads(uint64_t columns, enum builtin_dtype dtype)
@@ -92,11 +97,12 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
     switch (k->shape.rule) {
     case BUILTIN_FLAT:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), device->max_grid[0]);
+        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype, device)), device->max_grid[0]);
+        out->vectors = vectors_of(k, device);
         break;
     case BUILTIN_SHARES:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype)), at_once(k->shape.per_sm, device));
+        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));
         out->takes_slot = true;
         break;
     case BUILTIN_ROWS:

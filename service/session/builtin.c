@@ -8,7 +8,7 @@
 #include "session/internal.h"
 #include "session/vendor.h"
 
-enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 5 };
+enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 6 };
 
 /* ---- arguments ---- */
 
@@ -120,9 +120,9 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
     const struct builtin_source *source = builtin_source_of(call->kernel), *header;
     struct span                  expression = span_of(call->expression);
     struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
-    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES];
+    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
     struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {
-                         SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}};
+                         SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
     struct module_spec spec = {.kind = IMAGE_CUDA,
                                .options = options,
                                .options_count = OPTIONS_OF_ALL,
@@ -143,6 +143,7 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
     options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
     options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
     options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
+    options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
     for (const char *const *o = builtin_candidate_options(call->kernel, call->shape); *o; o++)
         options[spec.options_count++] = span_of(*o);
     spec.source = source->text;
@@ -171,7 +172,8 @@ static enum status find_slot(struct context *c, struct span stream, uint32_t *ou
 static struct builtin_device device_of(const struct context *c)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
-                                    .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0};
+                                    .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
+                                    .on_host = c->facts.wants_ptx}; /* GPUs are given cubins */
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return device;

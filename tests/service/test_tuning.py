@@ -2,6 +2,7 @@
 says how long each shape takes."""
 import hashlib
 import json
+import os
 import pathlib
 
 import pytest
@@ -25,14 +26,23 @@ def tunings(client, kernel="add"):
     return [one for one in known if one["device"] == known[0]["device"]]
 
 
-def block(client, session=S, **where):
-    """Of the kernel as it is launched now."""
+def launched(client, session=S, **where):
+    """The kernel as it is launched now."""
     if client.put(session, where or None).status == 201:
         for name in "abc":
             assert client.put(f"{session}/buffers/{name}", {"size": 4 * N}).status == 201
     answer = client.post(session + "/launches", ADD, Prefer="wait=60")
     assert answer.status == 200 and answer.json()["state"] == "succeeded", answer
-    return answer.json()["block"]
+    return answer.json()
+
+
+def block(client, session=S, **where):
+    return launched(client, session, **where)["block"]
+
+
+def elements_per_thread(client):
+    done = launched(client)
+    return N / (done["grid"][0] * done["block"][0])
 
 
 # ---- on the device under test ----
@@ -57,6 +67,13 @@ def test_what_shapes_there_are(client):
 def test_nothing_is_measured_unasked(one):
     assert block(one) == [256, 1, 1]
     assert tunings(one) == []
+
+
+def test_a_thread_takes_what_is_best_for_its_device(one):
+    """Two vectors of four on the cpu device, in whatever blocks; one on a GPU."""
+    for candidate in ("default", "threads_512"):
+        assert tune(one, candidate=candidate).status == 200
+        assert elements_per_thread(one) == (4 if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu") else 8)
 
 
 def test_a_measurement_says_what_it_found_and_launches_follow_it(one):
@@ -232,6 +249,10 @@ def test_the_fastest_is_taken_and_kept(gpu):
     again = gpu({name: 1 for name in SHAPES})
     assert block(again) == [512, 1, 1]
     assert tunings(again) == [{**tunings(client)[0], "kept": True}]
+
+
+def test_a_thread_of_a_gpu_takes_one_vector(gpu):
+    assert elements_per_thread(gpu(SLOW)) == 4
 
 
 def test_what_is_hardly_faster_is_not_taken(gpu):

@@ -63,7 +63,7 @@ Test(candidates, a_shape_makes_another_grid)
 
     cr_assert_eq(builtin_plan_of(&as, BUILTIN_DTYPE_f32, n, &ampere, &p, &why), STATUS_OK);
     cr_assert_eq(p.block[0], 512);
-    cr_assert_eq(p.grid[0], (1 << 20) / (512 * 2 * 4));
+    cr_assert_eq(p.grid[0], (1 << 20) / (512 * 4));
     as = builtin_as(named("add"), 0);
     cr_assert_eq(builtin_plan_of(&as, BUILTIN_DTYPE_f32, n, &ampere, &p, &why), STATUS_OK);
     cr_assert_eq(p.block[0], 256);

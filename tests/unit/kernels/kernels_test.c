@@ -95,7 +95,7 @@ Test(kernels, grids)
     struct builtin_plan p;
 
     p = plan_of("add", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = 1000000}, STATUS_OK);
-    cr_assert_eq(p.grid[0], (1000000 + 2047) / 2048);
+    cr_assert_eq(p.grid[0], (1000000 + 1023) / 1024);
     cr_assert_not(p.takes_slot || p.takes_scratch || p.cooperative);
     p = plan_of("add", BUILTIN_DTYPE_f32, (uint64_t[BUILTIN_ARGS_MAX]){[3] = UINT64_C(1) << 60}, STATUS_OK);
     cr_assert_eq(p.grid[0], device.max_grid[0]);
@@ -111,6 +111,34 @@ Test(kernels, grids)
     p = plan_of("scan_sum", BUILTIN_DTYPE_u8, (uint64_t[BUILTIN_ARGS_MAX]){[2] = 10000}, STATUS_OK);
     cr_assert(p.grid[0] == 5 && p.cooperative && p.takes_slot && p.takes_scratch);
     cr_assert_eq(p.scratch_bytes, 10000 * 8 / 16384 * 32 + 32);
+}
+
+Test(kernels, threads_of_the_cpu_device_take_more_and_the_source_is_told)
+{
+    const struct builtin_device host = {.multiprocessors = 10, .on_host = true, .max_grid = {2147483647, 65535, 65535}};
+    const uint64_t              n[BUILTIN_ARGS_MAX] = {[1] = 1 << 20, [2] = 1 << 20, [3] = 1 << 20, [4] = 1 << 20};
+    const struct builtin       *k;
+    struct builtin_plan         gpu, cpu;
+    struct problem              why;
+
+    for (unsigned i = 0; (k = builtin_at(i)) != NULL; i++) {
+        if (k->shape.rule != BUILTIN_FLAT)
+            continue;
+        cr_assert(k->shape.vectors && k->shape.vectors_on_host, "%s", k->name);
+        if (strcmp(k->family, "elementwise") != 0)
+            continue;
+        cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_i32, n, &device, &gpu, &why), STATUS_OK, "%s", k->name);
+        cr_assert_eq(builtin_plan_of(k, BUILTIN_DTYPE_i32, n, &host, &cpu, &why), STATUS_OK, "%s", k->name);
+        cr_assert(gpu.vectors == k->shape.vectors && cpu.vectors == k->shape.vectors_on_host, "%s", k->name);
+        cr_assert_eq(gpu.grid[0] * gpu.vectors, (1 << 20) / (256 * 4), "%s", k->name);
+        cr_assert_eq(cpu.grid[0] * cpu.vectors, gpu.grid[0] * gpu.vectors, "%s", k->name);
+    }
+    cr_assert_eq(builtin_plan_of(named("add"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
+    cr_assert(cpu.vectors == 2 && cpu.grid[0] == 512);
+    cr_assert_eq(builtin_plan_of(named("where"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
+    cr_assert(cpu.vectors == 1 && cpu.grid[0] == 1024);
+    cr_assert_eq(builtin_plan_of(named("reduce_sum"), BUILTIN_DTYPE_f32, n, &host, &cpu, &why), STATUS_OK);
+    cr_assert_eq(cpu.vectors, 0);
 }
 
 Test(kernels, rows_of_an_axis_are_warps_or_blocks)
