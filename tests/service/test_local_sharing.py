@@ -437,7 +437,8 @@ def test_flags_of_the_client_do_not_reach_the_service(local):
 
 
 def test_holes_are_zeros(local):
-    """A GPU's driver holds the pages that it has registered, so after a hole the client has other pages than the device; all are the client's own."""
+    """A GPU's driver holds the pages that it has registered, so after a hole the client may have other pages than the device; all are the client's own,
+    and what is read of either is what the client wrote or nothing."""
     size, on_gpu = 8 * MIB, "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")
     buffer = make(local, "x", size)
     fd = descriptor_of(local, buffer)
@@ -450,7 +451,7 @@ def test_holes_are_zeros(local):
         assert set(body[MIB:-MIB]) <= (set(b"x\0") if on_gpu else {0})
         assert fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size) == 0
         move(local, buffer, "from_device")
-        assert shared[MIB - 2:MIB + 2] == b"xx\0\0" or on_gpu and not any(shared)
+        assert set(shared[:]) <= set(b"x\0") if on_gpu else shared[MIB - 2:MIB + 2] == b"xx\0\0"
     os.close(fd)
 
 
