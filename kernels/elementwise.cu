@@ -1,7 +1,8 @@
 /* Elementwise kernels: every element of the result from the elements of the same place.
  *
  * Method: each thread moves vectors of 16 bytes, FLAT_VECTORS of them in flight for each operand; a grid smaller than the work goes round
- * again. Pointers that are not on 16 bytes take a plain loop. In place is allowed; partly overlapping buffers are not.
+ * again. Pointers that are not on 16 bytes take a plain loop, and so do blocks of another width than FLAT_THREADS. In place is allowed; partly
+ * overlapping buffers are not.
  * Numbers: f16 and bf16 are computed with in f32 and rounded once. min and max give NaN when either is NaN, as NumPy's minimum and maximum.
  * Integers wrap around; floor_div and mod by 0 give 0, and mod has the sign of the divisor. Casts from a real number to an integer cut off the
  * fraction and take the nearest limit of the type; NaN becomes 0. shl and shr by the width or more give 0 (shr of a negative number -1). */
@@ -31,7 +32,7 @@ template <class T, int N, int V> struct operand {
     {
 #pragma unroll
         for (int k = 0; k < V; k++)
-            part[k] = pack_load<T, N>(from, at + k * blockDim.x);
+            part[k] = pack_load<T, N>(from, at + k * FLAT_THREADS);
     }
 };
 
@@ -39,18 +40,18 @@ template <int N, int V, class O, class F, class... I> DEVICE void step(u64 at, O
 {
 #pragma unroll
     for (int k = 0; k < V; k++)
-        one_vector<N>(at + k * blockDim.x, out, f, in.part[k]...);
+        one_vector<N>(at + k * FLAT_THREADS, out, f, in.part[k]...);
 }
 
-/* A block takes V * blockDim.x vectors at a time; only the last of all such pieces need not be whole. */
+/* A block has FLAT_THREADS threads and takes V vectors for each at a time; only the last of all such pieces need not be whole. */
 template <int N, int V, class O, class F, class... I> DEVICE void vectors(u64 count, O *out, F f, const I *... in)
 {
-    u64 at = (u64)blockIdx.x * blockDim.x * V + threadIdx.x;
+    u64 at = (u64)blockIdx.x * (FLAT_THREADS * V) + threadIdx.x;
 
-    for (; at + (V - 1) * blockDim.x < count; at += global_threads() * V)
+    for (; at + (V - 1) * FLAT_THREADS < count; at += (u64)gridDim.x * (FLAT_THREADS * V))
         step<N, V>(at, out, f, operand<I, N, V>(in, at)...);
     if constexpr (V > 1)
-        for (; at < count; at += blockDim.x)
+        for (; at < count; at += FLAT_THREADS)
             step<N, 1>(at, out, f, operand<I, N, 1>(in, at)...);
 }
 
@@ -60,18 +61,16 @@ template <class T, class U, class... R> __device__ constexpr int widest() { retu
 template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F f, const I *... in)
 {
     constexpr int N = 16 / widest<O, I...>();
-    bool wide = aligned<O, N>(out);
+    bool wide = blockDim.x == FLAT_THREADS && aligned<O, N>(out);
     bool each[] = {true, aligned<I, N>(in)...};
-    u64  done = 0;
 
     for (bool one : each)
         wide = wide && one;
-    if (wide) {
-        done = n / N * N;
-        vectors<N, FLAT_VECTORS>(n / N, out, f, in...);
-        if (done == n) /* the common case, and the last store is the end of it */
-            return;
-    }
+    /* A number instead of a branch: of a small array's time, what is asked for one after the other is a good part. */
+    u64 whole = wide ? n / N : 0, done = whole * N;
+    vectors<N, FLAT_VECTORS>(whole, out, f, in...);
+    if (done == n)
+        return;
     for (u64 i = done + global_thread(); i < n; i += global_threads())
         out[i] = f(in[i]...);
 }

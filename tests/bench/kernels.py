@@ -1,7 +1,7 @@
 """Built-in kernels beside PyTorch and CuPy in one run: device time by the device's own events, ratios, and achieved over measured copy bandwidth.
 
     python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--rows matmul,sorting] [--only add]
-                                   [--seconds 140] [--lead 24] [--json out.json]
+                                   [--seconds 140] [--lead 64] [--json out.json]
     python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd --tune [the same]
 
 Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
@@ -9,7 +9,8 @@ so they reach the device as one CUDA graph, and short ones are so many that what
 one graph too (those that cannot be captured run as a loop, marked *).
 CuPy's run as a loop and include what its host needs per call where that is longer than the kernel. Operands are the same random numbers for all.
 Before the first event the device gets --lead copies to do, so that everything timed is queued behind them by the time that they are done: else the
-figures of short kernels hold what the host needs until the first is on its way. With --lead 0 they do.
+figures of short kernels hold what the host needs until the first is on its way. With --lead 0 they do. Behind the copies come two calls that are not
+timed, since a kernel behind a copy begins some 10 us late.
 --rows names groups of cases, --seconds begins no case later than that and says which ones were left, so that a run can be done in parts; each figure
 is given up after ROW_SECONDS, with the rounds that it had.
 Where a library of the GPU's maker can do a kernel, it is measured too, in a row of its own.
@@ -55,8 +56,8 @@ class Case:
         self.name, self.inputs, self.outputs, self.builtin, self.dtype, self.args = name, inputs, outputs, builtin, dtype, args
         self.moved, self.flops, self.torch, self.cupy, self.tf32, self.cast = moved, flops, torch, cupy, tf32, cast
         guess_ms = max(moved / 4e9, flops / 3e10)
-        many = 50 if builtin.startswith("fft") else 400  # each launch has scratch memory of its own
-        self.calls = calls or (many if guess_ms < 0.02 else 50 if guess_ms < 0.1 else 10)
+        many = 50 if builtin.startswith("fft") else 2000 if guess_ms < 0.004 else 400  # each transform has scratch memory of its own
+        self.calls = calls or (many if guess_ms < 0.02 else 50 if guess_ms < 0.1 else 40 if guess_ms < 1 else 10)
 
 
 def u64(n):
@@ -232,7 +233,7 @@ class Ours:
         """Least time per call, in microseconds, of a program of warm-up and `calls` times ops between two events."""
         program = [{"op": "record", "event": "begin"}] + ops * calls + [{"op": "record", "event": "end"}, {"op": "elapsed", "from": "begin", "to": "end"}]
         path = "/v1/sessions/bench/programs/p"
-        answer = self.client.put(path, {"ops": ops * 2 + self.lead + program, "timeout_ms": 300000})
+        answer = self.client.put(path, {"ops": ops * 2 + self.lead + ops * 2 + program, "timeout_ms": 300000})
         assert answer.status == 201, answer
 
         def once():
@@ -316,7 +317,7 @@ def torch_measure(torch, case, rounds, lead):
         def many():
             for _ in range(case.calls):
                 call()
-    return events(torch, many, case.calls, rounds, lead), captured
+    return events(torch, call, many, case.calls, rounds, lead), captured
 
 
 @functools.cache
@@ -324,11 +325,12 @@ def torch_lead(torch):
     return [torch.zeros(LEAD_BYTES, dtype=torch.uint8, device="cuda") for _ in range(2)]
 
 
-def events(torch, many, calls, rounds, lead):
+def events(torch, call, many, calls, rounds, lead):
     def once():
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         for _ in range(lead):
             torch_lead(torch)[1].copy_(torch_lead(torch)[0])
+        call(), call()
         begin.record()
         many()
         end.record()
@@ -354,6 +356,7 @@ def cupy_measure(cupy, case, rounds, lead):
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
         for _ in range(lead):
             cupy.copyto(cupy_lead(cupy)[1], cupy_lead(cupy)[0])
+        call(), call()
         begin.record()
         for _ in range(case.calls):
             call()
@@ -414,14 +417,14 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--rows", type=lambda names: names.split(","), default=list(ROWS), help=f"groups of cases, of {','.join(ROWS)}; all")
     parser.add_argument("--seconds", type=float, default=3600, help="no case is begun later")
-    parser.add_argument("--lead", type=int, help=f"copies of {LEAD_BYTES // M} MiB that the device does before the first event; 24, without a GPU 0")
+    parser.add_argument("--lead", type=int, help=f"copies of {LEAD_BYTES // M} MiB that the device does before the first event; 64, without a GPU 0")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--tune", action="store_true", help="the kernels' own shapes beside those that the service chooses")
     options = parser.parse_args()
     if not set(options.rows) <= set(ROWS):
         parser.error(f"--rows takes {','.join(ROWS)}")
     if options.lead is None:
-        options.lead = 24 if options.backend == "cuda" else 0
+        options.lead = 64 if options.backend == "cuda" else 0
     if options.tune:
         with tempfile.TemporaryDirectory() as folder:
             ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options, folder)

@@ -1,5 +1,7 @@
 """Elementwise kernels against NumPy in float64. Tolerances are in units of the dtype's rounding error: f32 functions as CUDA documents them (4 ulp
 and less), half precision one rounding on top of f32."""
+import pathlib
+
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -7,6 +9,7 @@ scipy_special = pytest.importorskip("scipy.special")
 
 from arrays import EPSILON, INTEGERS, NUMBERS, NUMPY, REALS, decode, encode  # noqa: E402
 
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 SIZES = (0, 1, 7, 1000, 4099)
 UNARY = {"neg": np.negative, "abs": np.abs, "sign": np.sign, "square": np.square, "reciprocal": np.reciprocal, "sqrt": np.sqrt,
          "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
@@ -170,3 +173,23 @@ def test_clip_and_where(kernels):
         a, b = values(dtype, 300), values(dtype, 300, 1)
         c = values("bool", 300)
         np.testing.assert_array_equal(kernels.call("where", dtype, condition=c, a=a, b=b, out=300, n=300), np.where(c, a, b))
+
+
+@pytest.mark.parametrize("block", [1, 64, 256])
+def test_the_source_is_right_in_blocks_of_any_width(kernels, block):
+    """People take it as a start; the service itself launches blocks of FLAT_THREADS."""
+    client, session, name = kernels.client, kernels.session, "binary<f32, op_add>"
+    source = {"source": (SOURCES / "elementwise.cu").read_text(), "headers": {"common.cuh": (SOURCES / "common.cuh").read_text()},
+              "options": ["--std=c++17"], "name_expressions": [name]}
+    assert client.put(f"{session}/modules/own", source).status in (200, 201)
+    n = 70001
+    a, b = np.arange(n, dtype=np.float32), np.full(n, 0.5, np.float32)
+    for buffer, data in (("oa", a), ("ob", b), ("oc", np.zeros(n, np.float32))):
+        assert client.put_octets(f"{session}/buffers/{buffer}", data.tobytes()).status == 201
+    args = [{"buf": "oa"}, {"buf": "ob"}, {"buf": "oc"}, {"u64": n}]
+    answer = client.post(f"{session}/launches", {"module": "own", "kernel": name, "grid": [3], "block": [block], "args": args})
+    assert answer.status == 200, answer
+    got = np.frombuffer(client.get(f"{session}/buffers/oc/data").body, np.float32)
+    for path in ("modules/own", "buffers/oa", "buffers/ob", "buffers/oc"):
+        assert client.delete(f"{session}/{path}").status == 204
+    np.testing.assert_array_equal(got, a + b)
