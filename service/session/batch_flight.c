@@ -150,7 +150,8 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     b->failure = f->call.problem;
     b->failure.status = b->failed;
     pthread_mutex_lock(&s->lock);
-    if (b->context->closed)
+    /* Lost before it was closed: what failed had nothing to do with the reset, which came before we looked. */
+    if (b->context->closed && !b->context->lost)
         b->failed = context_still_usable(b->context, &b->failure);
     pthread_mutex_unlock(&s->lock);
 }

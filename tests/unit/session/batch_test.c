@@ -397,6 +397,40 @@ Test(batch, a_reset_ends_it)
     fixture_end(&f);
 }
 
+static void *run_batch(void *batch)
+{
+    static enum status st;
+
+    st = batch_run(batch, &f.arena, &f.why);
+    return &st;
+}
+
+Test(batch, a_fault_before_a_reset_is_told_though_nobody_looked_in_between)
+{
+    const struct batch_op ops[] = {launch_op("fault")};
+    struct batch_spec     spec = spec_of(ops, COUNT(ops));
+    struct batch         *b;
+    pthread_t             thread;
+    void                 *st;
+
+    start(8);
+    cr_assert_eq(batch_create(f.session, &spec, &b, &f.why), STATUS_OK);
+    pthread_mutex_lock(&b->lock); /* who looks at what has landed waits for it */
+    pthread_create(&thread, NULL, run_batch, b);
+    pthread_mutex_lock(&f.session->lock);
+    while (f.session->state != SESSION_FAULTED)
+        pthread_cond_wait(&f.session->changed, &f.session->lock);
+    pthread_mutex_unlock(&f.session->lock);
+    cr_assert_eq(session_reset(f.session, NULL), STATUS_OK);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(thread, &st);
+    cr_assert_eq(*(enum status *)st, STATUS_KERNEL_FAULT, "%s", f.why.detail);
+    cr_assert(f.why.has_op && f.why.op_index == 0);
+    cr_assert_eq(session_usable(f.session, NULL), STATUS_OK);
+    batch_destroy(b);
+    fixture_end(&f);
+}
+
 Test(batch, one_that_never_runs_is_cleared_away)
 {
     const uint64_t        sizes[] = {64, 64};
