@@ -86,9 +86,23 @@ def children(pid):
 
 
 def mapped(pid):
-    """The shared libraries of a process."""
-    maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+    """The shared libraries of a process; none of one that has ended."""
+    try:
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
     return {pathlib.Path(p) for p in re.findall(r"(/\S+\.so[.\d]*)$", maps, re.M)}
+
+
+def started(pid, service):
+    """Its libraries once it has them: a process between its start and its loader's end has none, and neither has one that has ended."""
+    deadline = time.monotonic() + 60
+    while not any(p.name.startswith("libmicrohttpd.so") for p in mapped(pid)):
+        if pid not in [service, *children(service)]:
+            return set()
+        assert time.monotonic() < deadline, mapped(pid)
+        time.sleep(0.02)
+    return mapped(pid)
 
 
 def test_it_serves_with_an_empty_environment(bundle, run_bundled):
@@ -107,9 +121,9 @@ def test_front_end_and_workers_use_the_bundles_libraries(bundle, run_bundled):
     workers = children(service.process.pid)
     assert workers
     bundled = {p.name for p in (bundle / "lib").iterdir()}
-    for pid in [service.process.pid, *workers]:
-        libraries = mapped(pid)
-        assert any(p.name.startswith("libmicrohttpd.so") for p in libraries)
+    found = [libraries for pid in [service.process.pid, *workers] if (libraries := started(pid, service.process.pid))]
+    assert len(found) > 1
+    for libraries in found:
         elsewhere = [p for p in libraries if p.name in bundled and p.parent != bundle / "lib"]
         assert not elsewhere
 
