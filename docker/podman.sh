@@ -30,13 +30,11 @@ S
     export CONTAINERS_STORAGE_CONF=$1/storage.conf CONTAINERS_CONF=$1/containers.conf TMPDIR=$1/tmp
 }
 
-# The base image, made from Debian's packages under the name that the Dockerfile asks for. The archive is kept for a week.
-podman_base() { # CACHE-FOLDER NAME
+# Debian's base system as an archive, kept for a week; prints its name.
+debian_archive() { # CACHE-FOLDER
     local root archive
     archive=$1/debian-12-$(date +%G-%V).tar
     mkdir -p "$1"
-    # Imported anew it would be another image, and nothing that was built upon it could be used again.
-    if [ -e "$archive" ] && podman image exists "$2"; then return; fi
     if [ ! -e "$archive" ]; then
         root=$(mktemp -d "$1/rootfs.XXXXXX")
         if ! { debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:-} >"$1/debootstrap.log" 2>&1 && podman_slim "$root" &&
@@ -47,6 +45,16 @@ podman_base() { # CACHE-FOLDER NAME
         fi
         rm -rf "$root"
     fi
+    echo "$archive"
+}
+
+# The base image, made from Debian's packages under the name that the Dockerfile asks for.
+podman_base() { # CACHE-FOLDER NAME
+    local known archive
+    known=$1/debian-12-$(date +%G-%V).tar
+    # Imported anew it would be another image, and nothing that was built upon it could be used again.
+    if [ -e "$known" ] && podman image exists "$2"; then return; fi
+    archive=$(debian_archive "$1") || return 1
     podman import -q "$archive" "$2" >/dev/null
 }
 

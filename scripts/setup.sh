@@ -1,15 +1,24 @@
 #!/usr/bin/env bash
-# Installs what is missing: Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed.
+# setup.sh [--tests]: installs what is missing: Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed;
+# with --tests also what only tests use, of which nothing is necessary: a test whose tool cannot be had is skipped and names it.
 . "$(dirname "$0")/lib.sh"
 
 PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 python3-pip python3-venv python3-pytest python3-yaml
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
+# What only tests look at the service with; the last row is for sdk/python's type checkers and C++ programs.
+TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
+    binutils g++ nodejs)
+
 # libcurl's headers come in three flavours of TLS; any one will do.
 installed() {
     case $1 in
     libcurl4-gnutls-dev) dpkg-query -W -f '${Status}\n' libcurl4-gnutls-dev libcurl4-openssl-dev libcurl4-nss-dev 2>/dev/null | grep -q 'ok installed' ;;
-    cmake) command -v cmake >/dev/null ;;
+    cmake | chromium | valgrind | clang-format | groff | strace | shellcheck | haproxy | g++) command -v "$1" >/dev/null ;;
+    nginx-light) command -v nginx >/dev/null ;;
+    nodejs) command -v node >/dev/null ;;
+    prometheus) command -v promtool >/dev/null ;;
+    systemd) command -v systemd-analyze >/dev/null ;;
     python3) command -v python3 >/dev/null ;;
     python3-pytest) python3 -c 'import pytest' 2>/dev/null ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null || /usr/bin/python3 -c 'import yaml' 2>/dev/null ;;
@@ -19,24 +28,42 @@ installed() {
     esac
 }
 
-missing=()
-for package in "${PACKAGES[@]}"; do
-    installed "$package" || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-    command -v apt-get >/dev/null || die "these packages are missing and there is no apt-get here; install them by hand: ${missing[*]}"
-    as_root=()
+missing_of() { # PACKAGE...
+    local package
+    for package in "$@"; do installed "$package" || echo "$package"; done
+}
+
+# install PACKAGE...: prints why it cannot and returns 1.
+install() {
+    local as_root=()
+    command -v apt-get >/dev/null || { echo "there is no apt-get here; install them by hand"; return 1; }
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "not root and no sudo; ask an administrator to run: apt-get install ${missing[*]}"
+        command -v sudo >/dev/null || { echo "not root and no sudo; ask an administrator to run: apt-get install $*"; return 1; }
         as_root=(sudo)
     fi
+    "${as_root[@]}" apt-get update -q >&2 || { echo "apt-get update failed; is there a network?"; return 1; }
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$@" >&2 || { echo "apt-get failed"; return 1; }
+}
+
+mapfile -t missing < <(missing_of "${PACKAGES[@]}")
+if [ ${#missing[@]} -gt 0 ]; then
     say "installing ${missing[*]}"
-    "${as_root[@]}" apt-get update -q || die "apt-get update failed; is there a network?"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${missing[@]}" ||
-        die "apt-get could not install: ${missing[*]}"
+    why=$(install "${missing[@]}") || die "these packages are missing: ${missing[*]}; $why"
 fi
 
 if [ -z "$(find_nvrtc)" ]; then
     say "no NVRTC found: fetching NVIDIA's redistributable package into .nvrtc/ (NVIDIA's own licence applies to it)"
     scripts/fetch-nvrtc.sh .nvrtc || die "NVRTC could not be fetched; install the CUDA toolkit, or set GPUREST_NVRTC=/path/to/libnvrtc.so"
+fi
+
+if [ "${1:-}" = --tests ]; then
+    mapfile -t missing < <(missing_of "${TEST_PACKAGES[@]}")
+    if [ ${#missing[@]} -gt 0 ]; then
+        say "installing what only tests use: ${missing[*]}"
+        why=$(install "${missing[@]}") || say "tests that need one of these packages are skipped: ${missing[*]}; $why"
+    fi
+    if [ ! -e /usr/local/cuda/include/cuda.h ]; then
+        say "fetching NVIDIA's headers and nvJitLink for tests"
+        scripts/fetch-nvrtc.sh --always --tests .nvrtc || say "tests that compare with NVIDIA's headers are skipped: they could not be fetched"
+    fi
 fi

@@ -2,10 +2,12 @@
 # `make test`: set up, build, and run everything: unit and contract tests plain, under ASan+UBSan and (threaded parts) under TSan,
 # then the service tests against the real processes, plain and under ASan+UBSan. Ends with a summary; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
-# TEST_IMAGES=1           makes the container images meanwhile, too, and tests them (make image-test)
+# TEST_PART=short         of the release preset the C programs and the service tests, and nothing else
+# TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
+# TEST_FRESH=1            runs the README's commands, the tests in short, on a fresh Debian 12 meanwhile, too (make fresh-test PART=short)
 . "$(dirname "$0")/lib.sh"
 
-scripts/setup.sh
+scripts/setup.sh --tests
 export_nvrtc
 export_test_python
 
@@ -52,7 +54,7 @@ run_pytest() { # NAME GPURESTD PATHS...
     shift 2
     log=$(mktemp)
     say "service tests ($name)"
-    GPURESTD=$daemon python3 -m pytest -q -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
+    GPURESTD=$daemon python3 -m pytest -q -rs -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
     last=$(tail -n 1 "$log")
     number() { grep -oE "[0-9]+ $1" <<<"$last" | grep -oE '[0-9]+' || echo 0; }
     count "pytest, $name" "$(number passed)" "$(($(number failed) + $(number 'errors?')))" "$(number skipped)"
@@ -78,23 +80,56 @@ await_build() { # PRESET
     return $code
 }
 
-start_images() {
+# beside_tests NAME SCRIPT: runs it meanwhile, at the lowest priority; its output is shown at the end.
+declare -A others
+beside_tests() {
     mkdir -p build
-    nice -n 19 scripts/image-test.sh >build/images.log 2>&1 &
-    images=$!
+    nice -n 19 "$2" >"build/$1.log" 2>&1 &
+    others[$1]=$!
 }
 
-count_images() {
+# One that was skipped says so at the start of a line, "== NAME: skipped: why"; another ends with "N passed".
+await_beside() { # NAME SCRIPT'S-NAME
     local code=0
-    wait "$images" || code=1
-    cat build/images.log
-    if [ "$code" != 0 ]; then count "container images" 0 1 0
-    elif grep -q 'image-test: skipped' build/images.log; then count "container images" 0 0 1
-    else count "container images" "$(tail -n 1 build/images.log | grep -oE '[0-9]+ passed' | grep -oE '[0-9]+')" 0 0; fi
+    wait "${others[$1]}" || code=1
+    cat "build/$1.log"
+    if [ "$code" != 0 ]; then count "$1" 0 1 0
+    elif grep -q "$2: skipped" "build/$1.log"; then count "$1" 0 0 1
+    else count "$1" "$(grep -oE '[0-9]+ passed' "build/$1.log" | tail -n 1 | grep -oE '[0-9]+')" 0 0; fi
 }
 
-if [ -n "${TEST_IMAGES:-}" ]; then start_images; fi
-presets=(${TEST_PRESETS:-release asan tsan})
+run_release() {
+    local daemon=$ROOT/build/release/service/gpurestd
+    run_ctest release
+    run_pytest release "$daemon" tests/service tests/layout
+    if [ "$PART" = short ]; then return; fi
+    GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli
+    # Its short form; make torture is the long one.
+    run_pytest "faults" "$daemon" tests/fault
+    run_pytest "built-in kernels" "$daemon" tests/kernels
+    # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
+    run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
+    scripts/build.sh release bundle || count "bundle" 0 1 0
+    GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \
+        --ignore=tests/packaging/test_image.py --ignore=tests/packaging/test_compose.py
+}
+
+run_asan() {
+    local daemon=$ROOT/build/asan/service/gpurestd
+    run_ctest asan
+    # What looks at the document, the pages and the corpus from outside is told nothing new by a sanitizer in the time that it takes.
+    run_pytest asan "$daemon" tests/service tests/layout --ignore=tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py
+    GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
+    # Those that lead through the paths of errors; the rest takes minutes under a sanitizer, and is a part of make torture.
+    run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
+}
+
+run_tsan() { run_ctest tsan threads; }
+
+PART=${TEST_PART:-all} presets=(${TEST_PRESETS:-release asan tsan})
+if [ "$PART" = short ]; then presets=(release) TEST_IMAGES=; fi
+if [ -n "${TEST_IMAGES-1}" ]; then beside_tests "container images" scripts/image-test.sh; fi
+if [ -n "${TEST_FRESH:-}" ]; then PART=short beside_tests "fresh machine" scripts/fresh-test.sh; fi
 last=
 for preset in "${presets[@]}"; do
     build_ahead "$preset" "$last"
@@ -102,31 +137,11 @@ for preset in "${presets[@]}"; do
 done
 for preset in "${presets[@]}"; do
     await_build "$preset"
-    case $preset in
-    tsan) run_ctest tsan threads ;;
-    *)
-        run_ctest "$preset"
-        # What looks at the document, the pages and the corpus from outside is told nothing new by a sanitizer in the time that it takes.
-        left_out=()
-        if [ "$preset" = asan ]; then left_out=(--ignore=tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py); fi
-        run_pytest "$preset" "$ROOT/build/$preset/service/gpurestd" tests/service tests/layout "${left_out[@]}"
-        GPUREST_CLI=$ROOT/build/$preset/sdk/cli/gpurest run_pytest "command line, $preset" "$ROOT/build/$preset/service/gpurestd" tests/sdk/cli
-        # Its short form; make torture is the long one.
-        if [ "$preset" = release ]; then run_pytest "faults" "$ROOT/build/release/service/gpurestd" tests/fault; fi
-        # Under a sanitizer those that lead through the paths of errors; the rest of them takes minutes there, and is a part of make torture.
-        if [ "$preset" = asan ]; then run_pytest "faults, asan" "$ROOT/build/asan/service/gpurestd" tests/fault/test_{system_calls,storage}.py; fi
-        if [ "$preset" = release ]; then run_pytest "built-in kernels" "$ROOT/build/release/service/gpurestd" tests/kernels; fi
-        # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
-        if [ "$preset" = release ]; then run_pytest "Python SDK" "$ROOT/build/release/service/gpurestd" tests/sdk/python "${covered[@]}"; fi
-        if [ "$preset" = release ]; then
-            scripts/build.sh release bundle || count "bundle" 0 1 0
-            GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$ROOT/build/release/service/gpurestd" tests/packaging
-        fi
-        ;;
-    esac
+    "run_$preset"
 done
 
-if [ -n "${TEST_IMAGES:-}" ]; then count_images; fi
+if [ -n "${others["container images"]:-}" ]; then await_beside "container images" image-test; fi
+if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi
 say "summary"
 printf '%s\n' "${summary[@]}"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -2,6 +2,7 @@
 clusters and 8-bit floats must give what the same source gives when it is compiled for compute_75, where all that is plain code."""
 import ctypes
 import os
+import pathlib
 import struct
 
 import pytest
@@ -110,10 +111,18 @@ extern "C" __global__ void ATTRIBUTE k(const float *in, unsigned *out)
 """
 
 
+def nvrtc():
+    """NVRTC opens its builtins by name alone: where it is no toolkit's, the loader finds them only if they are loaded already."""
+    library = pathlib.Path(os.environ["GPUREST_NVRTC"])
+    for builtins in sorted(library.resolve().parent.glob("libnvrtc-builtins.so.*")):
+        ctypes.CDLL(str(builtins))
+    return ctypes.CDLL(str(library))
+
+
 def nvrtc_ptx(source, architecture):
     if not os.environ.get("GPUREST_NVRTC") or not os.environ.get("GPUREST_CUDA_INCLUDE"):
         pytest.skip("GPUREST_NVRTC and GPUREST_CUDA_INCLUDE do not say where NVRTC and its headers are")
-    library, include = ctypes.CDLL(os.environ["GPUREST_NVRTC"]), os.environ["GPUREST_CUDA_INCLUDE"]
+    library, include = nvrtc(), os.environ["GPUREST_CUDA_INCLUDE"]
     options = [f"--gpu-architecture={architecture}", f"-I{include}", f"-I{include}/cccl", "--std=c++17"]
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"k.cu", 0, None, None) == 0
