@@ -33,22 +33,30 @@ missing_of() { # PACKAGE...
     for package in "$@"; do installed "$package" || echo "$package"; done
 }
 
-# install PACKAGE...: prints why it cannot and returns 1.
-install() {
-    local as_root=()
+# What is installed for tests alone starts no server: this tells Debian's packages so, unless the machine has a rule of its own.
+POLICY=/usr/sbin/policy-rc.d
+forbid_servers() { [ -e $POLICY ] || printf '#!/bin/sh\nexit 101 # made by gpurest: make test\n' | "$@" install -m 755 /dev/stdin $POLICY; }
+allow_servers() { if grep -qs 'made by gpurest' $POLICY; then "$@" rm -f $POLICY; fi; }
+
+# install_packages PACKAGE...: prints why it cannot and returns 1.
+install_packages() {
+    local as_root=() code=0
     command -v apt-get >/dev/null || { echo "there is no apt-get here; install them by hand"; return 1; }
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null || { echo "not root and no sudo; ask an administrator to run: apt-get install $*"; return 1; }
         as_root=(sudo)
     fi
     "${as_root[@]}" apt-get update -q >&2 || { echo "apt-get update failed; is there a network?"; return 1; }
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$@" >&2 || { echo "apt-get failed"; return 1; }
+    forbid_servers "${as_root[@]}"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "$@" >&2 || code=$?
+    allow_servers "${as_root[@]}"
+    [ "$code" = 0 ] || { echo "apt-get failed"; return 1; }
 }
 
 mapfile -t missing < <(missing_of "${PACKAGES[@]}")
 if [ ${#missing[@]} -gt 0 ]; then
     say "installing ${missing[*]}"
-    why=$(install "${missing[@]}") || die "these packages are missing: ${missing[*]}; $why"
+    why=$(install_packages "${missing[@]}") || die "these packages are missing: ${missing[*]}; $why"
 fi
 
 if [ -z "$(find_nvrtc)" ]; then
@@ -60,7 +68,7 @@ if [ "${1:-}" = --tests ]; then
     mapfile -t missing < <(missing_of "${TEST_PACKAGES[@]}")
     if [ ${#missing[@]} -gt 0 ]; then
         say "installing what only tests use: ${missing[*]}"
-        why=$(install "${missing[@]}") || say "tests that need one of these packages are skipped: ${missing[*]}; $why"
+        why=$(install_packages "${missing[@]}") || say "tests that need one of these packages are skipped: ${missing[*]}; $why"
     fi
     if [ ! -e /usr/local/cuda/include/cuda.h ]; then
         say "fetching NVIDIA's headers and nvJitLink for tests"
