@@ -44,7 +44,7 @@ inside() {
     say "fresh-test: $*"
     unshare --mount --pid --fork --kill-child bash -c '
         root=$1; shift
-        mount --make-rprivate / && mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" &&
+        mount --make-rprivate / && mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" &&
             mount --rbind /dev "$root/dev" && mount -t tmpfs tmpfs "$root/dev/shm" -o mode=1777 &&
             mount --bind "$0/packages" "$root/var/cache/apt/archives" && mount --bind "$0/wheels" "$root/root/.cache/pip" || exit 99
         exec chroot "$root" "$@"

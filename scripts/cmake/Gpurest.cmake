@@ -41,7 +41,7 @@ function(gpurest_unit name)
     target_link_libraries(unit_${name} PRIVATE gpurest_${folder})
   endforeach()
   target_link_libraries(unit_${name} PRIVATE ${ARG_LIBS} PkgConfig::CRITERION Threads::Threads ${CMAKE_DL_LIBS} m)
-  add_test(NAME unit_${name} COMMAND unit_${name} --jobs 2)
+  add_test(NAME unit_${name} COMMAND unit_${name} --jobs 2 --verbose)
 endfunction()
 
 # Those programs run under ThreadSanitizer, too; the target threaded_tests builds them all: gpurest_threaded(unit_pool)
