@@ -85,3 +85,8 @@ def test_a_gpu_test_that_is_none(tmp_path):
 def test_without_a_driver_the_gpu_tests_are_skipped(tmp_path):
     done = gpu_test(tmp_path)
     assert done.returncode == 0 and "skipped: no driver library" in done.stdout
+
+
+def test_a_part_of_the_fresh_test_that_is_none():
+    done = subprocess.run([ROOT / "scripts/fresh-test.sh"], env=dict(os.environ, PART="quick"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr == "gpurest: PART is all or short, not quick\n"
