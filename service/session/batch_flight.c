@@ -113,8 +113,9 @@ static void fetch_output(struct batch *b, const struct flight_call *f, uint64_t 
 static void launched(struct batch *b, const struct flight_call *f)
 {
     const struct msg_launch_reply *r = &f->call.reply.launch;
-    double                         us = r->gpu_us > 0 ? (double)r->gpu_us : 0;
+    double                         us;
 
+    gpu_us_check(r->gpu_us, &us);
     b->results[f->op].gpu_us = us;
     b->results[f->op].timed = true;
     pthread_mutex_lock(&b->session->lock);

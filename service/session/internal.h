@@ -494,6 +494,8 @@ void launch_unref(struct launch *l);
 void launch_drop_scratch(struct launch *l);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
+/* A time on the device as a worker tells it, which is not trusted: false, and 0, for what cannot be. */
+bool gpu_us_check(float told, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */
