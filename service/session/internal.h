@@ -346,6 +346,8 @@ void        context_unuse(struct context *c);
 void        context_lose(struct context *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
 void context_note(struct context *c, const struct call *call);
+/* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */
+enum status context_not_submitted(struct context *c, enum status st, struct problem *why);
 /* Number of the newest launch that is not yet in the ring; what comes next must wait for it. 0: none. */
 uint64_t context_order(const struct context *c);
 bool     context_ordered(const struct context *c, uint64_t number);

@@ -6,11 +6,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-const struct program_text *program_text_of(const struct program *p)
-{
-    return p->text;
-}
-
 /* A run is the program with other scalars: nothing else of it may change. */
 static void check_run(const struct batch_spec *program, const struct batch_spec *run)
 {
