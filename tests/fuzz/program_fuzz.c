@@ -49,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct program          p = {0};
     struct problem          why;
 
+    if (!text.bytes)
+        text.data = NULL; /* as the server has it when there is no body */
     if (program_decode(text, false, &m, &why) != STATUS_OK)
         return 0;
     check_program(&m->text.spec);
