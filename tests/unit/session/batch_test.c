@@ -1,6 +1,4 @@
 /* Batches on the fake worker: every operation, failures at every step, faults, resets, buffers that stay. */
-#include <math.h>
-
 #include "session/batch_parts.h"
 #include "session/events.h"
 #include "session_fixture.h"
@@ -106,29 +104,6 @@ static void await_memory(uint64_t bytes)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     cr_assert_eq(registry_memory_of(f.registry, &f.tenant), bytes);
-}
-
-/* A launch alone is a message of its own; two are a list. */
-Test(batch, a_time_that_cannot_be_is_none)
-{
-    static const float    told[] = {INFINITY, -INFINITY, NAN, -1, 3.4e38f, 1e20f};
-    const struct batch_op ops[] = {launch_op("noop"), launch_op("noop")};
-    struct session_info   session;
-    struct batch         *b;
-
-    start(8);
-    for (unsigned i = 0; i < 2 * COUNT(told); i++) {
-        struct batch_spec spec = spec_of(ops, 1 + i % 2);
-
-        fake_gpu_us(told[i / 2]);
-        cr_assert_eq(run(&spec, &b), STATUS_OK, "%s", f.why.detail);
-        cr_assert_eq(batch_result_of(b, 0)->gpu_us, 0);
-        cr_assert_eq(batch_kernel_ms(b), 0);
-        batch_destroy(b);
-    }
-    session_info_of(f.session, &session);
-    cr_assert_eq(session.device_time_us, 0);
-    fixture_end(&f);
 }
 
 Test(batch, segments_kernel_and_read)

@@ -1,6 +1,4 @@
 /* Launches: their life, their order, their watchers, and what a fault does to them. */
-#include <math.h>
-
 #include "session_fixture.h"
 
 static struct fixture f;
@@ -48,38 +46,6 @@ static char first_byte(const char *buffer)
     cr_assert_eq(got, 1);
     transfer_destroy(t);
     return byte;
-}
-
-static void run_noop(struct launch_info *out)
-{
-    struct launch_spec spec = one_thread("noop");
-    struct launch     *l;
-
-    cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
-    await_end(l);
-    *out = info_of(l);
-    launch_return(l);
-}
-
-Test(launch, a_time_that_cannot_be_is_none)
-{
-    static const float  told[] = {INFINITY, -INFINITY, NAN, -1, 3.4e38f, 1e20f};
-    struct launch_info  info;
-    struct session_info session;
-
-    start();
-    for (unsigned i = 0; i < COUNT(told); i++) {
-        fake_gpu_us(told[i]);
-        run_noop(&info);
-        cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
-        cr_assert_eq(info.gpu_us, 0, "%g for %g", info.gpu_us, (double)told[i]);
-    }
-    fake_gpu_us(2.5f);
-    run_noop(&info);
-    cr_assert_eq(info.gpu_us, 2.5);
-    session_info_of(f.session, &session);
-    cr_assert_eq(session.device_time_us, 2);
-    fixture_end(&f);
 }
 
 Test(launch, computes_and_tells_so)
