@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 code=0
-for target in ${TARGET:-$(sed -nE 's/^gpurest_fuzz\((\w+).*/\1/p' tests/fuzz/CMakeLists.txt)}; do
+for target in ${TARGET:-$(sed -nE 's/^ *gpurest_fuzz\((\w+).*/\1/p' tests/fuzz/CMakeLists.txt)}; do
     say "fuzzing $target for ${SECONDS_EACH:-120} s"
     tests/fuzz/run.sh "$target" "${SECONDS_EACH:-120}" || code=1
 done

@@ -11,6 +11,8 @@ pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 add_compile_definitions(_GNU_SOURCE)
 add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2
                     -Wwrite-strings -Wundef -Werror -fno-common -fno-strict-aliasing)
+# What must hold is checked in every build: asserts are few and cheap.
+add_compile_options(-UNDEBUG)
 if(GPUREST_SANITIZE)
   add_compile_options(-fsanitize=${GPUREST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${GPUREST_SANITIZE})

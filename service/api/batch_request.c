@@ -1,6 +1,7 @@
 /* Collects a batch's JSON, has the batch made (on a helper thread while more of the body is to come), and streams its segments in. */
 #include "api/batch_request.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,8 +11,20 @@
 #include "api/deferred.h"
 #include "session/batch_async.h"
 
-/* COLLECTING until the JSON, or a whole small body, is here; MAKING on a helper thread; then READY or FAILED. */
-enum state { COLLECTING, MAKING, READY, FAILED };
+enum batch_state {
+    BATCH_COLLECTING, /* until the JSON, or the whole of a small body, is here */
+    BATCH_MAKING,     /* the helper thread's, and its to free once the request is over */
+    BATCH_ABANDONED,  /* the request is over, the helper thread still works */
+    BATCH_READY,      /* made; takes its segments */
+    BATCH_FAILED,     /* w->problem says why */
+};
+enum { BATCH_STATES = BATCH_FAILED + 1 };
+
+/* A body that comes at once is made by the handler: it goes from COLLECTING straight to its outcome. */
+static const bool may[BATCH_STATES][BATCH_STATES] = {
+    [BATCH_COLLECTING] = {[BATCH_MAKING] = true, [BATCH_READY] = true, [BATCH_FAILED] = true},
+    [BATCH_MAKING] = {[BATCH_READY] = true, [BATCH_FAILED] = true, [BATCH_ABANDONED] = true},
+};
 
 struct batch_request_state {
     struct body_sink      sink;
@@ -22,12 +35,12 @@ struct batch_request_state {
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
     struct batch_position position;
-    struct span           rest;    /* what is collected behind the JSON and not yet handed on */
-    size_t                given;   /* within JSON: of the segment's bytes */
-    pthread_mutex_t       lock;    /* of the rest, between the helper and the request's threads */
-    struct request       *request; /* NULL: it is over, its waker is gone */
-    enum state            state;
-    struct problem        problem; /* when FAILED */
+    struct span           rest;  /* what is collected behind the JSON and not yet handed on */
+    size_t                given; /* within JSON: of the segment's bytes */
+    pthread_mutex_t       lock;  /* of the state, between the helper and the request's threads */
+    enum batch_state      state; /* changed by set_state() alone */
+    struct waker         *waker; /* the request's, as long as it is not over */
+    struct problem        problem;
 };
 
 static void dispose(struct batch_request_state *w)
@@ -36,6 +49,35 @@ static void dispose(struct batch_request_state *w)
     buf_finish(&w->text);
     pthread_mutex_destroy(&w->lock);
     free(w);
+}
+
+/* ---- the state ---- */
+
+static enum batch_state state_of(struct batch_request_state *w)
+{
+    enum batch_state state;
+
+    pthread_mutex_lock(&w->lock);
+    state = w->state;
+    pthread_mutex_unlock(&w->lock);
+    return state;
+}
+
+/* With the lock held. */
+static void set_state(struct batch_request_state *w, enum batch_state next)
+{
+    assert(may[w->state][next]);
+    w->state = next;
+}
+
+/* With the lock held. */
+static void set_outcome(struct batch_request_state *w, enum status st, const struct problem *why)
+{
+    set_state(w, st ? BATCH_FAILED : BATCH_READY);
+    if (!st)
+        return;
+    w->problem = *why;
+    w->problem.status = st;
 }
 
 /* ---- making ---- */
@@ -81,14 +123,11 @@ static bool settle(struct batch_request_state *w, enum status st, const struct p
     bool alive;
 
     pthread_mutex_lock(&w->lock);
-    w->state = st ? FAILED : READY;
-    if (st) {
-        w->problem = *why;
-        w->problem.status = st;
+    alive = w->state == BATCH_MAKING;
+    if (alive) {
+        set_outcome(w, st, why);
+        w->waker->wake(w->waker);
     }
-    alive = w->request != NULL;
-    if (alive)
-        w->request->waker.wake(&w->request->waker);
     pthread_mutex_unlock(&w->lock);
     return alive;
 }
@@ -106,7 +145,7 @@ static void run_make(struct deferred_job *job)
 static void start_making(struct batch_request_state *w)
 {
     pthread_mutex_lock(&w->lock);
-    w->state = MAKING;
+    set_state(w, BATCH_MAKING);
     pthread_mutex_unlock(&w->lock);
     w->job.run = run_make;
     deferred_push(w->helpers, &w->job);
@@ -200,16 +239,6 @@ static enum status collect(struct batch_request_state *w, struct request *r, str
     return STATUS_OK;
 }
 
-static enum state state_of(struct batch_request_state *w)
-{
-    enum state state;
-
-    pthread_mutex_lock(&w->lock);
-    state = w->state;
-    pthread_mutex_unlock(&w->lock);
-    return state;
-}
-
 /* A body that is refused when some of it is in buffers of the session already. */
 static enum status refuse(struct batch_request_state *w, struct request *r, enum status st)
 {
@@ -222,23 +251,31 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
     return st;
 }
 
+/* In a state that takes nothing. PENDING: the helper thread will wake the request. */
+static enum status not_ready(struct batch_request_state *w, struct request *r)
+{
+    if (state_of(w) != BATCH_FAILED)
+        return STATUS_PENDING;
+    r->problem = w->problem;
+    return w->problem.status;
+}
+
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
     struct batch_request_state *w = (struct batch_request_state *)sink;
 
     *consumed = 0;
     switch (state_of(w)) {
-    case COLLECTING:
+    case BATCH_COLLECTING:
         return collect(w, r, piece, consumed);
-    case MAKING:
-        return STATUS_PENDING;
-    case FAILED:
-        r->problem = w->problem;
-        return w->problem.status;
-    case READY:
+    case BATCH_READY:
+        return refuse(w, r, feed(w, r, piece, consumed));
+    case BATCH_MAKING:
+    case BATCH_ABANDONED:
+    case BATCH_FAILED:
         break;
     }
-    return refuse(w, r, feed(w, r, piece, consumed));
+    return not_ready(w, r);
 }
 
 /* On the loop. batch_destroy() does not wait. */
@@ -248,8 +285,9 @@ static void on_finish(struct request *r)
     bool                        busy;
 
     pthread_mutex_lock(&w->lock);
-    w->request = NULL;
-    busy = w->state == MAKING;
+    busy = w->state == BATCH_MAKING;
+    if (busy)
+        set_state(w, BATCH_ABANDONED);
     pthread_mutex_unlock(&w->lock);
     if (!busy)
         dispose(w); /* else run_make() does */
@@ -276,7 +314,7 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
     w->helpers = work->app->deferred;
     w->work = work;
     w->body_bytes = r->body_bytes;
-    w->request = r;
+    w->waker = &r->waker;
     return w;
 }
 
@@ -330,31 +368,38 @@ enum status batch_request_begin(struct request *r, bool hidden)
 /* ---- the handler's part ---- */
 
 /* All that was collected comes at once: nothing is made yet. */
-static enum status make_now(struct batch_request_state *w, struct request *r)
+static void make_now(struct batch_request_state *w, struct request *r)
 {
-    enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
+    struct problem why = {0};
+    enum status    st = make(w, w->work->within ? r->body : buf_span(&w->text), &why);
 
-    w->state = st ? FAILED : READY;
-    return st;
+    pthread_mutex_lock(&w->lock);
+    set_outcome(w, st, &why);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Of a batch that is made: the segments that came along with its JSON. */
+static enum status take_segments(struct batch_request_state *w, struct request *r)
+{
+    const struct batch_spec *spec = &w->work->message.spec;
+    enum status              st = feed_rest(w, r);
+
+    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
+        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
+    return refuse(w, r, st);
 }
 
 enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
-    const struct batch_spec    *spec = &w->work->message.spec;
-    enum status                 st = STATUS_OK;
+    enum status                 st;
 
-    if (state_of(w) == COLLECTING)
-        st = make_now(w, r);
-    else if (state_of(w) == FAILED) {
-        r->problem = w->problem;
-        return w->problem.status;
-    }
-    if (!st)
-        st = feed_rest(w, r);
-    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
-        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
-    st = refuse(w, r, st);
+    if (state_of(w) == BATCH_COLLECTING)
+        make_now(w, r);
+    if (state_of(w) != BATCH_READY)
+        st = not_ready(w, r);
+    else
+        st = take_segments(w, r);
     if (!st)
         w->work->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
     timing_begin(r);

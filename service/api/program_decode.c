@@ -66,13 +66,12 @@ static enum status digest(struct program_message *m, struct problem *why)
 
 static enum status decode(struct program_message *m, struct span json, bool lenient, struct problem *why)
 {
-    char       *copy = arena_alloc(&m->arena, json.bytes + 1);
+    struct span text = arena_copy(&m->arena, json);
     enum status st;
 
-    if (!copy)
+    if (!text.data)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
-    memcpy(copy, json.data, json.bytes);
-    st = json_parse_up_to((struct span){copy, json.bytes}, BATCH_JSON_VALUES_MAX, &m->doc, why);
+    st = json_parse_up_to(text, BATCH_JSON_VALUES_MAX, &m->doc, why);
     if (!st)
         st = batch_decode(json_root(m->doc), false, lenient, &m->arena, &m->message, why);
     if (!st)

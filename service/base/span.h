@@ -42,7 +42,7 @@ static inline struct span span_from(struct span a, size_t offset)
 {
     if (offset > a.bytes)
         offset = a.bytes;
-    return (struct span){a.data + offset, a.bytes - offset};
+    return offset ? (struct span){a.data + offset, a.bytes - offset} : a; /* nothing is added to NULL */
 }
 
 static inline struct span span_first(struct span a, size_t bytes)

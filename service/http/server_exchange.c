@@ -1,9 +1,26 @@
 /* The life of one request, from its request line to the last byte of its answer: MHD's callbacks. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/random.h"
 #include "http/server_internal.h"
+
+/* ---- the state ---- */
+
+/* What an I/O thread receives is answered by it, straight from its body. A handler that waits is entered again. */
+static const bool may[EXCHANGE_STATES][EXCHANGE_STATES] = {
+    [EXCHANGE_LINE] = {[EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true},
+    [EXCHANGE_BODY] = {[EXCHANGE_DROP] = true, [EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},
+    [EXCHANGE_DROP] = {[EXCHANGE_ANSWERED] = true},
+    [EXCHANGE_HANDLING] = {[EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},
+};
+
+void exchange_set_state(struct exchange *x, enum exchange_state next)
+{
+    assert(may[x->state][next]);
+    x->state = next;
+}
 
 /* ---- beginning and end ---- */
 
@@ -272,7 +289,7 @@ static enum MHD_Result drop_body(struct exchange *x, enum status st, size_t *byt
 {
     if (st) {
         x->failure = st;
-        x->state = EXCHANGE_DROP;
+        exchange_set_state(x, EXCHANGE_DROP);
         abort_sink(x);
     }
     *bytes = 0;
@@ -446,7 +463,7 @@ static enum status end_of_body(struct exchange *x)
 static enum MHD_Result refuse_body(struct exchange *x, enum status st)
 {
     x->failure = st;
-    x->state = EXCHANGE_DROP;
+    exchange_set_state(x, EXCHANGE_DROP);
     abort_sink(x);
     return exchange_answer(x, st);
 }
@@ -462,7 +479,7 @@ static enum MHD_Result handle(struct exchange *x)
     st = x->state == EXCHANGE_BODY ? end_of_body(x) : STATUS_OK;
     if (st)
         return st == STATUS_PENDING ? suspend(x) : refuse_body(x, st);
-    x->state = EXCHANGE_HANDLING;
+    exchange_set_state(x, EXCHANGE_HANDLING);
     if (keyed_replays(x))
         return exchange_answer(x, keyed_replay(x));
     return place_of(x) == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
@@ -489,12 +506,12 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
         x->failure = exchange_admit(x, span_of(method));
     log_request(NULL, NULL);
     if (!x->failure) {
-        x->state = EXCHANGE_BODY;
+        exchange_set_state(x, EXCHANGE_BODY);
         buf_init(&x->body, x->body_max);
         return MHD_YES;
     }
     abort_sink(x);
-    x->state = EXCHANGE_DROP;
+    exchange_set_state(x, EXCHANGE_DROP);
     if (worth_draining(x))
         return MHD_YES;
     x->connection->linger = true;

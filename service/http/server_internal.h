@@ -178,6 +178,7 @@ enum exchange_state {
     EXCHANGE_HANDLING, /* the handler's */
     EXCHANGE_ANSWERED, /* MHD's */
 };
+enum { EXCHANGE_STATES = EXCHANGE_ANSWERED + 1 };
 
 /* How fast a body comes or an answer goes. The time in which we would take or have none is not the client's. By whoever moves it. `bytes` is
  * what came, or what was given to MHD or the socket. */
@@ -205,7 +206,7 @@ struct exchange {
     struct loop           *loop;
     struct connection     *connection;
     struct MHD_Connection *mhd;
-    enum exchange_state    state;
+    enum exchange_state    state;   /* changed by exchange_set_state() alone */
     struct header_line    *headers; /* arena; texts are MHD's, valid as long as the exchange */
     unsigned               headers_count;
     char                   allow[64]; /* for 405 */
@@ -254,6 +255,7 @@ enum MHD_Result exchange_call(void *loop, struct MHD_Connection *mhd, const char
                               const char *upload, size_t *upload_bytes, void **context);
 void            exchange_completed(void *loop, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code);
 void            exchange_free(struct exchange *x);
+void            exchange_set_state(struct exchange *x, enum exchange_state next);
 /* Stops reading and writing on it until exchange_advance resumes it. Only inside MHD's callbacks. */
 void exchange_suspend(struct exchange *x);
 /* Resumes it if something has happened that it waits for. */

@@ -192,7 +192,7 @@ void exchange_settle(struct exchange *x, enum status st)
     add_timing(x);
     drop_forbidden_body(r);
     keyed_settled(x, st);
-    x->state = EXCHANGE_ANSWERED;
+    exchange_set_state(x, EXCHANGE_ANSWERED);
 }
 
 enum MHD_Result exchange_answer(struct exchange *x, enum status st)

@@ -113,8 +113,9 @@ static void fetch_output(struct batch *b, const struct flight_call *f, uint64_t 
 static void launched(struct batch *b, const struct flight_call *f)
 {
     const struct msg_launch_reply *r = &f->call.reply.launch;
-    double                         us = r->gpu_us > 0 ? (double)r->gpu_us : 0;
+    double                         us;
 
+    gpu_us_check(r->gpu_us, &us);
     b->results[f->op].gpu_us = us;
     b->results[f->op].timed = true;
     pthread_mutex_lock(&b->session->lock);
@@ -301,8 +302,11 @@ static enum status address_and_send(struct batch *b, struct batch_order *o, batc
         st = address(b, o, why);
     s->epoch += changes_memory(o->message);
     pthread_mutex_unlock(&s->lock);
-    if (!st && !o->nothing && !b->preparing && (st = send(b, o)) != STATUS_OK)
-        problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls are waiting for the device" : "the session's worker has ended");
+    if (!st && !o->nothing && !b->preparing && (st = send(b, o)) != STATUS_OK) {
+        pthread_mutex_lock(&s->lock);
+        context_not_submitted(c, st, why);
+        pthread_mutex_unlock(&s->lock);
+    }
     pthread_mutex_unlock(&c->submit_lock);
     return st;
 }

@@ -1,7 +1,5 @@
 /* Collects operations of a batch that follow each other on one stream, and gives them to the worker in one message: a list in staging
  * memory. What is alone goes as the message that it is. */
-#include <math.h>
-
 #include "ipc/run_list.h"
 #include "session/program_parts.h"
 
@@ -171,11 +169,12 @@ static bool has_launch(const struct batch *b, unsigned first, unsigned end)
     return has;
 }
 
-static void note_time(struct batch *b, unsigned first, unsigned end, double us)
+static void note_time(struct batch *b, unsigned first, unsigned end, float told)
 {
     struct batch_result *r = &b->results[b->listed[first]];
+    double               us;
 
-    if (!isfinite(us) || us < 0 || !has_launch(b, first, end))
+    if (!gpu_us_check(told, &us) || !has_launch(b, first, end))
         return;
     if (end - first == 1) {
         r->gpu_us = us;
@@ -200,5 +199,5 @@ void batch_list_landed(struct batch *b, struct flight_call *f)
     if (f->completed > n)
         f->completed = n; /* written by the worker or the device: neither is trusted */
     for (unsigned at = 0; at < n && !f->call.status; at += f->group)
-        note_time(b, f->first + at, f->first + (n - at < f->group ? n : at + f->group), (double)state->gpu_us[at / f->group]);
+        note_time(b, f->first + at, f->first + (n - at < f->group ? n : at + f->group), state->gpu_us[at / f->group]);
 }

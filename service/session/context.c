@@ -190,6 +190,15 @@ void context_note(struct context *c, const struct call *call)
     context_lose(c, &why);
 }
 
+enum status context_not_submitted(struct context *c, enum status st, struct problem *why)
+{
+    if (st == STATUS_OVERLOADED)
+        return problem_set(why, st, "too many calls are waiting for the device");
+    problem_set(why, st, "the session's worker has ended");
+    context_lose(c, why);
+    return st;
+}
+
 enum status context_leave_with(struct context *c, enum status st, const struct problem *why)
 {
     struct session *s = c->session;

@@ -346,6 +346,8 @@ void        context_unuse(struct context *c);
 void        context_lose(struct context *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
 void context_note(struct context *c, const struct call *call);
+/* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */
+enum status context_not_submitted(struct context *c, enum status st, struct problem *why);
 /* Number of the newest launch that is not yet in the ring; what comes next must wait for it. 0: none. */
 uint64_t context_order(const struct context *c);
 bool     context_ordered(const struct context *c, uint64_t number);
@@ -494,6 +496,8 @@ void launch_unref(struct launch *l);
 void launch_drop_scratch(struct launch *l);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
+/* A time on the device as a worker tells it, which is not trusted: false, and 0, for what cannot be. */
+bool gpu_us_check(float told, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */

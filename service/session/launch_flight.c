@@ -5,6 +5,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* A list of launches takes no longer than all their deadlines together. */
+static const double GPU_US_MAX = 1e3 * EXECUTION_TIMEOUT_MS_MAX * RUN_ITEMS_MAX;
+
+bool gpu_us_check(float told, double *us)
+{
+    bool possible = told >= 0 && (double)told <= GPU_US_MAX; /* neither holds for NaN */
+
+    *us = possible ? round((double)told * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
+    return possible;
+}
+
 void launch_measure(double gpu_us)
 {
     counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
@@ -234,9 +245,8 @@ static void succeeded(struct flight *f)
     struct launch  *l = f->launch;
     struct context *c = l->context;
     uint32_t        output = f->call.reply.launch.output_bytes;
-    float           us = f->call.reply.launch.gpu_us;
 
-    l->gpu_us = us > 0 ? round((double)us * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
+    gpu_us_check(f->call.reply.launch.gpu_us, &l->gpu_us);
     l->ended = true;
     if (!l->started_wall_ns)
         l->started_wall_ns = f->call.started_wall_ns;

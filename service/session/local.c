@@ -159,9 +159,7 @@ static bool free_one(struct context *c, struct local *l)
         return true;
     pthread_mutex_lock(&s->lock);
     if (st != STATUS_OVERLOADED) {
-        /* The worker has ended, and its memory with it; we may be the first to find out. */
-        problem_set(&why, STATUS_WORKER_LOST, "the session's worker has ended");
-        context_lose(c, &why);
+        context_not_submitted(c, st, &why); /* its memory ended with it */
         drop(c, l);
     } else {
         l->next = c->orphans;

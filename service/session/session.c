@@ -1,6 +1,7 @@
 /* The life of a session: made, reset, deleted, described. */
 #include "session/internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -293,7 +294,7 @@ void session_info_of(struct session *s, struct session_info *out)
     memcpy(out->labels, s->labels, sizeof out->labels);
     out->labels_count = s->labels_count;
     out->fault = s->fault;
-    out->device_time_us = (uint64_t)s->device_time_us;
+    out->device_time_us = (uint64_t)fmin(s->device_time_us, (double)JSON_INTEGER_MAX);
     out->memory_bytes = s->memory_bytes;
     if (s->context) {
         out->buffers = s->context->buffers.count;

@@ -307,12 +307,13 @@ static enum status submit(struct piece *p)
 static enum status not_submitted(struct transfer *t, enum status st, struct waker *w, struct problem *why)
 {
     t->holds--;
-    context_unuse(t->context);
     if (st == STATUS_OVERLOADED && t->holds > 0) {
+        context_unuse(t->context);
         t->user = w;
         return STATUS_PENDING;
     }
-    problem_set(&t->problem, st, st == STATUS_OVERLOADED ? "too many calls are waiting for the device" : "the session's worker has ended");
+    context_not_submitted(t->context, st, &t->problem);
+    context_unuse(t->context);
     if (why)
         *why = t->problem;
     return st;

@@ -4,6 +4,8 @@
 #include "api/batch_decode.h"
 #include "api/batch_frame.h"
 
+enum { WALK_BYTES_MAX = 1 << 16 };
+
 /* What passed is what it promises to be. */
 static void check_promises(const struct batch_message *m)
 {
@@ -21,6 +23,34 @@ static void check_promises(const struct batch_message *m)
         abort();
 }
 
+/* The whole body in pieces of some size: every byte is in a segment or behind it, and the end is the body's. */
+static void walk(const struct batch_spec *spec, uint64_t left)
+{
+    struct batch_position at = {0};
+    size_t                piece = 1 + (size_t)(left % 97), n;
+    bool                  data;
+
+    while (left && (n = batch_next(&at, spec->segments, spec->segments_count, left < piece ? (size_t)left : piece, &data)) > 0) {
+        batch_took(&at, data, n);
+        left -= n;
+    }
+    if (left || !batch_at_end(&at, spec->segments, spec->segments_count))
+        abort();
+}
+
+static void walk_frame(const struct batch_spec *spec, uint32_t json_bytes)
+{
+    struct problem why;
+    uint64_t       all;
+
+    if (!batch_frame_bytes(json_bytes, spec->segments, spec->segments_count, &all))
+        return;
+    if (batch_frame_check(json_bytes, spec->segments, spec->segments_count, all, &why) != STATUS_OK)
+        abort();
+    if (all - BATCH_HEAD_BYTES - json_bytes <= WALK_BYTES_MAX)
+        walk(spec, all - BATCH_HEAD_BYTES - json_bytes);
+}
+
 static void decode(struct span json, bool within)
 {
     struct json_document *doc = NULL;
@@ -29,8 +59,11 @@ static void decode(struct span json, bool within)
     struct arena          a;
 
     arena_init(&a, REQUEST_ARENA_BYTES);
-    if (!json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &doc, &why) && !batch_decode(json_root(doc), within, false, &a, &m, &why))
+    if (!json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &doc, &why) && !batch_decode(json_root(doc), within, false, &a, &m, &why)) {
         check_promises(&m);
+        if (!within)
+            walk_frame(&m.spec, (uint32_t)json.bytes);
+    }
     json_document_destroy(doc);
     arena_finish(&a);
 }

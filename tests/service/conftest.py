@@ -11,8 +11,8 @@ from service_under_test import Service
 names = itertools.count()
 
 # A file is run by one process: one that takes long, begun late, is waited for by all others.
-LONG_FILES = ("test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_bulk",
-              "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
+LONG_FILES = ("test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_body_thresholds",
+              "test_bulk", "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
 
 
 def pytest_collection_modifyitems(items):

@@ -16,6 +16,9 @@ def faulty(client, session):
     return session
 
 
+SYNC = {"segments": [], "ops": [{"op": "sync"}]}
+
+
 def check_faulted(client, session, code):
     """Faulted, says why, refuses work, and is as new after a reset."""
     info = client.get(session).json()
@@ -121,6 +124,29 @@ def test_worker_killed_while_idle(start):
     assert answer.code in ("worker_lost", "session_faulted")
     assert client.post("/v1/sessions/k/reset").status == 200
     assert client.post("/v1/sessions/k/buffers", {"size": 4}).status == 201
+
+
+@pytest.mark.parametrize("first", ["batch", "upload"])
+def test_whoever_comes_first_finds_a_worker_that_was_killed_while_idle(start, first):
+    """And the session says so from then on; one that nobody named is made anew."""
+    service = start("--pool-size", "0")
+    client = service.client()
+    before = service.children()
+    assert client.put("/v1/sessions/k").status == 201
+    assert client.put("/v1/sessions/k/buffers/x", {"size": 4}).status == 201
+    assert client.post("/v1/run", SYNC).status == 200
+    for pid in service.children() - before:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while client.get("/v1/sessions/k").json()["state"] != "faulted":
+        answer = client.post("/v1/sessions/k/batches", SYNC) if first == "batch" else client.put_octets("/v1/sessions/k/buffers/x/data", b"abcd")
+        assert answer.status in (200, 204, 409, 503), answer
+        assert time.monotonic() < deadline
+    assert client.get("/v1/sessions/k").json()["fault"]["code"] == "worker_lost"
+    while client.post("/v1/run", SYNC).status != 200:
+        assert time.monotonic() < deadline
+    assert client.post("/v1/sessions/k/reset").status == 200
+    assert client.post("/v1/sessions/k/batches", SYNC).status == 200
 
 
 def test_the_pool_is_refilled_after_faults(client, faulty):

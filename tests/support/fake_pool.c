@@ -98,6 +98,7 @@ void fake_reset(unsigned slices)
     fake.allocations_max = fake.refused = fake.late = fake.late_left = fake.cached = 0;
     fake.sharing = DEVICE_SHARES_FILE;
     fake.lies = false;
+    fake.gpu_us = 2.5f;
     fake.slices = slices;
     fake.compiles = 0;
     pthread_mutex_unlock(&fake.lock);
@@ -107,6 +108,13 @@ void fake_memory(const struct device_memory *memory)
 {
     pthread_mutex_lock(&fake.lock);
     fake.memory = *memory;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+void fake_gpu_us(float us)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.gpu_us = us;
     pthread_mutex_unlock(&fake.lock);
 }
 

@@ -84,6 +84,7 @@ struct fake_state {
     unsigned             cached;  /* allocations freed and kept, of all workers */
     bool                 room;    /* for one more worker */
     unsigned             refused; /* allocations for that bound */
+    float                gpu_us;  /* what kernels took */
     struct device_memory memory;  /* what MEMORY_INFO tells; MEM_TRIM makes reserved what is allocated */
 };
 

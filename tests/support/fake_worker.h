@@ -72,6 +72,8 @@ void fake_await_queued(unsigned n);
 void fake_device_state(enum device_state state);
 /* Its verdict: nothing on it can be trusted. */
 void fake_device_fail(bool failed);
+/* What every kernel took on the device, as workers tell it from now on. */
+void fake_gpu_us(float us);
 /* What MEMORY_INFO tells from now on. */
 void fake_memory(const struct device_memory *memory);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/batch_frame.h"
 #include "api/deferred.h"
 #include "api/endpoints.h"
 #include "exchange.h"
@@ -363,4 +364,51 @@ HANDLERS_TEST(a_queued_launch_whose_client_leaves_is_cancelled)
     exchange_close(&queued);
     expect("GET", "/v1/sessions/s/launches/q", NULL, 200, "\"state\":\"cancelled\"");
     fake_release();
+}
+
+enum { LONG_FRAME_BYTES = BATCH_WHOLE_BYTES_MAX + BATCH_ALIGN_BYTES };
+
+/* A frame that is nothing but head and JSON, too long to be looked at as a whole. */
+static struct exchange long_frame(const char *json)
+{
+    static char frame[LONG_FRAME_BYTES];
+    const char  head[BATCH_HEAD_BYTES] = {(char)0x89, 'G', 'P', 'R', '\r', '\n', 0x1a, '\n', 1};
+    uint32_t    bytes = LONG_FRAME_BYTES - BATCH_HEAD_BYTES;
+
+    memset(frame, ' ', sizeof frame);
+    memcpy(frame, head, sizeof head);
+    for (unsigned i = 0; i < 4; i++)
+        frame[BATCH_HEAD_BYTES - 4 + i] = (char)(bytes >> 8 * i);
+    memcpy(frame + BATCH_HEAD_BYTES, json, strlen(json));
+    return (struct exchange){.method = "POST", .target = "/v1/sessions/s/batches", .type = BATCH_TYPE, .body = {frame, sizeof frame}};
+}
+
+HANDLERS_TEST(a_long_batch_without_segments_waits_until_it_is_made)
+{
+    struct exchange x;
+
+    expect("PUT", "/v1/sessions/s", NULL, 201, "\"ready\"");
+    for (unsigned i = 0; i < 20; i++) {
+        x = long_frame("{\"ops\":[{\"op\":\"alloc\",\"as\":\"$a\",\"size\":64},{\"op\":\"sync\"}]}");
+        exchange_do(&x);
+        cr_assert_eq(x.http, 200, "%s", x.problem.detail);
+        exchange_close(&x);
+    }
+    x = long_frame("{\"ops\":[{\"op\":\"none\"}]}");
+    exchange_do(&x);
+    cr_assert_eq(x.status, STATUS_INVALID_FIELD);
+    exchange_close(&x);
+}
+
+HANDLERS_TEST(a_long_batch_whose_client_leaves_is_let_go_of)
+{
+    expect("PUT", "/v1/sessions/s", NULL, 201, "\"ready\"");
+    for (unsigned i = 0; i < 20; i++) {
+        struct exchange x = long_frame("{\"ops\":[{\"op\":\"alloc\",\"as\":\"$a\",\"size\":64},{\"op\":\"sync\"}]}");
+
+        x.client_leaves = i % 2;
+        x.body.bytes -= i % 4 ? 0 : BATCH_ALIGN_BYTES; /* the length does not fit the head, at times */
+        exchange_do(&x);
+        exchange_close(&x);
+    }
 }
