@@ -1,40 +1,29 @@
-/* Collects a batch's JSON, has the batch made (on a helper thread while more of the body is to come), and streams its segments in. */
+/* Collects a batch's JSON, has the batch made (by request.prepare while more of the body is to come), and streams its segments in. */
 #include "api/batch_request.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/batch_frame.h"
-#include "api/deferred.h"
 #include "session/batch_async.h"
-
-/* COLLECTING until the JSON, or a whole small body, is here; MAKING on a helper thread; then READY or FAILED. */
-enum state { COLLECTING, MAKING, READY, FAILED };
 
 struct batch_request_state {
     struct body_sink      sink;
-    struct deferred_job   job;
-    struct deferred      *helpers;
-    struct batch_work    *work; /* not in the request's arena, which may be gone while a helper works. NULL once it was taken */
+    struct batch_work    *work; /* NULL once it was taken */
     uint64_t              body_bytes;
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
     struct batch_position position;
     struct span           rest;    /* what is collected behind the JSON and not yet handed on */
     size_t                given;   /* within JSON: of the segment's bytes */
-    pthread_mutex_t       lock;    /* of the rest, between the helper and the request's threads */
-    struct request       *request; /* NULL: it is over, its waker is gone */
-    enum state            state;
-    struct problem        problem; /* when FAILED */
+    bool                  made;    /* the batch is there; before that its JSON, or a whole small body, is collected */
 };
 
 static void dispose(struct batch_request_state *w)
 {
     batch_work_destroy(w->work);
     buf_finish(&w->text);
-    pthread_mutex_destroy(&w->lock);
     free(w);
 }
 
@@ -65,51 +54,17 @@ static enum status make(struct batch_request_state *w, struct span body, struct 
 
     if (!st)
         st = batch_work_make(w->work, json, w->body_bytes, why);
+    w->made = !st;
     if (!st && !w->work->within)
         w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
     return st;
 }
 
-static struct batch_request_state *state_of_job(struct deferred_job *job)
+static enum status prepare(struct request *r)
 {
-    return (struct batch_request_state *)((char *)job - offsetof(struct batch_request_state, job));
-}
+    struct batch_request_state *w = r->progress;
 
-/* False: the request was over already, and *w belongs to the caller. */
-static bool settle(struct batch_request_state *w, enum status st, const struct problem *why)
-{
-    bool alive;
-
-    pthread_mutex_lock(&w->lock);
-    w->state = st ? FAILED : READY;
-    if (st) {
-        w->problem = *why;
-        w->problem.status = st;
-    }
-    alive = w->request != NULL;
-    if (alive)
-        w->request->waker.wake(&w->request->waker);
-    pthread_mutex_unlock(&w->lock);
-    return alive;
-}
-
-static void run_make(struct deferred_job *job)
-{
-    struct batch_request_state *w = state_of_job(job);
-    struct problem              why = {0};
-    enum status                 st = make(w, buf_span(&w->text), &why);
-
-    if (!settle(w, st, &why))
-        dispose(w);
-}
-
-static void start_making(struct batch_request_state *w)
-{
-    pthread_mutex_lock(&w->lock);
-    w->state = MAKING;
-    pthread_mutex_unlock(&w->lock);
-    w->job.run = run_make;
-    deferred_push(w->helpers, &w->job);
+    return make(w, buf_span(&w->text), &r->problem);
 }
 
 /* ---- the segments ---- */
@@ -195,19 +150,10 @@ static enum status collect(struct batch_request_state *w, struct request *r, str
     if (!buf_add_span(&w->text, piece))
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
     *consumed = piece.bytes;
-    if (w->body_bytes > BATCH_WHOLE_BYTES_MAX && w->text.bytes > BATCH_HEAD_BYTES && w->text.bytes == w->text_wanted)
-        start_making(w);
-    return STATUS_OK;
-}
-
-static enum state state_of(struct batch_request_state *w)
-{
-    enum state state;
-
-    pthread_mutex_lock(&w->lock);
-    state = w->state;
-    pthread_mutex_unlock(&w->lock);
-    return state;
+    if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX || w->text.bytes <= BATCH_HEAD_BYTES || w->text.bytes < w->text_wanted)
+        return STATUS_OK;
+    r->prepare = prepare;
+    return STATUS_PENDING;
 }
 
 /* A body that is refused when some of it is in buffers of the session already. */
@@ -227,32 +173,13 @@ static enum status write_piece(struct body_sink *sink, struct request *r, struct
     struct batch_request_state *w = (struct batch_request_state *)sink;
 
     *consumed = 0;
-    switch (state_of(w)) {
-    case COLLECTING:
-        return collect(w, r, piece, consumed);
-    case MAKING:
-        return STATUS_PENDING;
-    case FAILED:
-        r->problem = w->problem;
-        return w->problem.status;
-    case READY:
-        break;
-    }
-    return refuse(w, r, feed(w, r, piece, consumed));
+    return w->made ? refuse(w, r, feed(w, r, piece, consumed)) : collect(w, r, piece, consumed);
 }
 
 /* On the loop. batch_destroy() does not wait. */
 static void on_finish(struct request *r)
 {
-    struct batch_request_state *w = r->progress;
-    bool                        busy;
-
-    pthread_mutex_lock(&w->lock);
-    w->request = NULL;
-    busy = w->state == MAKING;
-    pthread_mutex_unlock(&w->lock);
-    if (!busy)
-        dispose(w); /* else run_make() does */
+    dispose(r->progress);
 }
 
 /* ---- begin ---- */
@@ -270,13 +197,10 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
         free(w);
         return NULL;
     }
-    pthread_mutex_init(&w->lock, NULL);
     buf_init(&w->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
     w->sink.write = write_piece;
-    w->helpers = work->app->deferred;
     w->work = work;
     w->body_bytes = r->body_bytes;
-    w->request = r;
     return w;
 }
 
@@ -329,27 +253,14 @@ enum status batch_request_begin(struct request *r, bool hidden)
 
 /* ---- the handler's part ---- */
 
-/* All that was collected comes at once: nothing is made yet. */
-static enum status make_now(struct batch_request_state *w, struct request *r)
-{
-    enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
-
-    w->state = st ? FAILED : READY;
-    return st;
-}
-
 enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
     const struct batch_spec    *spec = &w->work->message.spec;
     enum status                 st = STATUS_OK;
 
-    if (state_of(w) == COLLECTING)
-        st = make_now(w, r);
-    else if (state_of(w) == FAILED) {
-        r->problem = w->problem;
-        return w->problem.status;
-    }
+    if (!w->made) /* a small body: all of it is here */
+        st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
     if (!st)
         st = feed_rest(w, r);
     if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "api/deferred.h"
 #include "api/endpoints.h"
 #include "exchange.h"
 #include "support/fake_worker.h"
@@ -208,8 +207,6 @@ HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
     x.client_leaves = true;
     exchange_do(&x);
     exchange_close(&x);
-    deferred_destroy(the_app()->deferred); /* its last jobs are done then */
-    cr_assert_eq(deferred_create(&the_app()->deferred), STATUS_OK);
     expect("GET", "/v1/sessions/s/buffers/half", NULL, 404, "buffer_not_found");
     for (uint64_t until = deadline_after_ms(30000); fake_live_allocations() && deadline_left_ns(until) > 0;)
         usleep(1000); /* the worker frees it in its own time */
