@@ -15,9 +15,9 @@ struct batch_request_state {
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
     struct batch_position position;
-    struct span           rest;    /* what is collected behind the JSON and not yet handed on */
-    size_t                given;   /* within JSON: of the segment's bytes */
-    bool                  made;    /* the batch is there; before that its JSON, or a whole small body, is collected */
+    struct span           rest;  /* what is collected behind the JSON and not yet handed on */
+    size_t                given; /* within JSON: of the segment's bytes */
+    bool                  made;  /* the batch is there; before that its JSON, or a whole small body, is collected */
 };
 
 static void dispose(struct batch_request_state *w)

@@ -274,6 +274,8 @@ static enum MHD_Result drop_body(struct exchange *x, enum status st, size_t *byt
         x->failure = st;
         x->state = EXCHANGE_DROP;
         abort_sink(x);
+        buf_finish(&x->body); /* its client may take its time with the rest */
+        request_release(&x->r);
     }
     *bytes = 0;
     return MHD_YES;
@@ -402,13 +404,14 @@ static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *
 
 enum status exchange_run_handler(struct exchange *x)
 {
+    bool        on_executor = x->r.wants_executor;
     enum status st;
 
     x->handler_ran = true;
     log_request(x->r.id, x->r.trace);
     st = x->r.endpoint->handle(&x->r);
     log_request(NULL, NULL);
-    x->r.calls++;
+    x->r.calls += st != STATUS_PENDING || x->r.wants_executor == on_executor; /* who only changes its place begins anew there */
     return st;
 }
 

@@ -140,8 +140,13 @@ static enum status feed(struct request *r)
 static enum status handle(struct request *r)
 {
     enum status st;
+    bool        on_executor = false;
 
     while ((st = r->endpoint->handle(r)) == STATUS_PENDING) {
+        if (r->wants_executor && !on_executor) { /* begins anew there, at once */
+            on_executor = true;
+            continue;
+        }
         r->calls++;
         side.gone = side.x->client_leaves;
         if (!side.gone)
