@@ -11,7 +11,6 @@
 
 #include "api/app.h"
 #include "api/bind.h"
-#include "api/deferred.h"
 #include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/log.h"
@@ -168,7 +167,7 @@ static bool make_registry(struct frontend *f)
                                      .crash_window_s = f->config->crash_window_s,
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
-    if (registry_create(&f->app.registry, &config) || deferred_create(&f->app.deferred))
+    if (registry_create(&f->app.registry, &config))
         return refuse("no memory for sessions", &why);
     return true;
 }
@@ -325,7 +324,6 @@ static void stop(struct frontend *f)
         registry_kill_workers(f->app.registry);
     server_destroy(f->server);
     atomic_store(&f->app.server, NULL);
-    deferred_destroy(f->app.deferred);
     if (f->app.registry)
         registry_destroy(f->app.registry);
     pool_destroy(f->app.pool);

@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 enum {
+    /* what callers share: SECURITY.md lists each such bound with what one caller may have of it */
+    PORTION_DIVISOR = 4, /* of what the other callers leave of a bound, a caller may have all but so large a part; see base/portion.h */
+
     /* http */
     JSON_BODY_BYTES_MAX = 1024 * 1024,
     JSON_FIELDS_MAX = 48, /* of a table that decodes an object */
@@ -45,7 +48,7 @@ enum {
     IDEMPOTENCY_KEYS_MAX = 100000,
     IDEMPOTENCY_BUCKETS = 16384,
     IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024,       /* longer ones are not stored */
-    IDEMPOTENCY_ANSWERS_BYTES_MAX = 64 * 1024 * 1024, /* of all callers together; the oldest make room */
+    IDEMPOTENCY_ANSWERS_BYTES_MAX = 64 * 1024 * 1024, /* of all callers together; the oldest of the caller who has most make room */
     EXECUTOR_THREADS_MAX = 256,
     EXECUTOR_QUEUE_MAX = 1024,
     EXECUTOR_IDLE_MS = 10 * 1000,
@@ -76,7 +79,6 @@ enum {
     LIST_ITEMS_MAX = 1000,
     CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */
     CONFIG_FILE_BYTES_MAX = 64 * 1024,
-    DEFERRED_THREADS = 2,       /* helpers of the loop threads for short worker calls */
     READY_FRESH_MS = 10 * 1000, /* a canary's answer counts for so long */
     LOOP_STALL_S = 30,          /* an event loop that stood still for so long fails /livez */
     LOG_LINE_BYTES = 2048,

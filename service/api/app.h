@@ -11,15 +11,12 @@
 #include "pool/pool.h"
 #include "session/session.h"
 
-struct deferred;
-
 struct app {
     const struct config     *config;
     struct pool             *pool;
     struct compile_service  *compiler;
     struct registry         *registry;
     struct auth             *auth;
-    struct deferred         *deferred;
     _Atomic(struct server *) server;            /* NULL while it starts */
     pthread_mutex_t          phase_lock;        /* over changes of the two below and of the registry's; taken before registry.lock */
     atomic_bool              draining, leaving; /* no new sessions; and the process will end: drain.c changes them */

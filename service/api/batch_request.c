@@ -1,83 +1,30 @@
-/* Collects a batch's JSON, has the batch made (on a helper thread while more of the body is to come), and streams its segments in. */
+/* Collects a batch's JSON, has the batch made (by request.prepare while more of the body is to come), and streams its segments in. */
 #include "api/batch_request.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/batch_frame.h"
-#include "api/deferred.h"
 #include "session/batch_async.h"
-
-enum batch_state {
-    BATCH_COLLECTING, /* until the JSON, or the whole of a small body, is here */
-    BATCH_MAKING,     /* the helper thread's, and its to free once the request is over */
-    BATCH_ABANDONED,  /* the request is over, the helper thread still works */
-    BATCH_READY,      /* made; takes its segments */
-    BATCH_FAILED,     /* w->problem says why */
-};
-enum { BATCH_STATES = BATCH_FAILED + 1 };
-
-/* A body that comes at once is made by the handler: it goes from COLLECTING straight to its outcome. */
-static const bool may[BATCH_STATES][BATCH_STATES] = {
-    [BATCH_COLLECTING] = {[BATCH_MAKING] = true, [BATCH_READY] = true, [BATCH_FAILED] = true},
-    [BATCH_MAKING] = {[BATCH_READY] = true, [BATCH_FAILED] = true, [BATCH_ABANDONED] = true},
-};
 
 struct batch_request_state {
     struct body_sink      sink;
-    struct deferred_job   job;
-    struct deferred      *helpers;
-    struct batch_work    *work; /* not in the request's arena, which may be gone while a helper works. NULL once it was taken */
+    struct batch_work    *work; /* NULL once it was taken */
     uint64_t              body_bytes;
     struct buf            text; /* head and JSON; of a small body all */
     size_t                text_wanted;
     struct batch_position position;
     struct span           rest;  /* what is collected behind the JSON and not yet handed on */
     size_t                given; /* within JSON: of the segment's bytes */
-    pthread_mutex_t       lock;  /* of the state, between the helper and the request's threads */
-    enum batch_state      state; /* changed by set_state() alone */
-    struct waker         *waker; /* the request's, as long as it is not over */
-    struct problem        problem;
+    bool                  made;  /* the batch is there; before that its JSON, or a whole small body, is collected */
 };
 
 static void dispose(struct batch_request_state *w)
 {
     batch_work_destroy(w->work);
     buf_finish(&w->text);
-    pthread_mutex_destroy(&w->lock);
     free(w);
-}
-
-/* ---- the state ---- */
-
-static enum batch_state state_of(struct batch_request_state *w)
-{
-    enum batch_state state;
-
-    pthread_mutex_lock(&w->lock);
-    state = w->state;
-    pthread_mutex_unlock(&w->lock);
-    return state;
-}
-
-/* With the lock held. */
-static void set_state(struct batch_request_state *w, enum batch_state next)
-{
-    assert(may[w->state][next]);
-    w->state = next;
-}
-
-/* With the lock held. */
-static void set_outcome(struct batch_request_state *w, enum status st, const struct problem *why)
-{
-    set_state(w, st ? BATCH_FAILED : BATCH_READY);
-    if (!st)
-        return;
-    w->problem = *why;
-    w->problem.status = st;
 }
 
 /* ---- making ---- */
@@ -107,48 +54,17 @@ static enum status make(struct batch_request_state *w, struct span body, struct 
 
     if (!st)
         st = batch_work_make(w->work, json, w->body_bytes, why);
+    w->made = !st;
     if (!st && !w->work->within)
         w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
     return st;
 }
 
-static struct batch_request_state *state_of_job(struct deferred_job *job)
+static enum status prepare(struct request *r)
 {
-    return (struct batch_request_state *)((char *)job - offsetof(struct batch_request_state, job));
-}
+    struct batch_request_state *w = r->progress;
 
-/* False: the request was over already, and *w belongs to the caller. */
-static bool settle(struct batch_request_state *w, enum status st, const struct problem *why)
-{
-    bool alive;
-
-    pthread_mutex_lock(&w->lock);
-    alive = w->state == BATCH_MAKING;
-    if (alive) {
-        set_outcome(w, st, why);
-        w->waker->wake(w->waker);
-    }
-    pthread_mutex_unlock(&w->lock);
-    return alive;
-}
-
-static void run_make(struct deferred_job *job)
-{
-    struct batch_request_state *w = state_of_job(job);
-    struct problem              why = {0};
-    enum status                 st = make(w, buf_span(&w->text), &why);
-
-    if (!settle(w, st, &why))
-        dispose(w);
-}
-
-static void start_making(struct batch_request_state *w)
-{
-    pthread_mutex_lock(&w->lock);
-    set_state(w, BATCH_MAKING);
-    pthread_mutex_unlock(&w->lock);
-    w->job.run = run_make;
-    deferred_push(w->helpers, &w->job);
+    return make(w, buf_span(&w->text), &r->problem);
 }
 
 /* ---- the segments ---- */
@@ -234,9 +150,10 @@ static enum status collect(struct batch_request_state *w, struct request *r, str
     if (!buf_add_span(&w->text, piece))
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
     *consumed = piece.bytes;
-    if (w->body_bytes > BATCH_WHOLE_BYTES_MAX && w->text.bytes > BATCH_HEAD_BYTES && w->text.bytes == w->text_wanted)
-        start_making(w);
-    return STATUS_OK;
+    if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX || w->text.bytes <= BATCH_HEAD_BYTES || w->text.bytes < w->text_wanted)
+        return STATUS_OK;
+    r->prepare = prepare;
+    return STATUS_PENDING;
 }
 
 /* A body that is refused when some of it is in buffers of the session already. */
@@ -251,46 +168,18 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
     return st;
 }
 
-/* In a state that takes nothing. PENDING: the helper thread will wake the request. */
-static enum status not_ready(struct batch_request_state *w, struct request *r)
-{
-    if (state_of(w) != BATCH_FAILED)
-        return STATUS_PENDING;
-    r->problem = w->problem;
-    return w->problem.status;
-}
-
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
     struct batch_request_state *w = (struct batch_request_state *)sink;
 
     *consumed = 0;
-    switch (state_of(w)) {
-    case BATCH_COLLECTING:
-        return collect(w, r, piece, consumed);
-    case BATCH_READY:
-        return refuse(w, r, feed(w, r, piece, consumed));
-    case BATCH_MAKING:
-    case BATCH_ABANDONED:
-    case BATCH_FAILED:
-        break;
-    }
-    return not_ready(w, r);
+    return w->made ? refuse(w, r, feed(w, r, piece, consumed)) : collect(w, r, piece, consumed);
 }
 
 /* On the loop. batch_destroy() does not wait. */
 static void on_finish(struct request *r)
 {
-    struct batch_request_state *w = r->progress;
-    bool                        busy;
-
-    pthread_mutex_lock(&w->lock);
-    busy = w->state == BATCH_MAKING;
-    if (busy)
-        set_state(w, BATCH_ABANDONED);
-    pthread_mutex_unlock(&w->lock);
-    if (!busy)
-        dispose(w); /* else run_make() does */
+    dispose(r->progress);
 }
 
 /* ---- begin ---- */
@@ -308,13 +197,10 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
         free(w);
         return NULL;
     }
-    pthread_mutex_init(&w->lock, NULL);
     buf_init(&w->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
     w->sink.write = write_piece;
-    w->helpers = work->app->deferred;
     w->work = work;
     w->body_bytes = r->body_bytes;
-    w->waker = &r->waker;
     return w;
 }
 
@@ -367,39 +253,19 @@ enum status batch_request_begin(struct request *r, bool hidden)
 
 /* ---- the handler's part ---- */
 
-/* All that was collected comes at once: nothing is made yet. */
-static void make_now(struct batch_request_state *w, struct request *r)
-{
-    struct problem why = {0};
-    enum status    st = make(w, w->work->within ? r->body : buf_span(&w->text), &why);
-
-    pthread_mutex_lock(&w->lock);
-    set_outcome(w, st, &why);
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* Of a batch that is made: the segments that came along with its JSON. */
-static enum status take_segments(struct batch_request_state *w, struct request *r)
-{
-    const struct batch_spec *spec = &w->work->message.spec;
-    enum status              st = feed_rest(w, r);
-
-    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
-        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
-    return refuse(w, r, st);
-}
-
 enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
-    enum status                 st;
+    const struct batch_spec    *spec = &w->work->message.spec;
+    enum status                 st = STATUS_OK;
 
-    if (state_of(w) == BATCH_COLLECTING)
-        make_now(w, r);
-    if (state_of(w) != BATCH_READY)
-        st = not_ready(w, r);
-    else
-        st = take_segments(w, r);
+    if (!w->made) /* a small body: all of it is here */
+        st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
+    if (!st)
+        st = feed_rest(w, r);
+    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
+        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
+    st = refuse(w, r, st);
     if (!st)
         w->work->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
     timing_begin(r);

@@ -40,12 +40,11 @@ static void stop_watching(struct request *r, struct following *f)
 static void on_finish(struct request *r)
 {
     struct following *f = r->progress;
-    bool              cancelled;
 
     if (f->launch) {
         stop_watching(r, f);
         if (f->cancel_unless_answered && !f->answered)
-            launch_cancel(f->session, f->launch, &cancelled, NULL);
+            launch_abandon(f->launch);
         launch_return(f->launch);
     }
     session_return(f->session);
@@ -185,10 +184,11 @@ static enum status submit(struct request *r)
     if (st)
         return st;
     st = launch_decode(r, &spec, &doc);
-    if (!st && !r->wants_executor && launch_blocks(f->session, &spec))
-        st = to_executor(r);
-    else if (!st)
+    spec.at_once = !r->wants_executor;
+    if (!st)
         st = launch_submit(f->session, &spec, &launch, &created, &r->problem);
+    if (st == STATUS_PENDING)
+        st = to_executor(r);
     json_document_destroy(doc);
     if (st)
         return st;

@@ -1,4 +1,5 @@
-/* A hash table of keys; those that are done also stand in a queue, oldest first, by which they and their answers are forgotten. */
+/* A hash table of keys; those that are done also stand in a queue, oldest first, by which they are forgotten, and those with an answer in one of their
+ * caller's: who has the most bytes in answers makes room for more. */
 #include "http/idempotency.h"
 
 #include <pthread.h>
@@ -6,11 +7,13 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "base/portion.h"
 
 struct idempotent {
     struct idempotency_id      id;
-    struct idempotent         *chain; /* in its bucket */
-    struct idempotent         *newer; /* in the queue */
+    struct idempotent         *chain;        /* in its bucket */
+    struct idempotent         *newer;        /* in the queue */
+    struct idempotent         *newer_answer; /* in its holder's */
     bool                       done;
     uint64_t                   done_ns;
     struct idempotency_payload payload;
@@ -18,11 +21,19 @@ struct idempotent {
     uint64_t                   answer_bytes; /* what it counts for; 0: not stored */
 };
 
+/* A caller of whom answers are stored. */
+struct holder {
+    const struct caller *caller;
+    struct idempotent   *oldest, *newest; /* those with an answer */
+    uint64_t             bytes;
+    struct holder       *next;
+};
+
 struct idempotency {
     pthread_mutex_t    lock; /* over everything */
     struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
     struct idempotent *oldest, *newest; /* the queue of done ones */
-    struct idempotent *oldest_answer;   /* the first in it whose answer may still be there; NULL: none */
+    struct holder     *holders;
     unsigned           count;
     uint64_t           answers_bytes;
 };
@@ -85,11 +96,30 @@ static struct idempotent **find(struct idempotency *store, const struct idempote
     return at;
 }
 
-static void drop_answer(struct idempotency *store, struct idempotent *e)
+static struct holder **holder_of(struct idempotency *store, const struct caller *caller)
 {
+    struct holder **at = &store->holders;
+
+    while (*at && (*at)->caller != caller)
+        at = &(*at)->next;
+    return at;
+}
+
+/* The caller's oldest: both queues are in the order of time. */
+static void drop_answer(struct idempotency *store, struct holder **at)
+{
+    struct holder     *h = *at;
+    struct idempotent *e = h->oldest;
+
     store->answers_bytes -= e->answer_bytes;
+    h->bytes -= e->answer_bytes;
     e->answer_bytes = 0;
     reply_finish(&e->answer);
+    h->oldest = e->newer_answer;
+    if (h->oldest)
+        return;
+    *at = h->next;
+    free(h);
 }
 
 static void forget(struct idempotency *store, struct idempotent *e)
@@ -97,7 +127,8 @@ static void forget(struct idempotency *store, struct idempotent *e)
     *find(store, &e->id) = e->chain;
     store->count--;
     atomic_fetch_sub(&e->id.caller->idempotency_keys, 1);
-    drop_answer(store, e);
+    if (e->answer_bytes)
+        drop_answer(store, holder_of(store, e->id.caller));
     free(e);
 }
 
@@ -109,8 +140,6 @@ static void sweep(struct idempotency *store, uint64_t now)
         store->oldest = e->newer;
         if (store->newest == e)
             store->newest = NULL;
-        if (store->oldest_answer == e)
-            store->oldest_answer = e->newer;
         forget(store, e);
     }
 }
@@ -122,17 +151,47 @@ static void enqueue(struct idempotency *store, struct idempotent *e)
     else
         store->oldest = e;
     store->newest = e;
-    if (!store->oldest_answer)
-        store->oldest_answer = e;
+}
+
+static struct holder **greatest_holder(struct idempotency *store)
+{
+    struct holder **most = &store->holders;
+
+    for (struct holder **at = most; *at; at = &(*at)->next)
+        if ((*at)->bytes > (*most)->bytes)
+            most = at;
+    return most;
 }
 
 /* The keys stay: what was done is not done again, even when its answer is gone. */
 static void drop_old_answers(struct idempotency *store)
 {
-    while (store->oldest_answer && store->answers_bytes > IDEMPOTENCY_ANSWERS_BYTES_MAX) {
-        drop_answer(store, store->oldest_answer);
-        store->oldest_answer = store->oldest_answer->newer;
+    while (store->answers_bytes > IDEMPOTENCY_ANSWERS_BYTES_MAX)
+        drop_answer(store, greatest_holder(store));
+}
+
+/* False without memory. */
+static bool hold_answer(struct idempotency *store, struct idempotent *e, const struct reply *answer, uint64_t bytes)
+{
+    struct holder **at = holder_of(store, e->id.caller), *h = *at;
+
+    if (!h) {
+        h = calloc(1, sizeof *h);
+        if (!h)
+            return false;
+        *at = h;
+        h->caller = e->id.caller;
     }
+    if (h->oldest)
+        h->newest->newer_answer = e;
+    else
+        h->oldest = e;
+    h->newest = e;
+    h->bytes += bytes;
+    store->answers_bytes += bytes;
+    e->answer = *answer;
+    e->answer_bytes = bytes;
+    return true;
 }
 
 enum status idempotency_create(struct idempotency **out)
@@ -150,6 +209,8 @@ void idempotency_destroy(struct idempotency *store)
 {
     if (!store)
         return;
+    while (store->holders)
+        drop_answer(store, &store->holders);
     for (size_t i = 0; i < COUNT(store->buckets); i++)
         while (store->buckets[i])
             forget(store, store->buckets[i]);
@@ -180,13 +241,12 @@ static enum status look_at_known(const struct idempotent *e, uint64_t body_bytes
 
 static enum status check_room(const struct idempotency *store, const struct idempotency_id *id, uint64_t now, struct problem *why)
 {
-    unsigned    used = atomic_load(&id->caller->idempotency_keys);
-    enum status st;
+    unsigned             used = atomic_load(&id->caller->idempotency_keys);
+    const struct portion all = {"idempotency_keys_total", IDEMPOTENCY_KEYS_MAX, store->count, used};
+    enum status          st;
 
-    if (used < IDEMPOTENCY_KEYS_PER_CALLER_MAX && store->count < IDEMPOTENCY_KEYS_MAX)
-        return STATUS_OK;
     if (used < IDEMPOTENCY_KEYS_PER_CALLER_MAX)
-        return problem_limit(why, STATUS_OVERLOADED, "idempotency_keys_total", IDEMPOTENCY_KEYS_MAX, store->count, 1);
+        return portion_check(&all, 1, why);
     st = problem_limit(why, STATUS_RATE_LIMITED, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, used, 1);
     if (store->oldest && why) /* no earlier can any of them be forgotten */
         why->retry_after_ms = (uint32_t)(IDEMPOTENCY_S * 1000 - (now - store->oldest->done_ns) / NS_PER_MS + 1);
@@ -268,13 +328,11 @@ void idempotency_finish(struct idempotency *store, struct idempotent *mine, cons
     if (bytes && !copy(answer, &stored))
         bytes = 0;
     pthread_mutex_lock(&store->lock);
-    if (bytes)
-        mine->answer = stored;
-    mine->answer_bytes = bytes;
+    if (bytes && !hold_answer(store, mine, &stored, bytes))
+        reply_finish(&stored);
     mine->payload = *payload;
     mine->done = true;
     mine->done_ns = now;
-    store->answers_bytes += bytes;
     enqueue(store, mine);
     drop_old_answers(store);
     pthread_mutex_unlock(&store->lock);

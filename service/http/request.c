@@ -1,7 +1,7 @@
 /* What handlers read from a request besides its body: query, preferences, media types. */
 #include "http/request.h"
 
-#include <stdatomic.h>
+#include "base/portion.h"
 
 struct span request_header(const struct request *r, const char *name)
 {
@@ -13,22 +13,54 @@ bool request_gone(const struct request *r)
     return r->port->gone(r);
 }
 
+/* With held.lock held. */
+static enum status check_hold(struct request *r, uint64_t bytes)
+{
+    const struct portion p = {"held_body_bytes", HELD_BODIES_BYTES_MAX, r->port->held->bytes, r->caller->held_bytes};
+
+    return portion_check(&p, bytes, &r->problem);
+}
+
+enum status request_may_hold(struct request *r, uint64_t bytes)
+{
+    enum status st;
+
+    if (!r->port->held)
+        return STATUS_OK;
+    pthread_mutex_lock(&r->port->held->lock);
+    st = check_hold(r, bytes);
+    pthread_mutex_unlock(&r->port->held->lock);
+    return st;
+}
+
 enum status request_hold(struct request *r, uint64_t bytes)
 {
-    _Atomic uint64_t *total = r->port->held_bytes;
-    uint64_t          before = total ? atomic_fetch_add(total, bytes) : 0;
+    struct held_bodies *all = r->port->held;
+    enum status         st;
 
-    r->held_bytes += bytes;
-    if (before <= HELD_BODIES_BYTES_MAX && bytes <= HELD_BODIES_BYTES_MAX - before)
+    if (!all)
         return STATUS_OK;
-    request_release(r);
-    return problem_limit(&r->problem, STATUS_OVERLOADED, "held_body_bytes", HELD_BODIES_BYTES_MAX, before, bytes);
+    pthread_mutex_lock(&all->lock);
+    st = check_hold(r, bytes);
+    if (!st) {
+        all->bytes += bytes;
+        r->caller->held_bytes += bytes;
+        r->held_bytes += bytes;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return st;
 }
 
 void request_release(struct request *r)
 {
-    if (r->port->held_bytes)
-        atomic_fetch_sub(r->port->held_bytes, r->held_bytes);
+    struct held_bodies *all = r->port->held;
+
+    if (!r->held_bytes)
+        return;
+    pthread_mutex_lock(&all->lock);
+    all->bytes -= r->held_bytes;
+    r->caller->held_bytes -= r->held_bytes;
+    pthread_mutex_unlock(&all->lock);
     r->held_bytes = 0;
 }
 

@@ -2,6 +2,8 @@
 #ifndef GPUREST_HTTP_REQUEST_H
 #define GPUREST_HTTP_REQUEST_H
 
+#include <pthread.h>
+
 #include "base/arena.h"
 #include "base/problem.h"
 #include "base/rate.h"
@@ -24,6 +26,15 @@ struct caller {
     _Atomic unsigned   in_flight;
     _Atomic unsigned   event_streams;
     _Atomic unsigned   idempotency_keys; /* remembered ones, see idempotency.h */
+    uint64_t           held_bytes;       /* under held_bodies.lock */
+    unsigned           executor_threads; /* at its requests; under the executor's lock */
+    unsigned           io_threads;       /* ... under the lock of the I/O threads */
+};
+
+/* Host memory for bodies that are held, of all requests. */
+struct held_bodies {
+    pthread_mutex_t lock;
+    uint64_t        bytes;
 };
 
 /* Where the time of a compute request went, in milliseconds; 0: there was nothing of the kind. Told as Server-Timing with every answer,
@@ -40,8 +51,9 @@ struct timing {
 /* Where a streamed body goes. All on the loop's thread, except for a long body that was handed off to an I/O thread: then all but
  * abort on that one. */
 struct body_sink {
-    /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0) and registered r->waker;
-     * called again with the rest once woken. A failure: the rest of the body is read and dropped, then the failure answered. */
+    /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0), and registered r->waker or set r->prepare;
+     * called again with the rest once woken, or once that is done. A failure: the rest of the body is read and dropped, then the failure
+     * answered. */
     enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
     /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
     void (*abort)(struct body_sink *s);
@@ -68,6 +80,9 @@ struct request {
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
     bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
+    /* What a sink must wait for before it can take bytes: it sets this and returns PENDING. Called once, on the executor or on the I/O thread that
+     * receives, where it may block; it must not return PENDING. A failure ends the body as write's does. */
+    enum status (*prepare)(struct request *r);
     bool        wants_executor; /* an ON_LOOP handler that would block sets it and returns PENDING: it is called again on the executor */
     bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may have a descriptor */
     bool        wants_whole;    /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
@@ -83,7 +98,7 @@ struct request {
     struct waker               waker;      /* register it to be called again */
     uint64_t                   wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
     uint64_t                   received_ns;
-    uint64_t                   held_bytes; /* see request_hold */
+    uint64_t                   held_bytes; /* by request_hold */
     const struct request_port *port;       /* the server's own side */
 };
 
@@ -93,8 +108,8 @@ struct request_port {
     struct span (*header)(const struct request *r, const char *name);
     /* True once the client is known to be gone. */
     bool (*gone)(const struct request *r);
-    struct span       query;      /* raw text behind '?', may be empty */
-    _Atomic uint64_t *held_bytes; /* of all requests of the server; NULL: not counted */
+    struct span         query; /* raw text behind '?', may be empty */
+    struct held_bodies *held;  /* of all requests of the server; NULL: not counted */
 };
 
 struct span request_header(const struct request *r, const char *name);
@@ -105,9 +120,11 @@ bool request_query(struct request *r, const char *name, struct span *out);
  * badly encoded. */
 enum status request_query_only(struct request *r, const char *const *names);
 
-/* Before a long body is held in memory: OVERLOADED when all requests together would hold more than HELD_BODIES_BYTES_MAX. Counts until
- * request_release(), which the server calls at the request's end too. */
+/* Before bytes of a long body are held in memory: OVERLOADED when all requests together would hold more than HELD_BODIES_BYTES_MAX, or the caller's
+ * more than its portion of it (base/portion.h). Counts until request_release(), which the server calls at the request's end too. */
 enum status request_hold(struct request *r, uint64_t bytes);
+/* Whether so many could be held now; counts nothing. */
+enum status request_may_hold(struct request *r, uint64_t bytes);
 void        request_release(struct request *r);
 
 /* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */

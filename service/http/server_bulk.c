@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/portion.h"
 #include "http/server_internal.h"
 
 enum io_state { IO_FREE, IO_RESERVED, IO_BUSY };
@@ -25,6 +26,7 @@ struct bulk {
     pthread_cond_t   work;
     atomic_bool      stopping; /* set under the lock */
     unsigned         count;
+    unsigned         busy; /* or reserved; a caller's of them are counted in caller.io_threads */
     struct io_thread threads[];
 };
 
@@ -144,6 +146,14 @@ static struct exchange *wait_for_exchange(struct io_thread *t)
     return t->exchange;
 }
 
+/* Under the lock. */
+static void set_free(struct io_thread *t, struct caller *c)
+{
+    t->state = IO_FREE;
+    t->bulk->busy--;
+    c->io_threads--;
+}
+
 /* Free before the loop hears of it: whoever comes next finds it. */
 static void *io_run(void *argument)
 {
@@ -157,7 +167,7 @@ static void *io_run(void *argument)
         move(x);
         pthread_mutex_lock(&b->lock);
         t->exchange = NULL;
-        t->state = IO_FREE;
+        set_free(t, x->r.caller);
         pthread_mutex_unlock(&b->lock);
         loop_post(x, EXCHANGE_MOVED);
         pthread_mutex_lock(&b->lock);
@@ -221,26 +231,40 @@ void bulk_destroy(struct bulk *b)
     free(b);
 }
 
-static struct io_thread *reserve(struct bulk *b)
+/* Under the lock. NULL: none, or the caller has its portion of them. */
+static struct io_thread *find_free(struct bulk *b, const struct caller *c)
 {
-    struct io_thread *t = NULL;
+    const struct portion all = {"io_threads", b->count, b->busy, c->io_threads};
+
+    if (atomic_load(&b->stopping) || !portion_fits(&all, 1))
+        return NULL;
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->threads[i].state == IO_FREE)
+            return &b->threads[i];
+    return NULL;
+}
+
+static struct io_thread *reserve(struct bulk *b, struct caller *c)
+{
+    struct io_thread *t;
 
     if (!b)
         return NULL;
     pthread_mutex_lock(&b->lock);
-    for (unsigned i = 0; i < b->count && !t && !atomic_load(&b->stopping); i++)
-        if (b->threads[i].state == IO_FREE)
-            t = &b->threads[i];
-    if (t)
+    t = find_free(b, c);
+    if (t) {
         t->state = IO_RESERVED;
+        b->busy++;
+        c->io_threads++;
+    }
     pthread_mutex_unlock(&b->lock);
     return t;
 }
 
-static void release(struct io_thread *t)
+static void release(struct io_thread *t, struct caller *c)
 {
     pthread_mutex_lock(&t->bulk->lock);
-    t->state = IO_FREE;
+    set_free(t, c);
     pthread_mutex_unlock(&t->bulk->lock);
 }
 
@@ -266,7 +290,7 @@ static bool give(struct exchange *x)
 void bulk_forget(struct exchange *x)
 {
     if (x->handoff.thread && !x->handoff.given)
-        release(x->handoff.thread);
+        release(x->handoff.thread, x->r.caller);
 }
 
 /* ---- uploads, on the loop ---- */
@@ -321,11 +345,11 @@ bool bulk_receive(struct exchange *x, struct span first)
         return false;
     h->asked = true;
     h->head = arena_copy(&x->r.arena, first);
-    t = h->head.data ? reserve(x->loop->server->bulk) : NULL;
+    t = h->head.data ? reserve(x->loop->server->bulk, x->r.caller) : NULL;
     if (!t)
         return false;
     if (!take_socket(x)) {
-        release(t);
+        release(t, x->r.caller);
         return false;
     }
     h->thread = t;
@@ -349,7 +373,7 @@ bool bulk_reserve(struct exchange *x)
 
     if (x->connection->is_tls || !r->source->lend || r->source_bytes < HANDOFF_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
         return false;
-    h->thread = reserve(x->loop->server->bulk);
+    h->thread = reserve(x->loop->server->bulk, x->r.caller);
     h->fd = x->connection->fd;
     h->left = r->source_bytes;
     return h->thread != NULL;

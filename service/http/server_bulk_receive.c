@@ -77,6 +77,20 @@ static enum status fill(struct exchange *x, char *to, size_t room, size_t *fille
     return st;
 }
 
+/* The sink has said PENDING. The client's time stands still meanwhile. */
+static enum status wait_for_sink(struct exchange *x)
+{
+    enum status st;
+
+    if (!x->r.prepare)
+        return io_wait_woken(x);
+    pace_pause(&x->pace, now_ns());
+    st = exchange_run_prepare(x);
+    io_progress(x);
+    pace_go_on(&x->pace, x->progress_ns);
+    return st;
+}
+
 static enum status receive_piece(struct exchange *x)
 {
     struct handoff   *h = &x->handoff;
@@ -88,7 +102,7 @@ static enum status receive_piece(struct exchange *x)
     h->woken = false;
     st = sink->borrow(sink, &x->r, &to, &room);
     if (st == STATUS_PENDING)
-        return io_wait_woken(x);
+        return wait_for_sink(x);
     if (st)
         return st;
     h->lent = room;
@@ -115,7 +129,7 @@ static enum status write_head(struct exchange *x)
             return problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
         h->head = span_from(h->head, consumed);
         if (st == STATUS_PENDING)
-            st = io_wait_woken(x);
+            st = wait_for_sink(x);
     }
     return st;
 }

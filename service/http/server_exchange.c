@@ -61,7 +61,7 @@ static void init_request(struct exchange *x)
     r->port = &x->port;
     x->port.header = port_header;
     x->port.gone = port_gone;
-    x->port.held_bytes = &x->loop->server->held_bytes;
+    x->port.held = &x->loop->server->held;
 }
 
 static bool split_target(struct exchange *x, const char *target)
@@ -291,6 +291,8 @@ static enum MHD_Result drop_body(struct exchange *x, enum status st, size_t *byt
         x->failure = st;
         exchange_set_state(x, EXCHANGE_DROP);
         abort_sink(x);
+        buf_finish(&x->body); /* its client may take its time with the rest */
+        request_release(&x->r);
     }
     *bytes = 0;
     return MHD_YES;
@@ -334,18 +336,43 @@ static enum status feed_sink(struct exchange *x, struct span *rest)
     return st;
 }
 
+/* The sink has said PENDING. PENDING: suspended until it is woken, or what it waits for is done. */
+static enum status wait_for_sink(struct exchange *x)
+{
+    bool        prepares = x->r.prepare != NULL;
+    enum status st = prepares ? executor_submit(x->loop->server->executor, x) : STATUS_OK;
+
+    if (st)
+        return st;
+    x->on_executor = prepares;
+    exchange_suspend(x);
+    return STATUS_PENDING;
+}
+
+/* What came of that; OK when there was nothing of the kind. */
+static enum status prepared(struct exchange *x)
+{
+    if (!x->executed)
+        return STATUS_OK;
+    x->executed = false;
+    x->on_executor = false;
+    return x->executor_result;
+}
+
 static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *bytes)
 {
     struct span rest = {piece, *bytes};
-    enum status st = feed_sink(x, &rest);
+    enum status st = prepared(x);
 
+    if (!st)
+        st = feed_sink(x, &rest);
     if (st && st != STATUS_PENDING)
         return drop_body(x, st, bytes);
     integrity_add(x, (struct span){piece, *bytes - rest.bytes});
     keyed_add(x, (struct span){piece, *bytes - rest.bytes});
     *bytes = rest.bytes;
-    if (st == STATUS_PENDING)
-        exchange_suspend(x);
+    if (st == STATUS_PENDING && (st = wait_for_sink(x)) != STATUS_PENDING)
+        return drop_body(x, st, bytes);
     return MHD_YES;
 }
 
@@ -394,14 +421,27 @@ static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *
 
 enum status exchange_run_handler(struct exchange *x)
 {
+    bool        on_executor = x->r.wants_executor;
     enum status st;
 
     x->handler_ran = true;
     log_request(x->r.id, x->r.trace);
     st = x->r.endpoint->handle(&x->r);
     log_request(NULL, NULL);
-    x->r.calls++;
+    x->r.calls += st != STATUS_PENDING || x->r.wants_executor == on_executor; /* who only changes its place begins anew there */
     return st;
+}
+
+enum status exchange_run_prepare(struct exchange *x)
+{
+    enum status (*prepare)(struct request *) = x->r.prepare;
+    enum status st;
+
+    x->r.prepare = NULL;
+    log_request(x->r.id, x->r.trace);
+    st = prepare(&x->r);
+    log_request(NULL, NULL);
+    return st == STATUS_PENDING ? problem_set(&x->r.problem, STATUS_INTERNAL, "what a body sink waits for cannot wait") : st;
 }
 
 static enum MHD_Result suspend(struct exchange *x)
@@ -451,8 +491,10 @@ static enum status release_body(struct exchange *x)
 /* PENDING: called again once the sink is ready for more. */
 static enum status end_of_body(struct exchange *x)
 {
-    enum status st = integrity_end(x);
+    enum status st = prepared(x);
 
+    if (!st)
+        st = integrity_end(x);
     if (!st && integrity_holds(x))
         st = release_body(x);
     if (!st && !x->streams)
@@ -477,8 +519,10 @@ static enum MHD_Result handle(struct exchange *x)
     if (x->state == EXCHANGE_DROP || x->failure)
         return exchange_answer(x, x->failure);
     st = x->state == EXCHANGE_BODY ? end_of_body(x) : STATUS_OK;
+    if (st == STATUS_PENDING)
+        st = wait_for_sink(x);
     if (st)
-        return st == STATUS_PENDING ? suspend(x) : refuse_body(x, st);
+        return st == STATUS_PENDING ? MHD_YES : refuse_body(x, st);
     exchange_set_state(x, EXCHANGE_HANDLING);
     if (keyed_replays(x))
         return exchange_answer(x, keyed_replay(x));

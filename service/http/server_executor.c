@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/portion.h"
 #include "http/server_internal.h"
 
 enum slot_state { SLOT_FREE, SLOT_RUNNING, SLOT_ENDED };
@@ -18,6 +19,7 @@ struct executor {
     struct exchange     *head, *tail;
     unsigned             queued;
     unsigned             idle;
+    unsigned             busy; /* threads at a request; a caller's of them are counted in caller.executor_threads */
     bool                 stopping;
     struct executor_slot slots[EXECUTOR_THREADS_MAX];
 };
@@ -33,48 +35,71 @@ static void push(struct executor *e, struct exchange *x)
     e->queued++;
 }
 
-static struct exchange *pop(struct executor *e)
+/* Whose caller has its portion of the threads waits for one of his own to be free. */
+static bool may_run(const struct executor *e, const struct exchange *x)
+{
+    const struct portion threads = {"executor_threads", EXECUTOR_THREADS_MAX, e->busy, x->r.caller->executor_threads};
+
+    return portion_fits(&threads, 1);
+}
+
+/* The oldest that may run; NULL: none. */
+static struct exchange *next(const struct executor *e)
 {
     struct exchange *x = e->head;
 
-    if (!x)
-        return NULL;
-    e->head = x->executor_next;
-    if (!e->head)
-        e->tail = NULL;
-    e->queued--;
+    while (x && !may_run(e, x))
+        x = x->executor_next;
     return x;
+}
+
+static void take_out(struct executor *e, const struct exchange *x)
+{
+    struct exchange *before = NULL, *at = e->head;
+
+    while (at != x) {
+        before = at;
+        at = at->executor_next;
+    }
+    if (before)
+        before->executor_next = x->executor_next;
+    else
+        e->head = x->executor_next;
+    if (e->tail == x)
+        e->tail = before;
+    e->queued--;
 }
 
 /* Under the lock. NULL: idle for long enough, or stopping. */
 static struct exchange *wait_for_work(struct executor *e)
 {
-    struct timespec until = timespec_of_ns(deadline_after_ms(EXECUTOR_IDLE_MS));
-    int             timed_out = 0;
+    struct timespec  until = timespec_of_ns(deadline_after_ms(EXECUTOR_IDLE_MS));
+    struct exchange *x;
+    int              timed_out = 0;
 
     e->idle++;
-    while (!e->head && !e->stopping && !timed_out)
+    while (!(x = next(e)) && !e->stopping && !timed_out)
         timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
     e->idle--;
-    return e->stopping ? NULL : pop(e);
+    if (e->stopping || !x)
+        return NULL;
+    take_out(e, x);
+    return x;
 }
 
-static void *executor_run(void *argument)
+/* Under the lock, which is given up meanwhile. */
+static void run_one(struct executor *e, struct exchange *x)
 {
-    struct executor_slot *slot = argument;
-    struct executor      *e = slot->executor;
-    struct exchange      *x;
+    struct caller *caller = x->r.caller;
 
-    pthread_mutex_lock(&e->lock);
-    while ((x = wait_for_work(e))) {
-        pthread_mutex_unlock(&e->lock);
-        x->executor_result = exchange_run_handler(x);
-        loop_post(x, EXCHANGE_EXECUTED);
-        pthread_mutex_lock(&e->lock);
-    }
-    slot->state = SLOT_ENDED;
+    e->busy++;
+    caller->executor_threads++;
     pthread_mutex_unlock(&e->lock);
-    return NULL;
+    x->executor_result = x->r.prepare ? exchange_run_prepare(x) : exchange_run_handler(x);
+    loop_post(x, EXCHANGE_EXECUTED);
+    pthread_mutex_lock(&e->lock);
+    caller->executor_threads--;
+    e->busy--;
 }
 
 /* Under the lock, which an ended thread has let go of for good. */
@@ -84,6 +109,8 @@ static void reap(struct executor_slot *slot)
         pthread_join(slot->thread, NULL);
     slot->state = SLOT_FREE;
 }
+
+static void *executor_run(void *slot);
 
 /* Under the lock. True if a thread runs that was not there before. */
 static bool add_thread(struct executor *e)
@@ -102,6 +129,33 @@ static bool add_thread(struct executor *e)
         return false;
     }
     return false;
+}
+
+/* Under the lock: a request has ended, and more than the next one may be able to run now. */
+static void look_again(struct executor *e)
+{
+    if (e->stopping || !next(e))
+        return;
+    if (e->idle)
+        pthread_cond_broadcast(&e->work);
+    else
+        add_thread(e);
+}
+
+static void *executor_run(void *argument)
+{
+    struct executor_slot *slot = argument;
+    struct executor      *e = slot->executor;
+    struct exchange      *x;
+
+    pthread_mutex_lock(&e->lock);
+    while ((x = wait_for_work(e))) {
+        run_one(e, x);
+        look_again(e);
+    }
+    slot->state = SLOT_ENDED;
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
 }
 
 static bool any_running(const struct executor *e)
@@ -148,7 +202,8 @@ static void return_queued(struct executor *e)
 {
     struct exchange *x;
 
-    while ((x = pop(e))) {
+    while ((x = e->head)) {
+        take_out(e, x);
         x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the server is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);
     }

@@ -38,7 +38,7 @@ enum status integrity_hold(struct exchange *x)
         return STATUS_OK;
     x->check->holds = true;
     x->body_max = (size_t)bytes;
-    return request_hold(&x->r, bytes);
+    return request_may_hold(&x->r, bytes); /* so that nothing is sent in vain; counted is what comes */
 }
 
 bool integrity_holds(const struct exchange *x)
@@ -50,6 +50,8 @@ enum status integrity_keep(struct exchange *x, struct span piece)
 {
     if (piece.bytes > x->body_max - x->body.bytes)
         return problem_set(&x->r.problem, STATUS_LENGTH_MISMATCH, "the body is longer than the %zu bytes it must have", x->body_max);
+    if (request_hold(&x->r, piece.bytes))
+        return x->r.problem.status;
     if (!buf_add_span(&x->body, piece))
         return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body");
     return STATUS_OK;

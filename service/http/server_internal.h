@@ -263,6 +263,8 @@ void exchange_advance(struct exchange *x);
 void exchange_resume(struct exchange *x);
 /* Runs the handler and counts its calls. Any thread; the loop's side is in server_exchange.c. */
 enum status exchange_run_handler(struct exchange *x);
+/* Runs what the sink of its body waits for, r.prepare, where it may block. */
+enum status exchange_run_prepare(struct exchange *x);
 
 /* Everything that can be refused before a body byte is read, in the order of the contract; then begin (server_admit.c). */
 enum status exchange_admit(struct exchange *x, struct span method);
@@ -401,7 +403,7 @@ struct server {
     struct tls            *tls;    /* NULL: nothing is encrypted */
     struct caller          nobody; /* of open rows without a valid token */
     atomic_uint            in_flight;
-    _Atomic uint64_t       held_bytes; /* see request_hold */
+    struct held_bodies     held;
     atomic_bool            quiescing;
     atomic_bool            stopping; /* requests are told that their client is gone */
     atomic_bool            cutting;  /* nothing is answered any more */

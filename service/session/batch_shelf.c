@@ -1,20 +1,27 @@
-/* The memory of asynchronous batches: what waits and what is kept, counted and bounded, for each session and for all together. */
+/* The memory of asynchronous batches: what waits and what is kept, counted and bounded, for each session, each caller, and for all together. */
 #include <stdlib.h>
 
+#include "base/portion.h"
 #include "session/batch_shelf.h"
 
 /* ---- counting ---- */
 
-static bool count_in_all(struct registry *r, uint64_t bytes)
+static enum status count_in_all(struct session *s, uint64_t bytes, struct problem *why)
 {
-    bool fits;
+    struct registry *r = s->registry;
+    struct portion   all = {"batch_jobs_bytes", BATCH_JOBS_BYTES_MAX, 0, 0};
+    enum status      st;
 
     pthread_mutex_lock(&r->lock);
-    fits = bytes <= BATCH_JOBS_BYTES_MAX && r->batch_bytes <= BATCH_JOBS_BYTES_MAX - bytes;
-    if (fits)
+    all.used = r->batch_bytes;
+    all.mine = s->payer->batch_bytes;
+    st = portion_check(&all, bytes, why);
+    if (!st) {
         r->batch_bytes += bytes;
+        s->payer->batch_bytes += bytes;
+    }
     pthread_mutex_unlock(&r->lock);
-    return fits;
+    return st;
 }
 
 static void uncount(struct session *s, struct batch_job *j)
@@ -23,6 +30,7 @@ static void uncount(struct session *s, struct batch_job *j)
 
     pthread_mutex_lock(&r->lock);
     r->batch_bytes -= j->bytes;
+    s->payer->batch_bytes -= j->bytes;
     pthread_mutex_unlock(&r->lock);
     if (j->kept)
         s->batches.kept_bytes -= j->bytes;
@@ -54,8 +62,8 @@ enum status batch_shelf_reserve(struct session *s, struct batch_job *j, uint64_t
 {
     enum status st = room_for(&s->batches, bytes, why);
 
-    if (!st && !count_in_all(s->registry, bytes))
-        st = problem_set(why, STATUS_OVERLOADED, "the server keeps as many asynchronous batches as it can hold");
+    if (!st)
+        st = count_in_all(s, bytes, why);
     if (st)
         return st;
     j->bytes = bytes;
@@ -69,7 +77,7 @@ static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
     struct batch_shelf *b = &s->batches;
     bool                fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
 
-    if (b->finished_count >= BATCHES_KEPT_MAX || !fits || !count_in_all(s->registry, bytes))
+    if (b->finished_count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, bytes, NULL))
         return false;
     j->kept = true;
     j->bytes = bytes;

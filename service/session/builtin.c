@@ -115,7 +115,7 @@ static void drop_module(struct context *c, struct builtin_call *call)
     call->module = NULL;
 }
 
-static enum status get_module(struct context *c, struct builtin_call *call, struct problem *why)
+static enum status get_module(struct context *c, struct builtin_call *call, bool at_once, struct problem *why)
 {
     const struct builtin_source *source = builtin_source_of(call->kernel), *header;
     struct span                  expression = span_of(call->expression);
@@ -148,22 +148,22 @@ static enum status get_module(struct context *c, struct builtin_call *call, stru
         options[spec.options_count++] = span_of(*o);
     spec.source = source->text;
     module_id(call, id);
-    st = module_builtin(c->session, span_of(id), &spec, &call->module, why);
+    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
     if (!st && call->module->context != c)
         st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     return st;
 }
 
 /* 0 is the default stream's, the others' follow. */
-static enum status find_slot(struct context *c, struct span stream, uint32_t *out, struct problem *why)
+static enum status find_slot(struct context *c, const struct launch_spec *spec, uint32_t *out, struct problem *why)
 {
     uint32_t    number;
-    enum status st = stream_number(c, stream, &number, why);
+    enum status st = stream_of_launch(c, spec, &number, why);
 
     *out = 0;
     pthread_mutex_lock(&c->session->lock);
     for (unsigned i = 0; i < c->streams_count && !st; i++)
-        if (span_is(stream, c->streams[i].name))
+        if (span_is(spec->stream, c->streams[i].name))
             *out = i + 1;
     pthread_mutex_unlock(&c->session->lock);
     return st;
@@ -216,7 +216,7 @@ static enum status try_vendor(struct context *c, struct builtin_call *call, cons
         return STATUS_OK;
     st = vendor_plan_of(c, call, &plan, &unsuited);
     if (!st)
-        st = vendor_open(c, call, &plan, &unsuited);
+        st = vendor_open(c, call, &plan, spec->at_once, &unsuited);
     *done = !st || spec->engine == ENGINE_VENDOR || !vendor_may_be_missed(st);
     if (*done) {
         *why = unsuited;
@@ -232,6 +232,8 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     bool        vendor = false;
     enum status st = find(call, spec, why);
 
+    if (!st && spec->at_once && !tuning_is_read(c->session->registry->tunings, c->session->device, call->kernel))
+        st = STATUS_PENDING;
     if (!st)
         st = take_args(call, spec, why);
     if (!st)
@@ -239,11 +241,11 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
         st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
     if (!st)
-        st = find_slot(c, spec->stream, &call->slot, why);
+        st = find_slot(c, spec, &call->slot, why);
     if (!st)
         st = try_vendor(c, call, spec, &vendor, why);
     if (!st && !vendor)
-        st = get_module(c, call, why);
+        st = get_module(c, call, spec->at_once, why);
     call->spec = *spec;
     return st;
 }
@@ -316,67 +318,4 @@ void builtin_close(struct context *c, struct builtin_call *call)
     if (call && call->module)
         drop_module(c, call);
     free(call);
-}
-
-/* ---- before a launch ---- */
-
-/* With session.lock held: NULL until it is ready. */
-static const struct module *ready_builtin(const struct context *c, const char *id)
-{
-    const struct module *m = c ? (const struct module *)table_get(&c->builtins, span_of(id)) : NULL;
-
-    return m && m->ready ? m : NULL;
-}
-
-/* With session.lock held. *blocks counts when a library does it, which is the answer. */
-static bool vendor_does(const struct context *c, struct builtin_call *call, const struct launch_spec *spec, bool *blocks)
-{
-    struct problem       ignored;
-    struct vendor_plan   asked;
-    const struct module *m;
-    char                 id[ID_BYTES];
-
-    if (!c || spec->engine == ENGINE_BUILTIN || take_args(call, spec, &ignored) || vendor_plan_of(c, call, &asked, &ignored))
-        return false;
-    vendor_plan_id(&asked, id);
-    m = ready_builtin(c, id);
-    *blocks = !m || m->workspace_bytes;
-    return !m || !m->refused;
-}
-
-/* With session.lock held. */
-static bool own_blocks(const struct context *c, struct builtin_call *call, const struct launch_spec *spec)
-{
-    struct problem ignored;
-    char           id[ID_BYTES];
-
-    if (!c || call->kernel->shape.scratch || !tuning_is_read(c->session->registry->tunings, c->session->device, call->kernel))
-        return true;
-    if (tuning_may_be(c->session->registry->tunings, c->session->device, call->kernel)) {
-        if (take_args(call, spec, &ignored))
-            return false; /* refused without waiting */
-        choose_shape(c, call, spec);
-    }
-    module_id(call, id);
-    return !ready_builtin(c, id);
-}
-
-static bool builtin_blocks(struct session *s, const struct launch_spec *spec)
-{
-    struct builtin_call call = {0};
-    struct problem      ignored;
-    bool                blocks = true;
-
-    if (find(&call, spec, &ignored))
-        return false; /* refused without waiting */
-    pthread_mutex_lock(&s->lock);
-    if (!vendor_does(s->context, &call, spec, &blocks))
-        blocks = own_blocks(s->context, &call, spec);
-    pthread_mutex_unlock(&s->lock);
-    return blocks;
-}
-
-bool launch_blocks(struct session *s, const struct launch_spec *spec)
-{
-    return spec->dtype.bytes && builtin_blocks(s, spec);
 }

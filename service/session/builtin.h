@@ -26,7 +26,7 @@ struct builtin_call {
 
 /* By spec->engine a library of the GPU's maker does it, if it can, or ours does.
  * Finds the kernel, checks the arguments as far as they can be without the buffers, makes the module. spec->dtype is not empty; *spec is
- * borrowed. Needs a use of c; may block as module_builtin() does. *out is to be given to builtin_close(), NULL on failure. Errors name the
+ * borrowed. Needs a use of c; may block as module_builtin() does, or with spec->at_once is PENDING. *out is to be given to builtin_close(), NULL on failure. Errors name the
  * parameter: KERNEL_NOT_FOUND, INVALID_FIELD (/dtype), ARGUMENT_MISMATCH (/args/N), LAUNCH_CONFIG_INVALID (/engine: no library does it). */
 enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why);
 /* Scratch memory lies there; 0 if it takes none. */

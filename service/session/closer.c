@@ -47,13 +47,31 @@ void closer_take(struct context *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* With registry.lock held. One whose process has ended, so that nobody waits behind a driver that takes its time with another; out of the list.
- * NULL: all of them still end. */
+/* Its process has ended and nobody is in it any more, maybe for a compilation: it can be buried without waiting. */
+static bool has_ended(struct context *c)
+{
+    bool ended;
+
+    pthread_mutex_lock(&c->session->lock);
+    ended = !c->uses && worker_state_of(c->worker) == WORKER_DEAD;
+    pthread_mutex_unlock(&c->session->lock);
+    return ended;
+}
+
+/* With registry.lock held, which is given up meanwhile: others only append. One that can be buried, so that nobody waits behind another's driver that
+ * takes its time, or another's request; out of the list. NULL: all of them still end. */
 static struct context *take_ended(struct registry *r)
 {
     struct context *before = NULL, *c = r->closing;
 
-    while (c && worker_state_of(c->worker) != WORKER_DEAD) {
+    while (c) {
+        bool ended;
+
+        pthread_mutex_unlock(&r->lock);
+        ended = has_ended(c);
+        pthread_mutex_lock(&r->lock);
+        if (ended)
+            break;
         before = c;
         c = c->closing_next;
     }

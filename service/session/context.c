@@ -214,6 +214,45 @@ enum status context_leave_with(struct context *c, enum status st, const struct p
     return st;
 }
 
+struct farewell {
+    struct call     call;
+    struct context *context; /* in use until the answer */
+};
+
+static void answered(struct call *call, enum call_event event)
+{
+    struct farewell *f = call->context;
+    struct context  *c = f->context;
+
+    if (event != CALL_DONE)
+        return;
+    pthread_mutex_lock(&c->session->lock);
+    context_note(c, call);
+    context_unuse(c);
+    pthread_mutex_unlock(&c->session->lock);
+    free(f);
+}
+
+struct call *context_farewell(struct context *c)
+{
+    struct farewell *f = calloc(1, sizeof *f);
+
+    if (!f || !context_use(c)) {
+        free(f);
+        return NULL;
+    }
+    *f = (struct farewell){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
+    return &f->call;
+}
+
+void context_farewell_unsent(struct call *call)
+{
+    struct farewell *f = call->context;
+
+    context_leave(f->context);
+    free(f);
+}
+
 uint64_t context_order(const struct context *c)
 {
     return c->backlog ? c->backlog_last->number : 0;

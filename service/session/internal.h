@@ -19,13 +19,16 @@
 #include "session/table.h"
 #include "session/tuning.h"
 
-/* All sessions of one owner. Under registry.lock. Lives while it counts a session. */
+/* All sessions of one owner. Under registry.lock. Lives while it counts a session, or somebody pays by it. */
 struct account {
     const void     *owner;
     struct table    sessions;
     unsigned        count;  /* those whose worker is not yet given back included */
     unsigned        hidden; /* of them */
+    unsigned        payers; /* sessions and shared memory that still exist */
     uint64_t        memory_bytes;
+    uint64_t        batch_bytes, shared_bytes; /* of the registry's */
+    unsigned        shares_count;              /* ... */
     struct account *next;
 };
 
@@ -37,6 +40,7 @@ struct returning {
     uint64_t bytes;    /* given up lately, at most */
     uint64_t until_ns; /* what came from workers that are gone may be missing until then */
     uint64_t count;    /* of givings-up, ever */
+    unsigned trims;    /* workers that were asked for what they keep and have not answered */
 };
 
 struct registry {
@@ -141,6 +145,7 @@ struct session {
     struct entry     entry;
     struct registry *registry;
     struct account  *account; /* until its quota is released */
+    struct account  *payer;   /* the same, as long as the session exists */
     unsigned         device;
     char             device_id[32];
     bool             memcheck;
@@ -283,6 +288,8 @@ struct session **registry_all(struct registry *r, unsigned *count);
 void registry_observe(struct session *s, int change);
 /* The worker is back: the session counts no longer. */
 void registry_uncount(struct session *s);
+/* One payer less. No lock held. */
+void account_leave(struct registry *r, struct account *a);
 /* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
@@ -324,6 +331,10 @@ enum status context_enter(struct session *s, struct context **out, struct proble
 /* The same for a context that is known; false when it was closed. Needs a reference. */
 bool context_use(struct context *c);
 void context_leave(struct context *c);
+/* For a call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the context was closed. */
+struct call *context_farewell(struct context *c);
+/* It was not submitted. */
+void context_farewell_unsent(struct call *call);
 /* No lock held. */
 bool context_is_closed(struct context *c);
 /* As context_leave, after a call with this outcome: a fault marks the session. Returns st. */
@@ -408,13 +419,15 @@ enum status session_revive(struct session *s, struct problem *why);
 void session_end(struct session *s, const char *reason);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
 void session_close(struct session *s, const char *reason);
-/* The same without waiting for the worker's end: the closer does that. Not of one that is STARTING, which would be waited for. */
-void session_close_later(struct session *s, const char *reason);
-/* A former context is gone: when it was the last one of a session that is closed later, that is closed. No lock held. */
+/* The janitor's, who waits for nobody: closes it when it is `aged`, or was idle too long at `now`, unless it starts. The closer awaits its worker's end. */
+void session_expire(struct session *s, bool aged, uint64_t now);
+/* A former context is gone: when it was the last one of a session that has expired, that is closed. No lock held. */
 void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
 enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why);
+/* PENDING for one that is to be made and spec->at_once. */
+enum status stream_of_launch(struct context *c, const struct launch_spec *spec, uint32_t *number, struct problem *why);
 
 /* ---- buffer.c ---- with session.lock held */
 /* BUFFER_NOT_FOUND, or *out held and pinned. */
@@ -453,8 +466,10 @@ void        module_input_digest(const struct module_spec *spec, unsigned char ou
 enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why);
 /* The last one has it unloaded by the helper; it is freed then. */
 void module_unref(struct module *m);
-/* The loaded module of a built-in kernel, made at its first use, with one more reference. May block. */
-enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, struct module **out, struct problem *why);
+/* The loaded module of a built-in kernel, made at its first use, with one more reference. Where that would
+ * have to be waited for and `at_once`: PENDING. */
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+                           struct problem *why);
 /* No device has it any more. */
 void module_free(struct module *m);
 /* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */

@@ -188,17 +188,6 @@ static void touch(struct session *s, uint64_t now)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
-/* The next round will do. */
-static bool is_starting(struct session *s)
-{
-    bool starting;
-
-    pthread_mutex_lock(&s->lock);
-    starting = s->state == SESSION_STARTING;
-    pthread_mutex_unlock(&s->lock);
-    return starting;
-}
-
 /* Waits for no worker: others' deadlines are kept here, too. */
 static void sweep_one(struct session *s, uint64_t now)
 {
@@ -208,12 +197,7 @@ static void sweep_one(struct session *s, uint64_t now)
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);
-    if (past(now, s->created_ns, s->max_lifetime_s * NS_PER_S) && !is_starting(s)) {
-        if (registry_unlist(s))
-            session_close_later(s, "the session reached its maximum lifetime");
-    } else if (registry_unlist_idle(s, now)) {
-        session_close_later(s, "the session was idle too long");
-    }
+    session_expire(s, past(now, s->created_ns, s->max_lifetime_s * NS_PER_S), now);
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)

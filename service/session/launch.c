@@ -67,9 +67,10 @@ static enum status find_kernel(const struct module *m, struct span name, uint32_
     return STATUS_OK;
 }
 
-static enum status best_block(struct context *c, struct module *m, uint32_t kernel, uint32_t shared_bytes, uint32_t block[3],
+static enum status best_block(struct context *c, struct module *m, uint32_t kernel, const struct launch_spec *spec, uint32_t block[3],
                               struct problem *why)
 {
+    uint32_t                    shared_bytes = spec->shared_bytes;
     struct msg_best_block       ask = {m->remote, kernel, shared_bytes};
     struct msg_best_block_reply got;
     struct best_block          *known = &m->best[kernel];
@@ -81,6 +82,8 @@ static enum status best_block(struct context *c, struct module *m, uint32_t kern
     pthread_mutex_unlock(&c->session->lock);
     if (block[0])
         return STATUS_OK;
+    if (spec->at_once)
+        return STATUS_PENDING;
     st = worker_best_block(c->worker, &ask, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
     if (st)
         return st;
@@ -104,7 +107,7 @@ enum status launch_configure(struct context *c, struct module *m, const struct l
     memcpy(msg->grid, spec->grid, sizeof msg->grid);
     memcpy(msg->block, spec->block, sizeof msg->block);
     if (!msg->block[0])
-        st = best_block(c, m, msg->kernel, spec->shared_bytes, msg->block, why);
+        st = best_block(c, m, msg->kernel, spec, msg->block, why);
     if (!st && !msg->grid[0])
         st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);
     return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
@@ -156,7 +159,7 @@ static enum status prepare(struct context *c, struct launch *l, const struct lau
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "at most %d", EXECUTION_TIMEOUT_MS_MAX);
-    st = stream_number(c, spec->stream, &l->flight->msg.stream, why);
+    st = stream_of_launch(c, spec, &l->flight->msg.stream, why);
     if (st)
         return st;
     span_copy(spec->stream, l->stream, sizeof l->stream);
@@ -303,6 +306,8 @@ static enum status begin_builtin(struct context *c, struct launch *l, const stru
     struct launch_spec again;
     enum status        st = builtin_open(c, spec, out, why);
 
+    if (!st && (*out)->plan.takes_scratch && spec->at_once)
+        return STATUS_PENDING;
     if (!st && (*out)->plan.takes_scratch)
         st = local_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
     if (st && builtin_retreats(*out, spec, st, &again)) {

@@ -152,6 +152,27 @@ void launch_info_of(struct launch *l, struct launch_info *out)
 
 /* ---- cancelling ---- */
 
+/* What could be done at once: not running, and not in the backlog any more. True when the worker is still to be asked. */
+static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, enum status *st, struct problem *why)
+{
+    struct context *c = l->context;
+    bool            ask;
+
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_lock(&s->lock);
+    ask = !is_final(l->state);
+    if (ask && l->state == LAUNCH_RUNNING) {
+        *st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
+        ask = false;
+    } else if (ask && launch_withdraw(c, l)) {
+        *cancelled = true;
+        ask = false;
+    }
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&c->submit_lock);
+    return ask;
+}
+
 /* Asks the worker for one that may not have been given to the device yet, and waits for its end then. */
 static enum status cancel_in_ring(struct context *c, struct launch *l, bool *cancelled, struct problem *why)
 {
@@ -176,26 +197,28 @@ enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, 
 {
     struct context *c = l->context;
     enum status     st = STATUS_OK;
-    bool            ask;
 
     *cancelled = false;
-    pthread_mutex_lock(&c->submit_lock);
-    pthread_mutex_lock(&s->lock);
-    ask = !is_final(l->state);
-    if (ask && l->state == LAUNCH_RUNNING) {
-        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
-        ask = false;
-    } else if (ask && launch_withdraw(c, l)) {
-        *cancelled = true;
-        ask = false;
-    }
-    pthread_mutex_unlock(&s->lock);
-    pthread_mutex_unlock(&c->submit_lock);
-    if (!ask)
+    if (!cancel_here(s, l, cancelled, &st, why))
         return st;
     if (!context_use(c))
         return STATUS_OK; /* a reset or delete is ending it this very moment */
     return context_leave_with(c, cancel_in_ring(c, l, cancelled, why), why);
+}
+
+/* Without memory, or room in the ring, it runs for nobody. */
+void launch_abandon(struct launch *l)
+{
+    struct context *c = l->context;
+    struct call    *call;
+    enum status     st = STATUS_OK;
+    bool            cancelled;
+
+    if (!cancel_here(c->session, l, &cancelled, &st, NULL))
+        return;
+    call = context_farewell(c);
+    if (call && worker_submit_launch_cancel(c->worker, &(struct msg_launch_cancel){l->number}, call))
+        context_farewell_unsent(call);
 }
 
 unsigned launch_list(struct session *s, struct page *page, struct launch **items)

@@ -408,7 +408,16 @@ static enum status settle_builtin(struct module *m, enum status st)
     return st;
 }
 
-enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, struct module **out, struct problem *why)
+/* With session.lock held. */
+static bool is_ready_builtin(const struct session *s, struct span id)
+{
+    const struct module *m = (const struct module *)table_get(&s->context->builtins, id);
+
+    return m && m->ready;
+}
+
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+                           struct problem *why)
 {
     struct module *m = NULL;
     struct arena   arena;
@@ -417,6 +426,8 @@ enum status module_builtin(struct session *s, struct span id, const struct modul
 
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
+    if (!st && at_once && !is_ready_builtin(s, id))
+        st = STATUS_PENDING;
     if (!st)
         st = place_builtin(s, id, spec->kind == IMAGE_PLAN, &m, &created, why);
     if (!st && !created)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/portion.h"
 #include "base/random.h"
 
 /* What a session id has besides the node's name: "s_", "_", the random part and a NUL. */
@@ -140,13 +141,21 @@ static void account_drop_if_empty(struct registry *r, struct account *a)
 {
     struct account **at = &r->accounts;
 
-    if (a->count)
+    if (a->count || a->payers)
         return;
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
     table_finish(&a->sessions);
     free(a);
+}
+
+void account_leave(struct registry *r, struct account *a)
+{
+    pthread_mutex_lock(&r->lock);
+    a->payers--;
+    account_drop_if_empty(r, a);
+    pthread_mutex_unlock(&r->lock);
 }
 
 unsigned registry_count(struct registry *r)
@@ -186,16 +195,19 @@ uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
 static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,
                          struct problem *why)
 {
-    unsigned count = a && !fresh->hidden ? a->count - a->hidden : 0;
+    const struct portion all = {"sessions_total", r->config.sessions_max, r->count, a ? a->count : 0};
+    unsigned             count = a && !fresh->hidden ? a->count - a->hidden : 0;
+    enum status          st;
 
     if (r->draining)
         return problem_set(why, STATUS_DRAINING, "the server takes no new sessions");
     if (count && count >= t->sessions_max)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
-    if (r->count >= r->config.sessions_max)
-        return problem_set(why, STATUS_OVERLOADED, "the server has as many sessions as it can hold");
     if (t->sessions_max == 0)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", 0, 0, 1);
+    st = portion_check(&all, 1, why);
+    if (st)
+        return st;
     return budget_check(r, t->owner, fresh->device, why);
 }
 
@@ -222,7 +234,8 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
         account_drop_if_empty(r, a);
         return problem_set(why, st, "no memory for a session");
     }
-    fresh->account = a;
+    fresh->account = fresh->payer = a;
+    a->payers++;
     fresh->listed = true;
     fresh->pins = 1;
     a->count++;
@@ -335,6 +348,7 @@ void session_unpin(struct session *s, bool used)
     if (!last)
         return;
     batch_shelf_finish(s);
+    account_leave(s->registry, s->payer);
     event_ring_finish(&s->events);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);

@@ -115,38 +115,110 @@ static struct context *idle_with_cache(struct session *s, unsigned device, uint6
     return c;
 }
 
-/* True when it gave something back. */
-static bool trim_idle(struct session *s, unsigned device, uint64_t deadline_ns)
+/* With registry.lock held, which is given up meanwhile. */
+static void nap(struct registry *r)
 {
-    struct msg_mem_trim_reply none;
-    struct problem            why = {0};
-    uint64_t                  bytes = 0;
-    struct context           *c = idle_with_cache(s, device, &bytes);
-    enum status               st;
+    struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
 
-    if (!c)
-        return false;
-    st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, &none, deadline_ns, &why);
-    if (!st)
-        returning_note(s, bytes);
-    return context_leave_with(c, st, &why) == STATUS_OK;
+    pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
+}
+
+/* One that was asked for what it keeps. */
+struct trim {
+    struct call     call;
+    struct context *context; /* in use until the answer */
+    uint64_t        bytes;
+};
+
+static void trim_ends(struct context *c)
+{
+    struct registry *r = c->session->registry;
+
+    pthread_mutex_lock(&r->lock);
+    of_context(c)->trims--;
+    pthread_cond_broadcast(&r->closing_changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void trimmed(struct call *call, enum call_event event)
+{
+    struct trim    *t = call->context;
+    struct context *c = t->context;
+    struct session *s = c->session;
+
+    if (event != CALL_DONE)
+        return;
+    if (!call->status)
+        returning_note(s, t->bytes);
+    trim_ends(c);
+    pthread_mutex_lock(&s->lock);
+    context_note(c, call);
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    free(t);
+}
+
+static void trim_idle(struct session *s, unsigned device)
+{
+    struct registry *r = s->registry;
+    struct trim     *t = calloc(1, sizeof *t);
+    uint64_t         bytes = 0;
+    struct context  *c = t ? idle_with_cache(s, device, &bytes) : NULL;
+
+    if (!c) {
+        free(t);
+        return;
+    }
+    *t = (struct trim){{.on_event = trimmed, .context = t, .deadline_ns = DEADLINE_NEVER}, c, bytes};
+    pthread_mutex_lock(&r->lock);
+    of_context(c)->trims++;
+    pthread_mutex_unlock(&r->lock);
+    if (worker_submit_mem_trim(c->worker, &(struct msg_mem_trim){0}, &t->call) == STATUS_OK)
+        return;
+    trim_ends(c);
+    context_leave(c);
+    free(t);
+}
+
+/* True when memory came back. They are others' workers, so that their answers are waited for no longer than for memory. */
+static bool await_trims(struct context *c, uint64_t seen)
+{
+    struct registry        *r = c->session->registry;
+    const struct returning *p = of_context(c);
+    uint64_t                deadline = deadline_after_ms(MEMORY_RETURN_MS);
+    bool                    gave, open = true;
+
+    do {
+        pthread_mutex_lock(&r->lock);
+        gave = p->count != seen;
+        open = open && !gave && p->trims && deadline_left_ns(deadline) > 0;
+        if (open)
+            nap(r);
+        pthread_mutex_unlock(&r->lock);
+        open = open && !context_is_closed(c); /* its own end may wait for us */
+    } while (open);
+    return gave;
 }
 
 /* Of this session the worker has given all back itself before it refused. */
-static bool trim_all(struct context *c, uint64_t deadline_ns)
+static bool trim_all(struct context *c)
 {
     struct session  *own = c->session;
-    bool             any = false;
+    uint64_t         seen;
     unsigned         count;
     struct session **all = registry_all(own->registry, &count);
 
     returning_trimmed(c);
+    pthread_mutex_lock(&own->registry->lock);
+    seen = of_context(c)->count;
+    pthread_mutex_unlock(&own->registry->lock);
     for (unsigned i = 0; i < count; i++) {
-        any = (all[i] != own && trim_idle(all[i], own->device, deadline_ns)) || any;
+        if (all[i] != own)
+            trim_idle(all[i], own->device);
         session_unpin(all[i], false);
     }
     free(all);
-    return any;
+    return await_trims(c, seen);
 }
 
 /* ---- waiting ---- */
@@ -160,14 +232,6 @@ static bool is_hopeless(const struct returning *p, const struct problem *why)
     if (!max || why->limit_requested <= room)
         return false;
     return why->limit_requested > max || why->limit_requested - room > p->bytes;
-}
-
-/* With registry.lock held, which is given up meanwhile. */
-static void nap(struct registry *r)
-{
-    struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
-
-    pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
 }
 
 /* While only workers are waited for that are about to end, nothing needs to be asked. */
@@ -211,7 +275,7 @@ bool memory_wait_more(struct context *c, struct memory_wait *w, const struct pro
         return false;
     if (!w->trimmed) {
         w->trimmed = true;
-        if (trim_all(c, w->deadline_ns))
+        if (trim_all(c))
             return true;
     }
     return await(c, w, why);

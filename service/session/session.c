@@ -412,27 +412,29 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-/* Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
+/* With session.lock held. Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
 static struct context *close_begin(struct session *s, bool ending)
+{
+    struct context *c = s->context;
+
+    s->state = SESSION_CLOSING;
+    s->ending = ending;
+    events_note_session(s);
+    s->context = NULL;
+    pthread_cond_broadcast(&s->changed);
+    return c;
+}
+
+void session_close(struct session *s, const char *reason)
 {
     struct context *c;
 
     pthread_mutex_lock(&s->lock);
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
-    s->state = SESSION_CLOSING;
-    s->ending = ending;
-    events_note_session(s);
-    c = s->context;
-    s->context = NULL;
-    pthread_cond_broadcast(&s->changed);
+    c = close_begin(s, false);
     pthread_mutex_unlock(&s->lock);
-    return c;
-}
-
-void session_close(struct session *s, const char *reason)
-{
-    context_close(close_begin(s, false), reason);
+    context_close(c, reason);
     pthread_mutex_lock(&s->lock);
     while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
@@ -456,14 +458,21 @@ void session_close_finish(struct session *s)
         registry_uncount(s);
 }
 
-void session_close_later(struct session *s, const char *reason)
+/* One that starts is left to the next round. */
+void session_expire(struct session *s, bool aged, uint64_t now)
 {
-    struct context *c = close_begin(s, true);
+    struct context *c = NULL;
+    bool            mine;
 
+    pthread_mutex_lock(&s->lock);
+    mine = s->state != SESSION_STARTING && (aged ? registry_unlist(s) : registry_unlist_idle(s, now));
+    if (mine)
+        c = close_begin(s, true);
+    pthread_mutex_unlock(&s->lock);
     if (c) {
-        context_retire(c, reason);
+        context_retire(c, aged ? "the session reached its maximum lifetime" : "the session was idle too long");
         closer_take(c);
-    } else {
+    } else if (mine) {
         session_close_finish(s);
     }
 }

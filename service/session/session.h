@@ -287,6 +287,7 @@ struct launch_spec {
     unsigned                 args_count;
     struct span              stream; /* "" = default */
     uint64_t                 timeout_ms;
+    bool                     at_once; /* launch_submit() is to wait for nobody */
 };
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
@@ -301,10 +302,9 @@ struct launch_info {
     bool              output_truncated;
     struct problem    problem; /* when failed */
 };
-/* Whether launch_submit() would wait for a compiler or for memory: a built-in kernel's first use in the session, or one with scratch memory. */
-bool launch_blocks(struct session *s, const struct launch_spec *spec);
 /* Checks everything that can be checked (ARGUMENT_MISMATCH with /args/N, LAUNCH_CONFIG_INVALID, KERNEL_NOT_FOUND), then submits.
- * Never blocks, except that a first use of a stream name or an automatic block asks the worker (microseconds), and as launch_blocks() says.
+ * Waits for the worker, a compiler or memory at a first use: of a stream's name, of an automatic block, of a built-in kernel; and for a built-in
+ * one's scratch memory. With spec->at_once it is PENDING instead, and nothing was done.
  * *out is a reference to give to launch_return, NULL on failure. With an id that exists: SPEC_CONFLICT unless equal (then *created = false). */
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why);
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why);
@@ -317,8 +317,10 @@ bool launch_spin(struct launch *l, uint64_t budget_ns);
 bool launch_watch(struct launch *l, struct waker *w);
 void launch_unwatch(struct launch *l, struct waker *w);
 void launch_info_of(struct launch *l, struct launch_info *out);
-/* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. May block microseconds. */
+/* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why);
-unsigned    launch_list(struct session *s, struct page *page, struct launch **items); /* references, to be returned */
+/* The same for who does not want to know what came of it: waits for nobody. */
+void     launch_abandon(struct launch *l);
+unsigned launch_list(struct session *s, struct page *page, struct launch **items); /* references, to be returned */
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/portion.h"
 #include "session/share_parts.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
@@ -55,30 +56,42 @@ static void memory_finish(struct share *m)
 
 /* ---- what the process shares in all ---- */
 
-static enum status host_reserve(struct registry *r, uint64_t bytes, struct problem *why)
+/* With registry.lock held. */
+static enum status host_check(const struct registry *r, const struct account *a, uint64_t bytes, struct problem *why)
 {
-    uint64_t    max = r->config.shared_bytes_max;
-    enum status st = STATUS_OK;
+    const struct portion memory = {"shared_bytes", r->config.shared_bytes_max, r->shared_bytes, a->shared_bytes};
+    const struct portion number = {"shared_buffers", SHARES_MAX, r->shares_count, a->shares_count};
+    enum status          st = portion_check(&memory, bytes, why);
+
+    return st ? st : portion_check(&number, 1, why);
+}
+
+static enum status host_reserve(struct registry *r, struct account *a, uint64_t bytes, struct problem *why)
+{
+    enum status st;
 
     pthread_mutex_lock(&r->lock);
-    if (bytes > max - r->shared_bytes) {
-        st = problem_limit(why, STATUS_OVERLOADED, "shared_bytes", max, r->shared_bytes, bytes);
-    } else if (r->shares_count >= SHARES_MAX) {
-        st = problem_limit(why, STATUS_OVERLOADED, "shared_buffers", SHARES_MAX, r->shares_count, 1);
-    } else {
+    st = host_check(r, a, bytes, why);
+    if (!st) {
         r->shared_bytes += bytes;
         r->shares_count++;
+        a->shared_bytes += bytes;
+        a->shares_count++;
+        a->payers++;
     }
     pthread_mutex_unlock(&r->lock);
     return st;
 }
 
-static void host_release(struct registry *r, uint64_t bytes)
+static void host_release(struct registry *r, struct account *a, uint64_t bytes)
 {
     pthread_mutex_lock(&r->lock);
     r->shared_bytes -= bytes;
     r->shares_count--;
+    a->shared_bytes -= bytes;
+    a->shares_count--;
     pthread_mutex_unlock(&r->lock);
+    account_leave(r, a);
 }
 
 static struct share *take_dead(struct registry *r)
@@ -99,10 +112,11 @@ void shares_reap(struct registry *r)
 
     pthread_mutex_lock(&r->reap_lock);
     while ((m = take_dead(r)) != NULL) {
-        uint64_t bytes = m->bytes;
+        struct account *payer = m->payer;
+        uint64_t        bytes = m->bytes;
 
         memory_finish(m);
-        host_release(r, bytes);
+        host_release(r, payer, bytes);
     }
     pthread_mutex_unlock(&r->reap_lock);
 }
@@ -157,25 +171,25 @@ void shares_detach_all(struct context *c)
 /* ---- making ---- */
 
 /* What others are just giving back counts no more. */
-static enum status host_reserve_soon(struct registry *r, uint64_t bytes, struct problem *why)
+static enum status host_reserve_soon(struct registry *r, struct account *a, uint64_t bytes, struct problem *why)
 {
-    enum status st = host_reserve(r, bytes, why);
+    enum status st = host_reserve(r, a, bytes, why);
 
     if (st != STATUS_OVERLOADED)
         return st;
     shares_reap(r);
-    return host_reserve(r, bytes, why);
+    return host_reserve(r, a, bytes, why);
 }
 
-enum status share_make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why)
+enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why)
 {
-    enum status   st = host_reserve_soon(r, bytes, why);
+    enum status   st = host_reserve_soon(s->registry, s->payer, bytes, why);
     struct share *m = st ? NULL : calloc(1, sizeof *m);
 
     if (st)
         return st;
     if (m) {
-        *m = (struct share){.fd = -1, .client_fd = -1, .bytes = bytes, .refs = 1};
+        *m = (struct share){.fd = -1, .client_fd = -1, .bytes = bytes, .refs = 1, .payer = s->payer};
         if (memory_open(m)) {
             *out = m;
             return STATUS_OK;
@@ -184,7 +198,7 @@ enum status share_make(struct registry *r, uint64_t bytes, struct share **out, s
         memory_close(m);
     }
     free(m);
-    host_release(r, bytes);
+    host_release(s->registry, s->payer, bytes);
     return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
 }
 
@@ -247,7 +261,7 @@ static enum status make_mapped(struct context *c, const struct buffer *b, struct
     struct msg_host_map       m = {.bytes = b->bytes, .beside = b->address};
     struct msg_host_map_reply got = {0};
     struct share             *made = NULL;
-    enum status               st = share_make(c->session->registry, b->bytes, &made, why);
+    enum status               st = share_make(c->session, b->bytes, &made, why);
 
     if (st)
         return st;
@@ -263,36 +277,14 @@ static enum status make_mapped(struct context *c, const struct buffer *b, struct
     return st;
 }
 
-/* The worker lets go of its mapping behind what is under way; nobody waits for that. */
-struct farewell {
-    struct call     call;
-    struct context *context; /* in use until the answer */
-};
-
-static void unmapped(struct call *call, enum call_event event)
-{
-    struct farewell *f = call->context;
-
-    if (event != CALL_DONE)
-        return;
-    context_leave(f->context);
-    free(f);
-}
-
-/* Without memory, or room in the ring, it ends with its buffer or the worker. */
+/* The worker lets go of its mapping behind what is under way; nobody waits for that. Without memory, or room in the ring, it ends with its buffer or
+ * the worker. */
 void share_unmap(struct context *c, uint32_t host)
 {
-    struct farewell *f = host ? calloc(1, sizeof *f) : NULL;
+    struct call *call = host ? context_farewell(c) : NULL;
 
-    if (!f || !context_use(c)) {
-        free(f);
-        return;
-    }
-    *f = (struct farewell){.call = {.on_event = unmapped, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
-    if (worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, &f->call) == STATUS_OK)
-        return;
-    context_leave(c);
-    free(f);
+    if (call && worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, call))
+        context_farewell_unsent(call);
 }
 
 /* With session.lock held: the buffer has memory to be mapped, `fresh` unless somebody else was first. */

@@ -71,7 +71,7 @@ static enum status make_file(struct context *c, uint64_t bytes, struct share **o
 
     do {
         buried = closer_count(r);
-        st = share_make(r, bytes, out, why);
+        st = share_make(c->session, bytes, out, why);
     } while (st == STATUS_OVERLOADED && closer_await(c, buried, deadline));
     return st;
 }

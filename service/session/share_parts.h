@@ -5,18 +5,19 @@
 #include "session/internal.h"
 
 struct share {
-    int           fd;        /* ours, to lend to the worker and to take the memory back by */
-    int           client_fd; /* another opening of the same file, of which clients get duplicates */
-    uint64_t      bytes;
-    bool          direct; /* it is the buffer's own memory, and charged with that */
-    uint64_t      offset; /* of a direct one: where in the file the buffer begins */
-    uint32_t      host;   /* of one that is none: the worker's name for its mapping */
-    unsigned      refs;   /* under session.lock: the buffer, and copies under way */
-    struct share *next;   /* among the registry's dead ones */
+    int             fd;        /* ours, to lend to the worker and to take the memory back by */
+    int             client_fd; /* another opening of the same file, of which clients get duplicates */
+    uint64_t        bytes;
+    bool            direct; /* it is the buffer's own memory, and charged with that */
+    uint64_t        offset; /* of a direct one: where in the file the buffer begins */
+    uint32_t        host;   /* of one that is none: the worker's name for its mapping */
+    unsigned        refs;   /* under session.lock: the buffer, and copies under way */
+    struct share   *next;   /* among the registry's dead ones */
+    struct account *payer;
 };
 
 /* A file of so many bytes, counted, with one reference, of nobody yet. No lock held. */
-enum status share_make(struct registry *r, uint64_t bytes, struct share **out, struct problem *why);
+enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why);
 /* With session.lock held: what the session's number of shared buffers has room for. */
 enum status share_check_count(const struct context *c, struct problem *why);
 /* With session.lock held; the last one leaves it to shares_reap(), and gets what is then to be given to share_unmap(): sooner, a copy that is

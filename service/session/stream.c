@@ -86,6 +86,23 @@ enum status stream_number(struct context *c, struct span name, uint32_t *number,
     return make(c, name, number, why);
 }
 
+static bool is_known(struct context *c, struct span name)
+{
+    bool known;
+
+    pthread_mutex_lock(&c->session->lock);
+    known = find(c, name) != NULL;
+    pthread_mutex_unlock(&c->session->lock);
+    return known;
+}
+
+enum status stream_of_launch(struct context *c, const struct launch_spec *spec, uint32_t *number, struct problem *why)
+{
+    if (spec->at_once && spec->stream.bytes && !is_known(c, spec->stream))
+        return STATUS_PENDING;
+    return stream_number(c, spec->stream, number, why);
+}
+
 /* False: no such stream, so nothing to wait for. */
 static bool known_stream(struct context *c, struct span name, struct msg_stream_sync *m)
 {

@@ -140,14 +140,14 @@ void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
     snprintf(out, ID_BYTES, "library/%.*s", PLAN_HEX_BYTES, hex);
 }
 
-enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, struct problem *why)
+enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, bool at_once, struct problem *why)
 {
     struct module_spec spec = {.kind = IMAGE_PLAN, .source = {(const char *)plan, sizeof *plan}};
     char               id[ID_BYTES];
     enum status        st;
 
     vendor_plan_id(plan, id);
-    st = module_builtin(c->session, span_of(id), &spec, &call->module, why);
+    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
     if (!st && call->module->context != c)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st && call->module->refused)

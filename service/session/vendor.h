@@ -12,7 +12,7 @@ enum status vendor_plan_of(const struct context *c, const struct builtin_call *c
 void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES]);
 /* The module of that plan in call->module, and call->plan as it is for it. LAUNCH_CONFIG_INVALID with /engine: the library refused. May
  * block. */
-enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, struct problem *why);
+enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, bool at_once, struct problem *why);
 /* After vendor_open(): the arguments of the module's kernel; how many. */
 unsigned vendor_args(const struct builtin_call *call, uint64_t workspace, struct launch_arg out[BUILTIN_ARGS_MAX]);
 /* True: without the library the launch may still be made. */

@@ -1,4 +1,7 @@
 """Modules: what may be sent, what comes back, how compilation fails."""
+import functools
+import operator
+
 import pytest
 
 from conftest import VADD
@@ -161,3 +164,20 @@ def test_compilation_is_cached(client, session):
 def test_a_name_that_compiles_to_nothing(client, session):
     answer = post(client, session, {"source": VADD, "name_expressions": ["no_such_kernel<int>"]})
     assert answer.status == 422 and answer.code == "compile_failed"
+
+
+def test_a_module_of_very_many_constants(client):
+    """Each is looked for among all that came before it."""
+    count = 170_000
+    lines = "".join(f"xor.b32 r,r,{100_000 + i};\n" for i in range(count))
+    text = (".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 r;\n.reg .b64 a;\n"
+            f"ld.param.u64 a,[p];\nmov.u32 r,7;\n{lines}st.global.u32 [a],r;\nret;\n}}\n")
+    path = client.post("/v1/sessions").json()["id"]
+    path = "/v1/sessions/" + path
+    assert client.request("PUT", path + "/modules/m", text.encode(), {"Content-Type": "application/vnd.gpurest.ptx"}).status == 201
+    assert client.put(path + "/buffers/x", {"size": 4}).status == 201
+    launch = {"module": "m", "kernel": "k", "grid": [1], "block": [1], "args": [{"buf": "x"}]}
+    assert client.post(path + "/launches", launch).json()["state"] == "succeeded"
+    expected = functools.reduce(operator.xor, range(100_000, 100_000 + count), 7)
+    assert int.from_bytes(client.get(path + "/buffers/x/data").body, "little") == expected
+    assert client.delete(path).status == 204

@@ -513,7 +513,7 @@ static enum status submit(struct worker *w, enum message kind, const void *body,
         w->unfinished++;
         j->forced = scripted(w);
         c->number = ++w->numbers;
-        if (w->dead || (!j->forced && waits_for_kernels(kind))) {
+        if (w->dead || (!j->forced && (waits_for_kernels(kind) || (fake.held && kind == MESSAGE_MEM_TRIM)))) {
             enqueue(w, j);
             pthread_mutex_unlock(&fake.lock);
             return STATUS_OK;

@@ -58,7 +58,7 @@ void fake_end_lingering(void);
 void fake_await_take(void);
 /* Lets every "wait" kernel end, now and later. */
 void fake_release(void);
-/* MEM_WRITE, MEM_READ and the like, and compiles, stand still until fake_go(). */
+/* MEM_WRITE, MEM_READ and the like, MEM_TRIM, and compiles stand still until fake_go(). */
 void fake_hold(void);
 void fake_go(void);
 /* Blocks until a "wait" kernel runs. */

@@ -63,12 +63,11 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     uint64_t     kept = bytes == 8 ? value : value & ((1ull << (8 * bytes)) - 1);
     uint32_t     place;
 
-    for (uint32_t i = 0; i < c->constants_count; i++) {
-        if (c->constants[i].value == kept && c->constants[i].width == bytes)
-            return c->constants[i].place;
-    }
+    if (constant_index_find(&d->constants, kept, bytes, &place))
+        return place;
     place = decode_temporary(d, bytes);
-    if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants))
+    if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants) &&
+        constant_index_add(&d->constants, kept, bytes, place))
         c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_FORM};
     else
         d->no_memory = true;
@@ -496,6 +495,7 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
     free(d.block_of);
     free(d.leader);
     free(d.facts);
+    constant_index_finish(&d.constants);
     if (st)
         code_destroy(d.code);
     else

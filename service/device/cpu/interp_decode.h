@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_CPU_INTERP_DECODE_H
 #define GPUREST_DEVICE_CPU_INTERP_DECODE_H
 
+#include "device/cpu/constant_index.h"
 #include "device/cpu/interp_ops.h"
 
 struct decoder {
@@ -13,10 +14,11 @@ struct decoder {
     bool                       hoisting; /* operations go to the prologue */
     uint8_t                   *facts;    /* of each register, for interp_hoist.c */
     uint32_t                   ops_room, prologue_room, constants_room, specials_room;
-    uint32_t                  *places;   /* of each register */
-    uint32_t                  *block_of; /* [insns_count + 1] */
-    uint8_t                   *leader;   /* [insns_count + 1] */
-    uint32_t                   members;  /* of the warp operation translated last: place of its member mask */
+    struct constant_index      constants; /* of code->constants */
+    uint32_t                  *places;    /* of each register */
+    uint32_t                  *block_of;  /* [insns_count + 1] */
+    uint8_t                   *leader;    /* [insns_count + 1] */
+    uint32_t                   members;   /* of the warp operation translated last: place of its member mask */
     bool                       no_memory;
 };
 

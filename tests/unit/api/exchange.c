@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "api/deferred.h"
 #include "api/endpoints.h"
 #include "support/fake_worker.h"
 
@@ -42,13 +41,11 @@ void app_start(void)
     app = (struct app){.config = &config, .pool = fake_pool()};
     rc.pool = app.pool;
     cr_assert_eq(registry_create(&app.registry, &rc), STATUS_OK);
-    cr_assert_eq(deferred_create(&app.deferred), STATUS_OK);
     cr_assert_eq(auth_create(&app.auth, NULL, NULL), STATUS_OK);
 }
 
 void app_stop(void)
 {
-    deferred_destroy(app.deferred);
     registry_destroy(app.registry);
     auth_destroy(app.auth);
     cr_assert_eq(fake_live_allocations(), 0);
@@ -108,6 +105,15 @@ static void sleep_until_woken(uint64_t wake_at_ns)
     pthread_mutex_unlock(&side.lock);
 }
 
+/* PENDING: it is to be woken, too. */
+static enum status run_prepare(struct request *r)
+{
+    enum status (*prepare)(struct request *) = r->prepare;
+
+    r->prepare = NULL;
+    return prepare ? prepare(r) : STATUS_PENDING;
+}
+
 static enum status feed(struct request *r)
 {
     struct span rest = r->sink ? side.x->body : (struct span){0};
@@ -119,6 +125,8 @@ static enum status feed(struct request *r)
 
         cr_assert_leq(consumed, piece.bytes);
         rest = span_from(rest, consumed);
+        if (st == STATUS_PENDING)
+            st = run_prepare(r);
         if (st && st != STATUS_PENDING)
             return st;
         if (side.x->client_leaves)
@@ -132,8 +140,13 @@ static enum status feed(struct request *r)
 static enum status handle(struct request *r)
 {
     enum status st;
+    bool        on_executor = false;
 
     while ((st = r->endpoint->handle(r)) == STATUS_PENDING) {
+        if (r->wants_executor && !on_executor) { /* begins anew there, at once */
+            on_executor = true;
+            continue;
+        }
         r->calls++;
         side.gone = side.x->client_leaves;
         if (!side.gone)

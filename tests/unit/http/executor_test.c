@@ -1,4 +1,4 @@
-/* The executor by itself, at its bounds, with a loop that only collects what is posted. */
+/* The executor by itself, at its bounds and callers' portions of them, with a loop that only collects what is posted. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@ static struct executor *executor;
 static struct exchange *all;
 static atomic_uint      running;
 static atomic_bool      may_end;
+static struct caller    callers[2], crowd[FITTING + 1];
 
 static enum status block(struct request *r)
 {
@@ -43,20 +44,47 @@ static void *stop(void *unused)
     return unused;
 }
 
-static enum status submit(unsigned i)
+static enum status submit_as(struct caller *caller, unsigned i)
 {
+    all[i].r.caller = caller;
     all[i].loop = &loop;
     all[i].r.endpoint = &endpoint;
     return executor_submit(executor, &all[i]);
+}
+
+/* Each as a caller of its own. */
+static enum status submit(unsigned i)
+{
+    return submit_as(&crowd[i], i);
+}
+
+static void await_running(unsigned count)
+{
+    for (int i = 0; i < 60000 && atomic_load(&running) < count; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(atomic_load(&running), count);
+}
+
+static void open_up(void)
+{
+    pthread_mutex_init(&loop.post_lock, NULL);
+    loop.event_fd = eventfd(0, EFD_NONBLOCK);
+    all = calloc(FITTING + 1, sizeof *all);
+    cr_assert_eq(executor_create(&executor, NULL), STATUS_OK);
+}
+
+static void close_down(void)
+{
+    executor_destroy(executor);
+    close(loop.event_fd);
+    free(all);
 }
 
 static void fill(void)
 {
     for (unsigned i = 0; i < EXECUTOR_THREADS_MAX; i++)
         cr_assert_eq(submit(i), STATUS_OK);
-    for (int i = 0; i < 20000 && atomic_load(&running) < EXECUTOR_THREADS_MAX; i++)
-        poll(NULL, 0, 1);
-    cr_assert_eq(atomic_load(&running), EXECUTOR_THREADS_MAX);
+    await_running(EXECUTOR_THREADS_MAX);
     for (unsigned i = EXECUTOR_THREADS_MAX; i < FITTING; i++)
         cr_assert_eq(submit(i), STATUS_OK);
 }
@@ -66,10 +94,7 @@ Test(executor, refuses_beyond_its_queue_and_gives_back_what_is_queued_when_it_st
     pthread_t stopper;
     unsigned  drained = 0, done = 0;
 
-    pthread_mutex_init(&loop.post_lock, NULL);
-    loop.event_fd = eventfd(0, EFD_NONBLOCK);
-    all = calloc(FITTING + 1, sizeof *all);
-    cr_assert_eq(executor_create(&executor, NULL), STATUS_OK);
+    open_up();
     fill();
     cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
     cr_assert_eq(all[FITTING].r.problem.status, STATUS_OVERLOADED);
@@ -86,7 +111,25 @@ Test(executor, refuses_beyond_its_queue_and_gives_back_what_is_queued_when_it_st
     cr_assert_eq(drained, EXECUTOR_QUEUE_MAX);
     cr_assert_eq(done, EXECUTOR_THREADS_MAX);
     cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
-    executor_destroy(executor);
-    close(loop.event_fd);
-    free(all);
+    close_down();
+}
+
+Test(executor, a_caller_has_its_portion_of_the_threads_and_others_do_not_wait_for_it)
+{
+    const unsigned portion = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_MAX / PORTION_DIVISOR, more = 20;
+
+    open_up();
+    for (unsigned i = 0; i < portion + more; i++)
+        cr_assert_eq(submit_as(&callers[0], i), STATUS_OK);
+    await_running(portion);
+    cr_assert_eq(submit_as(&callers[1], portion + more), STATUS_OK);
+    await_running(portion + 1);
+    poll(NULL, 0, 50);
+    cr_assert_eq(atomic_load(&running), portion + 1, "the first caller's others still wait");
+    atomic_store(&may_end, true);
+    await_running(portion + 1 + more);
+    executor_stop(executor);
+    cr_assert_eq(callers[0].executor_threads, 0);
+    cr_assert_eq(callers[1].executor_threads, 0);
+    close_down();
 }

@@ -11,7 +11,7 @@
 enum { THREADS = 8, ROUNDS = 500, KEYS = 16 };
 
 static struct idempotency *store;
-static struct caller       ann, bob;
+static struct caller       ann, bob, carl;
 static struct problem      why;
 
 static void begin(void)
@@ -19,6 +19,7 @@ static void begin(void)
     cr_assert_eq(idempotency_create(&store), STATUS_OK);
     atomic_store(&ann.idempotency_keys, 0);
     atomic_store(&bob.idempotency_keys, 0);
+    atomic_store(&carl.idempotency_keys, 0);
     why = (struct problem){0};
 }
 
@@ -193,6 +194,55 @@ STORE_TEST(a_long_answer_is_not_stored_and_says_so)
     cr_assert_eq(replay(&id, 1, 100, &r), STATUS_REPLAY_UNAVAILABLE);
     cr_assert_eq(replay(&id, 2, 100, &r), STATUS_IDEMPOTENCY_KEY_REUSED, "another payload is still known as another");
     free(text);
+}
+
+static struct idempotency_id numbered(struct caller *caller, unsigned i)
+{
+    char key[16];
+
+    snprintf(key, sizeof key, "%u", i);
+    return id_of(caller, "/p", key);
+}
+
+static void do_many(struct caller *caller, unsigned count, struct span text)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct idempotency_id id = numbered(caller, i);
+        do_it(&id, 1, text, 100);
+    }
+}
+
+static unsigned count_stored(struct caller *caller, unsigned count)
+{
+    unsigned stored = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        struct idempotency_id id = numbered(caller, i);
+        struct reply          r;
+        stored += replay(&id, 1, 100, &r) == STATUS_OK;
+        reply_finish(&r);
+    }
+    return stored;
+}
+
+STORE_TEST(answers_of_the_caller_who_has_most_make_room)
+{
+    enum { BOBS = 5, ALL = IDEMPOTENCY_ANSWERS_BYTES_MAX / IDEMPOTENCY_ANSWER_BYTES_MAX };
+
+    char       *bytes = calloc(1, IDEMPOTENCY_ANSWER_BYTES_MAX);
+    struct span text = {bytes, IDEMPOTENCY_ANSWER_BYTES_MAX};
+
+    do_many(&bob, BOBS, text);
+    do_many(&ann, ALL + 20, text);
+    cr_assert_eq(count_stored(&bob, BOBS), BOBS, "the older ones of who has few stay");
+    cr_assert_geq(count_stored(&ann, ALL + 20), ALL - BOBS - 1);
+    do_many(&carl, ALL, text);
+    cr_assert_geq(count_stored(&carl, ALL), (ALL - BOBS) / 2 - 1, "two greedy callers share the rest");
+    cr_assert_geq(count_stored(&ann, ALL + 20), (ALL - BOBS) / 2 - 1);
+    cr_assert_eq(count_stored(&bob, BOBS), BOBS);
+    idempotency_sweep(store, 100 + IDEMPOTENCY_S * NS_PER_S);
+    cr_assert_eq(atomic_load(&ann.idempotency_keys) + atomic_load(&bob.idempotency_keys) + atomic_load(&carl.idempotency_keys), 0);
+    free(bytes);
 }
 
 STORE_TEST(all_answers_together_are_bounded_and_the_oldest_make_room)

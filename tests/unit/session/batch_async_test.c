@@ -277,6 +277,46 @@ Test(batch_async, results_make_room_for_each_other)
     finish();
 }
 
+/* One whose result is kept, of a session. */
+static enum batch_job_state keep_in(struct session *s, unsigned number, uint64_t result_bytes)
+{
+    struct batch_job    *j = NULL;
+    enum batch_job_state state;
+
+    cr_assert_eq(batch_job_create_take(s, task(number, 100, result_bytes, STATUS_OK), &j, &f.why), STATUS_OK, "%s", f.why.detail);
+    await_job(j);
+    state = info(j).state;
+    batch_job_return(j);
+    return state;
+}
+
+Test(batch_async, results_of_one_caller_leave_room_for_others)
+{
+    enum { FULL = BATCH_JOBS_BYTES_MAX / PORTION_DIVISOR * (PORTION_DIVISOR - 1) / BATCH_RESULTS_KEPT_BYTES_MAX };
+
+    const char     *names[] = {"t", "u", "v"};
+    struct session *mine[] = {f.session, NULL, NULL, NULL}, *others;
+    int             other;
+    unsigned        n = 0;
+
+    start();
+    mine[0] = f.session;
+    for (unsigned i = 1; i < COUNT(mine); i++)
+        mine[i] = fixture_session(&f, names[i - 1], MEMORY_LIMIT_NONE);
+    cr_assert_eq(FULL, COUNT(mine) - 1);
+    allow(100);
+    for (unsigned i = 0; i < FULL; i++)
+        cr_assert_eq(keep_in(mine[i], n++, BATCH_RESULTS_KEPT_BYTES_MAX - 4096), BATCH_JOB_SUCCEEDED); /* a task has its bytes, too */
+    cr_assert_eq(keep_in(mine[FULL], n++, 1024 * 1024), BATCH_JOB_FAILED, "its caller has its portion");
+    f.tenant = (struct tenant){&other, "others", 4, 1 << 30};
+    others = fixture_session(&f, "s", MEMORY_LIMIT_NONE);
+    cr_assert_eq(keep_in(others, n++, BATCH_RESULTS_KEPT_BYTES_MAX / 2), BATCH_JOB_SUCCEEDED);
+    session_return(others);
+    for (unsigned i = 1; i < COUNT(mine); i++)
+        session_return(mine[i]);
+    finish();
+}
+
 Test(batch_async, results_are_kept_for_their_time)
 {
     struct batch_job *j;

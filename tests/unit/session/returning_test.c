@@ -105,6 +105,24 @@ Test(returning, a_session_at_work_keeps_its_cache)
     fixture_end(&f);
 }
 
+/* It may be busy for long, or hang. */
+Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 60)
+{
+    struct session *other;
+
+    start();
+    fake_caches();
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    cr_assert_eq(make(other, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    fake_hold();
+    cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    fake_go();
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    session_return(other);
+    fixture_end(&f);
+}
+
 Test(returning, what_never_comes_is_waited_for_so_long)
 {
     start();

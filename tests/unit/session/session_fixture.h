@@ -9,7 +9,7 @@
 #include "session/internal.h"
 #include "support/fake_worker.h"
 
-enum { FIXTURE_SHARED_BYTES = 80 << 20 };
+enum { FIXTURE_SHARED_BYTES = 104 << 20 };
 
 struct fixture {
     struct registry   *registry;
