@@ -149,6 +149,9 @@ static struct span unquote(struct span s)
     return s;
 }
 
+/* UINT64_MAX is "absent". */
+static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
+
 static void apply_preference(struct prefer *p, struct span item)
 {
     struct span head = span_trim(span_cut(&item, ';'));
@@ -160,8 +163,8 @@ static void apply_preference(struct prefer *p, struct span item)
         p->respond_async = true;
     if (span_equal_nocase(name, SPAN_LITERAL("handling")))
         p->lenient = span_equal_nocase(value, SPAN_LITERAL("lenient"));
-    if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64(value, &seconds))
-        p->wait_s = seconds;
+    if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64_saturated(value, &seconds))
+        p->wait_s = seconds < WAIT_S_GREATEST ? seconds : WAIT_S_GREATEST;
 }
 
 struct prefer request_prefer(const struct request *r)
