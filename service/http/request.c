@@ -87,6 +87,25 @@ static bool next_parameter(struct span *rest, struct span *name, struct span *va
     return false;
 }
 
+enum status request_take_params(struct request *r, const struct route *route)
+{
+    for (unsigned i = 0; i < route->params_count; i++) {
+        struct span raw = route->params[i];
+        char       *to;
+
+        r->params[i] = raw;
+        if (!memchr(raw.data, '%', raw.bytes))
+            continue;
+        to = arena_alloc(&r->arena, raw.bytes + 1);
+        if (!to)
+            return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the path");
+        if (!decode_text(raw, to, &r->params[i].bytes))
+            return problem_set(&r->problem, STATUS_INVALID_REQUEST, "the path is badly encoded");
+        r->params[i].data = to;
+    }
+    return STATUS_OK;
+}
+
 bool request_query(struct request *r, const char *name, struct span *out)
 {
     struct span rest = r->port->query, found, value;
