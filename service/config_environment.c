@@ -84,8 +84,8 @@ static void warn(struct span name)
     char variable[SETTING_LABEL_BYTES];
 
     if (is_plain(name))
-        fprintf(stderr, "gpurestd: warning: the environment has %.*s, which is no setting and is ignored; the nearest is %s\n", SPAN_ARG(name),
-                setting_variable(nearest_to(name), variable));
+        fprintf(stderr, "gpurestd: warning: the environment has %.*s, which is no setting and is ignored; the nearest is %s\n",
+                SPAN_ARG(name), setting_variable(nearest_to(name), variable));
     else
         fputs("gpurestd: warning: the environment has a variable GPUREST_… whose name is no setting's and is ignored\n", stderr);
 }

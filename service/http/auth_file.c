@@ -185,8 +185,9 @@ static enum status check_owner(int fd, struct problem *why)
     if (fstat(fd, &what))
         return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file cannot be looked at: %s", strerror(errno));
     if (what.st_uid != 0 && what.st_uid != geteuid())
-        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file belongs to user %u; it must belong to root or to the service's user %u",
-                           (unsigned)what.st_uid, (unsigned)geteuid());
+        return problem_set(why, STATUS_INVALID_REQUEST,
+                           "the tokens file belongs to user %u; it must belong to root or to the service's user %u", (unsigned)what.st_uid,
+                           (unsigned)geteuid());
     if (what.st_mode & (S_IWGRP | S_IWOTH))
         return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file may be written by others than its owner (mode %04o): chmod go-w",
                            (unsigned)what.st_mode & ALLPERMS);

@@ -58,11 +58,11 @@ struct body_sink {
 
 struct request {
     const struct endpoint *endpoint;
-    enum method            method; /* as sent: HEAD stays HEAD */
-    struct span            path;   /* raw, without the query */
+    enum method            method;                   /* as sent: HEAD stays HEAD */
+    struct span            path;                     /* raw, without the query */
     struct span            params[ROUTE_PARAMS_MAX]; /* decoded */
-    char                   id[64];                /* X-Request-Id */
-    char                   trace[TRACE_ID_BYTES]; /* of traceparent; "" = none */
+    char                   id[64];                   /* X-Request-Id */
+    char                   trace[TRACE_ID_BYTES];    /* of traceparent; "" = none */
     struct timing          timing;
     struct caller         *caller;         /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */

@@ -64,7 +64,8 @@ static enum status fill(struct tls_revocations *r, const char *ca, const char *c
         return st;
     done = gnutls_x509_trust_list_add_trust_mem(r->list, &authorities, &lists, GNUTLS_X509_FMT_PEM,
                                                 GNUTLS_TL_VERIFY_CRL | GNUTLS_TL_FAIL_ON_INVALID_CRL, 0);
-    return done > 0 ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "is not signed by an authority of --tls-client-ca, or is not yet valid");
+    return done > 0 ? STATUS_OK
+                    : problem_set(why, STATUS_INVALID_REQUEST, "is not signed by an authority of --tls-client-ca, or is not yet valid");
 }
 
 enum status tls_revocations_create(struct tls_revocations **out, const char *ca, const char *crl, struct problem *why)
@@ -135,7 +136,8 @@ enum status tls_revocations_check(const struct tls_revocations *r, gnutls_sessio
     if (!r)
         return STATUS_OK;
     if (is_past(r))
-        return problem_set(why, STATUS_UNAUTHENTICATED, "this server's list of revoked certificates has expired: its operator must renew it");
+        return problem_set(why, STATUS_UNAUTHENTICATED,
+                           "this server's list of revoked certificates has expired: its operator must renew it");
     faults = faults_of(r, session);
     if (faults & GNUTLS_CERT_REVOKED)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the certificate is revoked");

@@ -82,7 +82,7 @@ Test(json, takes_only_exact_integers)
         {"9007199254740992", true, true, 1ull << 53},
         {"9007199254740993", false, false, 0}, /* its double is 2^53 */
         {"9007199254740994", false, false, 0},
-        {"-9007199254740992", false, true, (uint64_t)-(1ll << 53)},
+        {"-9007199254740992", false, true, (uint64_t) - (1ll << 53)},
         {"-9007199254740993", false, false, 0},
         {"9007199254740991", true, true, (1ull << 53) - 1},
         {"9007199254740991.0", true, true, (1ull << 53) - 1},
@@ -135,9 +135,10 @@ Test(json, takes_only_exact_integers)
 /* Each number keeps its own mark, whatever stands between. */
 Test(json, tells_rounded_numbers_apart)
 {
-    struct json_document *d = parse("{\"9007199254740993\":\"\\\\\\\"-1e5\",\"a\":[9007199254740993,{\"b\":9007199254740992},1e-400,-0],\"c\":3}");
-    const struct json    *e = json_first(json_member(json_root(d), "a"));
-    uint64_t              u;
+    struct json_document *d =
+        parse("{\"9007199254740993\":\"\\\\\\\"-1e5\",\"a\":[9007199254740993,{\"b\":9007199254740992},1e-400,-0],\"c\":3}");
+    const struct json *e = json_first(json_member(json_root(d), "a"));
+    uint64_t           u;
 
     cr_assert_not(json_u64(e, &u));
     cr_assert_eq(json_double(e), 9007199254740992.0);
