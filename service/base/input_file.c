@@ -55,8 +55,10 @@ static enum status read_piece(int fd, struct buf *out, bool *more, struct proble
     *more = n != 0;
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? STATUS_OK : fails(why, "cannot be read", errno);
+    if ((size_t)n > out->max - out->bytes)
+        return problem_set(why, STATUS_INVALID_REQUEST, "is longer than %zu bytes", out->max);
     if (n > 0 && !buf_add(out, piece, (size_t)n))
-        return problem_set(why, STATUS_INVALID_REQUEST, "is longer than %zu bytes, or memory ran out", out->max);
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be read: no memory");
     explicit_bzero(piece, sizeof piece); /* it may be a key */
     return STATUS_OK;
 }
