@@ -178,7 +178,8 @@ Test(config_file, that_is_not_there, .init = cr_redirect_stderr)
     cr_assert_not(parse(&c, &code, NULL));
     cr_assert_eq(code, 2);
     fflush(stderr);
-    cr_assert_stderr_eq_str("gpurestd: configuration file /nonexistent/gpurestd.conf cannot be opened: No such file or directory; see --help\n");
+    cr_assert_stderr_eq_str(
+        "gpurestd: configuration file /nonexistent/gpurestd.conf cannot be opened: No such file or directory; see --help\n");
 }
 
 Test(config_file, that_is_a_folder, .init = cr_redirect_stderr)
