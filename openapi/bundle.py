@@ -6,8 +6,9 @@ bundle.py c OUT.c     writes it as C, in pieces: where a schema has "x-limit", t
 
 examples/*.json are examples of answers.
 "x-problems" of an operation lists codes of service/base/status.def; each becomes a response of its HTTP status.
-Those that any request may get (COMMON) are added to all operations. "x-null-is-absent" of a schema widens its optional members.
+Those that any request may get (COMMON) are added to all operations; equal refusals stand in components.responses. "x-null-is-absent" of a schema widens its optional members.
 """
+import hashlib
 import json
 import pathlib
 import re
@@ -68,6 +69,23 @@ def add_examples(operation):
             response["content"]["application/json"]["examples"] = {"answer": {"value": json.loads(file.read_text())}}
 
 
+def share_responses(root):
+    """What several operations answer alike is written once: refusals, of which there are few kinds and many places."""
+    places = {}
+    for item in root["paths"].values():
+        for operation in (item[method] for method in METHODS if method in item):
+            for status, response in operation["responses"].items():
+                if int(status) >= 400:
+                    places.setdefault((status, json.dumps(response, sort_keys=True)), []).append(operation["responses"])
+    shared = root["components"].setdefault("responses", {})
+    for (status, text), users in sorted(places.items()):
+        if len(users) > 1:
+            name = f"Refused{status}_{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+            shared[name] = json.loads(text)
+            for responses in users:
+                responses[status] = {"$ref": f"#/components/responses/{name}"}
+
+
 def add_common_headers(operation):
     for response in operation["responses"].values():
         response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
@@ -100,6 +118,7 @@ def bundle():
                 add_problems(item[method], path, known)
                 add_common_headers(item[method])
                 add_examples(item[method])
+    share_responses(root)
     return root
 
 

@@ -315,6 +315,7 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
         config_finish(out);
         return false;
     }
+    config_environment_check();
     out->only_check = only_check;
     if (only_check)
         config_print_settings(out);

@@ -74,9 +74,13 @@ static const char *or_null(const char *text)
 
 static void check_tls(struct verdict *v, const struct config *c)
 {
-    struct problem why = {0};
+    struct server_config config = {.tls_cert = or_null(c->tls_cert),
+                                   .tls_key = or_null(c->tls_key),
+                                   .tls_client_ca = or_null(c->tls_client_ca),
+                                   .tls_client_crl = or_null(c->tls_client_crl)};
+    struct problem       why = {0};
 
-    if (server_check_tls(or_null(c->tls_cert), or_null(c->tls_key), or_null(c->tls_client_ca), &why))
+    if (server_check_tls(&config, &why))
         wrong(v, "tls-cert", c->tls_cert, why.detail);
 }
 

@@ -1,38 +1,15 @@
 /* The configuration file: "name = value" a line, comments on lines of their own that begin with '#'. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/input_file.h"
 #include "config_table.h"
 
-/* The whole file, NUL-terminated, to be freed; NULL after a complaint. */
-static char *read_whole(const char *path, const struct config_layer *layer, size_t *bytes)
+static bool read_whole(const char *path, struct buf *text)
 {
-    FILE *f = fopen(path, "re");
-    char *text = malloc(CONFIG_FILE_BYTES_MAX + 1);
-    bool  ok = f && text;
+    struct problem why = {0};
+    enum status    st = input_file_take(path, text, &why);
 
-    if (!f)
-        config_complain(NULL, "configuration file %s: %s", path, strerror(errno));
-    else if (!text)
-        config_complain(NULL, "out of memory");
-    if (ok) {
-        *bytes = fread(text, 1, CONFIG_FILE_BYTES_MAX + 1, f);
-        if (ferror(f))
-            ok = config_complain(NULL, "configuration file %s: %s", path, strerror(errno));
-        else if (*bytes > CONFIG_FILE_BYTES_MAX)
-            ok = config_complain(layer, "the file is longer than %d bytes", CONFIG_FILE_BYTES_MAX);
-        else
-            text[*bytes] = '\0';
-    }
-    if (f)
-        fclose(f);
-    if (ok)
-        return text;
-    free(text);
-    return NULL;
+    return st == STATUS_OK || config_complain(NULL, "configuration file %s %s", path, why.detail);
 }
 
 static bool take_value(struct config *c, const struct setting *s, struct span value, struct config_layer *layer)
@@ -76,12 +53,14 @@ static bool take_line(struct config *c, struct span line, struct config_layer *l
 bool config_file_take(struct config *c, const char *path)
 {
     struct config_layer layer = {.kind = LAYER_FILE, .path = path, .line = 1};
-    struct span         rest = {NULL, 0};
-    char               *text = read_whole(path, &layer, &rest.bytes);
-    bool                ok = text != NULL;
+    struct span         rest;
+    struct buf          text;
+    bool                ok;
 
-    for (rest.data = text; ok && rest.bytes; layer.line++)
+    buf_init(&text, CONFIG_FILE_BYTES_MAX);
+    ok = read_whole(path, &text);
+    for (rest = buf_span(&text); ok && rest.bytes; layer.line++)
         ok = take_line(c, span_cut(&rest, '\n'), &layer);
-    free(text);
+    buf_finish(&text);
     return ok;
 }

@@ -67,6 +67,9 @@ bool config_complain(const struct config_layer *layer, const char *format, ...) 
 /* Takes every line of the file at `path`. */
 bool config_file_take(struct config *c, const char *path);
 
+/* Warns of each variable GPUREST_… that is no setting and nobody's else (environment.def). */
+void config_environment_check(void);
+
 void config_print_help(void);
 /* The manual page, for man(1). */
 void config_print_manual(void);

@@ -189,6 +189,7 @@ static bool make_server(struct frontend *f)
                                    .tls_cert = c->tls_cert[0] ? c->tls_cert : NULL,
                                    .tls_key = c->tls_key[0] ? c->tls_key : NULL,
                                    .tls_client_ca = c->tls_client_ca[0] ? c->tls_client_ca : NULL,
+                                   .tls_client_crl = c->tls_client_crl[0] ? c->tls_client_crl : NULL,
                                    .connections_max = (unsigned)c->connections,
                                    .connections_per_address_max = (unsigned)c->connections_per_address,
                                    .requests_per_s = (unsigned)c->rate,

@@ -75,6 +75,9 @@ enum {
     TOKENS_MAX = 1024,
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,
     TLS_FILE_BYTES_MAX = 1024 * 1024, /* each of certificate chain, key and client authorities */
+    TLS_CRL_BYTES_MAX = 16 * 1024 * 1024, /* the lists of revoked certificates */
+    TLS_CHAIN_CERTIFICATES_MAX = 16,  /* that a client shows, when lists of revoked ones are there */
+    INPUT_PIPE_S = 10,                /* a pipe in place of a settings, tokens or certificate file has ended after so long */
     LIST_ITEMS_DEFAULT = 100,
     LIST_ITEMS_MAX = 1000,
     CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */

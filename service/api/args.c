@@ -136,7 +136,7 @@ static enum status decode_buffer(const struct json *object, const char *pointer,
     if (out->buffer.bytes == 0 || json_count(object) != (offset ? 2u : 1u))
         return wrong(why, pointer, "expected {\"buf\": \"id\"} with an optional \"offset\"");
     if (offset && !json_u64(offset, &out->offset))
-        return wrong(why, pointer, "offset must be a non-negative integer");
+        return wrong(why, pointer, "offset " JSON_U64_EXPECTED);
     return STATUS_OK;
 }
 

@@ -308,6 +308,8 @@ static enum status get(struct request *r, bool hidden)
     enum status       st = f ? STATUS_OK : query_check(r, NULL);
 
     if (!st && !f)
+        st = conditions_check(r);
+    if (!st && !f)
         st = find(r, hidden, &j);
     if (!st && !f)
         st = follow_take(r, j, hidden, &f);

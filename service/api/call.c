@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "api/precondition.h"
 #include "http/problem_document.h"
 
 struct tenant tenant_of(const struct request *r)
@@ -19,6 +20,27 @@ enum status query_check(struct request *r, const char *const *names)
     if (request_prefer(r).lenient)
         return STATUS_OK;
     return request_query_only(r, names ? names : none);
+}
+
+static enum status bad_condition(struct request *r, const char *header, const char *expected)
+{
+    return problem_set(&r->problem, STATUS_INVALID_HEADER, "%s must be %s", header, expected);
+}
+
+enum status conditions_check(struct request *r)
+{
+    static const char *const lists[] = {"If-Match", "If-None-Match"};
+    struct span              if_range = request_header(r, "If-Range");
+
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        struct span list = request_header(r, lists[i]);
+
+        if (list.data && !etag_list_valid(list))
+            return bad_condition(r, lists[i], "*, or entity tags such as \"1.7\", in quotation marks and with commas between");
+    }
+    if (if_range.data && r->method == METHOD_GET && request_header(r, "Range").data && !if_range_valid(if_range))
+        return bad_condition(r, "If-Range", "one entity tag such as \"1.7\", in quotation marks, or a time");
+    return STATUS_OK;
 }
 
 double ms_since(uint64_t start_ns)

@@ -15,6 +15,9 @@ struct tenant tenant_of(const struct request *r);
 
 /* Refuses query parameters outside `names` (NULL-terminated; NULL: none at all) unless the client asked to be lenient. */
 enum status query_check(struct request *r, const char *const *names);
+/* INVALID_HEADER unless If-Match, If-None-Match and, where it counts, If-Range are well-formed: one that is not must not be taken for
+ * an absent one, and a write go through. */
+enum status conditions_check(struct request *r);
 /* As query_check(r, NULL), and refuses a body unless it is empty or an empty JSON object. */
 enum status nothing_check(struct request *r);
 

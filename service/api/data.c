@@ -86,13 +86,20 @@ static enum status send_range(struct request *r, struct session *s, struct byte_
     return st;
 }
 
+/* Range is for GET alone, If-Range is nothing without it (RFC 9110 §14.2 and §13.1.5). */
+static struct span range_wanted(const struct request *r, struct span etag)
+{
+    struct span range = r->method == METHOD_GET ? request_header(r, "Range") : (struct span){0};
+    struct span if_range = request_header(r, "If-Range");
+
+    return if_range.data && !etag_listed(if_range, etag, false) ? (struct span){0} : range;
+}
+
 /* Takes the session. */
 static enum status answer_data(struct request *r, struct session *s, struct span etag, uint64_t size, const struct digest_wants *wants)
 {
-    struct span       if_range = span_trim(request_header(r, "If-Range"));
-    bool              ranges = if_range.bytes == 0 || etag_listed(if_range, etag, false);
     struct byte_range range;
-    enum range_kind   kind = range_parse(ranges ? request_header(r, "Range") : (struct span){0}, size, &range);
+    enum range_kind   kind = range_parse(range_wanted(r, etag), size, &range);
     enum status       st = kind == RANGE_UNSATISFIED ? range_unsatisfied(&r->problem, size) : STATUS_OK;
 
     if (!st && wants->repr)
@@ -151,6 +158,8 @@ enum status data_get(struct request *r)
     if (!st && !request_accepts(r, "application/octet-stream"))
         st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "buffer contents are application/octet-stream");
     if (!st)
+        st = conditions_check(r);
+    if (!st)
         st = digest_wants_of(r, &wants);
     if (!st)
         st = session_of(r, &s);
@@ -206,6 +215,8 @@ enum status data_put_begin(struct request *r)
     struct byte_range range;
     enum status       st = query_check(r, NULL);
 
+    if (!st)
+        st = conditions_check(r);
     if (!st)
         st = session_of(r, &s);
     if (st)

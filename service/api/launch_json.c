@@ -31,7 +31,7 @@ static enum status decode_dims(const struct json *v, const char *pointer, uint32
 
         problem_pointer(at, pointer, n);
         if (!json_u64(e, &value))
-            return problem_field(why, STATUS_INVALID_FIELD, at, "type", "must be a non-negative integer");
+            return problem_field(why, STATUS_INVALID_FIELD, at, "type", "%s: " JSON_U64_EXPECTED, at);
         if (value < 1 || value > UINT32_MAX)
             return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "every extent of %s must be from 1 to 2^32-1",
                                  pointer + 1);
@@ -42,8 +42,12 @@ static enum status decode_dims(const struct json *v, const char *pointer, uint32
 
 static enum status decode_threads(const struct json *v, struct launch_spec *out, struct problem *why)
 {
-    if (json_count(v) != 1 || !json_u64(json_member(v, "threads"), &out->threads))
+    const struct json *threads = json_member(v, "threads");
+
+    if (json_count(v) != 1 || !threads)
         return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "expected {\"threads\": N}");
+    if (!json_u64(threads, &out->threads))
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid/threads", "type", "/grid/threads: " JSON_U64_EXPECTED);
     if (out->threads == 0)
         return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid/threads", "range", "at least 1 thread");
     return STATUS_OK;

@@ -230,6 +230,8 @@ static enum status find(struct request *r, struct following **out)
     enum status    st = query_check(r, NULL);
 
     if (!st)
+        st = conditions_check(r);
+    if (!st)
         st = follow(r, out);
     if (!st)
         st = launch_borrow((*out)->session, r->params[1], &launch, &r->problem);

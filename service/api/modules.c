@@ -190,6 +190,8 @@ enum status modules_code(struct request *r)
     static const char *const names[] = {"format", NULL};
     enum status              st = query_check(r, names);
 
+    if (!st)
+        st = conditions_check(r);
     return st ? st : with_module(r, answer_code);
 }
 

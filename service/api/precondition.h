@@ -6,11 +6,17 @@
 
 enum precondition { PRECONDITION_HOLDS, PRECONDITION_FAILS, PRECONDITION_NOT_MODIFIED };
 
-/* Does a list of entity tags ("*", or tags with commas between) name `etag`? `weak`: W/"x" and "x" are the same (If-None-Match);
- * otherwise a weak tag matches nothing (If-Match, If-Range). */
+/* The value of If-Match or If-None-Match as it was sent: "*", or one or more entity tags with commas between and nothing else. */
+bool etag_list_valid(struct span list);
+/* The value of If-Range: one entity tag, or a time, which no entity tag equals. */
+bool if_range_valid(struct span value);
+
+/* Does a valid list of entity tags name `etag`? `weak`: W/"x" and "x" are the same (If-None-Match); otherwise a weak tag matches nothing
+ * (If-Match, If-Range). */
 bool etag_listed(struct span list, struct span etag, bool weak);
 
-/* Empty headers are absent ones. `reading`: the method is GET or HEAD, for which a match of If-None-Match is NOT_MODIFIED. */
+/* Headers without data are absent ones; the others are valid. `reading`: the method is GET or HEAD, for which a match of If-None-Match is
+ * NOT_MODIFIED. */
 enum precondition precondition_check(struct span if_match, struct span if_none_match, struct span etag, bool reading);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+enum { SIZE_DIGITS_SHOWN = 40 };
+
 static bool has(struct span s, char c)
 {
     return s.bytes && memchr(s.data, c, s.bytes) != NULL;
@@ -25,7 +27,7 @@ static enum range_kind suffix(struct span last, uint64_t size, struct byte_range
 {
     uint64_t wanted;
 
-    if (!span_u64(last, &wanted))
+    if (!span_u64_saturated(last, &wanted))
         return whole(size, out);
     if (wanted == 0 || size == 0)
         return RANGE_UNSATISFIED;
@@ -47,7 +49,7 @@ enum range_kind range_parse(struct span header, uint64_t size, struct byte_range
     last = span_trim(rest);
     if (first.bytes == 0)
         return suffix(last, size, out);
-    if (!span_u64(first, &from) || (last.bytes && (!span_u64(last, &to) || to < from)))
+    if (!span_u64_saturated(first, &from) || (last.bytes && (!span_u64_saturated(last, &to) || to < from)))
         return whole(size, out);
     if (from >= size)
         return RANGE_UNSATISFIED;
@@ -85,13 +87,13 @@ enum status content_range_parse(struct span header, uint64_t size, struct byte_r
     if (!has(range, '-'))
         return malformed(why);
     first = span_cut(&range, '-');
-    if (!span_u64(first, &from) || !span_u64(range, &to) || to < from)
+    if (!span_u64_saturated(first, &from) || !span_u64_saturated(range, &to) || to < from)
         return malformed(why);
-    if (!span_is(rest, "*") && !span_u64(rest, &total))
+    if (!span_is(rest, "*") && !span_u64_saturated(rest, &total))
         return malformed(why);
     if (!span_is(rest, "*") && total != size)
-        return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range names a size of %" PRIu64 ", the buffer has %" PRIu64 " bytes",
-                           total, size);
+        return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range names a size of %.*s, the buffer has %" PRIu64 " bytes",
+                           SPAN_ARG(span_first(rest, SIZE_DIGITS_SHOWN)), size);
     if (to >= size)
         return range_unsatisfied(why, size);
     *out = (struct byte_range){from, to - from + 1};

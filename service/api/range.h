@@ -4,6 +4,7 @@
 
 #include "base/problem.h"
 
+/* A position of 2^64 or more is a very large one. */
 struct byte_range {
     uint64_t offset;
     uint64_t bytes;

@@ -48,6 +48,16 @@ bool span_u64(struct span a, uint64_t *out)
     return true;
 }
 
+bool span_u64_saturated(struct span a, uint64_t *out)
+{
+    for (size_t i = 0; i < a.bytes; i++)
+        if (a.data[i] < '0' || a.data[i] > '9')
+            return false;
+    if (!span_u64(a, out))
+        *out = UINT64_MAX;
+    return a.bytes > 0;
+}
+
 bool span_copy(struct span a, char *dst, size_t room)
 {
     if (room == 0)

@@ -68,6 +68,9 @@ struct span span_cut(struct span *rest, char separator);
 /* The whole span as an unsigned decimal number: digits only, no sign, no overflow. */
 bool span_u64(struct span a, uint64_t *out);
 
+/* The same, but one that does not fit becomes UINT64_MAX. */
+bool span_u64_saturated(struct span a, uint64_t *out);
+
 /* Copies into dst with a closing NUL; false, and dst empty, when it does not fit. */
 bool span_copy(struct span a, char *dst, size_t room);
 

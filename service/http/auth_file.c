@@ -1,10 +1,14 @@
 /* Reads and checks the tokens file. */
 #include "http/auth_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/input_file.h"
 #include "http/json.h"
 #include "http/request.h"
 
@@ -128,17 +132,24 @@ static bool agrees(const struct auth_token *a, const struct auth_token *b)
                                              a->memory_max_bytes == b->memory_max_bytes && a->requests_per_s == b->requests_per_s);
 }
 
+static enum status check_earlier(const struct auth_token *earlier, const struct auth_token *t, size_t index, struct problem *why)
+{
+    if (memcmp(earlier->hash, t->hash, sizeof t->hash) == 0)
+        return bad_entry(why, index, "an earlier entry has the same token; a token stands once and has one name");
+    return agrees(earlier, t) ? STATUS_OK : bad_entry(why, index, "an earlier token of this name has other scopes or quotas");
+}
+
 static enum status parse_tokens(const struct json *list, struct auth_token *tokens, struct problem *why)
 {
     size_t i = 0;
 
     for (const struct json *item = json_first(list); item; item = json_next(item), i++) {
         enum status st = parse_token(item, i, &tokens[i], why);
+
+        for (size_t earlier = 0; earlier < i && !st; earlier++)
+            st = check_earlier(&tokens[earlier], &tokens[i], i, why);
         if (st)
             return st;
-        for (size_t earlier = 0; earlier < i; earlier++)
-            if (!agrees(&tokens[earlier], &tokens[i]))
-                return bad_entry(why, i, "an earlier token of this name has other scopes or quotas");
     }
     return STATUS_OK;
 }
@@ -166,22 +177,36 @@ static enum status parse_root(const struct json *root, struct auth_token **out, 
     return STATUS_OK;
 }
 
+/* Who may write the file decides who may come in. Whoever may write its folder can take it away, but not put a file of his own there. */
+static enum status check_owner(int fd, struct problem *why)
+{
+    struct stat what;
+
+    if (fstat(fd, &what))
+        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file cannot be looked at: %s", strerror(errno));
+    if (what.st_uid != 0 && what.st_uid != geteuid())
+        return problem_set(why, STATUS_INVALID_REQUEST,
+                           "the tokens file belongs to user %u; it must belong to root or to the service's user %u", (unsigned)what.st_uid,
+                           (unsigned)geteuid());
+    if (what.st_mode & (S_IWGRP | S_IWOTH))
+        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file may be written by others than its owner (mode %04o): chmod go-w",
+                           (unsigned)what.st_mode & ALLPERMS);
+    return STATUS_OK;
+}
+
 static enum status read_whole(const char *path, struct buf *text, struct problem *why)
 {
-    FILE  *file = fopen(path, "re");
-    char  *to;
-    size_t n = 0;
-    bool   failed;
+    struct problem reason = {0};
+    int            fd;
+    enum status    st = input_file_open(path, &fd, &reason);
 
-    if (!file)
-        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file cannot be opened");
-    while ((to = buf_reserve(text, 4096)) && (n = fread(to, 1, 4096, file)) > 0)
-        buf_grew(text, n);
-    failed = ferror(file) != 0;
-    fclose(file);
-    if (text->failed || failed)
-        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file cannot be read, or is too large");
-    return STATUS_OK;
+    if (st)
+        return problem_set(why, st, "the tokens file %s", reason.detail);
+    st = check_owner(fd, why);
+    if (!st && input_file_read(fd, text, &reason))
+        st = problem_set(why, STATUS_INVALID_REQUEST, "the tokens file %s", reason.detail);
+    close(fd);
+    return st;
 }
 
 enum status auth_file_read(const char *path, struct auth_token **out, size_t *count, struct problem *why)

@@ -19,7 +19,8 @@ struct auth_token {
     struct caller *caller;         /* filled in by the reader's caller */
 };
 
-/* *out is one malloc'ed array, never NULL. Two tokens of one name are one caller and must agree in scopes and quotas.
+/* *out is one malloc'ed array, never NULL. The file must be root's or the service's own and nobody else's to write. Two tokens of one name
+ * are one caller and must agree in scopes and quotas; no token stands twice.
  * Problems name the entry, never the file or a hash. */
 enum status auth_file_read(const char *path, struct auth_token **out, size_t *count, struct problem *why);
 

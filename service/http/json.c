@@ -5,10 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "http/json_number.h"
 #include "http/json_scan.h"
 #include "limits.h"
 
-enum { FEW_MEMBERS = 16 }; /* up to here comparing all pairs beats sorting */
+enum {
+    FEW_MEMBERS = 16,  /* up to here comparing all pairs beats sorting */
+    ROUNDED = 1 << 16, /* a flag of ours beside cJSON's own: the number is no integer up to 2^53, whatever its double looks like */
+};
 
 struct json_document {
     cJSON *root;
@@ -71,17 +75,29 @@ static enum status check_unique(const cJSON *object, struct problem *why)
     return count <= FEW_MEMBERS ? check_few(object, why) : check_many(object, count, why);
 }
 
+/* The numbers of the text that are still to come, in the order of the tree; empty when their doubles tell all. */
+static enum status check_number(cJSON *item, struct span *numbers, struct problem *why)
+{
+    struct span number;
+
+    if (!isfinite(item->valuedouble))
+        return problem_set(why, STATUS_INVALID_JSON, "a number is too large");
+    if (json_number_next(numbers, &number) && !json_number_is_integer(number))
+        item->type |= ROUNDED;
+    return STATUS_OK;
+}
+
 /* Recursion is bounded by JSON_DEPTH_MAX. */
-static enum status check_tree(const cJSON *item, struct problem *why)
+static enum status check_tree(cJSON *item, struct span *numbers, struct problem *why)
 {
     enum status st = STATUS_OK;
 
-    if (cJSON_IsNumber(item) && !isfinite(item->valuedouble))
-        return problem_set(why, STATUS_INVALID_JSON, "a number is too large");
+    if (cJSON_IsNumber(item))
+        return check_number(item, numbers, why);
     if (cJSON_IsObject(item))
         st = check_unique(item, why);
-    for (const cJSON *m = item->child; m && !st; m = m->next)
-        st = check_tree(m, why);
+    for (cJSON *m = item->child; m && !st; m = m->next)
+        st = check_tree(m, numbers, why);
     return st;
 }
 
@@ -94,15 +110,19 @@ enum status json_parse_up_to(struct span text, size_t values_max, struct json_do
 {
     struct json_scan_error error;
     struct json_document  *d;
+    struct span            numbers = {NULL, 0};
+    bool                   long_numbers;
     enum status            st;
 
-    if (!json_scan_up_to(text, values_max, &error))
+    if (!json_scan_up_to(text, values_max, &long_numbers, &error))
         return problem_set(why, STATUS_INVALID_JSON, "at byte %zu: %s", error.offset, error.reason);
     d = calloc(1, sizeof *d);
     if (!d)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the JSON text");
+    if (long_numbers)
+        numbers = text;
     d->root = cJSON_ParseWithLengthOpts(text.data, text.bytes, NULL, 0);
-    st = d->root ? check_tree(d->root, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the JSON text");
+    st = d->root ? check_tree(d->root, &numbers, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the JSON text");
     if (st) {
         json_document_destroy(d);
         return st;
@@ -193,10 +213,13 @@ double json_double(const struct json *v)
     return json_type_of(v) == JSON_NUMBER ? item_of(v)->valuedouble : 0;
 }
 
-/* The double of a number is exact only for integers up to 2^53. */
-static bool exact_integer(double value)
+/* An integer up to 2^53, of which the double is exact. */
+static bool exact_integer(const struct json *v)
 {
-    return fabs(value) <= (double)JSON_INTEGER_MAX && floor(value) == value;
+    double value = json_double(v);
+
+    return json_type_of(v) == JSON_NUMBER && !(item_of(v)->type & ROUNDED) && fabs(value) <= (double)JSON_INTEGER_MAX &&
+           floor(value) == value;
 }
 
 bool json_u64(const struct json *v, uint64_t *out)
@@ -205,7 +228,7 @@ bool json_u64(const struct json *v, uint64_t *out)
 
     if (json_type_of(v) == JSON_STRING)
         return span_u64(json_text(v), out);
-    if (json_type_of(v) != JSON_NUMBER || value < 0 || !exact_integer(value))
+    if (!exact_integer(v) || value < 0)
         return false;
     *out = (uint64_t)value;
     return true;
@@ -228,7 +251,7 @@ bool json_i64(const struct json *v, int64_t *out)
 
     if (json_type_of(v) == JSON_STRING)
         return text_i64(json_text(v), out);
-    if (json_type_of(v) != JSON_NUMBER || !exact_integer(value))
+    if (!exact_integer(v))
         return false;
     *out = (int64_t)value;
     return true;

@@ -28,9 +28,11 @@ struct span        json_name(const struct json *member);                     /* 
 struct span        json_text(const struct json *v);                          /* a string's bytes; empty for other types */
 bool               json_bool(const struct json *v);
 double             json_double(const struct json *v);
-/* Integral numbers with |x| <= 2^53, or decimal strings of the full 64-bit range. */
+/* Numbers whose text is an integer of at most 2^53 in magnitude, 1e3 and 1.0 among them, or decimal strings of the full 64-bit range. False
+ * for those that only round to an integer. */
 bool json_u64(const struct json *v, uint64_t *out);
 bool json_i64(const struct json *v, int64_t *out);
+#define JSON_U64_EXPECTED "must be a non-negative integer; above 2^53 as a decimal string"
 
 /* One member of a request object; the table says all there is to know about an object. */
 enum json_field_type { FIELD_U64, FIELD_U32, FIELD_BOOL, FIELD_STRING /* struct span, borrowed */, FIELD_ANY /* const struct json *, borrowed */ };

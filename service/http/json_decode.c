@@ -49,7 +49,7 @@ static enum status decode_integer(const struct decoding *d, const struct json_fi
     uint32_t narrow;
 
     if (!json_u64(v, &value))
-        return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "type", "must be a non-negative integer; above 2^53 as a decimal string");
+        return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "type", JSON_U64_EXPECTED);
     if (value > max)
         return refuse_above(d, f, "is allowed");
     narrow = (uint32_t)value;

@@ -1,6 +1,7 @@
 /* The strict JSON scanner: one pass over the bytes, its stack of open brackets is one bit per level. */
 #include "http/json_scan.h"
 
+#include "http/json_number.h"
 #include "limits.h"
 
 struct scan {
@@ -9,6 +10,7 @@ struct scan {
     size_t                  at;
     unsigned                depth;
     unsigned                values;
+    bool                    long_numbers;
     uint64_t                objects; /* bit n: the bracket open at level n + 1 is '{' */
     struct json_scan_error *error;
 };
@@ -179,6 +181,7 @@ static bool scan_number(struct scan *s)
     if (take(s, '.') && !digits(s))
         return false;
     if (take(s, 'e') || take(s, 'E')) {
+        s->long_numbers = true;
         if (!take(s, '+'))
             take(s, '-');
         if (!digits(s))
@@ -186,6 +189,7 @@ static bool scan_number(struct scan *s)
     }
     if (peek(s) >= '0' && peek(s) <= '9')
         return fail(s, "a number has a leading zero");
+    s->long_numbers |= s->at - start > JSON_PLAIN_NUMBER_CHARS;
     return s->at - start <= JSON_NUMBER_CHARS_MAX || fail_at(s, start, "a number is too long");
 }
 
@@ -296,12 +300,16 @@ static bool scan_all(struct scan *s)
 
 bool json_scan(struct span text, struct json_scan_error *error)
 {
-    return json_scan_up_to(text, JSON_VALUES_MAX, error);
+    bool long_numbers;
+
+    return json_scan_up_to(text, JSON_VALUES_MAX, &long_numbers, error);
 }
 
-bool json_scan_up_to(struct span text, size_t values_max, struct json_scan_error *error)
+bool json_scan_up_to(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error)
 {
     struct scan s = {.values_max = values_max, .text = text, .error = error};
+    bool        ok = scan_all(&s);
 
-    return scan_all(&s);
+    *long_numbers = s.long_numbers;
+    return ok;
 }

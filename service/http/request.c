@@ -119,6 +119,25 @@ static bool next_parameter(struct span *rest, struct span *name, struct span *va
     return false;
 }
 
+enum status request_take_params(struct request *r, const struct route *route)
+{
+    for (unsigned i = 0; i < route->params_count; i++) {
+        struct span raw = route->params[i];
+        char       *to;
+
+        r->params[i] = raw;
+        if (!memchr(raw.data, '%', raw.bytes))
+            continue;
+        to = arena_alloc(&r->arena, raw.bytes + 1);
+        if (!to)
+            return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the path");
+        if (!decode_text(raw, to, &r->params[i].bytes))
+            return problem_set(&r->problem, STATUS_INVALID_REQUEST, "the path is badly encoded");
+        r->params[i].data = to;
+    }
+    return STATUS_OK;
+}
+
 bool request_query(struct request *r, const char *name, struct span *out)
 {
     struct span rest = r->port->query, found, value;
@@ -181,6 +200,9 @@ static struct span unquote(struct span s)
     return s;
 }
 
+/* UINT64_MAX is "absent". */
+static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
+
 static void apply_preference(struct prefer *p, struct span item)
 {
     struct span head = span_trim(span_cut(&item, ';'));
@@ -192,8 +214,8 @@ static void apply_preference(struct prefer *p, struct span item)
         p->respond_async = true;
     if (span_equal_nocase(name, SPAN_LITERAL("handling")))
         p->lenient = span_equal_nocase(value, SPAN_LITERAL("lenient"));
-    if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64(value, &seconds))
-        p->wait_s = seconds;
+    if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64_saturated(value, &seconds))
+        p->wait_s = seconds < WAIT_S_GREATEST ? seconds : WAIT_S_GREATEST;
 }
 
 struct prefer request_prefer(const struct request *r)

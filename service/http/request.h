@@ -70,11 +70,11 @@ struct body_sink {
 
 struct request {
     const struct endpoint *endpoint;
-    enum method            method; /* as sent: HEAD stays HEAD */
-    struct span            path;   /* raw, without the query */
-    struct span            params[ROUTE_PARAMS_MAX];
-    char                   id[64];                /* X-Request-Id */
-    char                   trace[TRACE_ID_BYTES]; /* of traceparent; "" = none */
+    enum method            method;                   /* as sent: HEAD stays HEAD */
+    struct span            path;                     /* raw, without the query */
+    struct span            params[ROUTE_PARAMS_MAX]; /* decoded */
+    char                   id[64];                   /* X-Request-Id */
+    char                   trace[TRACE_ID_BYTES];    /* of traceparent; "" = none */
     struct timing          timing;
     struct caller         *caller;         /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
@@ -114,6 +114,8 @@ struct request_port {
 
 struct span request_header(const struct request *r, const char *name);
 bool        request_gone(const struct request *r);
+/* The route's parameters, percent-decoded, become the request's: clients may write cpu%3A0 for cpu:0. INVALID_REQUEST for a bad escape. */
+enum status request_take_params(struct request *r, const struct route *route);
 /* Percent-decoded value of a query parameter, from the arena. False if it is absent. */
 bool request_query(struct request *r, const char *name, struct span *out);
 /* UNKNOWN_FIELD when the query holds a name that is not in `names` (NULL-terminated), INVALID_FIELD when one stands twice or is

@@ -23,20 +23,10 @@ const char *method_name(enum method m)
     return (unsigned)m < METHOD_COUNT ? method_names[m] : "?";
 }
 
-static bool segment_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._~:-", c));
-}
-
-/* Dot segments are never ids: a proxy may have resolved them. */
+/* Which names there may be is for those to say who make things of them. Dot segments are never ids: a proxy may have resolved them. */
 static bool segment_is_id(struct span s)
 {
-    if (s.bytes == 0 || span_is(s, ".") || span_is(s, ".."))
-        return false;
-    for (size_t i = 0; i < s.bytes; i++)
-        if (!segment_char(s.data[i]))
-            return false;
-    return true;
+    return s.bytes && !span_is(s, ".") && !span_is(s, "..");
 }
 
 /* A path cut once, to be laid beside many patterns. */

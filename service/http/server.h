@@ -22,6 +22,7 @@ struct server_config {
     unsigned               io_threads;         /* for long bodies: as many are handed off at once, 0 = none ever */
     const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
     const char            *tls_client_ca;      /* file, PEM: ... and clients need a certificate of these authorities; or NULL */
+    const char            *tls_client_crl;     /* file, PEM: lists of their revoked ones; or NULL */
     unsigned               connections_max;
     unsigned               connections_per_address_max;
     unsigned               requests_per_s;            /* of a caller that has no rate of its own; 0 = any number */
@@ -44,7 +45,7 @@ enum address_verdict {
 /* What server_create() would find, without serving. */
 enum address_verdict server_check_address(const char *address, struct problem *why);
 /* Each NULL or a file, as in struct server_config. */
-enum status server_check_tls(const char *cert, const char *key, const char *client_ca, struct problem *why);
+enum status server_check_tls(const struct server_config *config, struct problem *why);
 
 /* Binds and starts serving. INVALID_REQUEST for a bad address; otherwise the reason in *why. */
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why);

@@ -71,8 +71,7 @@ static enum status take_route(struct exchange *x, const struct route *route)
     if (!route->endpoint)
         return problem_set(&x->r.problem, STATUS_NOT_FOUND, "nothing is at this path");
     x->r.endpoint = route->endpoint;
-    memcpy(x->r.params, route->params, sizeof x->r.params);
-    return STATUS_OK;
+    return request_take_params(&x->r, route);
 }
 
 /* A reload may change scopes meanwhile. */

@@ -65,11 +65,10 @@ enum address_verdict server_check_address(const char *address, struct problem *w
     return address_is_unix(address) ? check_unix(address, why) : check_tcp(address, why);
 }
 
-enum status server_check_tls(const char *cert, const char *key, const char *client_ca, struct problem *why)
+enum status server_check_tls(const struct server_config *config, struct problem *why)
 {
-    struct server_config config = {.tls_cert = cert, .tls_key = key, .tls_client_ca = client_ca};
-    struct tls          *tls;
-    enum status          st = tls_create(&tls, &config, why);
+    struct tls *tls;
+    enum status st = tls_create(&tls, config, why);
 
     tls_destroy(tls);
     return st;

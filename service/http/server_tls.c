@@ -1,46 +1,45 @@
-/* TLS for the daemons that serve TCP: files are read and tried once, at the start. The only owner of GnuTLS. */
-#include <errno.h>
+/* TLS for the daemons that serve TCP: files are read and tried once, at the start. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/input_file.h"
 #include "http/server_internal.h"
+#include "http/server_tls.h"
 
 static const char PRIORITIES[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 struct tls {
-    char *cert, *key;
-    char *client_ca; /* NULL: clients need no certificate */
+    char                   *cert, *key;
+    char                   *client_ca; /* NULL: clients need no certificate */
+    struct tls_revocations *revoked;   /* NULL: no certificate is revoked */
 };
 
-static enum status read_text(FILE *f, const char *path, char **out, struct problem *why)
+static enum status take_text(const char *path, struct buf *text, char **out, struct problem *why)
 {
-    char  *text = malloc(TLS_FILE_BYTES_MAX + 1);
-    size_t bytes;
+    struct problem reason = {0};
 
-    if (!text)
+    if (!buf_reserve(text, text->max)) /* all at once: growing would leave copies of a key behind */
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for %s", path);
-    bytes = fread(text, 1, TLS_FILE_BYTES_MAX + 1, f);
-    if (ferror(f) || bytes == 0 || bytes > TLS_FILE_BYTES_MAX) {
-        free(text);
-        return problem_set(why, STATUS_INVALID_REQUEST, "%s is empty, too long or cannot be read", path);
-    }
-    text[bytes] = '\0';
-    *out = text;
-    return STATUS_OK;
+    if (input_file_take(path, text, &reason))
+        return problem_set(why, STATUS_INVALID_REQUEST, "%s %s", path, reason.detail);
+    if (text->bytes == 0)
+        return problem_set(why, STATUS_INVALID_REQUEST, "%s is empty", path);
+    *out = strdup(text->data);
+    return *out ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for %s", path);
 }
 
-static enum status read_file(const char *path, char **out, struct problem *why)
+static enum status read_file(const char *path, size_t bytes_max, char **out, struct problem *why)
 {
-    FILE       *f = fopen(path, "re");
+    struct buf  text;
     enum status st;
 
-    if (!f)
-        return problem_set(why, STATUS_INVALID_REQUEST, "%s cannot be opened: %s", path, strerror(errno));
-    st = read_text(f, path, out, why);
-    fclose(f);
+    buf_init(&text, bytes_max);
+    st = take_text(path, &text, out, why);
+    if (text.bytes)
+        explicit_bzero(text.data, text.bytes);
+    buf_finish(&text);
     return st;
 }
 
@@ -81,15 +80,30 @@ static enum status check(const struct tls *t, struct problem *why)
     return st;
 }
 
+static enum status read_revocations(struct tls *t, const char *path, struct problem *why)
+{
+    struct problem reason = {0};
+    char          *text;
+    enum status    st = read_file(path, TLS_CRL_BYTES_MAX, &text, why);
+
+    if (st)
+        return st;
+    st = tls_revocations_create(&t->revoked, t->client_ca, text, &reason);
+    free(text);
+    return st ? problem_set(why, st, "%s %s", path, reason.detail) : STATUS_OK;
+}
+
 static enum status read_files(struct tls *t, const struct server_config *config, struct problem *why)
 {
-    enum status st = read_file(config->tls_cert, &t->cert, why);
+    enum status st = read_file(config->tls_cert, TLS_FILE_BYTES_MAX, &t->cert, why);
 
     if (!st)
-        st = read_file(config->tls_key, &t->key, why);
+        st = read_file(config->tls_key, TLS_FILE_BYTES_MAX, &t->key, why);
     if (!st && config->tls_client_ca)
-        st = read_file(config->tls_client_ca, &t->client_ca, why);
-    return st ? st : check(t, why);
+        st = read_file(config->tls_client_ca, TLS_FILE_BYTES_MAX, &t->client_ca, why);
+    if (!st)
+        st = check(t, why);
+    return st || !config->tls_client_crl ? st : read_revocations(t, config->tls_client_crl, why);
 }
 
 enum status tls_create(struct tls **out, const struct server_config *config, struct problem *why)
@@ -98,10 +112,12 @@ enum status tls_create(struct tls **out, const struct server_config *config, str
     enum status st;
 
     *out = NULL;
-    if (!config->tls_cert && !config->tls_key && !config->tls_client_ca)
+    if (!config->tls_cert && !config->tls_key && !config->tls_client_ca && !config->tls_client_crl)
         return STATUS_OK;
     if (!config->tls_cert || !config->tls_key)
         return problem_set(why, STATUS_INVALID_REQUEST, "TLS needs both a certificate and its key");
+    if (config->tls_client_crl && !config->tls_client_ca)
+        return problem_set(why, STATUS_INVALID_REQUEST, "--tls-client-crl needs --tls-client-ca, whose certificates it revokes");
     t = calloc(1, sizeof *t);
     if (!t)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for TLS");
@@ -122,6 +138,7 @@ void tls_destroy(struct tls *t)
         explicit_bzero(t->key, strlen(t->key));
     free(t->key);
     free(t->client_ca);
+    tls_revocations_destroy(t->revoked);
     free(t);
 }
 
@@ -139,16 +156,29 @@ void tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]
     out[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
 
+/* One that says what it is for must say that it is for clients; the chain is held against the authorities that MHD was given. */
+static unsigned faults_of(gnutls_session_t session)
+{
+    gnutls_typed_vdata_st purpose = {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT, 0};
+    unsigned              faults = 0;
+
+    return gnutls_certificate_verify_peers(session, &purpose, 1, &faults) == 0 ? faults : GNUTLS_CERT_INVALID;
+}
+
 enum status tls_check_client(const struct exchange *x, struct problem *why)
 {
     const struct tls               *t = x->loop->server->tls;
     const union MHD_ConnectionInfo *info;
-    unsigned                        faults = 0;
+    unsigned                        faults = GNUTLS_CERT_INVALID;
 
     if (!t || !t->client_ca || !x->connection->is_tls)
         return STATUS_OK;
     info = MHD_get_connection_info(x->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    if (info && info->tls_session && gnutls_certificate_verify_peers2(info->tls_session, &faults) == 0 && faults == 0)
-        return STATUS_OK;
-    return problem_set(why, STATUS_UNAUTHENTICATED, "a certificate of one of this server's authorities is required");
+    if (info && info->tls_session)
+        faults = faults_of(info->tls_session);
+    if (faults & GNUTLS_CERT_PURPOSE_MISMATCH)
+        return problem_set(why, STATUS_UNAUTHENTICATED, "the certificate is not for clients: its extended key usage lacks clientAuth");
+    if (faults)
+        return problem_set(why, STATUS_UNAUTHENTICATED, "a certificate of one of this server's authorities is required");
+    return tls_revocations_check(t->revoked, info->tls_session, why);
 }

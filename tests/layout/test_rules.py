@@ -30,7 +30,7 @@ OWNERS = {
     "cjson/cJSON.h": r"(service/http/json\.c|sdk/c/src/json\.c|sdk/cli/src/cli\.h)",
     "cJSON.h": r"service/http/json\.c",
     "dlfcn.h": r"service/(device/cuda_driver|device/nvml|compile/nvrtc|compile/assembler)\.c",
-    "gnutls/": r"service/http/(server|probe)_tls\.c",
+    "gnutls/": r"service/http/((server|server_crl|probe)_tls\.c|server_tls\.h)",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
     "curl/curl.h": r"sdk/c/src/transport_curl\.c",

@@ -6,6 +6,9 @@ import time
 
 import pytest
 
+from conftest import VADD
+from kernels import launch_vadd
+
 SIZE = 3 * 1024 * 1024 + 17
 
 
@@ -86,17 +89,20 @@ def test_media_types(client, session):
     ("bytes=-3", 206, b"789", "bytes 7-9/10"), ("bytes=-50", 206, b"0123456789", "bytes 0-9/10"), ("bytes=8-100", 206, b"89", "bytes 8-9/10"),
     ("bytes=0-0", 206, b"0", "bytes 0-0/10"), ("bytes=0-1,3-4", 200, b"0123456789", None), ("bytes=4-2", 200, b"0123456789", None),
     ("lines=1-2", 200, b"0123456789", None), ("bytes=x", 200, b"0123456789", None),
+    ("bytes=8-99999999999999999999", 206, b"89", "bytes 8-9/10"), ("bytes=-99999999999999999999", 206, b"0123456789", "bytes 0-9/10"),
 ])
 def test_ranges(client, ten, header, status, body, content_range):
     headers = {"Range": header} if header else {}
     answer = client.get(ten + "/data", **headers)
     assert (answer.status, answer.body, answer.headers["Content-Range"]) == (status, body, content_range)
     head = client.head(ten + "/data", **headers)
-    assert (head.status, head.body, int(head.headers["Content-Length"])) == (status, b"", len(body))
+    assert (head.status, head.body, int(head.headers["Content-Length"])) == (200, b"", 10), "Range is for GET alone"
+    assert head.headers["Content-Range"] is None and head.headers["ETag"] == answer.headers["ETag"]
 
 
-@pytest.mark.parametrize("header", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=99-100", "bytes=-0", "bytes=99999999999999999999-", "bytes=18446744073709551616-18446744073709551617"])
 def test_unsatisfiable_ranges(client, ten, header):
+    assert client.head(ten + "/data", Range=header).status == 200
     answer = client.get(ten + "/data", Range=header)
     assert answer.status == 416 and answer.code == "range_not_satisfiable" and answer.headers["Content-Range"] == "bytes */10"
 
@@ -115,6 +121,62 @@ def test_entity_tags(client, ten):
     assert client.get(ten + "/data", If_None_Match=tag).body == b"abcdefghij"
     assert client.post(ten + "/fill", {"pattern": {"u8": 65}}).status == 204
     assert client.get(ten + "/data").headers["ETag"] != written.headers["ETag"]
+
+
+MALFORMED = ["", " ", "1.5", '"a', '"a"x', '"a" "b"', '*, "a"', "W/", "a, b", '"a b"', ","]
+
+
+@pytest.mark.parametrize("header", ["If-Match", "If-None-Match"])
+@pytest.mark.parametrize("value", MALFORMED)
+def test_malformed_conditions_are_no_absent_ones(client, ten, header, value):
+    for answer in (client.request("PUT", ten + "/data", b"XXXXXXXXXX", {"Content-Type": "application/octet-stream", header: value}),
+                   client.request("GET", ten + "/data", headers={header: value}), client.request("GET", ten + "/data", headers={header: "*", header.lower(): value})):
+        assert (answer.status, answer.code) == (400, "invalid_header") and answer.json()["detail"].startswith(f"{header} must be")
+    assert client.get(ten + "/data").body == b"0123456789", "nothing was written"
+
+
+@pytest.mark.parametrize("value", ["", "*", "1.5", '"a"x', '"a", "b"', "yesterday"])
+def test_malformed_if_range(client, ten, value):
+    answer = client.get(ten + "/data", Range="bytes=0-1", If_Range=value)
+    assert (answer.status, answer.code) == (400, "invalid_header") and answer.json()["detail"].startswith("If-Range must be")
+    assert client.get(ten + "/data", If_Range=value).status == 200, "without Range it is nothing"
+    assert client.head(ten + "/data", Range="bytes=0-1", If_Range=value).status == 200
+
+
+def test_if_range_with_a_time(client, ten):
+    """There are no times of modification to be equal to: the whole."""
+    assert client.get(ten + "/data", Range="bytes=0-1", If_Range="Sun, 06 Nov 1994 08:49:37 GMT").status == 200
+
+
+def test_malformed_conditions_elsewhere(client, vadd):
+    done = client.post(vadd + "/launches", launch_vadd(id="one"))
+    assert done.status == 200
+    for path in ("/launches/one", "/modules/m/code"):
+        assert client.get(vadd + path, If_None_Match='"a" junk').code == "invalid_header"
+        assert client.get(vadd + path, If_None_Match="*").status == 304
+
+
+@pytest.mark.parametrize("name", ["a@b", "a:b", "a;b", "a,b", "a+b", "a=b", "a!b", "A", "a.b", "~a", "a%20b", "a%61%40", "-a", "x" * 64])
+def test_one_rule_for_names(client, session, name):
+    """Every kind of thing that clients name; a name that nothing can have is not found, one that nothing may get is 400."""
+    empty = {"ops": []}
+    for path, body in ((f"/v1/sessions/{name}", {}), (f"{session}/buffers/{name}", {"size": 4}), (f"{session}/modules/{name}", {"source": VADD}),
+                       (f"{session}/programs/{name}", empty)):
+        answer = client.put(path, body)
+        assert (answer.status, answer.code) == (400, "invalid_field"), (path, answer)
+        assert "an id is 1 to 63 characters of a-z, 0-9, '_' and '-'" in answer.json()["detail"]
+        assert client.get(path).status == 404
+    octets = client.put_octets(f"{session}/buffers/{name}", b"1234")
+    assert (octets.status, octets.code) == (400, "invalid_field")
+    for path in ("/v1/kernels/", "/v1/devices/", "/problems/", session + "/launches/", session + "/batches/", "/v1/run/"):
+        assert client.get(path + name).status == 404, path
+
+
+def test_encoded_names_are_the_names(client, session):
+    assert client.put(session + "/buffers/a%62", {"size": 4}).json()["id"] == "ab"
+    assert client.get(session + "/buffers/%61b").status == 200
+    for bad in ("a%", "a%4", "a%zz", "a%0a"):
+        assert client.put(session + "/buffers/" + bad, {"size": 4}).status == 400
 
 
 def test_writing_parts(client, ten):

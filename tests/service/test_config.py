@@ -1,4 +1,6 @@
 """--config, --check-config and --man of the executable itself; the parser's cases are in tests/unit/api/config*_test.c."""
+import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -135,3 +137,43 @@ def test_a_socket_of_a_running_service_survives_the_check(executable, tmp_path, 
     service = start("--listen", f"unix:{path}")
     assert checked(executable, tmp_path, "--listen", f"unix:{path}")[:2] == (0, [])
     assert path.is_socket() and service.client().get("/readyz").status == 200
+
+
+def test_a_fifo_does_not_hold_up_the_start(executable, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    got = run(executable, "--check-config", "--config", str(fifo))
+    assert (got.returncode, got.stdout) == (2, "")
+    assert got.stderr == f"gpurestd: configuration file {fifo} did not end within 10 s, as a pipe must; see --help\n"
+
+
+def test_what_is_no_file_is_refused(executable, tmp_path):
+    got = run(executable, "--check-config", "--config", str(tmp_path))
+    assert (got.returncode, got.stderr) == (2, f"gpurestd: configuration file {tmp_path} is neither a file nor a pipe; see --help\n")
+    assert run(executable, "--check-config", "--config", "/dev/null").returncode == 0
+
+
+def test_settings_from_a_pipe(executable):
+    got = subprocess.run(["bash", "-c", 'exec "$0" --check-config --config <(sleep 0.3; echo threads = 3; sleep 0.3; echo node = x)', executable],
+                         capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
+    assert (got.returncode, got.stderr) == (0, "")
+    assert {"threads = 3", "node = x"} <= set(got.stdout.splitlines())
+
+
+def test_an_unknown_variable_is_told(executable):
+    got = run(executable, "--check-config", GPUREST_DRAIN_TIMEOT="3", GPUREST_THREADS="3", GPUREST_URL="http://x", XGPUREST_A="1")
+    assert got.returncode == 0 and "threads = 3" in got.stdout.splitlines()
+    assert got.stderr == ("gpurestd: warning: the environment has GPUREST_DRAIN_TIMEOT, which is no setting and is ignored; "
+                          "the nearest is GPUREST_DRAIN_TIMEOUT\n")
+    strange = run(executable, "--check-config", **{"GPUREST_\x1b[2J" + "x" * 200: "1"})
+    assert strange.returncode == 0 and "\x1b" not in strange.stderr and strange.stderr.count("warning") == 1
+
+
+def test_variables_of_the_clients_are_known(executable):
+    """Those that the SDKs and the command line read, as their sources name them."""
+    sdk = pathlib.Path(__file__).resolve().parents[2] / "sdk"
+    read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)"(GPUREST_[A-Z_]+)\"""")
+    names = {name for kind in ("*.c", "*.py") for file in sdk.rglob(kind) for name in read.findall(file.read_text())}
+    assert {"GPUREST_URL", "GPUREST_TOKEN", "GPUREST_SESSION"} <= names
+    got = run(executable, "--check-config", **{name: "x" for name in names})
+    assert got.stderr == ""

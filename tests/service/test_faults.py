@@ -1,5 +1,8 @@
 """Kernels that fault, hang, or lose their worker: the right answer, a session that can be reset, and neighbours that compute on."""
+import json
 import os
+import pathlib
+import re
 import signal
 import time
 
@@ -53,6 +56,58 @@ def test_assert(client, faulty):
     answer = client.post(faulty + "/launches", launch("asserts", {"i32": 2}, module="a"))
     assert answer.code == "kernel_fault" and answer.json()["cuda"]["name"] == "CUDA_ERROR_ASSERT"
     check_faulted(client, faulty, "kernel_fault")
+
+
+ADDRESSES = r"""
+extern "C" __device__ int vprintf(const char *, const void *);
+typedef unsigned long long u64;
+extern "C" __global__ void where(u64 *out) { out[0] = (u64)out; }
+extern "C" __global__ void beyond(int *p, u64 by) { *(volatile int *)((char *)p + by) = 1; }
+extern "C" __global__ void shared(int i) { extern __shared__ int s[]; volatile int *p = s; p[i] = 1; }
+extern "C" __global__ void local(int i, int *out) { volatile int a[16]; for (int k = 0; k < 16; k++) a[k] = k; *out = a[i]; }
+extern "C" __global__ void jump(u64 to) { ((void (*)())to)(); }
+extern "C" __global__ void release(void *p) { free(p); }
+extern "C" __global__ void barrier(u64 at) { asm volatile("{ .reg .b64 s; mbarrier.arrive.b64 s, [%0]; }" :: "l"(at) : "memory"); }
+extern "C" __global__ void say(u64 format) { vprintf((const char *)format, 0); }
+"""
+
+
+@pytest.mark.skipif(os.environ.get("GPUREST_TEST_BACKENDS", "cpu") != "cpu", reason="a GPU's addresses are no host's")
+@pytest.mark.parametrize("memcheck", [False, True])
+@pytest.mark.parametrize("kernel,scalar,shown", [
+    ("beyond", {"u64": 1 << 38}, "buffer"), ("beyond", {"u64": 4}, "buffer"), ("beyond", {"u64": 2}, "buffer"), ("shared", {"i32": 1 << 22}, None), ("local", {"i32": 1 << 22}, None),
+    ("jump", {"u64": 4096}, 4096), ("release", {"u64": 4096}, 4096), ("barrier", {"u64": 4096}, 4096), ("say", {"u64": 4096}, 4096)])
+def test_addresses_in_details_are_the_kernels_own(service, client, kernel, scalar, shown, memcheck):
+    """What kernels have as pointers, and nothing of the process that runs them: its code, stack and heap."""
+    base = client.post("/v1/sessions", {"memcheck": memcheck}).headers["Location"]
+    made = client.put_cuda(base + "/modules/f", ADDRESSES)
+    assert made.status == 201, made
+    assert client.put(base + "/buffers/x", {"size": 8}).status == 201
+    assert client.post(base + "/launches", launch("where", {"buf": "x"})).status == 200
+    buffer = int.from_bytes(client.get(base + "/buffers/x/data").body, "little")
+    takes_buffer = {"beyond": [{"buf": "x"}, scalar], "local": [scalar, {"buf": "x"}]}
+    answer = client.post(base + "/launches", launch(kernel, *takes_buffer.get(kernel, [scalar])))
+    if answer.status == 200:
+        assert kernel == "beyond" and scalar == {"u64": 4}
+        return
+    assert answer.code == "kernel_fault", answer
+    texts = json.dumps([answer.json(), client.get(base).json()])
+    addresses = {int(text, 16) for text in re.findall(r"0x([0-9a-fA-F]+)", texts)}
+    if shown is not None:
+        assert addresses == {buffer + scalar["u64"] if shown == "buffer" else shown}, texts
+    for address in addresses - {buffer + by for by in (2, 4, 1 << 38)}:
+        assert address <= 1 << 30 or address >> 48, hex(address)
+    files = [line.split() for pid in service.processes() | {service.process.pid} for line in maps_of(pid)]
+    for span in (line[0].split("-") for line in files if len(line) > 5):
+        assert not any(int(span[0], 16) <= address < int(span[1], 16) for address in addresses), span
+    assert client.delete(base).status == 204
+
+
+def maps_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
 
 
 def test_endless_kernel(client, faulty):

@@ -82,3 +82,36 @@ def test_refusals_are_problems_to_it(generated, call):
     answer = call("sessions_get", "nobody")
     assert answer.status_code == 404
     assert isinstance(answer.parsed, models.Problem) and answer.parsed.code == models.ProblemCode.SESSION_NOT_FOUND
+
+
+@pytest.mark.parametrize("argument", [{"buf": "a"}, {"buf": "a", "offset": 4}, {"buf": "a", "offset": "9007199254740993"}, {"i32": 5}, {"u64": "9007199254740993"},
+                                      {"f32": 1.5}, {"bool": True}, {"bytes": "AAAA"}, {"struct": [{"i8": 1}, {"buf": "a"}]}])
+def test_arguments_survive_its_models(generated, argument):
+    models = importlib.import_module(f"{PACKAGE}.models")
+    request = {"module": "m", "kernel": "k", "grid": [1], "block": [1], "args": [argument, argument]}
+    assert models.LaunchRequest.from_dict(json.loads(json.dumps(request))).to_dict() == request
+    op = {"op": "launch", "kernel": "k", "grid": [1], "args": [argument]}
+    assert models.BatchRequest.from_dict({"ops": [op]}).to_dict()["ops"] == [op]
+
+
+@pytest.mark.parametrize("size", [4096, "4096"])
+def test_sizes_survive_its_models(generated, size):
+    models = importlib.import_module(f"{PACKAGE}.models")
+    assert models.BufferRequest.from_dict({"size": size}).to_dict() == {"size": size}
+
+
+def test_a_module_from_raw_source(generated, call):
+    models, types = (importlib.import_module(f"{PACKAGE}.{name}") for name in ("models", "types"))
+    assert call("sessions_put", "raw", body=models.SessionRequest()).status_code == 201
+    put = call("modules_put", "raw", "m", body=types.File(payload=io.BytesIO(VADD.encode())))
+    assert put.status_code == 201 and [k.name for k in put.parsed.kernels] == ["vadd"], put.content
+    posted = call("modules_create", "raw", body=types.File(payload=io.BytesIO(VADD.replace("vadd", "other").encode())))
+    assert posted.status_code == 201 and posted.parsed.id.startswith("m_"), posted.content
+    assert call("sessions_delete", "raw").status_code == 204
+
+
+def test_a_name_with_a_colon(call, client):
+    """It writes cpu%3A0, which is the same name."""
+    device = client.get("/v1/devices").json()["items"][0]["id"]
+    answer = call("devices_get", device)
+    assert answer.status_code == 200 and answer.parsed.id == device

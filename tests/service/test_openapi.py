@@ -74,6 +74,7 @@ def test_every_success_and_every_request_says_what_it_is(document):
         assert operation["summary"] and operation["tags"], (method, path)
         assert any(status.startswith("2") for status in operation["responses"]), (method, path)
         for status, response in operation["responses"].items():
+            response = Checker.resolve_in(document, response)
             assert response["description"], (method, path, status)
             if int(status) >= 400 and "content" in response:
                 assert "application/problem+json" in response["content"]
@@ -87,6 +88,44 @@ def test_every_created_object_links_on(document):
             links = operation["responses"]["201"]["links"]
             known = {o["operationId"] for _, _, o in operations(document)}
             assert links and all(link["operationId"] in known for link in links.values()), (method, path)
+
+
+def references(node):
+    if isinstance(node, dict):
+        yield from (value for name, value in node.items() if name == "$ref" and isinstance(value, str))
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from references(item)
+
+
+def test_refusals_are_shared_components(document):
+    """Each stands once, is used more than once, and is an operation's whole answer of that status."""
+    shared = document["components"]["responses"]
+    used = [r for r in references(document["paths"]) if r.startswith("#/components/responses/")]
+    assert {r.rsplit("/", 1)[1] for r in used} == set(shared) and all(used.count(r) > 1 for r in used)
+    for _, _, operation in operations(document):
+        for status, response in operation["responses"].items():
+            if int(status) >= 400:
+                whole = Checker.resolve_in(document, response)
+                assert whole["content"]["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+                assert whole["headers"]["X-Request-Id"] and whole["description"]
+    texts = [json.dumps(r, sort_keys=True) for _, _, o in operations(document) for s, r in o["responses"].items() if int(s) >= 400 and "$ref" not in r]
+    assert len(texts) == len(set(texts)), "what stands twice is shared"
+
+
+def test_every_reference_leads_somewhere(document):
+    for reference in references(document):
+        assert Checker.resolve_in(document, {"$ref": reference})
+
+
+def test_sizes_are_numbers_or_decimal_texts(document):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    for name, least in (("Size", 1), ("Offset", 0)):
+        schema = jsonschema.Draft202012Validator(document["components"]["schemas"][name])
+        good, bad = [least, 4096, 1 << 53, "4096", str((1 << 53) + 1), str(1 << 62)], [least - 1, (1 << 53) + 1, 1.5, "", "-1", "1.5", "x", "1e3", True]
+        assert all(schema.is_valid(value) for value in good) and not any(schema.is_valid(value) for value in bad), name
 
 
 def test_it_is_valid_openapi(document):
@@ -124,8 +163,12 @@ class Checker:
         self.validator = jsonschema.Draft202012Validator
 
     def resolve(self, node):
+        return self.resolve_in(self.document, node)
+
+    @staticmethod
+    def resolve_in(document, node):
         while "$ref" in node:
-            target = self.document
+            target = document
             for part in node["$ref"].lstrip("#/").split("/"):
                 target = target[part]
             node = target

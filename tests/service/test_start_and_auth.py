@@ -1,8 +1,10 @@
 """What the service refuses to start with; tokens, scopes, and that callers do not see each other."""
 import hashlib
 import json
+import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -118,3 +120,74 @@ def test_tokens_are_read_anew(guarded, tmp_path):
     assert status == 401
     assert as_caller(guarded, "carol").get("/version").status == 200
     assert alice.get("/v1/sessions/kept").status == 200, "a caller keeps its sessions"
+
+
+def starts_with(executable, tmp_path, path):
+    return fails(executable, tmp_path, "--listen", "127.0.0.1:0", "--backends", "cpu", "--tokens", str(path))
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664])
+def test_a_tokens_file_that_others_may_write(executable, tmp_path, mode):
+    path = tmp_path / "tokens.json"
+    token_file(path, alice=ALL)
+    path.chmod(mode)
+    code, lines = starts_with(executable, tmp_path, path)
+    assert code == 1 and len(lines) == 1 and f"(mode {mode:04o}): chmod go-w" in lines[0]
+    checked = subprocess.run([executable, "--check-config", "--tokens", str(path)], env=environment(tmp_path), capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 2 and "chmod go-w" in checked.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_tokens_file_of_somebody_else(executable, tmp_path):
+    path = tmp_path / "tokens.json"
+    token_file(path, alice=ALL)
+    os.chown(path, 12345, 0)
+    code, lines = starts_with(executable, tmp_path, path)
+    assert code == 1 and len(lines) == 1 and "belongs to user 12345; it must belong to root" in lines[0]
+
+
+@pytest.mark.parametrize("names", [("alice", "bob"), ("alice", "alice")])
+def test_a_token_stands_once(executable, tmp_path, names):
+    path = tmp_path / "tokens.json"
+    digest = hashlib.sha256(b"shared").hexdigest()
+    path.write_text(json.dumps({"tokens": [{"name": name, "sha256": digest if i else digest.upper(), "scopes": ["read"]} for i, name in enumerate(names)]}))
+    path.chmod(0o600)
+    code, lines = starts_with(executable, tmp_path, path)
+    assert code == 1 and len(lines) == 1 and "entry 1: an earlier entry has the same token" in lines[0]
+    assert digest not in lines[0].lower()
+
+
+def test_a_bad_file_leaves_the_tokens_as_they_were(guarded, tmp_path):
+    alice = as_caller(guarded, "alice")
+    path = tmp_path / "tokens.json"
+    for spoil, words in ((lambda: path.chmod(0o666), "chmod go-w"),
+                         (lambda: path.write_text(path.read_text().replace('"bob"', '"alice"').replace(hashlib.sha256(b"bob-secret").hexdigest(),
+                                                                                                      hashlib.sha256(b"alice-secret").hexdigest())),
+                          "an earlier entry has the same token"),
+                         (lambda: (path.unlink(), os.mkfifo(path, 0o600)), "did not end within 10 s, as a pipe must")):
+        spoil()
+        guarded.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 120
+        while words not in guarded.stderr() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert "the tokens stay as they were" in guarded.stderr() and words in guarded.stderr()
+        assert alice.get("/version").status == 200 and as_caller(guarded, "bob").get("/version").status == 200
+        if path.is_file():
+            token_file(path, alice=ALL, bob=ALL)
+
+
+def test_tokens_from_a_fifo(executable, tmp_path):
+    """Nobody writes: an error, not a start that never ends."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path, 0o600)
+    code, lines = starts_with(executable, tmp_path, path)
+    assert code == 1 and len(lines) == 1 and "did not end within 10 s, as a pipe must" in lines[0]
+
+
+def test_tokens_from_a_pipe(executable, tmp_path):
+    """As <(...) of a shell makes it, whose writer takes its time."""
+    token_file(tmp_path / "tokens.json", alice=ALL)
+    script = 'exec "$0" --check-config --tokens <(sleep 0.3; cat "$1"; sleep 0.3; echo)'
+    done = subprocess.run(["bash", "-c", script, executable, str(tmp_path / "tokens.json")], env=environment(tmp_path), capture_output=True, text=True,
+                          timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import VADD, floats
+from service_under_test import Service
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, which makes the test's certificates, is not installed")
 
@@ -27,11 +28,28 @@ def pki(tmp_path_factory):
     for name in ("ca", "stranger"):
         openssl("req", "-x509", *new_key, "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
     (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    for name in ("server", "client"):
+    (folder / "for_clients").write_text("extendedKeyUsage=clientAuth\n")
+    (folder / "for_servers").write_text("extendedKeyUsage=serverAuth\n")
+    for name, extensions in (("server", "names"), ("client", "names"), ("purposeful", "for_clients"), ("misused", "for_servers"), ("withdrawn", "names")):
         openssl("req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-out", f"{name}.pem",
-                "-extfile", "names")
+                "-extfile", extensions)
+    make_lists(folder, openssl)
     return folder
+
+
+def make_lists(folder, openssl):
+    """crl.pem and soon.pem, of the authority's revoked certificates; expired.pem; foreign.pem, of another authority."""
+    (folder / "index.txt").write_text("")
+    (folder / "ca.cnf").write_text("[ca]\ndefault_ca=own\n[own]\ndatabase=index.txt\ndefault_md=sha256\n")
+
+    def list_of(authority, out, *times):
+        openssl("ca", "-config", "ca.cnf", "-gencrl", "-cert", f"{authority}.pem", "-keyfile", f"{authority}.key", "-out", out, *times)
+
+    openssl("ca", "-config", "ca.cnf", "-revoke", "withdrawn.pem", "-cert", "ca.pem", "-keyfile", "ca.key")
+    list_of("ca", "crl.pem", "-crldays", "2")
+    list_of("ca", "expired.pem", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z")
+    list_of("stranger", "foreign.pem", "-crldays", "2")
 
 
 @pytest.fixture
@@ -164,12 +182,65 @@ def test_clients_need_a_certificate_when_asked_for(start, pki):
             assert certificate == "stranger"
 
 
+def of_clients(pki, *more):
+    return ("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"), "--tls-client-ca", str(pki / "ca.pem"), *more)
+
+
+def test_a_certificate_of_clients_is_for_clients(start, pki):
+    service = start(*of_clients(pki))
+    for certificate in ("client", "purposeful"):
+        assert ask(connect(service, pki, certificate), "GET", "/livez") == (200, b"ok\n")
+    status, body = ask(connect(service, pki, "misused"), "GET", "/livez")
+    assert status == 401 and b"clientAuth" in body
+
+
+def test_a_revoked_certificate_is_refused(start, pki):
+    service = start(*of_clients(pki, "--tls-client-crl", str(pki / "crl.pem")))
+    assert ask(connect(service, pki, "client"), "GET", "/livez") == (200, b"ok\n")
+    status, body = ask(connect(service, pki, "withdrawn"), "GET", "/livez")
+    assert status == 401 and b"the certificate is revoked" in body
+    assert ask(connect(start(*of_clients(pki)), pki, "withdrawn"), "GET", "/livez") == (200, b"ok\n"), "without the list nobody knows"
+
+
+def start_before(executable, tmp_path, pki, seconds):
+    """A service whose list expires after so long; None when it did before the service was there."""
+    times = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + at)) for at in (-60, seconds)]
+    subprocess.run(["openssl", "ca", "-config", "ca.cnf", "-gencrl", "-cert", "ca.pem", "-keyfile", "ca.key", "-out", "soon.pem",
+                    "-crl_lastupdate", times[0], "-crl_nextupdate", times[1]], cwd=pki, check=True, capture_output=True)
+    folder = tmp_path / f"after{seconds}"
+    folder.mkdir()
+    try:
+        return Service(executable, folder, *of_clients(pki, "--tls-client-crl", str(pki / "soon.pem")))
+    except AssertionError as failed:
+        assert "has expired" in str(failed)
+        return None
+
+
+def test_a_list_that_expires_keeps_clients_out(executable, tmp_path, pki):
+    service = next(one for seconds in (5, 20, 80) if (one := start_before(executable, tmp_path, pki, seconds)))
+    try:
+        deadline = time.monotonic() + 180
+        while (answer := ask(connect(service, pki, "client"), "GET", "/livez"))[0] == 200 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert answer[0] == 401 and b"has expired" in answer[1]
+    finally:
+        service.stop()
+
+
 @pytest.mark.parametrize("arguments,words", [
     (["--tls-cert", "server.pem"], "both a certificate and its key"),
     (["--tls-cert", "server.pem", "--tls-key", "ca.key"], "do not match"),
     (["--tls-cert", "names", "--tls-key", "server.key"], "the certificate and its key"),
     (["--tls-cert", "nowhere.pem", "--tls-key", "server.key"], "cannot be opened"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "names"], "the authorities of clients"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-crl", "crl.pem"], "needs --tls-client-ca"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "nowhere.pem"], "nowhere.pem cannot be opened"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "names"], "names holds no list"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "expired.pem"],
+     "expired.pem has expired: its next update was due at 2020-01-02T00:00:00Z"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "foreign.pem"],
+     "foreign.pem is not signed by an authority"),
+    (["--tls-cert", ".", "--tls-key", "server.key"], "is neither a file nor a pipe"),
 ])
 def test_wrong_files_are_told_apart(executable, pki, arguments, words):
     run = subprocess.run([executable, "--listen", "127.0.0.1:0", "--backends", "cpu", "--cache", "none", *arguments], cwd=pki, capture_output=True,

@@ -2,7 +2,9 @@
 #include "json.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double INTEGER_MAX = 9007199254740992.0;
@@ -85,10 +87,22 @@ bool json_true(const struct json *value)
     return cJSON_IsTrue(real(value));
 }
 
+/* Digits and nothing else. */
+static bool text_integer(const char *text, uint64_t *out)
+{
+    errno = 0;
+    if (*text == '\0' || strspn(text, "0123456789") != strlen(text))
+        return false;
+    *out = strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
 bool json_integer(const struct json *value, uint64_t *out)
 {
     double number = json_number_or(value, -1);
 
+    if (cJSON_IsString(real(value)))
+        return text_integer(real(value)->valuestring, out);
     if (!(number >= 0 && number <= INTEGER_MAX) || (double)(uint64_t)number != number)
         return false;
     *out = (uint64_t)number;

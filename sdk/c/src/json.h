@@ -23,7 +23,7 @@ const char *json_name(const struct json *value);
 const char *json_text_or(const struct json *value, const char *otherwise);
 double      json_number_or(const struct json *value, double otherwise);
 bool        json_true(const struct json *value);
-/* False unless it is an integer from 0 to 2^53. */
+/* False unless it is an integer: a number from 0 to 2^53, or a decimal text of up to 64 bits. */
 bool json_integer(const struct json *value, uint64_t *out);
 /* The text of a member with a limited size; false when it does not fit or is no text. */
 bool json_copy(const struct json *value, char *out, size_t room);

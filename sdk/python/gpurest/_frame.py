@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
@@ -13,6 +14,22 @@ _HEAD = struct.Struct("<8sHHI")
 _ALIGN = 64
 _ZEROS = bytes(_ALIGN)
 BytesLike = Union[bytes, bytearray, memoryview]
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+_EXACT_MAX = 1 << 53  # beyond, JSON's numbers lose digits to many readers: the contract wants decimal texts
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, int) and abs(value) > _EXACT_MAX:
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return {name: _exact(one) for name, one in value.items()}
+    return [_exact(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def dumps(document: Any) -> bytes:
+    """As the service reads it: integers beyond 2^53 are decimal texts."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(_exact(document), separators=(",", ":"), allow_nan=False).encode() if _LONG_NUMBER.search(text) else text
 
 
 def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[List[BytesLike], int]:
@@ -20,7 +37,7 @@ def pack(document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tupl
 
     The segments' memory is referred to, not copied."""
     sizes = [{"id": name, "size": len(memoryview(data).cast("B"))} for name, data in segments.items()]
-    text = json.dumps({**document, "segments": sizes}, separators=(",", ":"), allow_nan=False).encode()
+    text = dumps({**document, "segments": sizes})
     text += b" " * (-(_HEAD.size + len(text)) % _ALIGN)
     pieces: List[BytesLike] = [_HEAD.pack(_MAGIC, 1, 0, len(text)) + text]
     for data in segments.values():

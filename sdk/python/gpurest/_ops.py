@@ -14,7 +14,6 @@ Document = Dict[str, Any]
 BatchAnswer = Tuple[Document, Dict[str, memoryview]]
 EXECUTION_TIMEOUT_MS = 60_000  # the service's default
 TUNE_S = 120.0  # the longest that the service measures shapes of a kernel
-JSON_NUMBER_MAX = 1 << 53  # beyond, numbers lose digits and go as text
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -86,7 +85,7 @@ def buffer_path(sid: str, bid: str) -> str:
 
 
 def buffer_create(sid: str, bid: str, size: int, shareable: bool = False) -> Call[Document]:
-    spec: Document = {"size": size if size <= JSON_NUMBER_MAX else str(size)}
+    spec: Document = {"size": size}
     if shareable:
         spec["shareable"] = True
     return Call(json_request("PUT", buffer_path(sid, bid), spec), _object)

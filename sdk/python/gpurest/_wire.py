@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from ._frame import BytesLike
+from ._frame import BytesLike, dumps
 from .errors import GpurestError, ProtocolError, from_problem
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -80,7 +80,7 @@ def any_request(method: str, path: str, document: Any, headers: Optional[Mapping
 def json_request(method: str, path: str, document: Optional[Any] = None, **more: Any) -> Request:
     if document is None:
         return Request(method, path, **more)
-    body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    body = dumps(document)
     headers = {"Content-Type": JSON_TYPE, **more.pop("headers", {})}
     return Request(method, path, headers, (body,), **more)
 

@@ -57,6 +57,17 @@ static uint32_t stack_bottom(const struct block_run *r)
     return least;
 }
 
+/* A kernel may read what it never wrote: nothing of this process, where pointers into it lie about. */
+static bool prepare_shared(struct block_run *r)
+{
+    if (r->shared)
+        return true;
+    r->shared = aligned_alloc(LANE_ROUNDING, CPU_SHARED_BYTES_MAX);
+    if (r->shared)
+        memset(r->shared, 0, CPU_SHARED_BYTES_MAX);
+    return r->shared != NULL;
+}
+
 enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes)
 {
     const uint32_t *b = grid->launch->block;
@@ -73,9 +84,7 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     r->fault = FAULT_NONE;
     for (unsigned i = 0; i < CPU_CALL_DEPTH_MAX; i++)
         r->activations[i].filled_code = NULL;
-    if (!r->shared)
-        r->shared = aligned_alloc(LANE_ROUNDING, CPU_SHARED_BYTES_MAX);
-    if (!r->shared || !prepare_lane_memory(r) || !grow(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
+    if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
         return STATUS_OUT_OF_MEMORY;
     memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
     return STATUS_OK;

@@ -132,6 +132,19 @@ Test(json, a_buffer_keeps_its_bound)
     buf_finish(&b);
 }
 
+static void texts_are_integers(void)
+{
+    static const char text[] = "[\"18446744073709551615\",\"9007199254740993\",\"18446744073709551616\",\"\",\"-1\",\"+1\",\" 1\",\"1x\"]";
+    struct json      *d = json_parse(text, sizeof text - 1);
+    uint64_t          v = 0;
+
+    cr_assert(json_integer(json_item(d, 0), &v) && v == UINT64_MAX);
+    cr_assert(json_integer(json_item(d, 1), &v) && v == (1ull << 53) + 1);
+    for (size_t i = 2; i < json_count(d); i++)
+        cr_assert_not(json_integer(json_item(d, i), &v), "%zu", i);
+    json_destroy(d);
+}
+
 Test(json, integers_are_integers)
 {
     static const char text[] = "{\"a\":9007199254740992,\"b\":1.5,\"c\":-1,\"d\":\"7\",\"e\":1e300,\"f\":0}";
@@ -141,8 +154,9 @@ Test(json, integers_are_integers)
     cr_assert(json_integer(json_member(d, "a"), &v));
     cr_assert_eq(v, 1ull << 53);
     cr_assert_not(json_integer(json_member(d, "b"), &v));
+    texts_are_integers();
     cr_assert_not(json_integer(json_member(d, "c"), &v));
-    cr_assert_not(json_integer(json_member(d, "d"), &v));
+    cr_assert(json_integer(json_member(d, "d"), &v) && v == 7);
     cr_assert_not(json_integer(json_member(d, "e"), &v));
     cr_assert(json_integer(json_member(d, "f"), &v));
     cr_assert_not(json_integer(json_member(d, "absent"), &v));

@@ -8,7 +8,7 @@ import pytest
 import gpurest
 from gpurest import errors
 from gpurest._args import Converter, params_declared, params_of
-from gpurest._frame import pack, unpack
+from gpurest._frame import dumps, pack, unpack
 from gpurest._hostmem import byte_view
 from gpurest._memory_pool import parse_bytes
 from gpurest._scalars import Scalar
@@ -215,3 +215,10 @@ def test_device_time_of_an_answer_where_launches_were_timed_together():
     assert device_us({"ops": [{"index": 0, "gpu_us": 1.5}, {"index": 1, "gpu_us": None}, {"index": 2, "stdout": ""}],
                       "gpu_groups": [{"first": 1, "last": 1, "gpu_us": 40.0}]}) == 41.5
     assert device_us({"ops": []}) == 0.0
+
+
+def test_integers_that_numbers_do_not_hold_go_as_text():
+    exact = 2**53
+    assert dumps({"size": exact, "b": True, "f": 1e300, "t": "9007199254740993"}) == b'{"size":9007199254740992,"b":true,"f":1e+300,"t":"9007199254740993"}'
+    assert dumps({"ops": [{"offset": exact + 1}, (-exact - 1, 5)], "size": 2**64 - 1}) == \
+        b'{"ops":[{"offset":"9007199254740993"},["-9007199254740993",5]],"size":"18446744073709551615"}'

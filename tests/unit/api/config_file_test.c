@@ -143,11 +143,19 @@ REFUSED(carriage_return, "node = a\r\n", "1: there is a control character in thi
 
 Test(config_file, too_long, .init = cr_redirect_stderr)
 {
-    char *text = malloc(CONFIG_FILE_BYTES_MAX + 1);
+    struct config c;
+    int           code = 7;
+    char         *text = malloc(CONFIG_FILE_BYTES_MAX + 1), line[160];
 
     cr_assert_not_null(text);
     memset(text, '\n', CONFIG_FILE_BYTES_MAX + 1);
-    refused(text, CONFIG_FILE_BYTES_MAX + 1, "1: the file is longer than 65536 bytes");
+    write_file(text, CONFIG_FILE_BYTES_MAX + 1);
+    cr_assert_not(parse(&c, &code, NULL));
+    unlink(path);
+    cr_assert_eq(code, 2);
+    fflush(stderr);
+    snprintf(line, sizeof line, "gpurestd: configuration file %s is longer than 65536 bytes; see --help\n", path);
+    cr_assert_stderr_eq_str(line);
     free(text);
 }
 
@@ -170,7 +178,8 @@ Test(config_file, that_is_not_there, .init = cr_redirect_stderr)
     cr_assert_not(parse(&c, &code, NULL));
     cr_assert_eq(code, 2);
     fflush(stderr);
-    cr_assert_stderr_eq_str("gpurestd: configuration file /nonexistent/gpurestd.conf: No such file or directory; see --help\n");
+    cr_assert_stderr_eq_str(
+        "gpurestd: configuration file /nonexistent/gpurestd.conf cannot be opened: No such file or directory; see --help\n");
 }
 
 Test(config_file, that_is_a_folder, .init = cr_redirect_stderr)

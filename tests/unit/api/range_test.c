@@ -36,11 +36,20 @@ Test(range, unsatisfied)
     expect("bytes=-1", 0, RANGE_UNSATISFIED, 0, 0);
 }
 
+Test(range, positions_beyond_64_bits_are_very_large)
+{
+    expect("bytes=99999999999999999999-", 10, RANGE_UNSATISFIED, 0, 0);
+    expect("bytes=18446744073709551616-18446744073709551617", UINT64_MAX, RANGE_UNSATISFIED, 0, 0);
+    expect("bytes=3-99999999999999999999", 10, RANGE_PART, 3, 7);
+    expect("bytes=-18446744073709551616", 10, RANGE_PART, 0, 10);
+    expect("bytes=-99999999999999999999", 0, RANGE_UNSATISFIED, 0, 0);
+}
+
 Test(range, what_is_not_understood_is_the_whole)
 {
     static const char *const whole[] = {"",           "bytes",      "bytes=",     "bytes=-",       "bytes=5",
                                         "bytes=5-2",  "bytes=a-b",  "bytes=1-2,", "bytes=0-1,4-5", "lines=1-2",
-                                        "bytes=+1-2", "bytes=1--2", "bytes 1-2",  "bytes=0x1-2",   "bytes=99999999999999999999-"};
+                                        "bytes=+1-2", "bytes=1--2", "bytes 1-2",  "bytes=0x1-2",   "bytes=99999999999999999999a-"};
 
     for (size_t i = 0; i < COUNT(whole); i++)
         expect(whole[i], 10, RANGE_WHOLE, 0, 10);
@@ -88,4 +97,7 @@ Test(content_range, bad)
     expect_content("bytes 0-10/*", 10, STATUS_RANGE_NOT_SATISFIABLE, 0, 0);
     expect_content("bytes 10-10/10", 10, STATUS_RANGE_NOT_SATISFIABLE, 0, 0);
     expect_content("bytes 0-18446744073709551615/*", 10, STATUS_RANGE_NOT_SATISFIABLE, 0, 0);
+    expect_content("bytes 0-18446744073709551616/*", 10, STATUS_RANGE_NOT_SATISFIABLE, 0, 0);
+    expect_content("bytes 99999999999999999999-99999999999999999999/10", 10, STATUS_RANGE_NOT_SATISFIABLE, 0, 0);
+    expect_content("bytes 0-9/99999999999999999999", 10, STATUS_INVALID_CONTENT_RANGE, 0, 0);
 }

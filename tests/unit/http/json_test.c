@@ -80,7 +80,28 @@ Test(json, takes_only_exact_integers)
         {"1e3", true, true, 1000},
         {"1.0", true, true, 1},
         {"9007199254740992", true, true, 1ull << 53},
+        {"9007199254740993", false, false, 0}, /* its double is 2^53 */
         {"9007199254740994", false, false, 0},
+        {"-9007199254740992", false, true, (uint64_t) - (1ll << 53)},
+        {"-9007199254740993", false, false, 0},
+        {"9007199254740991", true, true, (1ull << 53) - 1},
+        {"9007199254740991.0", true, true, (1ull << 53) - 1},
+        {"9007199254740992.000000000000001", false, false, 0},
+        {"4503599627370497.4999", false, false, 0},
+        {"0.9999999999999999999999", false, false, 0},
+        {"1.00000000000000000000001", false, false, 0},
+        {"-1.00000000000000000000001", false, false, 0},
+        {"1e-400", false, false, 0}, /* its double is 0 */
+        {"0e-400", true, true, 0},
+        {"0.000e99999999999999999999", true, true, 0},
+        {"1500e-2", true, true, 15},
+        {"1505e-2", false, false, 0},
+        {"0.0000012e7", true, true, 12},
+        {"9.007199254740993E+15", false, false, 0},
+        {"9.007199254740992E+15", true, true, 1ull << 53},
+        {"1e16", false, false, 0},
+        {"18446744073709551615", false, false, 0},
+        {"99999999999999999999", false, false, 0},
         {"1.5", false, false, 0},
         {"-1", false, true, (uint64_t)-1},
         {"\"18446744073709551615\"", true, false, UINT64_MAX},
@@ -109,6 +130,26 @@ Test(json, takes_only_exact_integers)
         cr_assert(!cases[i].is_i64 || (uint64_t)s == cases[i].u64, "%s", cases[i].text);
         json_document_destroy(d);
     }
+}
+
+/* Each number keeps its own mark, whatever stands between. */
+Test(json, tells_rounded_numbers_apart)
+{
+    struct json_document *d =
+        parse("{\"9007199254740993\":\"\\\\\\\"-1e5\",\"a\":[9007199254740993,{\"b\":9007199254740992},1e-400,-0],\"c\":3}");
+    const struct json *e = json_first(json_member(json_root(d), "a"));
+    uint64_t           u;
+
+    cr_assert_not(json_u64(e, &u));
+    cr_assert_eq(json_double(e), 9007199254740992.0);
+    cr_assert_eq(json_type_of(e), JSON_NUMBER);
+    e = json_next(e);
+    cr_assert(json_u64(json_member(e, "b"), &u) && u == 1ull << 53);
+    e = json_next(e);
+    cr_assert_not(json_u64(e, &u));
+    cr_assert(json_u64(json_next(e), &u) && u == 0);
+    cr_assert(json_u64(json_member(json_root(d), "c"), &u) && u == 3);
+    json_document_destroy(d);
 }
 
 struct shape {

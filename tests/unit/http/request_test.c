@@ -40,6 +40,21 @@ Test(request, decodes_query_values)
     arena_finish(&r.arena);
 }
 
+Test(request, decodes_parameters_of_the_path)
+{
+    struct request r = make("", NULL, NULL);
+    struct route   route = {.params_count = 2, .params = {SPAN_LITERAL("cpu%3A0"), SPAN_LITERAL("a@b")}};
+
+    cr_assert_eq(request_take_params(&r, &route), STATUS_OK);
+    cr_assert(span_is(r.params[0], "cpu:0"));
+    cr_assert(span_is(r.params[1], "a@b"));
+    route.params[1] = SPAN_LITERAL("%e");
+    cr_assert_eq(request_take_params(&r, &route), STATUS_INVALID_REQUEST);
+    route.params[1] = SPAN_LITERAL("%0a");
+    cr_assert_eq(request_take_params(&r, &route), STATUS_INVALID_REQUEST);
+    arena_finish(&r.arena);
+}
+
 Test(request, admits_only_known_query_names)
 {
     static const char *const names[] = {"a", "b", NULL};
