@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/batch_again.h"
 #include "api/batch_frame.h"
 #include "api/deferred.h"
 #include "session/batch_async.h"
@@ -214,7 +215,10 @@ static enum state state_of(struct batch_request_state *w)
 static enum status refuse(struct batch_request_state *w, struct request *r, enum status st)
 {
     struct problem *why = &r->problem;
-    size_t          used = strlen(why->detail);
+    size_t          used;
+
+    st = batch_work_verdict(w->work, st, why);
+    used = strlen(why->detail);
 
     if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
         snprintf(why->detail + used, sizeof why->detail - used,
@@ -225,8 +229,11 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
     struct batch_request_state *w = (struct batch_request_state *)sink;
+    enum status                 st = w->body_bytes > BATCH_WHOLE_BYTES_MAX ? batch_work_enter(w->work, r) : STATUS_OK;
 
     *consumed = 0;
+    if (st)
+        return st;
     switch (state_of(w)) {
     case COLLECTING:
         return collect(w, r, piece, consumed);
@@ -335,6 +342,10 @@ static enum status make_now(struct batch_request_state *w, struct request *r)
     enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
 
     w->state = st ? FAILED : READY;
+    if (!st && w->work->hidden && !w->work->within) {
+        w->work->body = w->text; /* the rest still lies in there */
+        w->text = (struct buf){0};
+    }
     return st;
 }
 
@@ -342,8 +353,10 @@ enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
     const struct batch_spec    *spec = &w->work->message.spec;
-    enum status                 st = STATUS_OK;
+    enum status                 st = batch_work_enter(w->work, r);
 
+    if (st)
+        return st;
     if (state_of(w) == COLLECTING)
         st = make_now(w, r);
     else if (state_of(w) == FAILED) {

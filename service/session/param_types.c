@@ -57,8 +57,8 @@ static bool take_type(struct span word, struct declared *d)
     static const struct {
         const char *word;
         unsigned    bytes;
-    } types[] = {{".u8", 1},  {".u16", 2}, {".u32", 4}, {".u64", 8}, {".s8", 1},  {".s16", 2}, {".s32", 4},  {".s64", 8}, {".b8", 1},
-                 {".b16", 2}, {".b32", 4}, {".b64", 8}, {".f16", 2}, {".f32", 4}, {".f64", 8}, {".bf16", 2}};
+    } types[] = {{".u8", 1}, {".u16", 2}, {".u32", 4}, {".u64", 8}, {".s8", 1},  {".s16", 2}, {".s32", 4}, {".s64", 8},
+                 {".b8", 1}, {".b16", 2}, {".b32", 4}, {".b64", 8}, {".f16", 2}, {".f32", 4}, {".f64", 8}, {".bf16", 2}};
 
     for (size_t i = 0; i < COUNT(types); i++)
         if (span_is(word, types[i].word)) {
