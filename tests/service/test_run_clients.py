@@ -236,3 +236,17 @@ def test_a_long_one_that_cannot_be_run_again_is_told_so(own):
     assert (state["state"], state["problem"]["code"], state["problem"]["retryable"]) == ("failed", "session_busy", True)
     assert "nothing of it was done" in state["problem"]["detail"]
     assert send(client, "/v1/run", message, segments).segments == {"out": bytes(2 << 20)}
+
+
+# ---- machines that vanish ----
+
+def test_connections_are_asked_whether_their_other_end_still_exists(service):
+    """Accepted sockets have the keepalive timer, "02:" in the kernel's table; without one an idle connection has none."""
+    with socket.create_connection((service.host, service.port)) as s:
+        ends = f"{service.port:04X}", f"{s.getsockname()[1]:04X}"
+
+        def timer():
+            rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+            return next((row[5] for row in rows if row[3] == "01" and (row[1][-4:], row[2][-4:]) == ends), None)
+
+        assert until(timer, "the service's end of the connection").startswith("02:")
