@@ -237,6 +237,11 @@ enum {
     PROGRAMS_PER_SESSION_MAX = 16,
     GRAPHS_PER_PROGRAM_MAX = BATCH_OPS_MAX / 2, /* a graph has at least two launches */
     GRAPHS_PER_WORKER_MAX = PROGRAMS_PER_SESSION_MAX * GRAPHS_PER_PROGRAM_MAX,
+    RUNS_AT_ONCE_PER_CALLER = 4,            /* POST /v1/run: each has a worker of its own; more wait */
+    RUN_TRIES_MAX = 3,                      /* so often is a run that had not begun when its hidden session was lost given another one */
+    RUN_WAIT_MS = 30 * 1000,                /* ... so long at most */
+    RUN_SPARE_IDLE_S = 30,                  /* the workers of the second and further ones stay so long without work */
+    BATCH_WATCH_MS = 100,                   /* a batch that is under way is asked so often whether its client is still there */
     BATCHES_QUEUED_MAX = 64,                /* asynchronous ones that wait in a session */
     BATCHES_QUEUED_BYTES_MAX = 128 * 1024 * 1024, /* ... of host memory for what they are to do, a session */
     BATCHES_KEPT_MAX = 64,                  /* finished asynchronous ones that a session still tells of; the oldest are forgotten first */

@@ -97,7 +97,7 @@ static enum status decode_bool(const struct json *v, const char *pointer, uint64
 static enum status decode_scalar(const struct json *v, const struct arg_type *t, const char *pointer, struct launch_arg *out,
                                  struct problem *why)
 {
-    *out = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = t->bytes};
+    *out = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = t->bytes, .type = t->name};
     switch (t->form) {
     case SIGNED:
         return decode_signed(v, t, pointer, &out->value, why);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/batch_again.h"
 #include "api/batch_frame.h"
 #include "session/batch_async.h"
 
@@ -160,7 +161,10 @@ static enum status collect(struct batch_request_state *w, struct request *r, str
 static enum status refuse(struct batch_request_state *w, struct request *r, enum status st)
 {
     struct problem *why = &r->problem;
-    size_t          used = strlen(why->detail);
+    size_t          used;
+
+    st = batch_work_verdict(w->work, st, why);
+    used = strlen(why->detail);
 
     if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
         snprintf(why->detail + used, sizeof why->detail - used,
@@ -171,8 +175,11 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
     struct batch_request_state *w = (struct batch_request_state *)sink;
+    enum status                 st = w->body_bytes > BATCH_WHOLE_BYTES_MAX ? batch_work_enter(w->work, r) : STATUS_OK;
 
     *consumed = 0;
+    if (st)
+        return st;
     return w->made ? refuse(w, r, feed(w, r, piece, consumed)) : collect(w, r, piece, consumed);
 }
 
@@ -253,14 +260,28 @@ enum status batch_request_begin(struct request *r, bool hidden)
 
 /* ---- the handler's part ---- */
 
+/* All that was collected comes at once: nothing is made yet. */
+static enum status make_now(struct batch_request_state *w, struct request *r)
+{
+    enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
+
+    if (!st && w->work->hidden && !w->work->within) {
+        w->work->body = w->text; /* the rest still lies in there */
+        w->text = (struct buf){0};
+    }
+    return st;
+}
+
 enum status batch_request_complete(struct request *r)
 {
     struct batch_request_state *w = r->progress;
     const struct batch_spec    *spec = &w->work->message.spec;
-    enum status                 st = STATUS_OK;
+    enum status                 st = batch_work_enter(w->work, r);
 
-    if (!w->made) /* a small body: all of it is here */
-        st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
+    if (st)
+        return st;
+    if (!w->made)
+        st = make_now(w, r);
     if (!st)
         st = feed_rest(w, r);
     if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))

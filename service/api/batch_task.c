@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "api/batch_again.h"
+
 struct answering_task {
     struct batch_task    task;   /* first: what holds the task frees this */
     struct batch_work   *work;   /* until it has been done */
@@ -25,7 +27,7 @@ static void keep_arena(struct answering_task *t)
 static enum status run(struct batch_task *task, struct problem *why)
 {
     struct answering_task *t = (struct answering_task *)task;
-    enum status            st = batch_run(t->work->batch, &t->work->arena, why);
+    enum status            st = batch_work_run(t->work, why);
 
     if (!st)
         st = batch_answer_create(t->work, &t->answer, why);

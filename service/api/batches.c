@@ -1,6 +1,7 @@
 /* Batches: taken, done, answered in the form in which they came; at once, or in the background. */
 #include <stdlib.h>
 
+#include "api/batch_again.h"
 #include "api/batch_answer.h"
 #include "api/batch_jobs.h"
 #include "api/batch_request.h"
@@ -40,6 +41,11 @@ static enum status answer(struct request *r)
     return batch_answer_send_take(a->answer, r, &a->owner);
 }
 
+static bool is_gone(void *request)
+{
+    return request_gone(request);
+}
+
 enum status batch_handle(struct request *r)
 {
     struct batch_work *w;
@@ -53,7 +59,9 @@ enum status batch_handle(struct request *r)
     w = batch_request_work(r);
     if (w->background)
         return batch_start(r);
-    st = batch_run(w->batch, &w->arena, &r->problem);
+    w->unwanted = is_gone;
+    w->unwanted_context = r;
+    st = batch_work_run(w, &r->problem);
     return st ? st : answer(r);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api/args.h"
+#include "session/check.h"
 
 /* ---- programs ---- */
 
@@ -183,6 +184,9 @@ static enum status replace_one(struct launch_spec *launch, const struct json *v,
     if (!st && fresh.scalar_bytes != old->scalar_bytes)
         st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "size", "expected %u bytes, got %u", old->scalar_bytes,
                            fresh.scalar_bytes);
+    if (!st && !check_number_fits(&fresh, old->type))
+        st = problem_field(why, STATUS_ARGUMENT_MISMATCH, pointer, "type", "the program has an %s here, got an %s; send {\"%s\": ...}",
+                           old->type, fresh.type, old->type);
     if (!st)
         *old = fresh;
     return st;

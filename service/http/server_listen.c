@@ -12,7 +12,12 @@
 #include "http/address.h"
 #include "http/server_internal.h"
 
-enum { UNIX_SOCKET_MODE = 0660 };
+enum {
+    UNIX_SOCKET_MODE = 0660,
+    KEEPALIVE_IDLE_S = 15, /* a connection on which nothing comes is asked whether its other end still exists */
+    KEEPALIVE_INTERVAL_S = 5,
+    KEEPALIVE_QUESTIONS = 3, /* without an answer to them it is closed */
+};
 
 static void set_option(int fd, int level, int name, int value)
 {
@@ -30,6 +35,15 @@ static void set_congestion_control(int fd)
             return;
 }
 
+/* Accepted sockets inherit it. A machine that vanished says nothing; while its request is worked on nobody sends it anything either. */
+static void set_keepalive(int fd)
+{
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_QUESTIONS);
+}
+
 static int open_tcp(const struct addrinfo *a, bool both_families, bool shared)
 {
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -42,6 +56,7 @@ static int open_tcp(const struct addrinfo *a, bool both_families, bool shared)
     if (a->ai_family == AF_INET6)
         set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, !both_families);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_keepalive(fd);
     set_congestion_control(fd);
     if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
         return fd;

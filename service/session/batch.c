@@ -179,7 +179,8 @@ static bool make_parts(struct batch *b)
 
 static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)
 {
-    struct batch *b = calloc(1, sizeof *b);
+    struct batch      *b = calloc(1, sizeof *b);
+    pthread_condattr_t monotonic;
 
     if (!b)
         return NULL;
@@ -188,7 +189,10 @@ static struct batch *make(struct session *s, struct context *c, const struct bat
     b->spec = spec;
     b->preparing = spec->prepare;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->landed, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->landed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_mutex_lock(&s->lock);
     context_ref(c);
     pthread_mutex_unlock(&s->lock);

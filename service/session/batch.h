@@ -86,6 +86,13 @@ struct batch;
 enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why);
 /* Bytes of the segments, one segment after the other, each from its start. PENDING registers w. Never blocks. */
 enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
+/* From now on batch_run() asks this, on its thread, now and then: when it says that nobody waits for the batch any more, no further operation
+ * is given to the device, and the batch ends as CANCELLED once what it was given is done. `alone`: nothing else is on the session, which
+ * is ended at once, and a kernel that runs with it. */
+typedef bool batch_unwanted(void *context);
+void         batch_watch(struct batch *b, batch_unwanted *unwanted, void *context, bool alone);
+/* An operation was given to the device. */
+bool batch_begun(const struct batch *b);
 /* Segments have gone straight into buffers of the session: if the batch ends now, what they overwrote is indeterminate. */
 bool batch_overwrote(const struct batch *b);
 /* Makes the module, waits for the segments, does the operations, and waits until all is done. Then the buffers are freed, but for

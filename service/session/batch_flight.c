@@ -1,4 +1,5 @@
 /* A batch's calls on their way: submitted in order, looked at in order, as many at once as there are places. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -37,15 +38,27 @@ static bool has_landed(struct batch *b, const struct flight_call *f)
     return landed;
 }
 
+/* False when that took longer. */
+static bool await_for(struct batch *b, const struct flight_call *f, uint64_t ms)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(ms));
+    bool            landed;
+
+    pthread_mutex_lock(&b->lock);
+    while (!f->landed && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT)
+        continue;
+    landed = f->landed;
+    pthread_mutex_unlock(&b->lock);
+    return landed;
+}
+
 static void await(struct batch *b, struct flight_call *f)
 {
     if (has_landed(b, f))
         return;
     call_spin(b->context->worker, &f->call, SPIN_NS);
-    pthread_mutex_lock(&b->lock);
-    while (!f->landed)
-        pthread_cond_wait(&b->landed, &b->lock);
-    pthread_mutex_unlock(&b->lock);
+    while (!await_for(b, f, BATCH_WATCH_MS))
+        batch_still_wanted(b, NULL);
 }
 
 /* ---- looking at what landed ---- */

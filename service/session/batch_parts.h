@@ -124,7 +124,11 @@ struct batch {
     struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
     struct local            *scratch; /* of the latest of them that takes some; one of `locals`, or the program's */
     uint32_t                 scratch_slot;
-    struct batch_later      *later; /* [spec.ops_count]: READs whose bytes stayed on the device */
+    struct batch_later      *later;    /* [spec.ops_count]: READs whose bytes stayed on the device */
+    batch_unwanted          *unwanted; /* NULL: nobody is to be asked */
+    void                    *unwanted_context;
+    bool                     alone;    /* on its session */
+    bool                     given_up; /* of the batch's thread */
     bool                     succeeded;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
@@ -167,6 +171,9 @@ void batch_measure(const struct batch *b, enum status st);
 
 /* ---- batch_read.c ---- a READ of too many bytes to be held: they stay where they are, or a copy of them is made. Needs a use. */
 enum status batch_read_later(struct batch *b, unsigned i, uint64_t bytes, struct problem *why);
+
+/* ---- batch_watch.c ---- whether anybody waits for it. Needs a use. CANCELLED when nobody does. */
+enum status batch_still_wanted(struct batch *b, struct problem *why);
 
 /* ---- batch_flight.c ---- all need a use of the context */
 struct batch_order {

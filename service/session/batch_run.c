@@ -391,8 +391,12 @@ static enum status run_ops(struct batch *b, struct problem *why)
     enum status st = STATUS_OK;
     unsigned    i = 0;
 
-    for (; i < b->spec->ops_count && !st; i++)
-        st = batch_blame(why, runs[b->spec->ops[i].kind](b, i, why), i, i);
+    for (; i < b->spec->ops_count && !st; i++) {
+        st = batch_still_wanted(b, why);
+        if (!st)
+            st = runs[b->spec->ops[i].kind](b, i, why);
+        batch_blame(why, st, i, i);
+    }
     if (!st)
         st = batch_list_send(b, why);
     batch_list_drop(b);
@@ -400,6 +404,8 @@ static enum status run_ops(struct batch *b, struct problem *why)
     device_events_give(b->context, b->events, b->events_count);
     b->events_count = 0;
     b->done = b->failed ? b->completed : st && i ? i - 1 : i;
+    if (b->given_up)
+        return problem_set(why, STATUS_CANCELLED, "the client is gone");
     /* The first that failed, even if a later one was refused before we heard of it. */
     return b->failed ? batch_failure(b, why) : st;
 }

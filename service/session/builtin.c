@@ -26,11 +26,25 @@ static enum status mismatch(const struct builtin_call *call, unsigned i, struct 
                          call->kernel->name, type);
 }
 
+/* A value as a number of its type, or as that number's bytes. */
 static bool fits(const struct builtin_param *p, enum builtin_dtype dtype, const struct launch_arg *a)
 {
+    unsigned bytes = builtin_type_bytes(p, dtype);
+
     if (p->access != BUILTIN_VALUE)
         return a->kind == ARG_BUFFER;
-    return a->kind == ARG_SCALAR && a->scalar_bytes == builtin_type_bytes(p, dtype);
+    if (a->kind == ARG_BYTES)
+        return a->bytes.bytes == bytes;
+    return a->kind == ARG_SCALAR && a->scalar_bytes == bytes && check_number_fits(a, builtin_dtype_name(builtin_type_of(p, dtype)));
+}
+
+static uint64_t value_of(const struct launch_arg *a)
+{
+    uint64_t value = a->value;
+
+    if (a->kind == ARG_BYTES)
+        memcpy(&value, a->bytes.data, a->bytes.bytes); /* at most 8, and the rest 0: fits() */
+    return value;
 }
 
 static enum status take_args(struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
@@ -44,7 +58,7 @@ static enum status take_args(struct builtin_call *call, const struct launch_spec
         if (!fits(&k->params[i], call->dtype, &spec->args[i]))
             return mismatch(call, i, why);
         call->args[i] = spec->args[i];
-        call->values[i] = spec->args[i].value;
+        call->values[i] = value_of(&spec->args[i]);
     }
     call->args_count = k->params_count;
     return STATUS_OK;

@@ -7,9 +7,10 @@
 enum { BUFFER_ARG_BYTES = 8 };
 
 struct packing {
-    buffer_lookup  *lookup;
-    void           *context;
-    struct problem *why;
+    const struct kernel_desc *kernel;
+    buffer_lookup            *lookup;
+    void                     *context;
+    struct problem           *why;
 };
 
 /* A JSON pointer that grows with the depth of structs. */
@@ -113,6 +114,69 @@ static enum status put(const struct packing *p, const struct launch_arg *a, cons
     return STATUS_OK;
 }
 
+/* ---- kinds of numbers ---- */
+
+static bool is_float(const char *type)
+{
+    return type[0] == 'f' || strncmp(type, "bf", 2) == 0;
+}
+
+bool check_number_fits(const struct launch_arg *scalar, const char *wanted)
+{
+    if (!scalar->type)
+        return true;
+    return is_float(wanted) ? strcmp(scalar->type, wanted) == 0 : !is_float(scalar->type);
+}
+
+/* PTX declares a number by its kind and width; "b32", arrays, and what no table tells say nothing but the size. */
+static bool is_number(const struct kernel_param *p)
+{
+    struct span digits = span_of(p->type);
+    uint64_t    bits;
+
+    while (digits.bytes && digits.data[0] >= 'a' && digits.data[0] <= 'z')
+        digits = span_from(digits, 1);
+    return (is_float(p->type) || p->type[0] == 'u' || p->type[0] == 's') && span_u64(digits, &bits) && bits == 8ull * p->size;
+}
+
+/* Raw bytes are anything. A struct is what its members are: one for a number holds nothing of another kind. */
+static bool kind_fits(const struct kernel_param *p, const struct launch_arg *a)
+{
+    switch (a->kind) {
+    case ARG_SCALAR:
+        return check_number_fits(a, p->type);
+    case ARG_BUFFER:
+        return !is_float(p->type);
+    case ARG_BYTES:
+        return true;
+    case ARG_STRUCT:
+        break;
+    }
+    for (unsigned i = 0; i < a->members_count; i++)
+        if (!kind_fits(p, &a->members[i]))
+            return false;
+    return true;
+}
+
+static const char *said_as(const struct launch_arg *a)
+{
+    return a->kind == ARG_SCALAR ? a->type : a->kind == ARG_BUFFER ? "a buffer" : "a struct";
+}
+
+static enum status wrong_kind(const struct packing *p, const struct kernel_param *param, const struct launch_arg *a, unsigned i,
+                              const char *at)
+{
+    char right[32];
+
+    if (is_float(param->type))
+        snprintf(right, sizeof right, "{\"%.7s\": ...}", param->type);
+    else
+        snprintf(right, sizeof right, "{\"u%u\": ...}%s", 8 * param->size, param->size == BUFFER_ARG_BYTES ? ", {\"buf\": ...}" : "");
+    return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "type",
+                         "argument %u of %.100s is %s, the parameter is %.7s: send %s, or {\"bytes\": ...} for bits as they are", i,
+                         p->kernel->name, said_as(a), param->type, right);
+}
+
 static enum status pack_one(const struct packing *p, const struct kernel_param *param, const struct launch_arg *a, unsigned i,
                             struct packed *out)
 {
@@ -124,8 +188,10 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size",
                              "argument %u is larger than any parameter or of no known size", i);
     if (bytes != param->size)
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u takes %u bytes, got %" PRIu64, i, param->size,
-                             bytes);
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s takes %u bytes, got %" PRIu64, i,
+                             p->kernel->name, param->size, bytes);
+    if (is_number(param) && !kind_fits(param, a))
+        return wrong_kind(p, param, a, i, at.text);
     if (param->offset > KERNEL_PARAM_BYTES_MAX || param->size > KERNEL_PARAM_BYTES_MAX - param->offset)
         return problem_set(p->why, STATUS_INTERNAL, "the kernel's parameters lie outside their block");
     if (out->bytes < param->offset + param->size)
@@ -136,7 +202,7 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
 enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
                        void *context, struct packed *out, struct problem *why)
 {
-    struct packing p = {lookup, context, why};
+    struct packing p = {kernel, lookup, context, why};
 
     if (count != kernel->params_count)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "the kernel takes %u arguments, got %u", kernel->params_count,

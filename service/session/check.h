@@ -26,6 +26,9 @@ struct packed {
     unsigned char data[KERNEL_PARAM_BYTES_MAX];
 };
 
+/* Whether that scalar is a number of the kind that `wanted` names ("f32", "u64"): an integer, whatever its sign, or this very float.
+ * Sizes are looked at elsewhere. */
+bool check_number_fits(const struct launch_arg *scalar, const char *wanted);
 /* Lays the arguments out as the kernel wants them. ARGUMENT_MISMATCH names /args/N, BUFFER_NOT_FOUND too. *out is whole only on OK. */
 enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg *args, unsigned count, buffer_lookup *lookup,
                        void *context, struct packed *out, struct problem *why);

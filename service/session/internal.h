@@ -33,6 +33,7 @@ struct account {
 };
 
 struct fault_budget;
+struct run_place;
 
 /* Of a device: memory that was given up and may not be free again yet. */
 struct returning {
@@ -69,6 +70,7 @@ struct registry {
     struct share          *shares_dead; /* for shares_reap() */
     struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* written under lock: there are some */
+    struct run_place      *runs;        /* run_place.c */
     struct tunings        *tunings;     /* shapes of built-in kernels */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
@@ -290,6 +292,8 @@ void registry_observe(struct session *s, int change);
 void registry_uncount(struct session *s);
 /* One payer less. No lock held. */
 void account_leave(struct registry *r, struct account *a);
+/* With registry.lock held: somebody would find that session. */
+bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
@@ -411,6 +415,13 @@ void janitor_stop(struct registry *r);
 void janitor_sweep(struct registry *r, uint64_t now);
 /* Asks the worker whether it still answers, if that is due. The helper's, inside context_use(). */
 void janitor_ping(struct context *c);
+
+/* ---- hidden.c ---- */
+/* Of the session of a caller's run at that place (run_place.h); in `id`. */
+struct span hidden_run_id(unsigned number, char id[ID_BYTES]);
+/* Made when there is none, made anew when it faulted. Borrowed. Blocks. */
+enum status hidden_session(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                           struct problem *why);
 
 /* ---- session.c ---- */
 /* As session_reset, but only of a faulted one; another one that is usable stays as it is. */

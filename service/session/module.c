@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernels.h"
+#include "session/param_types.h"
 
 static void free_texts(char **texts, unsigned count)
 {
@@ -275,6 +276,8 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
         hash_code(m, image);
         st = load(m, image, why);
     }
+    if (!st)
+        param_types_read(&m->table, buf_span(&m->compiled.output.ptx));
     if (st == STATUS_NOT_IMPLEMENTED && m->plan) { /* that is remembered like a success */
         m->refused = true;
         st = STATUS_OK;

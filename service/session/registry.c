@@ -116,7 +116,7 @@ void registry_resume(struct registry *r)
     set_draining(r, false);
 }
 
-static struct account *account_find(struct registry *r, const void *owner)
+static struct account *account_find(const struct registry *r, const void *owner)
 {
     struct account *a = r->accounts;
 
@@ -255,6 +255,13 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
     st = enlist_locked(r, t, fresh, out, created, why);
     pthread_mutex_unlock(&r->lock);
     return st;
+}
+
+bool registry_has(const struct registry *r, const void *owner, struct span id)
+{
+    const struct account *a = account_find(r, owner);
+
+    return a && table_get(&a->sessions, id);
 }
 
 bool registry_unlist(struct session *s)

@@ -91,12 +91,14 @@ gpurest_status args_of_block(const gpurest_kernel *k, const void *params, size_t
 
 /* ---- JSON ---- */
 
-/* JSON has no infinities, and a NaN's bits are to arrive as they are. */
+/* JSON has no infinities, and a NaN's bits are to arrive as they are: raw, which the service asks nothing but the size. */
 static void write_float(struct buf *b, const struct arg_type *t, const gpurest_arg *a)
 {
     double value = a->kind == GPUREST_ARG_F32 ? (double)a->value.f32 : a->value.f64;
 
-    if (!isfinite(value))
+    if (isinf(value))
+        json_string(b, t->name, value > 0 ? "inf" : "-inf");
+    else if (isnan(value))
         json_base64(b, "bytes", a->kind == GPUREST_ARG_F32 ? (const void *)&a->value.f32 : &a->value.f64, t->bytes);
     else if (a->kind == GPUREST_ARG_F32)
         json_f32(b, t->name, a->value.f32);

@@ -101,6 +101,11 @@ enum exit_code cli_session(struct cli *c, gpurest_session **out);
 const char *cli_session_name(const struct cli *c);
 /* One that ends with the command, whatever session is connected: the caller closes it. */
 enum exit_code cli_own_session(struct cli *c, gpurest_session **out);
+/* From now on SIGINT, SIGTERM and SIGHUP end the process with 128 and their number, as CODE_INTERRUPTED; before any other thread is there
+ * (interrupt.c). */
+void cli_watch_interrupts(struct cli *c);
+/* The session that ends with the command, and then, too; NULL: none any more. */
+void cli_note_session(const char *id);
 /* Every page of a list of the service, at the end of the array (resources.c). */
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items);
 /* Whether it can stand in a path: nothing that would lead elsewhere. */

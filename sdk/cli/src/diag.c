@@ -23,7 +23,10 @@ static gpurest_session *open_session(struct cli *c)
 {
     gpurest_session *session = NULL;
 
-    return gpurest_session_open(&session, c->client, NULL) ? NULL : session;
+    if (gpurest_session_open(&session, c->client, NULL))
+        return NULL;
+    cli_note_session(gpurest_session_id(session));
+    return session;
 }
 
 static bool connectivity(struct cli *c, char *found, size_t room)

@@ -70,6 +70,12 @@ static bool take_globals(struct cli *c)
     return ok && take_form(c, "--output");
 }
 
+/* These give the terminal back, or end with what they have shown. */
+static bool takes_interrupts(const char *command)
+{
+    return strcmp(command, "top") == 0 || strcmp(command, "stat") == 0;
+}
+
 /* Standard output may be a full disk: what was not written is no success. */
 static enum exit_code finish(struct cli *c, enum exit_code code)
 {
@@ -103,5 +109,7 @@ int main(int argc, char **argv)
         for (bool ok = true; take_value(&c, "--token-file", &c.token_file, &ok);)
             if (!ok)
                 return CODE_USAGE;
+    if (!takes_interrupts(command->name))
+        cli_watch_interrupts(&c);
     return (int)finish(&c, command->run(&c));
 }

@@ -269,6 +269,8 @@ enum exit_code cli_session(struct cli *c, gpurest_session **out)
         return CODE_USAGE;
     options.keep = options.name != NULL;
     st = gpurest_session_open(out, c->client, &options);
+    if (!st && !options.keep)
+        cli_note_session(gpurest_session_id(*out));
     return st ? cli_failed(c, st) : CODE_OK;
 }
 
@@ -280,6 +282,8 @@ enum exit_code cli_own_session(struct cli *c, gpurest_session **out)
     if (code)
         return code;
     st = gpurest_session_open(out, c->client, NULL);
+    if (!st)
+        cli_note_session(gpurest_session_id(*out));
     return st ? cli_failed(c, st) : CODE_OK;
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 from ._dtypes import DType, dtype_of
 from ._hostmem import numpy
-from ._scalars import SIZES, Placed, Placeholder, Scalar, Struct, scalar_kind
+from ._scalars import SIZES, Placed, Placeholder, Scalar, Struct, is_exact, scalar_kind
 from ._signature import Declared
 from .errors import ArgumentError
 
@@ -169,6 +169,8 @@ def _number(param: Param, value: Any) -> Json:
         raise ArgumentError(f"{value!r} for a floating-point parameter; pass float(…)")
     if kind == "bool" and not isinstance(value, bool) and value not in (0, 1):
         raise ArgumentError(f"{value!r} for a bool parameter")
+    if isinstance(value, int) and not is_exact(kind, value):
+        raise ArgumentError(f"Python int {value!r} has no equal in {kind}; pass float(…), which rounds")
     return Scalar(kind, value).json()
 
 

@@ -22,6 +22,16 @@ def int_range(kind: str) -> Tuple[int, int]:
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "i" else (0, (1 << bits) - 1)
 
 
+_DIGITS: Dict[str, int] = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}  # of the significand, in bits
+
+
+def is_exact(kind: str, value: int) -> bool:
+    """Whether the integer is one of the type's numbers, as far as digits go."""
+    magnitude = abs(value)
+    significant = magnitude // (magnitude & -magnitude) if magnitude else 0
+    return kind not in _DIGITS or significant.bit_length() <= _DIGITS[kind]
+
+
 class Scalar:
     """A number with the type that it has on the device."""
 

@@ -266,6 +266,27 @@ Test(launch, streams_are_the_sessions_own)
 
 /* ---- run ---- */
 
+static void run_refuses(gpurest_client *c, const gpurest_arg *args, const char *pointer, const char *words)
+{
+    cr_assert_eq(gpurest_run(c, kernels_source, "axpy", GPUREST_1D(4), GPUREST_1D(256), args, 4, NULL), GPUREST_E_INVAL);
+    cr_assert_str_eq(gpurest_last_error()->code, "argument_mismatch");
+    cr_assert_str_eq(gpurest_last_error()->pointer, pointer);
+    cr_assert_not_null(strstr(gpurest_last_error()->message, words), "%s", gpurest_last_error()->message);
+}
+
+/* Of axpy(float, in, inout, int): behind two allocations. */
+static void run_refuses_other_kinds(gpurest_client *c, const gpurest_arg good[4])
+{
+    gpurest_arg args[4];
+
+    memcpy(args, good, sizeof args);
+    args[0] = GPUREST_I32(2);
+    run_refuses(c, args, "/ops/2/args/0", "argument 0 of axpy is i32, the parameter is f32");
+    args[0] = good[0];
+    args[3] = GPUREST_F32(INFINITY);
+    run_refuses(c, args, "/ops/2/args/3", "argument 3 of axpy is f32, the parameter is u32");
+}
+
 Test(launch, run_does_all_of_it_in_one_request)
 {
     struct service v;
@@ -286,6 +307,7 @@ Test(launch, run_does_all_of_it_in_one_request)
         cr_assert_gt(t.gpu_us, 0);
         cr_assert_eq(gpurest_run(c, kernels_source, "axpy", GPUREST_1D(4), GPUREST_1D(256), args, 3, &t), GPUREST_E_INVAL);
         cr_assert_str_eq(gpurest_last_error()->code, "argument_mismatch");
+        run_refuses_other_kinds(c, args);
         cr_assert_eq(gpurest_run(c, kernels_source, "absent", GPUREST_1D(4), GPUREST_1D(256), args, 4, &t), GPUREST_E_NOTFOUND);
         cr_assert_eq(gpurest_run(c, "no C at all", "axpy", GPUREST_1D(4), GPUREST_1D(256), args, 4, &t), GPUREST_E_COMPILE);
         cr_assert_neq(gpurest_last_error()->log[0], '\0');

@@ -65,6 +65,18 @@ def test_casting_is_allowed_only_when_asked_for():
     refused("an array of the host", "float* p", numpy.zeros(3))
 
 
+def test_an_int_for_a_float_is_that_number_or_an_error():
+    for value in (0, 1, -7, 2**24, -(2**24), 2**24 + 2, 2**60, 3 * 2**100):
+        assert convert("float x", value) == {"f32": float(value)} and by_size(value, 4, "f32") == {"f32": float(value)}
+    assert convert("double x", 2**53 - 1) == {"f64": 2.0**53 - 1}
+    for declaration, value in (("float x", 2**24 + 1), ("float x", -(2**24) - 1), ("float x", 2**60 + 1), ("double x", 2**53 + 1)):
+        refused("has no equal", declaration, value)
+        kind = "f32" if declaration.startswith("float") else "f64"
+        with pytest.raises(errors.ArgumentError, match="has no equal"):
+            by_size(value, 4 if kind == "f32" else 8, kind)
+    assert convert("float x", float(2**24 + 1)) == {"f32": 2.0**24 + 1}, "a float is rounded, as everywhere"
+
+
 def test_when_only_the_size_is_known():
     assert by_size(5, 4) == {"i32": 5} and by_size(5, 8) == {"i64": 5} and by_size(2**31, 4) == {"u32": 2**31}
     assert by_size(1.5, 4) == {"f32": 1.5} and by_size(1.5, 8) == {"f64": 1.5}

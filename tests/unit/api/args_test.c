@@ -92,6 +92,16 @@ Test(args, floats, .fini = done)
     refused("[{\"f32\":{}}]", STATUS_INVALID_FIELD, "/args/0");
 }
 
+Test(args, scalars_tell_their_types, .fini = done)
+{
+    cr_assert_eq(decode("[{\"i32\":1},{\"f32\":1},{\"bf16\":1},{\"bool\":true},{\"struct\":[{\"f64\":1}]}]"), STATUS_OK);
+    cr_assert_str_eq(args[0].type, "i32");
+    cr_assert_str_eq(args[1].type, "f32");
+    cr_assert_str_eq(args[2].type, "bf16");
+    cr_assert_str_eq(args[3].type, "bool");
+    cr_assert_str_eq(args[4].members[0].type, "f64");
+}
+
 Test(args, buffers, .fini = done)
 {
     cr_assert_eq(decode("[{\"buf\":\"a\"},{\"offset\":16,\"buf\":\"b_1\"}]"), STATUS_OK);

@@ -6,6 +6,7 @@
 static struct kernel_param params[8];
 static struct problem      why;
 static struct packed       out;
+static char                kernel_name[] = "saxpy";
 
 static bool lookup(void *context, struct span id, uint64_t *address, uint64_t *bytes)
 {
@@ -17,7 +18,7 @@ static bool lookup(void *context, struct span id, uint64_t *address, uint64_t *b
 
 static enum status pack(unsigned params_count, const struct launch_arg *args, unsigned count)
 {
-    struct kernel_desc k = {.params = params, .params_count = params_count};
+    struct kernel_desc k = {.name = kernel_name, .params = params, .params_count = params_count};
 
     return check_pack(&k, args, count, lookup, NULL, &out, &why);
 }
@@ -62,7 +63,7 @@ Test(check, cuts_no_scalar_and_pads_none)
 {
     cr_assert_eq(pack_one(4, scalar(8, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_str_eq(why.fields[0].pointer, "/args/0");
-    cr_assert_str_eq(why.detail, "argument 0 takes 4 bytes, got 8");
+    cr_assert_str_eq(why.detail, "argument 0 of saxpy takes 4 bytes, got 8");
     cr_assert_eq(pack_one(8, scalar(4, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(3, scalar(3, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(0, scalar(0, 1)), STATUS_ARGUMENT_MISMATCH);
@@ -166,6 +167,78 @@ Test(check, refuses_a_kernel_table_whose_parameters_lie_outside_the_block)
     cr_assert_eq(pack(1, &a, 1), STATUS_INTERNAL);
     params[0] = (struct kernel_param){UINT32_MAX, 8, ""};
     cr_assert_eq(pack(1, &a, 1), STATUS_INTERNAL);
+}
+
+/* ---- kinds of numbers ---- */
+
+static struct launch_arg typed(const char *type, unsigned bytes)
+{
+    return (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = bytes, .value = 1, .type = type};
+}
+
+static enum status pack_as(const char *declared, uint32_t size, struct launch_arg arg)
+{
+    why = (struct problem){0};
+    params[0] = (struct kernel_param){.size = size};
+    cr_assert(span_copy(span_of(declared), params[0].type, sizeof params[0].type));
+    return pack(1, &arg, 1);
+}
+
+static void refuses(const char *declared, uint32_t size, struct launch_arg arg)
+{
+    cr_assert_eq(pack_as(declared, size, arg), STATUS_ARGUMENT_MISMATCH, "%s", declared);
+    cr_assert_str_eq(why.fields[0].pointer, "/args/0");
+    cr_assert_str_eq(why.fields[0].code, "type");
+}
+
+Test(check, takes_no_number_of_another_kind)
+{
+    refuses("f32", 4, typed("i32", 4));
+    cr_assert_str_eq(why.detail,
+                     "argument 0 of saxpy is i32, the parameter is f32: send {\"f32\": ...}, or {\"bytes\": ...} for bits as they are");
+    refuses("f32", 4, typed("u32", 4));
+    refuses("u32", 4, typed("f32", 4));
+    cr_assert_str_eq(why.detail,
+                     "argument 0 of saxpy is f32, the parameter is u32: send {\"u32\": ...}, or {\"bytes\": ...} for bits as they are");
+    refuses("s32", 4, typed("f32", 4));
+    refuses("f64", 8, typed("i64", 8));
+    refuses("f64", 8, buffer("a", 0));
+    refuses("u64", 8, typed("f64", 8));
+    cr_assert_not_null(strstr(why.detail, "{\"buf\": ...}"));
+    refuses("u16", 2, typed("f16", 2));
+    refuses("u16", 2, typed("bf16", 2));
+    refuses("f16", 2, typed("bf16", 2));
+    refuses("bf16", 2, typed("f16", 2));
+    refuses("f16", 2, typed("u16", 2));
+    refuses("f32", 4, structure((struct launch_arg[]){typed("i32", 4)}, 1));
+    refuses("f64", 8, structure((struct launch_arg[]){typed("f32", 4), typed("f32", 4)}, 2));
+}
+
+Test(check, takes_numbers_of_the_kind_whatever_their_sign)
+{
+    struct launch_arg raw = {.kind = ARG_BYTES, .bytes = SPAN_LITERAL("abcd")};
+
+    cr_assert_eq(pack_as("u32", 4, typed("i32", 4)), STATUS_OK);
+    cr_assert_eq(pack_as("s32", 4, typed("u32", 4)), STATUS_OK);
+    cr_assert_eq(pack_as("u8", 1, typed("bool", 1)), STATUS_OK);
+    cr_assert_eq(pack_as("f32", 4, typed("f32", 4)), STATUS_OK);
+    cr_assert_eq(pack_as("bf16", 2, typed("bf16", 2)), STATUS_OK);
+    cr_assert_eq(pack_as("u64", 8, buffer("a", 0)), STATUS_OK);
+    cr_assert_eq(pack_as("u64", 8, typed("i64", 8)), STATUS_OK);
+    cr_assert_eq(pack_as("f32", 4, raw), STATUS_OK);
+    cr_assert_eq(pack_as("u32", 4, raw), STATUS_OK);
+    cr_assert_eq(pack_as("f32", 4, structure((struct launch_arg[]){typed("f32", 4)}, 1)), STATUS_OK);
+    cr_assert_eq(pack_as("u64", 8, structure((struct launch_arg[]){typed("u32", 4), typed("i32", 4)}, 2)), STATUS_OK);
+    cr_assert_eq(pack_as("f32", 4, scalar(4, 1)), STATUS_OK, "of our own making");
+}
+
+Test(check, knows_no_kind_where_the_table_tells_none)
+{
+    cr_assert_eq(pack_as("", 4, typed("i32", 4)), STATUS_OK);
+    cr_assert_eq(pack_as("b32", 4, typed("f32", 4)), STATUS_OK);
+    cr_assert_eq(pack_as("b8", 2, typed("f16", 2)), STATUS_OK);
+    cr_assert_eq(pack_as("b8", 8, buffer("a", 0)), STATUS_OK);
+    cr_assert_eq(pack_as("f32", 8, structure((struct launch_arg[]){typed("u32", 4), typed("u32", 4)}, 2)), STATUS_OK, "an array of two");
 }
 
 static const struct device_facts device = {.max_threads_per_block = 1024,
