@@ -158,6 +158,7 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     x->connection->exchange = NULL;
     x->connection->since_ns = now_ns();
     x->connection->looked = false;
+    slot_rest(x->connection);
     loop_expect(x->loop, x->connection->since_ns);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);
@@ -495,6 +496,8 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     }
     abort_sink(x);
     x->state = EXCHANGE_DROP;
+    slot_rest(x->connection);
+    x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
     if (worth_draining(x))
         return MHD_YES;
     x->connection->linger = true;

@@ -1,4 +1,5 @@
-/* Threads for handlers that may block: started as needed, joined when they have been idle for a while. */
+/* Threads for handlers that may block: started as needed, joined when they have been idle for a while. Probes overtake the rest, and
+ * EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -12,51 +13,70 @@ struct executor_slot {
     enum slot_state  state;
 };
 
+struct queue {
+    struct exchange *head, *tail;
+    unsigned         count;
+};
+
 struct executor {
     pthread_mutex_t      lock; /* guards everything */
     pthread_cond_t       work;
-    struct exchange     *head, *tail;
-    unsigned             queued;
+    struct queue         probes, others;
     unsigned             idle;
+    unsigned             others_running;
     bool                 stopping;
     struct executor_slot slots[EXECUTOR_THREADS_MAX];
 };
 
-static void push(struct executor *e, struct exchange *x)
+static bool is_probe(const struct exchange *x)
 {
-    x->executor_next = NULL;
-    if (e->tail)
-        e->tail->executor_next = x;
-    else
-        e->head = x;
-    e->tail = x;
-    e->queued++;
+    return x->r.endpoint->probe;
 }
 
-static struct exchange *pop(struct executor *e)
+static void push(struct queue *q, struct exchange *x)
 {
-    struct exchange *x = e->head;
+    x->executor_next = NULL;
+    if (q->tail)
+        q->tail->executor_next = x;
+    else
+        q->head = x;
+    q->tail = x;
+    q->count++;
+}
+
+static struct exchange *pop(struct queue *q)
+{
+    struct exchange *x = q->head;
 
     if (!x)
         return NULL;
-    e->head = x->executor_next;
-    if (!e->head)
-        e->tail = NULL;
-    e->queued--;
+    q->head = x->executor_next;
+    if (!q->head)
+        q->tail = NULL;
+    q->count--;
     return x;
+}
+
+/* What a thread may take, or NULL. */
+static struct exchange *next(struct executor *e)
+{
+    if (e->probes.head)
+        return pop(&e->probes);
+    return e->others_running < EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED ? pop(&e->others) : NULL;
 }
 
 /* Under the lock. NULL: idle for long enough, or stopping. */
 static struct exchange *wait_for_work(struct executor *e)
 {
-    struct timespec until = timespec_of_ns(deadline_after_ms(EXECUTOR_IDLE_MS));
-    int             timed_out = 0;
+    struct timespec  until = timespec_of_ns(deadline_after_ms(EXECUTOR_IDLE_MS));
+    struct exchange *x = NULL;
+    int              timed_out = 0;
 
     e->idle++;
-    while (!e->head && !e->stopping && !timed_out)
+    while (!e->stopping && !(x = next(e)) && !timed_out)
         timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
     e->idle--;
-    return e->stopping ? NULL : pop(e);
+    return x;
 }
 
 static void *executor_run(void *argument)
@@ -67,10 +87,16 @@ static void *executor_run(void *argument)
 
     pthread_mutex_lock(&e->lock);
     while ((x = wait_for_work(e))) {
+        unsigned others = !is_probe(x); /* x is the loop's as soon as it is posted */
+
+        e->others_running += others;
         pthread_mutex_unlock(&e->lock);
         x->executor_result = exchange_run_handler(x);
         loop_post(x, EXCHANGE_EXECUTED);
         pthread_mutex_lock(&e->lock);
+        e->others_running -= others;
+        if (e->probes.head && e->others.head) /* it takes the probe: the other request is for one who sleeps */
+            pthread_cond_signal(&e->work);
     }
     slot->state = SLOT_ENDED;
     pthread_mutex_unlock(&e->lock);
@@ -104,12 +130,24 @@ static bool add_thread(struct executor *e)
     return false;
 }
 
-static bool any_running(const struct executor *e)
+static unsigned threads_running(const struct executor *e)
 {
+    unsigned count = 0;
+
     for (size_t i = 0; i < COUNT(e->slots); i++)
-        if (e->slots[i].state == SLOT_RUNNING)
-            return true;
-    return false;
+        count += e->slots[i].state == SLOT_RUNNING;
+    return count;
+}
+
+/* Under the lock: what is queued has as many threads as it may have, or gets one more. False: nobody would ever do it. */
+static bool find_thread(struct executor *e, const struct queue *q)
+{
+    unsigned running, most = q == &e->probes ? EXECUTOR_THREADS_MAX : EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED;
+
+    if (q->count < e->idle)
+        return true;
+    running = threads_running(e);
+    return running >= most || add_thread(e) || running > 0;
 }
 
 enum status executor_create(struct executor **out, struct problem *why)
@@ -130,14 +168,13 @@ enum status executor_create(struct executor **out, struct problem *why)
 
 enum status executor_submit(struct executor *e, struct exchange *x)
 {
-    bool accepted;
+    struct queue *q = is_probe(x) ? &e->probes : &e->others;
+    bool          accepted;
 
     pthread_mutex_lock(&e->lock);
-    accepted = !e->stopping && e->queued < EXECUTOR_QUEUE_MAX;
-    if (accepted && e->queued >= e->idle && !add_thread(e))
-        accepted = any_running(e);
+    accepted = !e->stopping && q->count < EXECUTOR_QUEUE_MAX && find_thread(e, q);
     if (accepted) {
-        push(e, x);
+        push(q, x);
         pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->lock);
@@ -148,7 +185,7 @@ static void return_queued(struct executor *e)
 {
     struct exchange *x;
 
-    while ((x = pop(e))) {
+    while ((x = pop(e->probes.head ? &e->probes : &e->others))) {
         x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the server is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);
     }
