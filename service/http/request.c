@@ -13,6 +13,11 @@ bool request_gone(const struct request *r)
     return r->port->gone(r);
 }
 
+bool request_revoked(const struct request *r)
+{
+    return r->port->revoked && r->port->revoked(r);
+}
+
 enum status request_hold(struct request *r, uint64_t bytes)
 {
     _Atomic uint64_t *total = r->port->held_bytes;

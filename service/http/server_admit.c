@@ -35,7 +35,7 @@ static enum status find_caller(struct exchange *x, const struct route *route)
     struct span    header = exchange_header(x, "Authorization");
     bool           open = route->endpoint && route->endpoint->scope == SCOPE_NONE;
     struct caller *found = NULL;
-    enum status    st = auth_check(s->config.auth, header, &found, &x->r.problem);
+    enum status    st = auth_admit(s->config.auth, header, &found, &x->grant, &x->r.problem);
 
     if (header.bytes && auth_has_tokens(s->config.auth))
         st = judge_guess(x, found, st);

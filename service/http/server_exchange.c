@@ -24,6 +24,11 @@ static bool port_gone(const struct request *r)
     return atomic_load(&x->gone) && !keyed_goes_on(x);
 }
 
+static bool port_revoked(const struct request *r)
+{
+    return atomic_load(&exchange_of(r)->revoked);
+}
+
 static void wake(struct waker *w)
 {
     loop_post((struct exchange *)(void *)((char *)w - offsetof(struct exchange, r.waker)), EXCHANGE_WOKEN);
@@ -44,6 +49,7 @@ static void init_request(struct exchange *x)
     r->port = &x->port;
     x->port.header = port_header;
     x->port.gone = port_gone;
+    x->port.revoked = port_revoked;
     x->port.held_bytes = &x->loop->server->held_bytes;
 }
 

@@ -268,6 +268,8 @@ struct exchange {
     uint64_t               header_since_ns; /* the header's deadline counts from here */
     struct pace            pace;
     atomic_bool            gone;
+    struct auth_grant      grant;   /* by which it was let in */
+    atomic_bool            revoked; /* ... and which does not hold any more */
     struct handoff         handoff; /* the I/O thread's between `given` and `moved` */
 
     /* On the loop only. */
@@ -315,6 +317,8 @@ struct span exchange_header(const struct exchange *x, const char *name); /* seve
 void exchange_settle(struct exchange *x, enum status st);
 /* Every header of the settled answer except those of framing; false as soon as put() is. */
 bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* It is a stream that tells what happens, until somebody ends it. */
+bool exchange_is_endless(const struct exchange *x);
 /* Hands the settled answer to MHD. */
 enum MHD_Result exchange_send(struct exchange *x);
 /* Sends the answer's descriptor ahead of it, if there is one. False when the client must be cut off (server_descriptor.c). */
