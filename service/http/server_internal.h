@@ -53,8 +53,9 @@ struct slot {
     enum slot_kind     kind;
     bool               works;                     /* a caller was let in on it */
     struct connection *bucket_prev, *bucket_next; /* of its address; SLOT_SHARED only */
-    struct connection *older, *newer;             /* of those that never worked, by silence */
-    _Atomic uint64_t   silent_since_ns;           /* or one of: */
+    struct connection *older, *newer;             /* of those that never worked, in the order of their coming */
+    uint64_t           came_ns;
+    _Atomic uint64_t   silent_since_ns; /* or one of: */
 };
 
 static const uint64_t SLOT_AT_WORK = 0;            /* a request is under way that is finished first */

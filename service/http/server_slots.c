@@ -1,7 +1,7 @@
 /* Slots: how many connections there may be, in all and of one address, and which of them makes room for a new one.
  *
- * Who sends nothing must not keep others out. So at a limit the connection that has been silent longest is closed: first of all those on
- * which no caller was ever let in, then those that have worked and have no request under way. Only if all are at work a newcomer gets none;
+ * Who sends nothing must not keep others out. So at a limit the connection that has been silent longest is closed: first the oldest of those
+ * on which no caller was ever let in, then of those that have worked and have no request under way. Only if all are at work a newcomer gets none;
  * it then has a reserved slot, in which nothing but probes is answered, so that a service that is full does not look like one that is dead. */
 #include "http/server_internal.h"
 
@@ -230,13 +230,19 @@ static bool take(struct connection *c)
 
 /* ---- what the connection's loop calls ---- */
 
+static void come(struct connection *c, bool works)
+{
+    c->slot.works = works;
+    c->slot.came_ns = now_ns();
+    atomic_store(&c->slot.silent_since_ns, c->slot.came_ns);
+}
+
 bool slot_take(struct connection *c, bool works)
 {
     struct server *s = c->loop->server;
     bool           taken;
 
-    c->slot.works = works;
-    atomic_store(&c->slot.silent_since_ns, now_ns());
+    come(c, works);
     pthread_mutex_lock(&s->slots_lock);
     taken = take(c);
     pthread_mutex_unlock(&s->slots_lock);
@@ -279,8 +285,7 @@ bool slot_move(struct connection *c, const struct peer_address *to)
     if (c->slot.kind != SLOT_NONE && !is_displaced(c)) {
         leave(c);
         c->slot.kind = SLOT_NONE;
-        c->slot.works = false;
-        atomic_store(&c->slot.silent_since_ns, now_ns());
+        come(c, false);
         c->peer = *to;
         c->let_in = NULL;
         taken = take(c);
@@ -341,24 +346,12 @@ enum slot_use slot_begin_probe(struct connection *c)
     return atomic_compare_exchange_strong(&c->slot.silent_since_ns, &since, SLOT_AT_WORK) ? SLOT_USED : SLOT_LOST;
 }
 
+/* Who displaces it meanwhile has the last word. One that never worked stays as old as it is: no stranger's request makes it younger than a
+ * newcomer that has not had time to speak. */
 void slot_rest(struct connection *c)
 {
-    struct server      *s = c->loop->server;
-    struct silent_list *l;
+    uint64_t since = atomic_load(&c->slot.silent_since_ns);
 
-    if (c->slot.works) { /* who displaces it meanwhile has the last word */
-        uint64_t since = atomic_load(&c->slot.silent_since_ns);
-
-        if (since != SLOT_DISPLACED)
-            atomic_compare_exchange_strong(&c->slot.silent_since_ns, &since, now_ns());
-        return;
-    }
-    pthread_mutex_lock(&s->slots_lock);
-    if (c->slot.kind != SLOT_NONE && !is_displaced(c)) {
-        l = list_of(c);
-        silent_remove(l, c);
-        silent_add(l, c);
-        atomic_store(&c->slot.silent_since_ns, now_ns());
-    }
-    pthread_mutex_unlock(&s->slots_lock);
+    if (since != SLOT_DISPLACED)
+        atomic_compare_exchange_strong(&c->slot.silent_since_ns, &since, c->slot.works ? now_ns() : c->slot.came_ns);
 }
