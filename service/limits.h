@@ -29,6 +29,8 @@ enum {
     CONNECTION_MEMORY_BYTES = 32 * 1024, /* measured: more is slower, the pool is cleared per request */
     CONNECTIONS_MAX = 1024,
     CONNECTIONS_PER_ADDRESS_MAX = 128,
+    CONNECTIONS_RESERVED = 64, /* beyond both: for newcomers that find all others at work; only probes are answered there */
+    EXECUTOR_THREADS_RESERVED = 4, /* of EXECUTOR_THREADS_MAX: for probes */
     REQUESTS_IN_FLIGHT_PER_CALLER_MAX = 64,
     REQUESTS_PER_S_MAX = 1000 * 1000, /* the setting's greatest value; so many may come at once, too */
     TOKEN_FAILURES_PER_MINUTE = 10,   /* of one address */
@@ -71,6 +73,7 @@ enum {
     ACCEPTS_PER_TURN = 64,
     LOOP_THREADS_MAX = 16,
     LISTENERS_MAX = 8,
+    CONNECTIONS_CLOSING_MAX = ACCEPTS_PER_TURN * LISTENERS_MAX, /* that have made room for others within a turn of the loop */
     HOSTS_MAX = 32,
     TOKENS_MAX = 1024,
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,

@@ -32,13 +32,22 @@ static void add_service(struct change_stream *s, struct sha256 *h)
     add_number(h, atomic_load(&app_of(s->request)->draining));
 }
 
-/* As last known: figures of sensors are not events. */
+/* Asked each time: a reload may change scopes meanwhile. */
+static bool is_operator(const struct request *r)
+{
+    return __atomic_load_n(&r->caller->scopes, __ATOMIC_RELAXED) & SCOPE_ADMIN;
+}
+
+/* As last known: figures of sensors are not events. Workers come and go with sessions, those of other callers too: that is for operators. */
 static void add_devices(struct change_stream *s, struct sha256 *h)
 {
+    bool               workers = is_operator(s->request);
     struct pool_device d;
 
     for (unsigned i = 0; pool_device_at(app_of(s->request)->pool, i, &d); i++) {
         add_number(h, d.state);
+        if (!workers)
+            continue;
         add_number(h, d.workers_warm);
         add_number(h, d.workers_used);
         add_number(h, d.restarts);

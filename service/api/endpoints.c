@@ -4,6 +4,15 @@
 static const struct endpoint table[] = {
 #define ENDPOINT(function, verb, route, kind, who, where)                                                                                  \
     {.operation = #function, .method = METHOD_##verb, .path = route, .handle = function, .body = kind, .scope = who, .place = where},
+#define ENDPOINT_PROBE(function, verb, route, kind, who, where)                                                                            \
+    {.operation = #function,                                                                                                               \
+     .method = METHOD_##verb,                                                                                                              \
+     .path = route,                                                                                                                        \
+     .handle = function,                                                                                                                   \
+     .body = kind,                                                                                                                         \
+     .scope = who,                                                                                                                         \
+     .place = where,                                                                                                                       \
+     .probe = true},
 #define ENDPOINT_BEGIN(function, verb, route, kind, who, where)                                                                            \
     {.operation = #function,                                                                                                               \
      .method = METHOD_##verb,                                                                                                              \
@@ -15,6 +24,7 @@ static const struct endpoint table[] = {
      .place = where},
 #include "api/endpoints.def"
 #undef ENDPOINT
+#undef ENDPOINT_PROBE
 #undef ENDPOINT_BEGIN
 };
 

@@ -5,11 +5,13 @@
 #include "http/route.h"
 
 #define ENDPOINT(operation, method, path, body, scope, place) enum status operation(struct request *r);
+#define ENDPOINT_PROBE                                        ENDPOINT
 #define ENDPOINT_BEGIN(operation, method, path, body, scope, place)                                                                        \
     enum status operation(struct request *r);                                                                                              \
     enum status operation##_begin(struct request *r);
 #include "api/endpoints.def"
 #undef ENDPOINT
+#undef ENDPOINT_PROBE
 #undef ENDPOINT_BEGIN
 
 /* Static. */

@@ -25,17 +25,30 @@ enum status livez_get(struct request *r)
     return reply_line(r, 200, "ok\n");
 }
 
-/* Whatever the reason, an instance that is not ready is a 503 to those who probe it. */
-static enum status ready(struct request *r)
+/* Whatever the reason, an instance that is not ready is a 503 to those who probe it. It is ready as long as one device serves; *out then
+ * tells of those that do not. */
+static enum status ready(struct request *r, struct problem *out)
 {
-    struct app    *app = app_of(r);
-    struct problem why = {0};
-    enum status    st;
+    struct app *app = app_of(r);
+    enum status st;
 
+    *out = (struct problem){0};
     if (atomic_load(&app->draining))
         return problem_set(&r->problem, STATUS_DRAINING, "the server is draining: it takes no new sessions");
-    st = pool_ready(app->pool, READY_FRESH_MS, &why);
-    return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", why.detail[0] ? why.detail : status_title(st)) : STATUS_OK;
+    st = pool_ready(app->pool, READY_FRESH_MS, out);
+    return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", out->detail[0] ? out->detail : status_title(st)) : STATUS_OK;
+}
+
+static enum status reply_ready(struct request *r)
+{
+    struct problem out;
+    enum status    st = ready(r, &out);
+    char          *text;
+
+    if (st)
+        return st;
+    text = out.detail[0] ? arena_printf(&r->arena, "ok\n%s\n", out.detail) : NULL;
+    return reply_line(r, 200, text ? text : "ok\n");
 }
 
 /* The row is open to everyone, so the server has not looked at the token. */
@@ -60,16 +73,18 @@ static void add_device_state(struct json_writer *w, const struct pool_device *d)
     json_close_object(w);
 }
 
-static enum status reply_verbose(struct request *r, enum status readiness)
+static enum status reply_verbose(struct request *r)
 {
     struct app        *app = app_of(r);
+    struct problem     out;
+    enum status        readiness = ready(r, &out);
     struct pool_device d;
     struct answer      a;
 
     answer_begin(&a);
     json_add_bool(&a.w, "ready", readiness == STATUS_OK);
     json_add_bool(&a.w, "draining", atomic_load(&app->draining));
-    json_add_text(&a.w, "reason", readiness ? r->problem.detail : "");
+    json_add_text(&a.w, "reason", readiness ? r->problem.detail : out.detail);
     json_add_u64(&a.w, "sessions", registry_count(app->registry));
     json_add_text(&a.w, "compiler", compile_service_version(app->compiler));
     json_open_array(&a.w, "devices");
@@ -88,12 +103,11 @@ static enum status readiness_get(struct request *r)
     if (st)
         return st;
     if (!request_query(r, "verbose", &verbose) || span_is(verbose, "0"))
-        return (st = ready(r)) ? st : reply_line(r, 200, "ok\n");
+        return reply_ready(r);
     if (!span_is(verbose, "1"))
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "verbose", "value", "verbose must be 0 or 1");
-    if ((st = check_token(r, SCOPE_ADMIN)))
-        return st;
-    return reply_verbose(r, ready(r));
+    st = check_token(r, SCOPE_ADMIN);
+    return st ? st : reply_verbose(r);
 }
 
 enum status readyz_get(struct request *r)

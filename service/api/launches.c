@@ -105,6 +105,8 @@ static enum status wait_for_end(struct request *r, struct following *f)
         return STATUS_OK;
     if (request_gone(r))
         return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+    if (request_revoked(r))
+        return wait_revoked(r);
     if (!f->watching) {
         f->watching = launch_watch(f->launch, &r->waker);
         if (!f->watching)

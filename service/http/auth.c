@@ -2,6 +2,7 @@
 #include "http/auth.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/deadline.h"
@@ -14,6 +15,7 @@ struct auth {
     pthread_rwlock_t   lock;      /* guards what follows */
     struct auth_token *tokens;
     size_t             tokens_count;
+    _Atomic uint64_t   generation; /* how often they were read; written under the lock, read without */
     struct known_caller {
         struct known_caller *next;
         struct caller        caller;
@@ -84,6 +86,7 @@ enum status auth_reload(struct auth *a, struct problem *why)
     if (!st) {
         a->tokens = tokens;
         a->tokens_count = count;
+        atomic_fetch_add(&a->generation, 1);
     }
     pthread_rwlock_unlock(&a->lock);
     free(old);
@@ -153,40 +156,59 @@ static void hash_token(struct span token, unsigned char out[SHA256_BYTES])
     digest_end(&h, out);
 }
 
-/* No early exit: the time does not tell which token fits, or whether one does. */
-static struct caller *match(struct auth *a, const unsigned char hash[SHA256_BYTES])
+/* Fills in the rest of what `hash` stands for. No early exit: the time does not tell which token fits, or whether one does. */
+static void match(struct auth *a, struct auth_grant *g)
 {
-    uint64_t       now_s = wall_ns() / NS_PER_S;
-    struct caller *found = NULL;
+    uint64_t now_s = wall_ns() / NS_PER_S;
 
+    g->caller = NULL;
     pthread_rwlock_rdlock(&a->lock);
+    g->generation = atomic_load(&a->generation);
     for (size_t i = 0; i < a->tokens_count; i++) {
         const struct auth_token *t = &a->tokens[i];
-        bool                     equal = bytes_equal_secret(t->hash, hash, SHA256_BYTES);
+        bool                     equal = bytes_equal_secret(t->hash, g->hash, SHA256_BYTES);
         bool                     valid = t->expires_wall_s == 0 || now_s < t->expires_wall_s;
 
-        found = (equal & valid) ? t->caller : found;
+        g->caller = (equal & valid) ? t->caller : g->caller;
+        g->expires_wall_s = (equal & valid) ? t->expires_wall_s : g->expires_wall_s;
     }
     pthread_rwlock_unlock(&a->lock);
-    return found;
 }
 
-enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why)
+enum status auth_admit(struct auth *a, struct span header, struct caller **out, struct auth_grant *grant, struct problem *why)
 {
-    unsigned char  hash[SHA256_BYTES];
-    struct span    token;
-    struct caller *found;
+    struct span token;
 
+    *grant = (struct auth_grant){0};
     if (!a->path) {
         *out = &a->anonymous;
         return STATUS_OK;
     }
     if (!bearer_token(header, &token))
         return problem_set(why, STATUS_UNAUTHENTICATED, "send a token as \"Authorization: Bearer ...\"");
-    hash_token(token, hash);
-    found = match(a, hash);
-    if (!found)
+    hash_token(token, grant->hash);
+    match(a, grant);
+    if (!grant->caller)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the token is unknown or has expired");
-    *out = found;
+    *out = grant->caller;
     return STATUS_OK;
+}
+
+enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why)
+{
+    struct auth_grant grant;
+
+    return auth_admit(a, header, out, &grant, why);
+}
+
+bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes)
+{
+    const struct caller *before = grant->caller;
+
+    if (!before)
+        return true;
+    if (grant->generation != atomic_load(&a->generation))
+        match(a, grant);
+    return grant->caller == before && (!grant->expires_wall_s || wall_ns() / NS_PER_S < grant->expires_wall_s) &&
+           (__atomic_load_n(&before->scopes, __ATOMIC_RELAXED) & scopes) == scopes;
 }

@@ -2,9 +2,18 @@
 #ifndef GPUREST_HTTP_AUTH_H
 #define GPUREST_HTTP_AUTH_H
 
+#include "base/digest.h"
 #include "http/request.h"
 
 struct auth;
+
+/* The token that a request came with, as it was found. Its thread's own. */
+struct auth_grant {
+    unsigned char  hash[SHA256_BYTES];
+    struct caller *caller;         /* NULL: nobody, or there are no tokens */
+    uint64_t       expires_wall_s; /* 0 = never */
+    uint64_t       generation;     /* of the tokens file that this was read from */
+};
 
 /* `path` NULL: no tokens; every request is the caller "anonymous" with all scopes. The file is JSON:
  * {"tokens":[{"name":"alice","sha256":"<64 hex>","scopes":["read","write","compile","launch","metrics","admin"],
@@ -16,5 +25,9 @@ enum status auth_reload(struct auth *a, struct problem *why);
 bool        auth_has_tokens(const struct auth *a);
 /* `header` is the Authorization value. Every stored hash is compared, without early exit. UNAUTHENTICATED or OK. Thread-safe. */
 enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why);
+/* The same, and what is needed to ask later whether it is still so. */
+enum status auth_admit(struct auth *a, struct span header, struct caller **out, struct auth_grant *grant, struct problem *why);
+/* The token is still in the file, for the same caller with these scopes, and has not expired. Cheap unless the file was read anew. Thread-safe. */
+bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes);
 
 #endif

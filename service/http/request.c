@@ -33,6 +33,11 @@ enum status request_may_hold(struct request *r, uint64_t bytes)
     return st;
 }
 
+bool request_revoked(const struct request *r)
+{
+    return r->port->revoked && r->port->revoked(r);
+}
+
 enum status request_hold(struct request *r, uint64_t bytes)
 {
     struct held_bodies *all = r->port->held;

@@ -108,6 +108,8 @@ struct request_port {
     struct span (*header)(const struct request *r, const char *name);
     /* True once the client is known to be gone. */
     bool (*gone)(const struct request *r);
+    /* True once the token that it came with does not hold any more. NULL: it always holds. */
+    bool (*revoked)(const struct request *r);
     struct span         query; /* raw text behind '?', may be empty */
     struct held_bodies *held;  /* of all requests of the server; NULL: not counted */
 };
@@ -116,6 +118,8 @@ struct span request_header(const struct request *r, const char *name);
 bool        request_gone(const struct request *r);
 /* The route's parameters, percent-decoded, become the request's: clients may write cpu%3A0 for cpu:0. INVALID_REQUEST for a bad escape. */
 enum status request_take_params(struct request *r, const struct route *route);
+/* Its token was revoked or has expired since it was let in: what waits ends. Asked again by whoever is woken for it. */
+bool request_revoked(const struct request *r);
 /* Percent-decoded value of a query parameter, from the arena. False if it is absent. */
 bool request_query(struct request *r, const char *name, struct span *out);
 /* UNKNOWN_FIELD when the query holds a name that is not in `names` (NULL-terminated), INVALID_FIELD when one stands twice or is

@@ -55,6 +55,7 @@ struct endpoint {
     enum body_kind body;
     enum scope     scope;
     enum place     place;
+    bool           probe; /* asks how the service is: answered where no connection and no thread is left for others */
 };
 
 struct route {

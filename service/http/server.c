@@ -89,7 +89,7 @@ static struct server *allocate(const struct server_config *config)
     if (!s)
         return NULL;
     s->config = *config;
-    pthread_mutex_init(&s->peers_lock, NULL);
+    pthread_mutex_init(&s->slots_lock, NULL);
     pthread_mutex_init(&s->held.lock, NULL);
     init_nobody(&s->nobody);
     s->hosts = copy_texts(config->hosts, config->hosts_count);
@@ -185,7 +185,7 @@ void server_destroy(struct server *s)
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);
     pthread_mutex_destroy(&s->held.lock);
-    pthread_mutex_destroy(&s->peers_lock);
+    pthread_mutex_destroy(&s->slots_lock);
     free(s);
 }
 

@@ -35,7 +35,7 @@ static enum status find_caller(struct exchange *x, const struct route *route)
     struct span    header = exchange_header(x, "Authorization");
     bool           open = route->endpoint && route->endpoint->scope == SCOPE_NONE;
     struct caller *found = NULL;
-    enum status    st = auth_check(s->config.auth, header, &found, &x->r.problem);
+    enum status    st = auth_admit(s->config.auth, header, &found, &x->grant, &x->r.problem);
 
     if (header.bytes && auth_has_tokens(s->config.auth))
         st = judge_guess(x, found, st);
@@ -180,6 +180,24 @@ static enum status check_body(struct exchange *x)
 
 /* ---- load, begin ---- */
 
+/* From here on the connection is not closed for another one. Who is not known, and asks for an open page, has no such promise. */
+static enum status take_slot(struct exchange *x)
+{
+    struct connection *c = x->connection;
+    bool               probe = x->r.endpoint->probe, known = x->r.caller != &x->loop->server->nobody;
+    enum slot_use      use = SLOT_USED;
+
+    if (probe)
+        use = slot_begin_probe(c);
+    else if (known)
+        use = slot_begin_work(c);
+    else if (c->slot.kind == SLOT_RESERVED)
+        use = SLOT_FULL;
+    if (use == SLOT_USED)
+        return STATUS_OK;
+    return problem_set(&x->r.problem, STATUS_OVERLOADED, "as many connections as are possible are at work");
+}
+
 static enum status enter_caller(struct exchange *x)
 {
     struct caller *c = x->r.caller;
@@ -230,6 +248,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
         st = check_body(x);
     if (!st)
         st = integrity_begin(x);
+    if (!st)
+        st = take_slot(x);
     if (!st)
         st = enter_caller(x);
     if (!st)

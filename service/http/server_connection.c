@@ -26,61 +26,6 @@ static struct peer_address peer_of(const struct sockaddr_storage *a)
     return p;
 }
 
-static unsigned bucket_of(const struct peer_address *p)
-{
-    unsigned h = 2166136261u; /* FNV-1a */
-
-    for (size_t i = 0; i < sizeof p->bytes; i++)
-        h = (h ^ p->bytes[i]) * 16777619u;
-    return h % ADDRESS_BUCKETS;
-}
-
-/* Under peers_lock. */
-static bool peer_has_room(const struct server *s, const struct peer_address *p)
-{
-    unsigned count = 0;
-
-    if (!p->counted)
-        return true;
-    for (const struct connection *c = s->peers[bucket_of(p)]; c; c = c->bucket_next)
-        count += c->peer.counted && memcmp(c->peer.bytes, p->bytes, sizeof p->bytes) == 0;
-    return count < s->config.connections_per_address_max;
-}
-
-static bool register_peer(struct connection *c)
-{
-    struct server      *s = c->loop->server;
-    struct connection **head = &s->peers[bucket_of(&c->peer)];
-    bool                room;
-
-    pthread_mutex_lock(&s->peers_lock);
-    room = s->connections_count < s->config.connections_max && peer_has_room(s, &c->peer);
-    if (room) {
-        s->connections_count++;
-        c->bucket_next = *head;
-        if (*head)
-            (*head)->bucket_prev = c;
-        *head = c;
-    }
-    pthread_mutex_unlock(&s->peers_lock);
-    return room;
-}
-
-static void unregister_peer(struct connection *c)
-{
-    struct server *s = c->loop->server;
-
-    pthread_mutex_lock(&s->peers_lock);
-    if (c->bucket_prev)
-        c->bucket_prev->bucket_next = c->bucket_next;
-    else
-        s->peers[bucket_of(&c->peer)] = c->bucket_next;
-    if (c->bucket_next)
-        c->bucket_next->bucket_prev = c->bucket_prev;
-    s->connections_count--;
-    pthread_mutex_unlock(&s->peers_lock);
-}
-
 static void link_connection(struct connection *c)
 {
     c->next = c->loop->connections;
@@ -138,6 +83,8 @@ bool connection_accept(struct loop *loop, struct listener *l)
 
     for (unsigned i = 0; i < ACCEPTS_PER_TURN && accept_one(loop, l, &error); i++)
         ;
+    if (error == EMFILE || error == ENFILE)
+        slots_relieve(loop->server);
     return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
 }
 
@@ -176,7 +123,7 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
         c->is_unix = a.ss_family == AF_UNIX;
         c->is_tls = !c->is_unix && loop->mhd_tls;
         c->peer = peer_of(&a);
-        if (register_peer(c)) {
+        if (slot_take(c, c->used)) {
             link_connection(c);
             *context = c;
             return;
@@ -195,7 +142,7 @@ static void connection_close(struct connection *c)
     if (c->linger)
         linger_add(c->loop, c->fd);
     unlink_connection(c);
-    unregister_peer(c);
+    slot_give(c);
     if (c->successor < 0) {
         free(c);
         return;

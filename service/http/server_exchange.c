@@ -41,6 +41,11 @@ static bool port_gone(const struct request *r)
     return atomic_load(&x->gone) && !keyed_goes_on(x);
 }
 
+static bool port_revoked(const struct request *r)
+{
+    return atomic_load(&exchange_of(r)->revoked);
+}
+
 static void wake(struct waker *w)
 {
     loop_post((struct exchange *)(void *)((char *)w - offsetof(struct exchange, r.waker)), EXCHANGE_WOKEN);
@@ -62,6 +67,7 @@ static void init_request(struct exchange *x)
     x->port.header = port_header;
     x->port.gone = port_gone;
     x->port.held = &x->loop->server->held;
+    x->port.revoked = port_revoked;
 }
 
 static bool split_target(struct exchange *x, const char *target)
@@ -175,6 +181,7 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     x->connection->exchange = NULL;
     x->connection->since_ns = now_ns();
     x->connection->looked = false;
+    slot_rest(x->connection);
     loop_expect(x->loop, x->connection->since_ns);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);
@@ -556,6 +563,8 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
     }
     abort_sink(x);
     exchange_set_state(x, EXCHANGE_DROP);
+    slot_rest(x->connection);
+    x->close_after |= x->connection->slot.kind == SLOT_RESERVED;
     if (worth_draining(x))
         return MHD_YES;
     x->connection->linger = true;

@@ -1,4 +1,5 @@
-/* Threads for handlers that may block: started as needed, joined when they have been idle for a while. */
+/* Threads for handlers that may block: started as needed, joined when they have been idle for a while. A caller has a portion of them. Probes
+ * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -13,49 +14,67 @@ struct executor_slot {
     enum slot_state  state;
 };
 
+enum { THREADS_FOR_CALLERS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED };
+
+struct queue {
+    struct exchange *head, *tail;
+    unsigned         count;
+};
+
 struct executor {
     pthread_mutex_t      lock; /* guards everything */
     pthread_cond_t       work;
-    struct exchange     *head, *tail;
-    unsigned             queued;
+    struct queue         probes, others;
     unsigned             idle;
-    unsigned             busy; /* threads at a request; a caller's of them are counted in caller.executor_threads */
+    unsigned             busy; /* threads at a request that is no probe; a caller's of them are counted in caller.executor_threads */
     bool                 stopping;
     struct executor_slot slots[EXECUTOR_THREADS_MAX];
 };
 
-static void push(struct executor *e, struct exchange *x)
+static bool is_probe(const struct exchange *x)
+{
+    return x->r.endpoint->probe;
+}
+
+static struct queue *queue_of(struct executor *e, const struct exchange *x)
+{
+    return is_probe(x) ? &e->probes : &e->others;
+}
+
+static void push(struct queue *q, struct exchange *x)
 {
     x->executor_next = NULL;
-    if (e->tail)
-        e->tail->executor_next = x;
+    if (q->tail)
+        q->tail->executor_next = x;
     else
-        e->head = x;
-    e->tail = x;
-    e->queued++;
+        q->head = x;
+    q->tail = x;
+    q->count++;
 }
 
 /* Whose caller has its portion of the threads waits for one of his own to be free. */
 static bool may_run(const struct executor *e, const struct exchange *x)
 {
-    const struct portion threads = {"executor_threads", EXECUTOR_THREADS_MAX, e->busy, x->r.caller->executor_threads};
+    const struct portion threads = {"executor_threads", THREADS_FOR_CALLERS, e->busy, x->r.caller->executor_threads};
 
     return portion_fits(&threads, 1);
 }
 
-/* The oldest that may run; NULL: none. */
+/* The oldest probe, else the oldest that may run; NULL: none. */
 static struct exchange *next(const struct executor *e)
 {
-    struct exchange *x = e->head;
+    struct exchange *x = e->probes.head;
 
-    while (x && !may_run(e, x))
-        x = x->executor_next;
+    if (x)
+        return x;
+    for (x = e->others.head; x && !may_run(e, x); x = x->executor_next)
+        continue;
     return x;
 }
 
-static void take_out(struct executor *e, const struct exchange *x)
+static void take_out(struct queue *q, const struct exchange *x)
 {
-    struct exchange *before = NULL, *at = e->head;
+    struct exchange *before = NULL, *at = q->head;
 
     while (at != x) {
         before = at;
@@ -64,10 +83,10 @@ static void take_out(struct executor *e, const struct exchange *x)
     if (before)
         before->executor_next = x->executor_next;
     else
-        e->head = x->executor_next;
-    if (e->tail == x)
-        e->tail = before;
-    e->queued--;
+        q->head = x->executor_next;
+    if (q->tail == x)
+        q->tail = before;
+    q->count--;
 }
 
 /* Under the lock. NULL: idle for long enough, or stopping. */
@@ -83,23 +102,27 @@ static struct exchange *wait_for_work(struct executor *e)
     e->idle--;
     if (e->stopping || !x)
         return NULL;
-    take_out(e, x);
+    take_out(queue_of(e, x), x);
     return x;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Under the lock, which is given up meanwhile. x is the loop's as soon as it is posted. */
 static void run_one(struct executor *e, struct exchange *x)
 {
-    struct caller *caller = x->r.caller;
+    struct caller *caller = is_probe(x) ? NULL : x->r.caller;
 
-    e->busy++;
-    caller->executor_threads++;
+    if (caller) {
+        e->busy++;
+        caller->executor_threads++;
+    }
     pthread_mutex_unlock(&e->lock);
     x->executor_result = x->r.prepare ? exchange_run_prepare(x) : exchange_run_handler(x);
     loop_post(x, EXCHANGE_EXECUTED);
     pthread_mutex_lock(&e->lock);
-    caller->executor_threads--;
-    e->busy--;
+    if (caller) {
+        caller->executor_threads--;
+        e->busy--;
+    }
 }
 
 /* Under the lock, which an ended thread has let go of for good. */
@@ -158,12 +181,24 @@ static void *executor_run(void *argument)
     return NULL;
 }
 
-static bool any_running(const struct executor *e)
+static unsigned threads_running(const struct executor *e)
 {
+    unsigned count = 0;
+
     for (size_t i = 0; i < COUNT(e->slots); i++)
-        if (e->slots[i].state == SLOT_RUNNING)
-            return true;
-    return false;
+        count += e->slots[i].state == SLOT_RUNNING;
+    return count;
+}
+
+/* Under the lock: what is queued has as many threads as it may have, or gets one more. False: nobody would ever do it. */
+static bool find_thread(struct executor *e, const struct queue *q)
+{
+    unsigned running, most = q == &e->probes ? EXECUTOR_THREADS_MAX : THREADS_FOR_CALLERS;
+
+    if (q->count < e->idle)
+        return true;
+    running = threads_running(e);
+    return running >= most || add_thread(e) || running > 0;
 }
 
 enum status executor_create(struct executor **out, struct problem *why)
@@ -184,26 +219,25 @@ enum status executor_create(struct executor **out, struct problem *why)
 
 enum status executor_submit(struct executor *e, struct exchange *x)
 {
-    bool accepted;
+    struct queue *q = queue_of(e, x);
+    bool          accepted;
 
     pthread_mutex_lock(&e->lock);
-    accepted = !e->stopping && e->queued < EXECUTOR_QUEUE_MAX;
-    if (accepted && e->queued >= e->idle && !add_thread(e))
-        accepted = any_running(e);
+    accepted = !e->stopping && q->count < EXECUTOR_QUEUE_MAX && find_thread(e, q);
     if (accepted) {
-        push(e, x);
+        push(q, x);
         pthread_cond_signal(&e->work);
     }
     pthread_mutex_unlock(&e->lock);
     return accepted ? STATUS_OK : problem_set(&x->r.problem, STATUS_OVERLOADED, "too many requests wait for a thread");
 }
 
-static void return_queued(struct executor *e)
+static void return_queued(struct queue *q)
 {
     struct exchange *x;
 
-    while ((x = e->head)) {
-        take_out(e, x);
+    while ((x = q->head)) {
+        take_out(q, x);
         x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the server is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);
     }
@@ -229,7 +263,8 @@ void executor_stop(struct executor *e)
         return;
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
-    return_queued(e);
+    return_queued(&e->probes);
+    return_queued(&e->others);
     pthread_cond_broadcast(&e->work);
     pthread_mutex_unlock(&e->lock);
     join_all(e);

@@ -46,11 +46,30 @@ struct peer_address {
 
 struct exchange;
 
+/* What a connection takes of the limits (server_slots.c). Written by its loop alone, under slots_lock except for silent_since_ns. */
+enum slot_kind { SLOT_NONE, SLOT_SHARED, SLOT_RESERVED };
+
+struct slot {
+    enum slot_kind     kind;
+    bool               works;                     /* a caller was let in on it */
+    struct connection *bucket_prev, *bucket_next; /* of its address; SLOT_SHARED only */
+    struct connection *older, *newer;             /* of those that never worked, in the order of their coming */
+    uint64_t           came_ns;
+    _Atomic uint64_t   silent_since_ns; /* or one of: */
+};
+
+static const uint64_t SLOT_AT_WORK = 0;            /* a request is under way that is finished first */
+static const uint64_t SLOT_DISPLACED = UINT64_MAX; /* it made room for another connection and is about to be closed */
+
+struct silent_list {
+    struct connection *oldest, *newest;
+};
+
 struct connection {
     struct loop         *loop;
-    struct connection   *prev, *next;               /* in loop->connections */
-    struct connection   *bucket_prev, *bucket_next; /* in server->peers, under peers_lock */
-    struct peer_address  peer;
+    struct connection   *prev, *next; /* in loop->connections */
+    struct slot          slot;
+    struct peer_address  peer;     /* changed by slot_move() alone */
     struct exchange     *exchange; /* the request under way, or NULL */
     int                  fd;       /* MHD's */
     const struct caller *let_in;   /* the last whose token was taken, see guesses.h; or NULL */
@@ -62,6 +81,28 @@ struct connection {
     int                  successor; /* the client's socket when `fd` is a dead one; -1 = none */
     uint64_t             since_ns;  /* accepted, or last request over */
 };
+
+/* Of a new connection whose address is known. `works`: it takes up a connection that worked. False: there is none, not even a reserved one. */
+bool slot_take(struct connection *c, bool works);
+/* Before its socket is closed. Safe to call again, and when none was taken. */
+void slot_give(struct connection *c);
+/* The connection is somebody else's than it seemed: counts it under this address from now on, as one that has just come. Not while a
+ * request is admitted. False: there is no room; the connection is to be cut. */
+bool slot_move(struct connection *c, const struct peer_address *to);
+
+enum slot_use {
+    SLOT_USED,
+    SLOT_FULL, /* its slot is a reserved one, for probes, and there is no other */
+    SLOT_LOST, /* it had to make room a moment ago */
+};
+
+/* A caller's request, or a probe, begins: it is finished before the connection can be closed for another. */
+enum slot_use slot_begin_work(struct connection *c);
+enum slot_use slot_begin_probe(struct connection *c);
+/* No request is under way that would be in vain. */
+void slot_rest(struct connection *c);
+/* Descriptors have run out: some that never worked are closed, or one that is idle. Any thread. */
+void slots_relieve(struct server *s);
 
 /* Accepts what waits at a listener and gives it to the loop's daemon. False when accepting must pause (no descriptors). */
 bool connection_accept(struct loop *loop, struct listener *l);
@@ -229,6 +270,8 @@ struct exchange {
     uint64_t               header_since_ns; /* the header's deadline counts from here */
     struct pace            pace;
     atomic_bool            gone;
+    struct auth_grant      grant;   /* by which it was let in */
+    atomic_bool            revoked; /* ... and which does not hold any more */
     struct handoff         handoff; /* the I/O thread's between `given` and `moved` */
 
     /* On the loop only. */
@@ -279,6 +322,8 @@ struct span exchange_header(const struct exchange *x, const char *name); /* seve
 void exchange_settle(struct exchange *x, enum status st);
 /* Every header of the settled answer except those of framing; false as soon as put() is. */
 bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* It is a stream that tells what happens, until somebody ends it. */
+bool exchange_is_endless(const struct exchange *x);
 /* Hands the settled answer to MHD. */
 enum MHD_Result exchange_send(struct exchange *x);
 /* Sends the answer's descriptor ahead of it, if there is one. False when the client must be cut off (server_descriptor.c). */
@@ -408,9 +453,12 @@ struct server {
     atomic_bool            stopping; /* requests are told that their client is gone */
     atomic_bool            cutting;  /* nothing is answered any more */
 
-    pthread_mutex_t    peers_lock;
-    struct connection *peers[ADDRESS_BUCKETS];
-    unsigned           connections_count;
+    pthread_mutex_t    slots_lock;               /* over all slots */
+    struct connection *buckets[ADDRESS_BUCKETS]; /* all with a shared slot, by address */
+    struct silent_list newcomers;                /* of these, those that never worked */
+    struct silent_list reserved;                 /* all with a reserved slot */
+    unsigned           connections_count;        /* shared slots in use */
+    unsigned           reserved_count;
 };
 
 #endif

@@ -319,11 +319,11 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, const struct tls *tls)
 
     tls_options(tls, more);
     return MHD_start_daemon(tls ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, exchange_call, loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                            (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, c->connections_max + 64u,
-                            MHD_OPTION_CONNECTION_TIMEOUT, loop_timeout_s(loop), MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                            MHD_OPTION_NOTIFY_CONNECTION, connection_notify, loop, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, loop,
-                            MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, loop, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, loop,
-                            MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+                            (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+                            c->connections_max + CONNECTIONS_RESERVED + CONNECTIONS_CLOSING_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                            loop_timeout_s(loop), MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, loop,
+                            MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, loop, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, loop,
+                            MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, loop, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 static bool watch(struct loop *loop, int fd, uint32_t events, uint32_t which)

@@ -5,6 +5,11 @@
 #include "http/problem_document.h"
 #include "http/server_internal.h"
 
+bool exchange_is_endless(const struct exchange *x)
+{
+    return x->r.reply.source && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN;
+}
+
 static ssize_t read_source(struct exchange *x, char *to, size_t room)
 {
     struct body_source *source = x->r.reply.source;
@@ -12,6 +17,8 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
     enum status         st;
 
     x->woken = false;
+    if (exchange_is_endless(x) && atomic_load(&x->revoked))
+        return MHD_CONTENT_READER_END_OF_STREAM;
     st = source->read(source, to, room, &bytes, &x->r.waker);
     if (bytes > 0 && bytes <= room && (st == STATUS_OK || st == STATUS_PENDING))
         return (ssize_t)bytes;

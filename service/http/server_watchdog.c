@@ -8,9 +8,7 @@
  * who reads an endless answer does that. */
 static short hang_up_events(const struct exchange *x)
 {
-    bool endless = x->r.reply.source && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN;
-
-    return x->state == EXCHANGE_HANDLING || endless ? POLLRDHUP : 0;
+    return x->state == EXCHANGE_HANDLING || exchange_is_endless(x) ? POLLRDHUP : 0;
 }
 
 static void look_for_hang_up(struct exchange *x)
@@ -20,6 +18,18 @@ static void look_for_hang_up(struct exchange *x)
     if (atomic_load(&x->gone) || poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLHUP | POLLERR)))
         return;
     atomic_store(&x->gone, true);
+    x->woken = true;
+    exchange_advance(x);
+}
+
+/* A request that works is finished; one that waits, or follows, ends with the token that it came with. */
+static void look_at_token(struct exchange *x)
+{
+    if (!x->grant.caller || atomic_load(&x->revoked) || (x->state != EXCHANGE_HANDLING && !exchange_is_endless(x)))
+        return;
+    if (auth_holds(x->loop->server->config.auth, &x->grant, x->r.endpoint->scope))
+        return;
+    atomic_store(&x->revoked, true);
     x->woken = true;
     exchange_advance(x);
 }
@@ -96,6 +106,7 @@ static void watch_request(struct connection *c, uint64_t now)
 
     if (x->handoff.given && !x->handoff.moved)
         return; /* its I/O thread watches */
+    look_at_token(x);
     if (x->suspended) {
         look_for_hang_up(x);
         return;

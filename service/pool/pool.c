@@ -1,4 +1,5 @@
 /* The pool as the sessions see it: taking workers, giving them back, asking about devices. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -295,30 +296,56 @@ static bool is_short(const struct pool *p, const struct device_slot *d)
     return deadline_left_ns(d->next_try_ns) > 0 || (p->config.warm_per_device > 0 && p->workers < p->config.workers_max);
 }
 
+static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t fresh_ms, struct problem *why)
+{
+    uint64_t          canary_ns;
+    enum device_state state;
+    bool              no_worker;
+
+    pthread_mutex_lock(&p->lock);
+    state = state_of(d);
+    canary_ns = d->canary_ns;
+    no_worker = is_short(p, d);
+    if (no_worker)
+        problem_set(why, STATUS_NO_WORKER, "device %s: no worker can be started: %s", d->public.id, d->last_problem.detail);
+    pthread_mutex_unlock(&p->lock);
+    if (state != DEVICE_HEALTHY)
+        return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
+                           d->public.id);
+    if (no_worker)
+        return STATUS_NO_WORKER;
+    if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
+        return STATUS_DEVICE_ERROR;
+    return STATUS_OK;
+}
+
+/* Behind what is there already, as far as there is room. */
+static void add_reason(struct problem *all, const struct problem *one)
+{
+    size_t used = strlen(all->detail);
+
+    snprintf(all->detail + used, sizeof all->detail - used, "%s%s", used ? "; " : "", one->detail);
+}
+
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why)
 {
-    for (unsigned i = 0; i < p->devices_count; i++) {
-        struct device_slot *d = &p->devices[i];
-        uint64_t            canary_ns;
-        enum device_state   state;
-        bool                no_worker;
+    struct problem all = {0}, one = {0};
+    bool           any = false;
 
-        pthread_mutex_lock(&p->lock);
-        state = state_of(d);
-        canary_ns = d->canary_ns;
-        no_worker = is_short(p, d);
-        if (no_worker)
-            problem_set(why, STATUS_NO_WORKER, "device %s: no worker can be started: %s", d->public.id, d->last_problem.detail);
-        pthread_mutex_unlock(&p->lock);
-        if (state != DEVICE_HEALTHY)
-            return problem_set(why, STATUS_DEVICE_ERROR, state == DEVICE_HOT ? "device %s is too hot" : "device %s is not healthy",
-                               d->public.id);
-        if (no_worker)
-            return STATUS_NO_WORKER;
-        if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
-            return STATUS_DEVICE_ERROR;
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        enum status st = device_ready(p, &p->devices[i], fresh_ms, &one);
+
+        any = any || !st;
+        if (!st)
+            continue;
+        all.status = all.status ? all.status : st;
+        add_reason(&all, &one);
     }
-    return STATUS_OK;
+    if (any)
+        all.status = STATUS_OK;
+    if (why)
+        *why = all;
+    return all.status;
 }
 
 /* ---- workers ---- */

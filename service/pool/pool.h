@@ -72,8 +72,9 @@ bool pool_has_room(struct pool *p);
  * then fail with WORKER_LOST before this returns. NULL is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
 
-/* For /readyz: every device is healthy, has answered its canary not longer than `fresh_ms` ago (asked anew if it is older;
- * blocks up to 1 s), and has a worker that waits, or none that could not be started just now. OK, or the reason. */
+/* For /readyz: a device is healthy, has answered its canary not longer than `fresh_ms` ago (asked anew if it is older; blocks up to 1 s a
+ * device), and has a worker that waits, or none that could not be started just now. OK, or the first device's failure. Either way the
+ * detail of *why tells of every device of which that does not hold; empty: it holds of all. `why` may be NULL. */
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why);
 
 #endif

@@ -371,7 +371,9 @@ void *refiller_run(void *pool)
 
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
-        if (!acted && !p->stopping && seen == p->changes)
+        if (acted) /* a worker may have been ready before it stood where others look for it */
+            pthread_cond_broadcast(&p->changed);
+        else if (!p->stopping && seen == p->changes)
             pool_wait(p, next_look(p));
     }
     p->refiller_idle = true;

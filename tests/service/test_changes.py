@@ -101,16 +101,36 @@ def test_nothing_is_told_while_nothing_happens(start, follow):
     assert stream.beats >= 1 and len(told) <= 2, told  # a warm worker that came late is news
 
 
-def test_others_sessions_are_not_told(start, follow, tmp_path):
-    service = start("--pool-size", "0", "--tokens", str(token_file(tmp_path / "tokens.json", ada=["read", "write"], bob=["read", "write"])))
-    bob = service.client(Authorization="Bearer bob-secret")
-    stream = follow(service, "?timeout_seconds=2", Authorization="Bearer ada-secret").begun()
+def workers(client):
+    return client.get("/readyz?verbose=1").json()["devices"][0]
+
+
+def until_workers(client, **wanted):
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not wanted.items() <= workers(client).items():
+        assert time.monotonic() < deadline, workers(client)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("pool_size", [0, 2])
+def test_what_others_do_is_told_to_operators_alone(start, follow, tmp_path, pool_size):
+    """Neither as sessions nor as workers that come and go with them."""
+    tokens = token_file(tmp_path / "tokens.json", ada=["read", "write"], bob=["read", "write"], root=["read", "admin"])
+    service = start("--pool-size", str(pool_size), "--tokens", str(tokens))
+    bob, root, ada = (service.client(Authorization=f"Bearer {name}-secret") for name in ("bob", "root", "ada"))
+    until_workers(root, workers_warm=pool_size)
+    streams = {name: follow(service, Authorization=f"Bearer {name}-secret").begun() for name in ("ada", "root")}
     assert bob.put("/v1/sessions/his").status == 201
-    told = []
-    while name := stream.next():
-        told.append(name)
-    assert "sessions" not in told
-    bob.close()
+    assert bob.put("/v1/sessions/his/buffers/x", {"size": 1024}).status == 201
+    until_workers(root, workers_used=1, workers_warm=pool_size)
+    assert bob.delete("/v1/sessions/his").status == 204
+    until_workers(root, workers_used=0)
+    streams["root"].until("devices")
+    # The first that ada is told of is what she does herself.
+    assert ada.put("/v1/sessions/hers").status == 201
+    assert streams["ada"].next() == "sessions"
+    for client in (bob, root, ada):
+        client.close()
 
 
 def test_the_scope_is_read(start, follow, tmp_path):

@@ -3,8 +3,10 @@ Two of the fake driver's; with GPUREST_TEST_BACKENDS=cuda those of the machine, 
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import threading
+import time
 
 import pytest
 
@@ -34,11 +36,12 @@ def node(executable, tmp_path_factory):
     service.stop()
 
 
-def fake_driver(executable, folder):
-    library = pathlib.Path(executable).parents[1] / "tests" / "support" / "libcuda.so.1"
-    if not library.exists():
-        pytest.skip("the fake driver is not built")
-    shutil.copy(library, folder)
+def fake_driver(executable, folder, *more):
+    for name in ("libcuda.so.1", *more):
+        library = pathlib.Path(executable).parents[1] / "tests" / "support" / name
+        if not library.exists():
+            pytest.skip("the fake driver is not built")
+        shutil.copy(library, folder)
     (folder / "libcuda.so.1.devices").write_text("2")
     return str(folder / "libcuda.so.1")
 
@@ -155,3 +158,58 @@ def test_metrics_tell_them_apart(client):
     text = client.get("/metrics").body.decode()
     assert 'gpurest_workers{device="cuda:1",state="used"} 1' in text
     assert 'gpurest_workers{device="cuda:0",state="used"} 0' in text
+
+
+def eventually(asked, what):
+    deadline = time.monotonic() + 60
+    while not asked():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def steered(executable, tmp_path, start):
+    """steer(words), and a service with two fake GPUs; the management library knows the first of them alone."""
+    library = fake_driver(executable, tmp_path, "libnvidia-ml.so.1")
+
+    def steer(words):
+        (tmp_path / "new").write_text(words)
+        (tmp_path / "new").rename(tmp_path / "fake-nvml")
+
+    steer("")
+    return steer, start("--backends", "cuda", "--libcuda", library, "--vendor-libraries", "off", "--pool-size", "0")
+
+
+@pytest.mark.parametrize("words,reason,state", [("temperature=95", b"device cuda:0 is too hot", "hot"),
+                                                ("xid=119", b"device cuda:0 is not healthy", "quarantined")])
+def test_one_device_that_is_out_leaves_the_service_ready(steered, words, reason, state):
+    steer, service = steered
+    client = service.client()
+    eventually(lambda: client.get("/readyz").body == b"ok\n", "never ready")
+    steer(words)
+    eventually(lambda: devices(client)[0]["state"] == state, "it is not noticed")
+    for path in ("/readyz", "/lbz"):
+        ready = client.get(path)
+        assert ready.status == 200 and ready.body == b"ok\n" + reason + b"\n", ready
+    verbose = client.get("/readyz?verbose=1")
+    assert verbose.status == 200
+    assert verbose.json()["ready"] is True and verbose.json()["reason"] == reason.decode()
+    assert [d["state"] for d in verbose.json()["devices"]] == [state, "healthy"]
+    assert "gpurest_ready 1" in client.get("/metrics").body.decode()
+    assert session_on(client, "s") == "cuda:1"
+    if state == "hot":
+        steer("temperature=60")
+        eventually(lambda: client.get("/readyz").body == b"ok\n", "it stays out")
+
+
+def test_no_device_that_serves_makes_the_service_unready(steered):
+    _, service = steered
+    client = service.client()
+    eventually(lambda: client.get("/readyz").body == b"ok\n" and len(service.children()) == 2, "no two keepers")
+    keepers = service.children()
+    for pid in keepers:
+        os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: client.get("/readyz").status == 503, "nobody notices")
+    detail = client.get("/readyz").json()["detail"]
+    assert "cuda:0" in detail and "cuda:1" in detail
+    eventually(lambda: not keepers & service.children() and client.get("/readyz").body == b"ok\n", "they are not replaced")

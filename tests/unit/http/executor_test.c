@@ -7,7 +7,7 @@
 
 #include "http/server_internal.h"
 
-enum { FITTING = EXECUTOR_THREADS_MAX + EXECUTOR_QUEUE_MAX };
+enum { THREADS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED, FITTING = THREADS + EXECUTOR_QUEUE_MAX };
 
 static struct loop      loop;
 static struct executor *executor;
@@ -25,7 +25,13 @@ static enum status block(struct request *r)
     return STATUS_OK;
 }
 
-static const struct endpoint endpoint = {.handle = block};
+static enum status pass(struct request *r)
+{
+    (void)r;
+    return STATUS_OK;
+}
+
+static const struct endpoint endpoint = {.handle = block}, probe = {.handle = pass, .probe = true};
 
 static unsigned posted(void)
 {
@@ -82,10 +88,10 @@ static void close_down(void)
 
 static void fill(void)
 {
-    for (unsigned i = 0; i < EXECUTOR_THREADS_MAX; i++)
+    for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(submit(i), STATUS_OK);
-    await_running(EXECUTOR_THREADS_MAX);
-    for (unsigned i = EXECUTOR_THREADS_MAX; i < FITTING; i++)
+    await_running(THREADS);
+    for (unsigned i = THREADS; i < FITTING; i++)
         cr_assert_eq(submit(i), STATUS_OK);
 }
 
@@ -109,14 +115,15 @@ Test(executor, refuses_beyond_its_queue_and_gives_back_what_is_queued_when_it_st
         done += all[i].executor_result == STATUS_OK && all[i].handler_ran;
     }
     cr_assert_eq(drained, EXECUTOR_QUEUE_MAX);
-    cr_assert_eq(done, EXECUTOR_THREADS_MAX);
+    cr_assert_eq(done, THREADS);
+    cr_assert_eq(atomic_load(&running), THREADS);
     cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
     close_down();
 }
 
 Test(executor, a_caller_has_its_portion_of_the_threads_and_others_do_not_wait_for_it)
 {
-    const unsigned portion = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_MAX / PORTION_DIVISOR, more = 20;
+    const unsigned portion = THREADS - THREADS / PORTION_DIVISOR, more = 20;
 
     open_up();
     for (unsigned i = 0; i < portion + more; i++)
@@ -131,5 +138,31 @@ Test(executor, a_caller_has_its_portion_of_the_threads_and_others_do_not_wait_fo
     executor_stop(executor);
     cr_assert_eq(callers[0].executor_threads, 0);
     cr_assert_eq(callers[1].executor_threads, 0);
+    close_down();
+}
+
+Test(executor, does_probes_while_all_others_wait)
+{
+    enum { PROBES = 3 * EXECUTOR_THREADS_RESERVED };
+    static struct exchange asked[PROBES];
+
+    open_up();
+    fill();
+    cr_assert_eq(submit(FITTING), STATUS_OVERLOADED);
+    for (unsigned i = 0; i < PROBES; i++) {
+        asked[i].loop = &loop;
+        asked[i].r.endpoint = &probe;
+        cr_assert_eq(executor_submit(executor, &asked[i]), STATUS_OK);
+    }
+    for (int i = 0; i < 60000 && posted() < PROBES; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(posted(), PROBES);
+    for (unsigned i = 0; i < PROBES; i++)
+        cr_assert(asked[i].handler_ran);
+    atomic_store(&may_end, true);
+    for (int i = 0; i < 60000 && posted() < PROBES + FITTING; i++)
+        poll(NULL, 0, 1);
+    cr_assert_eq(posted(), PROBES + FITTING, "what waited is done in its turn");
+    executor_stop(executor);
     close_down();
 }

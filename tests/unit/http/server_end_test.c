@@ -134,10 +134,11 @@ Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
     stop_server(s);
 }
 
+/* Connections that have no request under way make room, the one silent longest first. */
 Test(server_end, limits_connections_of_one_address)
 {
-    struct server *s = start_server((struct server_options){.loops = 2, .per_address = 2});
-    struct client  c[2], third;
+    struct server *s = start_server((struct server_options){.loops = 1, .per_address = 2});
+    struct client  c[3];
     struct answer  a;
 
     for (size_t i = 0; i < COUNT(c); i++) {
@@ -145,14 +146,46 @@ Test(server_end, limits_connections_of_one_address)
         cr_assert_eq(client_get(&c[i], "/hello", &a), 200);
         answer_free(&a);
     }
-    third = client_connect(s);
-    cr_assert(client_read(&third, false, &a));
-    cr_assert_eq(a.status, 503);
+    cr_assert(client_at_end(&c[0]));
+    cr_assert_eq(client_get(&c[1], "/hello", &a), 200);
     answer_free(&a);
-    cr_assert(client_at_end(&third));
     for (size_t i = 0; i < COUNT(c); i++)
         client_close(&c[i]);
-    client_close(&third);
+    stop_server(s);
+}
+
+/* While all are at work, whoever comes is refused, except a probe. */
+Test(server_end, connections_at_work_make_no_room)
+{
+    struct server *s = start_server((struct server_options){.loops = 2, .per_address = 2});
+    struct client  c[2], third = {0}, silent[CONNECTIONS_RESERVED + 8];
+    struct answer  a;
+
+    for (size_t i = 0; i < COUNT(c); i++) {
+        c[i] = client_connect(s);
+        client_text(&c[i], "GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    cr_assert(reaches(&counters.running, 2));
+    for (size_t i = 0; i < COUNT(silent); i++)
+        silent[i] = client_connect(s);
+    for (unsigned i = 0; i < 3; i++) {
+        third = client_connect(s);
+        cr_assert_eq(client_get(&third, "/probe", &a), 200);
+        answer_free(&a);
+        cr_assert_eq(client_get(&third, "/hello", &a), 503);
+        answer_free(&a);
+        cr_assert(client_at_end(&third));
+        client_close(&third);
+    }
+    open_gate();
+    for (size_t i = 0; i < COUNT(c); i++) {
+        cr_assert(client_read(&c[i], false, &a));
+        cr_assert(span_is(a.body, "unblocked"));
+        answer_free(&a);
+        client_close(&c[i]);
+    }
+    for (size_t i = 0; i < COUNT(silent); i++)
+        client_close(&silent[i]);
     stop_server(s);
 }
 
