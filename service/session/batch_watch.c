@@ -17,7 +17,7 @@ bool batch_begun(const struct batch *b)
 static void give_up(struct batch *b)
 {
     b->given_up = true;
-    if (b->alone && registry_unlist(b->session))
+    if (b->alone)
         session_close_later(b->session, "the client of the run is gone");
 }
 

@@ -430,6 +430,8 @@ enum status session_revive(struct session *s, struct problem *why);
 void session_end(struct session *s, const char *reason);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
 void session_close(struct session *s, const char *reason);
+/* Takes it out of the registry and closes it without waiting: the closer awaits its worker's end. Not one that starts, or that somebody else closes. */
+void session_close_later(struct session *s, const char *reason);
 /* The janitor's, who waits for nobody: closes it when it is `aged`, or was idle too long at `now`, unless it starts. The closer awaits its worker's end. */
 void session_expire(struct session *s, bool aged, uint64_t now);
 /* A former context is gone: when it was the last one of a session that has expired, that is closed. No lock held. */

@@ -458,6 +458,30 @@ void session_close_finish(struct session *s)
         registry_uncount(s);
 }
 
+/* It was unlisted when `mine`, and its closing has begun: the closer awaits the worker's end. No lock held. */
+static void close_behind(struct session *s, struct context *c, bool mine, const char *reason)
+{
+    if (c) {
+        context_retire(c, reason);
+        closer_take(c);
+    } else if (mine) {
+        session_close_finish(s);
+    }
+}
+
+void session_close_later(struct session *s, const char *reason)
+{
+    struct context *c = NULL;
+    bool            mine;
+
+    pthread_mutex_lock(&s->lock);
+    mine = s->state != SESSION_STARTING && registry_unlist(s);
+    if (mine)
+        c = close_begin(s, true);
+    pthread_mutex_unlock(&s->lock);
+    close_behind(s, c, mine, reason);
+}
+
 /* One that starts is left to the next round. */
 void session_expire(struct session *s, bool aged, uint64_t now)
 {
@@ -469,12 +493,7 @@ void session_expire(struct session *s, bool aged, uint64_t now)
     if (mine)
         c = close_begin(s, true);
     pthread_mutex_unlock(&s->lock);
-    if (c) {
-        context_retire(c, aged ? "the session reached its maximum lifetime" : "the session was idle too long");
-        closer_take(c);
-    } else if (mine) {
-        session_close_finish(s);
-    }
+    close_behind(s, c, mine, aged ? "the session reached its maximum lifetime" : "the session was idle too long");
 }
 
 enum status session_delete(struct session *s, struct problem *why)
