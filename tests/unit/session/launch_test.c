@@ -415,23 +415,6 @@ Test(launch, past_its_deadline_is_ended_by_the_janitor)
     fixture_end(&f);
 }
 
-Test(launch, gets_no_more_time_by_what_its_worker_reports_of_others)
-{
-    struct launch *l;
-
-    start();
-    l = launch_of(&f, "l", "wait");
-    fake_await_running();
-    pthread_mutex_lock(&f.session->lock);
-    f.session->context->last_event_ns = now_ns() + 60 * NS_PER_S;
-    pthread_mutex_unlock(&f.session->lock);
-    janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S);
-    await_end(l);
-    cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
-    launch_return(l);
-    fixture_end(&f);
-}
-
 Test(launch, more_than_the_ring_holds_run_in_order_and_others_wait_behind_them)
 {
     enum { N = 2 * RING_SLOTS };
