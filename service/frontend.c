@@ -13,7 +13,9 @@
 #include "api/bind.h"
 #include "api/drain.h"
 #include "api/endpoints.h"
+#include "base/buf.h"
 #include "base/log.h"
+#include "base/own_file.h"
 #include "base/spin.h"
 #include "base/version.h"
 #include "notify.h"
@@ -21,7 +23,7 @@
 #include "session/events.h"
 #include "worker/privileges.h"
 
-enum { DRAIN_POLL_MS = 50 };
+enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
 struct frontend {
@@ -210,32 +212,22 @@ static bool make_server(struct frontend *f)
 
 /* ---- saying so ---- */
 
-static bool write_addresses(FILE *to, const struct frontend *f)
-{
-    for (unsigned i = 0; i < f->listen_count; i++)
-        fprintf(to, "%s\n", server_address(f->server, i));
-    return fflush(to) == 0 && !ferror(to);
-}
-
-/* By rename: whoever waits for the file finds it whole. */
+/* At once: whoever waits for the file finds it whole. */
 static bool write_port_file(const struct frontend *f)
 {
     const char    *path = f->config->port_file;
     struct problem why = {0};
-    char           temporary[4096];
-    FILE          *file;
-    bool           ok;
+    struct buf     text;
+    enum status    st;
 
     if (path[0] == '\0')
         return true;
-    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
-        return refuse("--port-file: the name is too long", &why);
-    file = fopen(temporary, "we");
-    ok = file && write_addresses(file, f);
-    if (file && fclose(file))
-        ok = false;
-    ok = ok && rename(temporary, path) == 0;
-    return ok || refuse("--port-file: cannot be written", &why);
+    buf_init(&text, PORT_FILE_BYTES_MAX);
+    for (unsigned i = 0; i < f->listen_count; i++)
+        buf_printf(&text, "%s\n", server_address(f->server, i));
+    st = text.failed ? problem_set(&why, STATUS_OUT_OF_MEMORY, "no memory for it") : own_file_replace(path, buf_span(&text), &why);
+    buf_finish(&text);
+    return !st || refuse("--port-file", &why);
 }
 
 static void announce(const struct frontend *f)
@@ -349,13 +341,11 @@ static bool start_log(const struct config *c)
     log_format_set(format);
     if (!c->access_log)
         log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
-    if (!log_tell_workers(most, format))
+    if (!log_tell_workers(most))
         return refuse("no memory for the environment", &why);
-    if (!c->log_file[0])
-        return true;
-    if (!log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files))
+    if (c->log_file[0] && log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files, &why))
         return refuse("--log-file cannot be opened", &why);
-    return log_relay_start() || refuse("--log-file: workers cannot be listened to", &why);
+    return (log_start() && log_relay_start()) || refuse("the log has no threads", &why);
 }
 
 int frontend_main(const struct config *config)
@@ -378,6 +368,7 @@ int frontend_main(const struct config *config)
     }
     stop(&f);
     log_relay_stop();
+    log_stop();
     log_file_close();
     return started ? 0 : 1;
 }

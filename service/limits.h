@@ -90,6 +90,14 @@ enum {
     LOG_LINE_BYTES = 2048,
     LOG_MESSAGE_BYTES = 1024,
     LOG_LINES_KEPT = 1024, /* for /v1/admin/logs */
+    LOG_LINES_QUEUED_MAX = 4096, /* wait for standard error or the file; the oldest are dropped */
+    LOG_FLUSH_MS = 1000,         /* the last lines have at the end of the service */
+    LOG_CRASH_FLUSH_MS = 200,    /* ... and when it dies of a fault */
+    LOG_RELAY_SOURCES_MAX = 256, /* processes of ours whose lines are taken in at once: all workers, keepers and compilers twice over */
+    LOG_RELAY_LINES_PER_S = 50,  /* of each; what is more is dropped */
+    LOG_RELAY_LINES_BURST = 500, /* ... beyond so many at once: a sanitizer's report is no more */
+    LOG_RELAY_READ_BYTES = 16 * 1024, /* of each at a time ... */
+    LOG_RELAY_PAUSE_MS = 50,     /* ... and then, beyond its rate, nothing for so long */
     LOG_PATH_BYTES_MAX = 4000,
     LOG_FILE_MIB_DEFAULT = 10,
     LOG_FILES_DEFAULT = 5,
@@ -265,6 +273,7 @@ enum {
     KEEPER_STAGING_BYTES = STAGING_SLICE_BYTES, /* a keeper moves no bulk */
     BACKENDS_MAX = 8,
     COPIES_IN_FLIGHT_MAX = 64,  /* per stream: copies and fills given to the device and not yet done */
+    DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: each call under way has two at most */
     CALLS_RESERVED = 16,        /* calls that launches leave free, so that a cancel always gets through */
     OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is forgotten */
     MODULES_PER_WORKER_MAX = 2048,
@@ -283,6 +292,8 @@ enum {
     HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
     TEMPERATURE_HYSTERESIS_C = 5,
+    WORKER_UID_FIRST = 0x70000000, /* under root each worker is the user of this number and its process id: of numbers that nobody gives out */
+    WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX that compute, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and the spare ones */
     WORKER_FILES_SPARE = 16,     /* that a worker must be able to open at its start */
     WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not to blame: a driver opens up to some dozens a device */
     WORKER_START_DEADLINE_MS = 30 * 1000,
@@ -341,15 +352,19 @@ enum {
 static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
 static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
 static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/returning.c */
+static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* of a launch, or between two events, as a worker tells; beyond a deadline and its grace it is no time */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
+static const uint64_t WORKER_OWN_BYTES = 4ull << 30; /* of memory that a cpu worker may have besides its device's: modules, its heap, stacks of its threads */
+static const uint64_t WORKER_OWN_BYTES_PER_CPU = 1ull << 30; /* ... and for each processor: registers of the blocks that run there, and stacks of a cooperative launch's threads */
 static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */
 enum { CACHE_ENTRIES_MAX = 65536 }; /* files in the code cache */
 static const uint64_t CACHE_BYTES_DEFAULT = 1024ull * 1024 * 1024;
 #define MEMORY_BYTES_ASKED_MAX (1ull << 62) /* of a buffer or a session; a macro, for the tables of request fields */
 static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits: decimal strings */
 
+static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4, "every cooperative launch has its threads");
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
 static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
 static_assert(UPLOAD_WAKE_BYTES <= STAGING_SLICE_BYTES, "what is waited for has room in what a sink lends");

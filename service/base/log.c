@@ -12,6 +12,7 @@
 
 #define LEVEL_VARIABLE  "GPUREST_WORKER_LOG_LEVEL"
 #define FORMAT_VARIABLE "GPUREST_WORKER_LOG_FORMAT"
+#define RELAY_FORMAT    "relay"
 
 static const char *const level_names[] = {
 #define LOG_LEVEL(id, name) name,
@@ -87,28 +88,22 @@ void log_format_set(enum log_format format)
     log_format = format;
 }
 
-static bool is_json(const char *name)
-{
-    return name && span_is(span_of(name), "json");
-}
-
 void log_init(const char *role, enum log_level most)
 {
-    const char *told = getenv(LEVEL_VARIABLE);
+    const char *told = getenv(LEVEL_VARIABLE), *format = getenv(FORMAT_VARIABLE);
 
     log_role = role;
     if (told)
         log_level_parse(span_of(told), &most);
     for (unsigned c = 0; c < LOG_CATEGORIES; c++)
         log_level_set(c, most);
-    if (is_json(getenv(FORMAT_VARIABLE)))
-        log_format = LOG_FORMAT_JSON;
+    if (format && span_is(span_of(format), RELAY_FORMAT))
+        log_format = LOG_FORMAT_RELAY;
 }
 
-bool log_tell_workers(enum log_level most, enum log_format format)
+bool log_tell_workers(enum log_level most)
 {
-    return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 &&
-           setenv(FORMAT_VARIABLE, format == LOG_FORMAT_JSON ? "json" : "text", 1) == 0;
+    return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 && setenv(FORMAT_VARIABLE, RELAY_FORMAT, 1) == 0;
 }
 
 void log_request(const char *request_id, const char *trace_id)
@@ -132,15 +127,15 @@ static struct span now_text(char out[40])
     return (struct span){out, n};
 }
 
-static void add_head(struct log_line *l, enum log_level level, enum log_category category)
+static void add_head(struct log_line *l, struct span role, pid_t pid, enum log_level level, enum log_category category)
 {
     char time_text[40];
 
     log_line_begin(l, log_format);
     log_line_text(l, "time", now_text(time_text));
     log_line_text(l, "level", span_of(level_names[level]));
-    log_line_text(l, "role", span_of(log_role));
-    log_line_number(l, "pid", getpid());
+    log_line_text(l, "role", role);
+    log_line_number(l, "pid", pid);
     log_line_text(l, "category", span_of(category_names[category]));
     if (request)
         log_line_text(l, "request", span_of(request));
@@ -154,7 +149,12 @@ void log_event(enum log_level level, enum log_category category, const char *mes
 
     if (level > log_level_get(category))
         return;
-    add_head(&l, level, category);
+    if (log_format == LOG_FORMAT_RELAY) {
+        log_line_wire(&l, level, category, message);
+        log_sink_write(level, &l);
+        return;
+    }
+    add_head(&l, span_of(log_role), getpid(), level, category);
     for (size_t i = 0; i < count; i++)
         if (fields[i].text.data)
             log_line_text(&l, fields[i].key, fields[i].text);
@@ -163,6 +163,28 @@ void log_event(enum log_level level, enum log_category category, const char *mes
     log_line_text(&l, "message", span_of(message));
     log_line_end(&l);
     log_sink_write(level, &l);
+}
+
+void log_relayed(struct span of, pid_t pid, enum log_level level, enum log_category category, struct span message)
+{
+    struct log_line l;
+
+    if (level > log_level_get(category))
+        return;
+    add_head(&l, of, pid, level, category);
+    log_line_text(&l, "message", message);
+    log_line_end(&l);
+    log_sink_write(level, &l);
+}
+
+void log_line_dropped(struct log_line *l, uint64_t count)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%llu log lines were dropped", (unsigned long long)count);
+    add_head(l, span_of(log_role), getpid(), LOG_LEVEL_WARN, LOG_CATEGORY_FRONTEND);
+    log_line_text(l, "message", span_of(text));
+    log_line_end(l);
 }
 
 void log_write(enum log_level level, const char *category, const char *format, ...)

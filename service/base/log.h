@@ -1,6 +1,7 @@
 /* One line per event, as key=value or as JSON: time, level, role, process, category, request, trace, message. On standard error, or in a
  * file that is rotated by its size; the last lines are kept for whoever asks. Thread-safe; lines never interleave, and are ASCII: other
- * bytes become '?'. No secrets in any text. */
+ * bytes become '?'. No secrets in any text. Between log_start() and log_stop() nobody who writes a line waits for whoever takes them: one
+ * thread writes, and what it cannot get rid of is dropped and counted. */
 #ifndef GPUREST_BASE_LOG_H
 #define GPUREST_BASE_LOG_H
 
@@ -8,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
+#include "base/problem.h"
 #include "base/span.h"
 
 enum log_level {
@@ -22,24 +26,32 @@ enum log_category {
     LOG_CATEGORIES
 };
 
-enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+/* RELAY: level, category and message alone, as the front-end takes them from its workers. */
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_RELAY };
 
 /* Once, before threads start. `role` is a static string, e.g. "frontend". A worker takes level and format from the environment that the
  * front-end gave it (log_tell_workers) in place of `most` and text. */
 void log_init(const char *role, enum log_level most);
 void log_format_set(enum log_format format);
-/* From now on into that file, which is kept below `bytes_max`; `files` of them, older ones as PATH.1, PATH.2, … False, with errno, when it
- * cannot be opened. Before threads start. */
-bool log_file_open(const char *path, uint64_t bytes_max, unsigned files);
-void log_file_close(void);
-/* From now on processes that get log_relay_descriptor() as their standard error write into the log. False without threads or descriptors. */
+/* From now on into that file, which is kept below `bytes_max`; `files` of them, older ones as PATH.1, PATH.2, … It is a regular file of this
+ * user's with no other name, or there is none yet: a link that somebody planted is not followed. Before threads start. */
+enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, struct problem *why);
+void        log_file_close(void);
+/* From now on a thread of its own writes the lines, also those of a process that dies of a fault. False without threads. */
+bool log_start(void);
+/* The last lines have LOG_FLUSH_MS to be taken. Without log_start() nothing happens. */
+void log_stop(void);
+
+/* From now on the lines of the processes that are started come by pipes of theirs, each marked with whose it is. False without threads or
+ * descriptors. */
 bool log_relay_start(void);
 /* Once those processes have ended: what they wrote is in the log. Without a relay nothing happens. */
 void log_relay_stop(void);
-/* -1: there is no relay. */
-int log_relay_descriptor(void);
+bool log_relay_runs(void);
+/* Takes the read end of the pipe that is the process's standard error. `role` is a name of roles.def. */
+void log_relay_add(int read_end, struct span role, pid_t pid);
 /* Sets the variables that log_init() looks at in processes that are started from now on. Before threads start. */
-bool log_tell_workers(enum log_level most, enum log_format format);
+bool log_tell_workers(enum log_level most);
 
 bool        log_level_parse(struct span name, enum log_level *out);
 const char *log_level_name(enum log_level level);

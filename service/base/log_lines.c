@@ -99,10 +99,25 @@ void log_line_end(struct log_line *l)
     l->text[l->bytes++] = '\n';
 }
 
-void log_line_raw(struct log_line *l, struct span text)
+static const char WIRE_MARK[] = "gpurest-log ";
+
+void log_line_wire(struct log_line *l, enum log_level level, enum log_category category, const char *message)
 {
-    l->bytes = 0;
-    for (size_t i = 0; i < text.bytes && l->bytes < sizeof l->text - 1; i++)
-        l->text[l->bytes++] = text.data[i] < 0x20 || text.data[i] > 0x7e ? '?' : text.data[i];
-    l->text[l->bytes++] = '\n';
+    log_line_begin(l, LOG_FORMAT_RELAY);
+    add_text(l, WIRE_MARK);
+    add_text(l, log_level_name(level));
+    add_byte(l, ' ');
+    add_text(l, log_category_name(category));
+    add_byte(l, ' ');
+    for (; *message; message++)
+        add_byte(l, *message == '\n' ? ' ' : *message);
+    log_line_end(l);
+}
+
+bool log_line_unwire(struct span line, enum log_level *level, enum log_category *category, struct span *message)
+{
+    if (!span_starts(line, WIRE_MARK))
+        return false;
+    *message = span_from(line, sizeof WIRE_MARK - 1);
+    return log_level_parse(span_cut(message, ' '), level) && log_category_parse(span_cut(message, ' '), category);
 }

@@ -1,88 +1,186 @@
-/* What workers write to standard error, taken into the log file: they hold the write end of a pipe, one thread here reads it. A line of
- * theirs goes on as it is; what else comes (a library's words, a sanitizer's report) becomes the message of a line of ours. */
+/* What our processes write to standard error, taken into the log: each holds the write end of a pipe of its own, one thread here reads them all.
+ * Every line becomes a line of ours that says whose it is, by role and process id as we know them: nothing that a worker writes passes for
+ * the front-end's words, or another worker's. In the form that log.c gives workers it keeps its level and category; what else comes (a
+ * library's words, a sanitizer's report) is a warning. Each may say so much and no more; the rest is dropped and counted, and after that its
+ * pipe is read slowly, so that who floods it waits, and nobody else does. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/log_lines.h"
+#include "base/metrics.h"
+#include "base/rate.h"
+
+struct source {
+    int                fd; /* owned */
+    pid_t              pid;
+    char               role[32];
+    struct rate_bucket rate;
+    uint64_t           dropped;  /* and not told yet */
+    uint64_t           rests_ns; /* nothing is read before */
+    size_t             bytes;
+    char               text[LOG_LINE_BYTES]; /* of a line that has begun */
+};
 
 static struct {
     pthread_t       thread;
-    int             in, out; /* -1: there is no relay */
-    _Atomic bool    stopping;
-    char            text[LOG_LINE_BYTES]; /* of a line that has begun; the thread's */
-    size_t          bytes;
-    struct log_line line; /* the thread's */
-} relay = {.in = -1, .out = -1};
+    bool            runs;
+    int             bell; /* an eventfd: something below has changed */
+    atomic_bool     stopping;
+    pthread_mutex_t lock;                           /* over which sources there are */
+    struct source  *sources[LOG_RELAY_SOURCES_MAX]; /* NULL: none; what is in one is the thread's */
+} relay = {.bell = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- lines ---- */
 
-static struct span after(struct span line, const char *mark)
+static void tell_dropped(struct source *s)
 {
-    const char *at = memmem(line.data, line.bytes, mark, strlen(mark));
+    char text[64];
 
-    return at ? span_from(line, (size_t)(at - line.data) + strlen(mark)) : (struct span){0};
+    if (!s->dropped)
+        return;
+    snprintf(text, sizeof text, "%" PRIu64 " log lines were dropped", s->dropped);
+    s->dropped = 0;
+    log_relayed(span_of(s->role), s->pid, LOG_LEVEL_WARN, LOG_CATEGORY_WORKER, span_of(text));
 }
 
-/* In the form of log.c, and of nobody but a worker: no process of ours can be spoken for. */
-static bool is_workers_line(struct span line, enum log_level *level)
+static void pass_on(struct source *s, struct span line)
 {
-    bool        json = span_starts(line, "{\"time\":\"");
-    struct span role = after(line, json ? "\",\"role\":\"" : " role=");
-    struct span word = after(line, json ? "\",\"level\":\"" : " level=");
-
-    if (!json && !span_starts(line, "time="))
-        return false;
-    return (span_starts(role, "worker") || span_starts(role, "count")) && log_level_parse(span_cut(&word, json ? '"' : ' '), level);
-}
-
-static void pass_on(struct span line)
-{
-    enum log_level level;
-    char           text[LOG_MESSAGE_BYTES];
+    enum log_level    level = LOG_LEVEL_WARN;
+    enum log_category category = LOG_CATEGORY_WORKER;
+    struct span       message = line;
+    uint64_t          wait_ns, now = now_ns();
 
     if (line.bytes == 0)
         return;
-    if (is_workers_line(line, &level)) {
-        log_line_raw(&relay.line, line);
-        log_sink_write(level, &relay.line);
-    } else {
-        line = span_first(line, sizeof text - 1);
-        span_copy(line, text, sizeof text);
-        log_event(LOG_LEVEL_WARN, LOG_CATEGORY_WORKER, text, NULL, 0);
+    if (!rate_take(&s->rate, NS_PER_S / LOG_RELAY_LINES_PER_S, LOG_RELAY_LINES_BURST, now, &wait_ns)) {
+        s->dropped++;
+        s->rests_ns = now + LOG_RELAY_PAUSE_MS * NS_PER_MS;
+        counter_add(COUNTER_LOG_DROPPED_WORKER, 1);
+        return;
     }
+    tell_dropped(s);
+    if (!log_line_unwire(line, &level, &category, &message)) {
+        level = LOG_LEVEL_WARN;
+        category = LOG_CATEGORY_WORKER;
+        message = line;
+    }
+    log_relayed(span_of(s->role), s->pid, level, category, span_first(message, LOG_MESSAGE_BYTES - 1));
+}
+
+static void end_line(struct source *s)
+{
+    pass_on(s, (struct span){s->text, s->bytes});
+    s->bytes = 0;
 }
 
 /* A line that is too long is cut: its rest comes as a line of its own. */
-static void take(const char *bytes, size_t count)
+static void take(struct source *s, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bool ends = bytes[i] == '\n';
 
         if (!ends)
-            relay.text[relay.bytes++] = bytes[i];
-        if (ends || relay.bytes == sizeof relay.text) {
-            pass_on((struct span){relay.text, relay.bytes});
-            relay.bytes = 0;
-        }
+            s->text[s->bytes++] = bytes[i];
+        if (ends || s->bytes == sizeof s->text)
+            end_line(s);
     }
 }
 
-/* Until the stopper's line feed; by then every worker has ended. */
+/* ---- pipes ---- */
+
+static void source_free(struct source *s)
+{
+    end_line(s);
+    tell_dropped(s);
+    close(s->fd);
+    free(s);
+}
+
+/* False: all who could write are gone. */
+static bool read_some(struct source *s)
+{
+    static char piece[LOG_RELAY_READ_BYTES]; /* the thread's */
+    ssize_t     n = read(s->fd, piece, sizeof piece);
+
+    take(s, piece, n > 0 ? (size_t)n : 0);
+    return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* What is to be polled, and until when. The entry behind the bell's belongs to places[0] and so on. */
+static unsigned gather(struct pollfd *polls, unsigned *places, unsigned *known, uint64_t now, uint64_t *until)
+{
+    unsigned n = 0;
+
+    *known = 0;
+    pthread_mutex_lock(&relay.lock);
+    for (unsigned i = 0; i < LOG_RELAY_SOURCES_MAX; i++) {
+        const struct source *s = relay.sources[i];
+
+        if (!s)
+            continue;
+        ++*known;
+        if (s->rests_ns > now && s->rests_ns < *until)
+            *until = s->rests_ns;
+        if (s->rests_ns > now)
+            continue;
+        places[n] = i;
+        polls[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+    }
+    pthread_mutex_unlock(&relay.lock);
+    return n;
+}
+
+static void drop_source(unsigned place)
+{
+    struct source *s;
+
+    pthread_mutex_lock(&relay.lock);
+    s = relay.sources[place];
+    relay.sources[place] = NULL;
+    pthread_mutex_unlock(&relay.lock);
+    source_free(s);
+}
+
+/* False: there is none left. */
+static bool turn(uint64_t until)
+{
+    static struct pollfd polls[1 + LOG_RELAY_SOURCES_MAX]; /* the thread's, both */
+    static unsigned      places[LOG_RELAY_SOURCES_MAX];
+    unsigned             known, n = gather(polls + 1, places, &known, now_ns(), &until);
+    uint64_t             rings;
+    struct timespec      left = timespec_of_ns(deadline_left_ns(until));
+
+    if (!known && atomic_load(&relay.stopping))
+        return false;
+    polls[0] = (struct pollfd){.fd = relay.bell, .events = POLLIN};
+    if (ppoll(polls, n + 1, until == DEADLINE_NEVER ? NULL : &left, NULL) <= 0)
+        return true;
+    if (polls[0].revents && read(relay.bell, &rings, sizeof rings) < 0 && errno != EAGAIN)
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (polls[i + 1].revents && !read_some(relay.sources[places[i]]))
+            drop_source(places[i]);
+    return true;
+}
+
+/* Once it is to stop the processes have ended, and their pipes with them; what somebody else still holds open counts no more. */
 static void *run(void *unused)
 {
-    char    piece[4096];
-    ssize_t n;
+    uint64_t until = DEADLINE_NEVER;
 
-    (void)unused;
-    do {
-        n = read(relay.in, piece, sizeof piece);
-        take(piece, n > 0 ? (size_t)n : 0);
-    } while (n > 0 ? !atomic_load(&relay.stopping) || n == (ssize_t)sizeof piece : n < 0 && errno == EINTR);
-    return NULL;
+    while (deadline_left_ns(until) && turn(until))
+        if (until == DEADLINE_NEVER && atomic_load(&relay.stopping))
+            until = deadline_after_ms(LOG_FLUSH_MS);
+    return unused;
 }
 
 /* ---- its life ---- */
@@ -101,36 +199,75 @@ static bool start_thread(void)
     return started;
 }
 
+static void ring_bell(void)
+{
+    const uint64_t one = 1;
+
+    while (write(relay.bell, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
 bool log_relay_start(void)
 {
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC))
+    relay.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (relay.bell < 0)
         return false;
-    relay.in = ends[0];
-    relay.out = ends[1];
-    if (start_thread())
+    atomic_store(&relay.stopping, false);
+    relay.runs = start_thread();
+    if (relay.runs)
         return true;
-    close(relay.in);
-    close(relay.out);
-    relay.in = relay.out = -1;
+    close(relay.bell);
+    relay.bell = -1;
     return false;
 }
 
 void log_relay_stop(void)
 {
-    if (relay.out < 0)
+    if (!relay.runs)
         return;
     atomic_store(&relay.stopping, true);
-    while (write(relay.out, "\n", 1) < 0 && errno == EINTR)
-        continue;
+    ring_bell();
     pthread_join(relay.thread, NULL);
-    close(relay.in);
-    close(relay.out);
-    relay.in = relay.out = -1;
+    for (unsigned i = 0; i < LOG_RELAY_SOURCES_MAX; i++)
+        if (relay.sources[i])
+            drop_source(i);
+    close(relay.bell);
+    relay.bell = -1;
+    relay.runs = false;
 }
 
-int log_relay_descriptor(void)
+bool log_relay_runs(void)
 {
-    return relay.out;
+    return relay.runs;
+}
+
+static bool put(struct source *s)
+{
+    unsigned i = 0;
+
+    pthread_mutex_lock(&relay.lock);
+    while (i < LOG_RELAY_SOURCES_MAX && relay.sources[i])
+        i++;
+    if (i < LOG_RELAY_SOURCES_MAX)
+        relay.sources[i] = s;
+    pthread_mutex_unlock(&relay.lock);
+    return i < LOG_RELAY_SOURCES_MAX;
+}
+
+void log_relay_add(int read_end, struct span role, pid_t pid)
+{
+    struct source *s = calloc(1, sizeof *s);
+
+    if (s) {
+        s->fd = read_end;
+        s->pid = pid;
+        span_copy(span_first(role, sizeof s->role - 1), s->role, sizeof s->role);
+    }
+    if (s && put(s)) {
+        ring_bell();
+        return;
+    }
+    free(s);
+    close(read_end); /* it writes to nobody, and is none the worse for it */
+    log_warn("pool", "the log takes no lines of process %d: too many are listened to", (int)pid);
 }

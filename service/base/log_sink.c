@@ -1,14 +1,25 @@
-/* Where lines go: one write(2) each to standard error, which keeps lines of several processes apart, or a file that is rotated; and a ring
- * of the last ones. */
+/* Where lines go: a ring of the last ones, and from it, by a thread of its own, one write(2) each to standard error, which keeps lines of several
+ * processes apart, or a file that is rotated. Whoever adds a line copies it into the ring and goes on: a reader that has stopped, or a full
+ * disk, costs lines, the oldest that wait, and nothing else.
+ *
+ * Measured 2026-11-23 on two busy cores, small launches over one connection with an access line each, p50 of five turns: 476 µs, against 549
+ * when whoever logged wrote; without a line 592 and 588. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/log_lines.h"
+#include "base/metrics.h"
+#include "base/own_file.h"
 
 struct kept_line {
     char          *text; /* owned */
@@ -17,26 +28,38 @@ struct kept_line {
 };
 
 static struct {
-    pthread_mutex_t  lock; /* over everything */
-    char            *path; /* NULL: standard error */
-    int              fd;
-    uint64_t         bytes, bytes_max;
-    unsigned         files;
-    uint64_t         newest;
-    struct kept_line lines[LOG_LINES_KEPT];
-} sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+    pthread_mutex_t  lock; /* over what follows; nobody waits for anything but the conditions while he holds it */
+    pthread_cond_t   queued, ended;
+    uint64_t         newest, taken; /* numbers of lines; those behind `taken` wait to be written */
+    uint64_t         dropped;       /* and not told yet */
+    bool             threaded, stopping;
+    bool             left; /* the writer hangs in a write: it keeps what it has */
+    struct kept_line lines[LOG_LINES_QUEUED_MAX];
+} ring = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- the file; with the lock held ---- */
+/* The writer's; without one, under ring.lock. */
+static struct {
+    char           *path; /* NULL: standard error */
+    int             fd;
+    uint64_t        bytes, bytes_max;
+    unsigned        files;
+    struct log_line line, told;
+} sink = {.fd = -1};
 
-static bool open_file(void)
+static pthread_t   writer;
+static atomic_bool unwritten; /* for a crash: something waits or is just being written */
+
+/* ---- the file ---- */
+
+static enum status open_file(struct problem *why)
 {
     struct stat st;
 
-    sink.fd = open(sink.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    sink.fd = own_file_open(sink.path, O_WRONLY | O_APPEND | O_CREAT, 0640, why);
     if (sink.fd < 0)
-        return false;
+        return why->status;
     sink.bytes = fstat(sink.fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
-    return true;
+    return STATUS_OK;
 }
 
 static void name_of(unsigned number, char out[LOG_PATH_BYTES_MAX + 16])
@@ -50,7 +73,8 @@ static void name_of(unsigned number, char out[LOG_PATH_BYTES_MAX + 16])
 /* The oldest goes. What cannot be renamed stays, and the file grows on. */
 static void rotate(void)
 {
-    char from[LOG_PATH_BYTES_MAX + 16], to[LOG_PATH_BYTES_MAX + 16];
+    char           from[LOG_PATH_BYTES_MAX + 16], to[LOG_PATH_BYTES_MAX + 16];
+    struct problem ignored;
 
     close(sink.fd);
     for (unsigned i = sink.files - 1; i > 0; i--) {
@@ -61,79 +85,144 @@ static void rotate(void)
     }
     if (sink.files == 1)
         unlink(sink.path);
-    open_file(); /* else lines go to standard error */
+    open_file(&ignored); /* else lines go to standard error */
 }
 
-static void write_line(const struct log_line *l)
+/* Until it may take bytes, and never on its behalf: its flags are those of every process that has it. */
+static void await_room(int fd)
 {
-    int fd;
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
 
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        continue;
+}
+
+/* A worker, which has no thread for it, makes no call but write(2) once it is locked. False: the line is lost. */
+static bool write_all(int fd, const struct log_line *l, bool patient)
+{
+    size_t done = 0;
+
+    while (done < l->bytes) {
+        ssize_t n;
+
+        if (patient)
+            await_room(fd);
+        n = write(fd, l->text + done, l->bytes - done);
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || (errno != EINTR && (errno != EAGAIN || !patient)))
+            return false;
+    }
+    return true;
+}
+
+static bool write_line(const struct log_line *l, bool patient)
+{
     if (sink.path && sink.fd >= 0 && sink.bytes && sink.bytes + l->bytes > sink.bytes_max)
         rotate();
-    fd = sink.fd >= 0 ? sink.fd : STDERR_FILENO;
-    if (write(fd, l->text, l->bytes) < 0)
-        return; /* nowhere left to say so */
+    if (!write_all(sink.fd >= 0 ? sink.fd : STDERR_FILENO, l, patient))
+        return false;
     sink.bytes += l->bytes;
+    return true;
 }
 
-bool log_file_open(const char *path, uint64_t bytes_max, unsigned files)
+enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, struct problem *why)
 {
-    if (strlen(path) > LOG_PATH_BYTES_MAX) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
+    enum status st;
+
+    if (strlen(path) > LOG_PATH_BYTES_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "the name has more than %d bytes", LOG_PATH_BYTES_MAX);
     sink.path = strdup(path);
     sink.bytes_max = bytes_max;
     sink.files = files ? files : 1;
-    if (sink.path && open_file())
-        return true;
+    st = sink.path ? open_file(why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for its name");
+    if (!st)
+        return STATUS_OK;
     free(sink.path);
     sink.path = NULL;
-    return false;
+    return st;
 }
 
 void log_file_close(void)
 {
-    pthread_mutex_lock(&sink.lock);
-    if (sink.fd >= 0)
-        close(sink.fd);
-    sink.fd = -1;
-    free(sink.path);
-    sink.path = NULL;
-    for (size_t i = 0; i < COUNT(sink.lines); i++) {
-        free(sink.lines[i].text);
-        sink.lines[i] = (struct kept_line){0};
+    pthread_mutex_lock(&ring.lock);
+    if (!ring.left) {
+        if (sink.fd >= 0)
+            close(sink.fd);
+        sink.fd = -1;
+        free(sink.path);
+        sink.path = NULL;
+        for (size_t i = 0; i < COUNT(ring.lines); i++) {
+            free(ring.lines[i].text);
+            ring.lines[i] = (struct kept_line){0};
+        }
+        ring.taken = ring.newest;
     }
-    pthread_mutex_unlock(&sink.lock);
+    pthread_mutex_unlock(&ring.lock);
 }
 
-/* ---- the ring ---- */
+/* ---- the ring; with its lock held ---- */
+
+static struct kept_line *line_of(uint64_t number)
+{
+    return &ring.lines[number % LOG_LINES_QUEUED_MAX];
+}
+
+static void drop(uint64_t count)
+{
+    ring.dropped += count;
+    counter_add(COUNTER_LOG_DROPPED_SINK, count);
+}
 
 static void keep(enum log_level level, const struct log_line *l)
 {
-    struct kept_line *k = &sink.lines[++sink.newest % LOG_LINES_KEPT];
+    struct kept_line *k;
 
+    if (ring.threaded && ring.newest - ring.taken == LOG_LINES_QUEUED_MAX) {
+        ring.taken++;
+        drop(1);
+    }
+    k = line_of(++ring.newest);
     free(k->text);
     *k = (struct kept_line){.text = malloc(l->bytes), .bytes = l->bytes, .level = level};
     if (k->text)
         memcpy(k->text, l->text, l->bytes);
 }
 
+/* The next line into sink.line; no bytes: there was no memory for it. */
+static void take(void)
+{
+    const struct kept_line *k = line_of(++ring.taken);
+
+    sink.line.bytes = k->text ? k->bytes : 0;
+    if (k->text)
+        memcpy(sink.line.text, k->text, k->bytes);
+    else
+        drop(1);
+}
+
 void log_sink_write(enum log_level level, const struct log_line *l)
 {
-    pthread_mutex_lock(&sink.lock);
-    write_line(l);
+    pthread_mutex_lock(&ring.lock);
     keep(level, l);
-    pthread_mutex_unlock(&sink.lock);
+    if (ring.threaded) {
+        atomic_store(&unwritten, true);
+        pthread_cond_signal(&ring.queued);
+    } else {
+        ring.taken = ring.newest;
+        if (!write_line(l, false))
+            drop(1);
+    }
+    pthread_mutex_unlock(&ring.lock);
 }
 
 uint64_t log_newest(void)
 {
     uint64_t newest;
 
-    pthread_mutex_lock(&sink.lock);
-    newest = sink.newest;
-    pthread_mutex_unlock(&sink.lock);
+    pthread_mutex_lock(&ring.lock);
+    newest = ring.newest;
+    pthread_mutex_unlock(&ring.lock);
     return newest;
 }
 
@@ -141,16 +230,145 @@ size_t log_next(uint64_t *last, enum log_level most, char *out)
 {
     size_t bytes = 0;
 
-    pthread_mutex_lock(&sink.lock);
-    if (sink.newest > LOG_LINES_KEPT && *last < sink.newest - LOG_LINES_KEPT)
-        *last = sink.newest - LOG_LINES_KEPT;
-    while (!bytes && *last < sink.newest) {
-        const struct kept_line *k = &sink.lines[++*last % LOG_LINES_KEPT];
+    pthread_mutex_lock(&ring.lock);
+    if (ring.newest > LOG_LINES_KEPT && *last < ring.newest - LOG_LINES_KEPT)
+        *last = ring.newest - LOG_LINES_KEPT;
+    while (!bytes && *last < ring.newest) {
+        const struct kept_line *k = line_of(++*last);
         if (!k->text || k->level > most)
             continue;
         bytes = k->bytes;
         memcpy(out, k->text, bytes);
     }
-    pthread_mutex_unlock(&sink.lock);
+    pthread_mutex_unlock(&ring.lock);
     return bytes;
+}
+
+/* ---- the writer ---- */
+
+/* Says how many lines are missing here, then writes the one that was taken. False: it is lost, too. */
+static bool write_taken(uint64_t missing, uint64_t *told)
+{
+    *told = 0;
+    if (missing) {
+        log_line_dropped(&sink.told, missing);
+        if (!write_line(&sink.told, true))
+            return false;
+        *told = missing;
+    }
+    return write_line(&sink.line, true);
+}
+
+/* With the lock held, but while it writes. */
+static void write_next(void)
+{
+    uint64_t missing, told;
+    bool     written;
+
+    take();
+    missing = ring.dropped;
+    pthread_mutex_unlock(&ring.lock);
+    written = write_taken(missing, &told);
+    pthread_mutex_lock(&ring.lock);
+    ring.dropped -= told;
+    if (!written)
+        drop(1);
+}
+
+static void *write_lines(void *unused)
+{
+    pthread_mutex_lock(&ring.lock);
+    while (!ring.stopping || ring.taken != ring.newest) {
+        if (ring.taken != ring.newest) {
+            write_next();
+            continue;
+        }
+        atomic_store(&unwritten, false);
+        pthread_cond_wait(&ring.queued, &ring.lock);
+    }
+    ring.threaded = false; /* what comes now is written by whoever logs */
+    pthread_cond_broadcast(&ring.ended);
+    pthread_mutex_unlock(&ring.lock);
+    return unused;
+}
+
+/* ---- its life ---- */
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
+
+static struct sigaction before[COUNT(faults)];
+
+/* The writer goes on meanwhile. Then the fault happens again, to whoever was there before; one that somebody sent, or a refused call, would
+ * not. */
+static void await_writer(int signal_number, siginfo_t *info, void *unused)
+{
+    const struct timespec nap = {0, NS_PER_MS};
+
+    (void)unused;
+    for (unsigned i = 0; i < LOG_CRASH_FLUSH_MS && atomic_load(&unwritten); i++)
+        nanosleep(&nap, NULL);
+    for (size_t i = 0; i < COUNT(faults); i++)
+        if (faults[i] == signal_number)
+            sigaction(signal_number, &before[i], NULL);
+    if (info->si_code <= 0 || signal_number == SIGSYS)
+        raise(signal_number);
+}
+
+static void watch_faults(void)
+{
+    struct sigaction action = {.sa_sigaction = await_writer, .sa_flags = SA_SIGINFO};
+
+    for (size_t i = 0; i < COUNT(faults); i++)
+        sigaction(faults[i], &action, &before[i]);
+}
+
+static void forget_faults(void)
+{
+    for (size_t i = 0; i < COUNT(faults); i++)
+        sigaction(faults[i], &before[i], NULL);
+}
+
+/* No signal is for this thread. */
+bool log_start(void)
+{
+    sigset_t           all, mask;
+    pthread_condattr_t clock;
+
+    if (pthread_condattr_init(&clock))
+        return false;
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&ring.queued, NULL);
+    pthread_cond_init(&ring.ended, &clock);
+    pthread_condattr_destroy(&clock);
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &mask))
+        return false;
+    ring.stopping = false;
+    ring.threaded = pthread_create(&writer, NULL, write_lines, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (ring.threaded)
+        watch_faults();
+    return ring.threaded;
+}
+
+void log_stop(void)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(LOG_FLUSH_MS));
+    bool            running;
+
+    pthread_mutex_lock(&ring.lock);
+    running = ring.threaded;
+    ring.stopping = true;
+    pthread_cond_signal(&ring.queued);
+    while (ring.threaded && pthread_cond_timedwait(&ring.ended, &ring.lock, &until) == 0)
+        continue;
+    ring.left = ring.threaded;
+    pthread_mutex_unlock(&ring.lock);
+    if (!running)
+        return;
+    forget_faults();
+    if (ring.left)
+        pthread_detach(writer);
+    else
+        pthread_join(writer, NULL);
 }

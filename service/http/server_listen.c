@@ -150,7 +150,7 @@ static bool open_all_unix(struct listener *l, const struct sockaddr_un *a, unsig
     if (l->fds[0] < 0 || bind(l->fds[0], (const struct sockaddr *)a, sizeof *a))
         return false;
     l->is_unix = true;
-    if (chmod(a->sun_path, UNIX_SOCKET_MODE) || listen(l->fds[0], LISTEN_BACKLOG))
+    if (fchmodat(AT_FDCWD, a->sun_path, UNIX_SOCKET_MODE, AT_SYMLINK_NOFOLLOW) || listen(l->fds[0], LISTEN_BACKLOG))
         return false;
     for (unsigned i = 1; i < count; i++) {
         l->fds[i] = fcntl(l->fds[0], F_DUPFD_CLOEXEC, 0);

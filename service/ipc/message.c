@@ -24,6 +24,18 @@ size_t message_bytes(enum message m)
     return (unsigned)m < MESSAGE_COUNT ? rows[m].bytes : 0;
 }
 
+bool message_status_fits(uint32_t status)
+{
+    switch (status) {
+#define WORKER_STATUS(name) case STATUS_##name:
+#include "ipc/worker_statuses.def"
+#undef WORKER_STATUS
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool message_fits(uint32_t message, const void *body, size_t bytes)
 {
     const struct msg_launch *launch = body;

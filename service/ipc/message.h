@@ -265,6 +265,8 @@ static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion f
 const char *message_name(enum message m);
 /* Bytes of the fixed part of that message's body; LAUNCH counts without params. 0 for no message. */
 size_t message_bytes(enum message m);
+/* Whether a worker may answer so (worker_statuses.def). */
+bool message_status_fits(uint32_t status);
 /* Whether `bytes` is what such a body must have. */
 bool message_fits(uint32_t message, const void *body, size_t bytes);
 

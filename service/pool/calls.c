@@ -2,6 +2,7 @@
 #include "pool/internal.h"
 
 #include <linux/futex.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -66,6 +67,7 @@ static struct call_slot *slot_take(struct worker *w, struct call *c, uint64_t mo
     c->number = ++w->numbers * RING_SLOTS + i;
     slot->call = c;
     slot->deadline_ns = c->deadline_ns;
+    slot->started = false;
     slot->answer_max = most;
     atomic_store(&slot->number, c->number);
     w->unfinished++;
@@ -191,16 +193,19 @@ static void start_measure(const struct worker *w, const struct completion *d)
               d->start_ms[WORKER_START_LOCK]);
 }
 
-static void start_report(struct worker *w, const struct completion *d)
+/* False: it said so before, or it says what cannot be. */
+static bool start_report(struct worker *w, const struct completion *d)
 {
     bool came_up;
 
+    if (w->reported || d->kind != COMPLETION_DONE || d->sandbox > WORKER_SANDBOX_ALLOW_LIST)
+        return false;
+    w->reported = true;
     if (d->status) {
         worker_lost(w, d);
-        return;
+        return true;
     }
-    if (d->sandbox <= WORKER_SANDBOX_ALLOW_LIST)
-        atomic_store(&w->sandbox, d->sandbox);
+    atomic_store(&w->sandbox, d->sandbox);
     pthread_mutex_lock(&w->lock);
     came_up = worker_state_of(w) == WORKER_STARTING;
     if (came_up)
@@ -208,9 +213,22 @@ static void start_report(struct worker *w, const struct completion *d)
     pthread_mutex_unlock(&w->lock);
     if (came_up)
         start_measure(w, d);
+    return true;
 }
 
-/* What the worker claims to have written into staging must fit what it was given. */
+/* Of a launch it began and ended here, so that it took no time below 0, none without end, and not much more than its deadline. */
+static bool time_fits(float us)
+{
+    return isfinite(us) && us >= 0 && (double)us <= (double)GPU_TIME_US_MAX;
+}
+
+/* Events of several streams may lie either way. */
+static bool elapsed_fits(float us)
+{
+    return time_fits(fabsf(us));
+}
+
+/* What the worker claims to have written into staging must fit what it was given, and what it measured must be a time. */
 static bool reply_fits(const struct call_slot *slot, const struct call *c, const struct completion *d)
 {
     if (d->status)
@@ -219,7 +237,29 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
         return d->reply.module_load.table_bytes <= slot->answer_max;
     if (c->message == MESSAGE_TAKE_OUTPUT)
         return d->reply.take_output.bytes <= slot->answer_max;
-    return c->message != MESSAGE_LAUNCH || d->reply.launch.output_bytes <= slot->answer_max;
+    if (c->message == MESSAGE_EVENT_ELAPSED)
+        return elapsed_fits(d->reply.event_elapsed.us);
+    return c->message != MESSAGE_LAUNCH || (d->reply.launch.output_bytes <= slot->answer_max && time_fits(d->reply.launch.gpu_us));
+}
+
+/* Outcomes that are a worker's to tell, and of a context that was lost only with what it was lost by. Only a launch can be cancelled. */
+static bool outcome_fits(const struct completion *d)
+{
+    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && (!d->context_lost || (d->context_lost == 1 && d->status));
+}
+
+/* A launch starts once. False: no worker says this. */
+static bool call_started(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+
+    if (slot->started || c->message != MESSAGE_LAUNCH)
+        return false;
+    slot->started = true;
+    c->started_wall_ns = wall_ns();
+    if (c->on_event)
+        c->on_event(c, CALL_STARTED);
+    return true;
 }
 
 /* False: a worker does not say such a thing. */
@@ -228,22 +268,16 @@ static bool completion_handle(struct worker *w, const struct completion *d)
     struct call_slot *slot = slot_of(w, d->call);
     struct call      *c;
 
-    if (d->status >= STATUS_COUNT || d->status == STATUS_PENDING || d->kind > COMPLETION_DONE)
+    if (!outcome_fits(d))
         return false;
-    if (d->call == 0) {
-        start_report(w, d);
-        return true;
-    }
+    if (d->call == 0)
+        return start_report(w, d);
     if (atomic_load(&slot->number) != d->call)
         return false;
+    if (d->kind == COMPLETION_STARTED)
+        return call_started(slot);
     c = slot->call;
-    if (d->kind == COMPLETION_STARTED) {
-        c->started_wall_ns = wall_ns();
-        if (c->on_event)
-            c->on_event(c, CALL_STARTED);
-        return true;
-    }
-    if (!reply_fits(slot, c, d))
+    if (!reply_fits(slot, c, d) || (d->status == STATUS_CANCELLED && c->message != MESSAGE_LAUNCH))
         return false;
     c->status = (enum status)d->status;
     c->context_lost = d->context_lost != 0;
@@ -256,18 +290,30 @@ static bool completion_handle(struct worker *w, const struct completion *d)
     return true;
 }
 
-/* Under drain_lock. */
+/* Under drain_lock. Nothing that it has written, or writes until it is gone, counts any more. */
+static void unmask(struct worker *w)
+{
+    struct problem why;
+
+    atomic_store(&w->malicious, true);
+    log_warn("pool", "worker %d of %s:%u is killed: it wrote what no worker writes", (int)w->process.pid, w->options.backend,
+             w->options.index);
+    problem_set(&why, STATUS_WORKER_LOST, "the worker malfunctioned: it wrote what no worker writes");
+    worker_kill(w, STATUS_WORKER_LOST, &why);
+}
+
+/* Under drain_lock. A turn ends, however fast the worker writes: who wants more comes again. */
 static void drain(struct worker *w)
 {
     static _Thread_local struct completion d;
-    size_t                                 bytes;
-    enum status                            st;
+    size_t                                 bytes = 0;
+    enum status                            st = STATUS_OK;
 
-    while ((st = ring_pop(&w->completions, &d, &bytes)) == STATUS_OK)
-        if (bytes != sizeof d || !completion_handle(w, &d))
-            worker_kill(w, STATUS_WORKER_LOST, NULL);
-    if (st == STATUS_INTERNAL)
-        worker_kill(w, STATUS_WORKER_LOST, NULL);
+    for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
+        st = ring_pop(&w->completions, &d, &bytes);
+        if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
+            unmask(w);
+    }
 }
 
 void calls_drain(struct worker *w)

@@ -18,6 +18,7 @@ struct call_slot {
     _Atomic uint32_t waiting; /* 1: somebody sleeps on it */
     struct call     *call;    /* borrowed until delivered */
     uint64_t         deadline_ns;
+    bool             started;    /* it was told so; under drain_lock */
     uint64_t         answer_max; /* bytes the worker may claim to have written into staging */
 };
 
@@ -84,6 +85,8 @@ struct worker {
 
     pthread_mutex_t  drain_lock; /* over completions, and while events are delivered */
     struct ring      completions;
+    bool             reported;        /* how its start went; under drain_lock */
+    _Atomic bool     malicious;       /* it wrote what no worker writes: nothing more is read from it; written under drain_lock */
     _Atomic unsigned spinners;        /* threads inside call_spin() */
     _Atomic uint64_t reaper_until_ns; /* when the reaper looks around next */
 

@@ -59,19 +59,28 @@ static int attributes_fill(posix_spawnattr_t *a)
     return posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
-static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fds, unsigned fds_count)
+/* Its lines go to the log and nowhere else; where that has no pipe to offer, they are lost. Without a log's relay it has our own. */
+static int give_stderr(posix_spawn_file_actions_t *f, int log)
+{
+    if (!log_relay_runs())
+        return 0;
+    return log >= 0 ? posix_spawn_file_actions_adddup2(f, log, STDERR_FILENO)
+                    : posix_spawn_file_actions_addopen(f, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+}
+
+static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fds, unsigned fds_count, int log)
 {
     int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     bad = bad ? bad : posix_spawn_file_actions_addopen(f, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (log_relay_descriptor() >= 0 && !bad) /* before the others, whose places it may stand in */
-        bad = posix_spawn_file_actions_adddup2(f, log_relay_descriptor(), STDERR_FILENO);
+    bad = bad ? bad : give_stderr(f, log); /* before the others, whose places it may stand in */
     for (unsigned i = 0; i < fds_count && !bad; i++)
         bad = posix_spawn_file_actions_adddup2(f, fds[i].from, fds[i].to);
     return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, STDERR_FILENO + 1 + (int)fds_count);
 }
 
-static int spawn_with(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, char *envp[], pid_t *pid)
+static int spawn_with(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, char *envp[], int log,
+                      pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t          attributes;
@@ -84,23 +93,46 @@ static int spawn_with(const char *executable, char *const argv[], const struct s
         return bad;
     }
     bad = attributes_fill(&attributes);
-    bad = bad ? bad : actions_fill(&files, fds, fds_count);
+    bad = bad ? bad : actions_fill(&files, fds, fds_count, log);
     bad = bad ? bad : posix_spawn(pid, executable, &files, &attributes, argv, envp);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return bad;
 }
 
+/* The role's name, from "--role=name" or "name". */
+static struct span role_of(char *const argv[])
+{
+    static const char flag[] = "--role=";
+    struct span       word = span_of(argv[1] ? argv[1] : "");
+
+    return span_starts(word, flag) ? span_from(word, sizeof flag - 1) : word;
+}
+
+/* Both -1 where there is no relay, or no descriptors. */
+static void log_pipe(int ends[2])
+{
+    ends[0] = ends[1] = -1;
+    if (log_relay_runs() && pipe2(ends, O_CLOEXEC))
+        log_warn("pool", "a worker process goes without a log: %s", strerror(errno));
+}
+
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out)
 {
     char *envp[COUNT(passed_on) + 1];
-    int   bad, ignored;
+    int   bad, ignored, log[2];
 
     *out = (struct spawned){.pid_fd = -1};
     if (!environment_fill(envp))
         return STATUS_OUT_OF_MEMORY;
-    bad = spawn_with(executable, argv, fds, fds_count, envp, &out->pid);
+    log_pipe(log);
+    bad = spawn_with(executable, argv, fds, fds_count, envp, log[1], &out->pid);
     environment_free(envp);
+    spawn_close(&log[1]);
+    if (log[0] >= 0 && !bad)
+        log_relay_add(log[0], role_of(argv), out->pid);
+    else
+        spawn_close(&log[0]);
     if (bad) {
         log_error("pool", "a worker process was not started: %s", strerror(bad));
         return bad == ENOMEM || bad == EAGAIN ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL;

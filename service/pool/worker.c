@@ -10,7 +10,7 @@
 #include "ipc/worker_fds.h"
 #include "pool/internal.h"
 
-enum { STATES = WORKER_STOPPING + 1, REAPER_SLEEP_MS = 200, LOADER_FAILED = 127 /* of ld.so, as of shells */ };
+enum { STATES = WORKER_STOPPING + 1, REAPER_SLEEP_MS = 200, REAPER_NAP_MS = 5, LOADER_FAILED = 127 /* of ld.so, as of shells */ };
 
 static const unsigned char may[STATES][STATES] = {
     [WORKER_DEAD] = {[WORKER_STARTING] = 1},
@@ -115,6 +115,17 @@ static uint32_t drained_position(struct worker *w)
     return position;
 }
 
+/* Until something is written behind what was drained. A ring that is not read any more would never be without: then only the end counts. */
+static void reaper_wait(struct worker *w, uint32_t position, uint64_t until)
+{
+    const struct timespec nap = timespec_of_ns(REAPER_NAP_MS * NS_PER_MS);
+
+    if (atomic_load(&w->malicious))
+        nanosleep(&nap, NULL);
+    else
+        ring_wait_at(&w->completions, position, deadline_left_ns(until));
+}
+
 static void *reaper_run(void *context)
 {
     struct worker *w = context;
@@ -132,7 +143,7 @@ static void *reaper_run(void *context)
         if (atomic_load(&w->spinners) == 0)
             ring_set_sleeping(&w->completions, true);
         if (worker_state_of(w) != WORKER_DEAD)
-            ring_wait_at(&w->completions, position, deadline_left_ns(until));
+            reaper_wait(w, position, until);
         ring_set_sleeping(&w->completions, false);
     }
     return NULL;

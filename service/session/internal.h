@@ -264,6 +264,7 @@ struct launch {
     bool              sending;   /* at the head of the backlog and being submitted right now */
     bool              ended;     /* the device is done with it, its output may be still to come */
     uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns;
+    uint64_t          started_ns; /* its deadline counts from here; 0 = not yet */
     double            gpu_us;
     char             *output; /* owned */
     uint64_t          output_bytes;

@@ -12,30 +12,35 @@ static bool past(uint64_t now, uint64_t since, uint64_t ns)
     return now > since && now - since > ns;
 }
 
-/* The outer bound of what runs: the worker keeps the deadlines itself and reports each start and end, so a worker without any report
- * for the longest of them has stopped working. 0 when nothing runs. */
-static uint64_t bound_ms(const struct context *c)
+/* The outer bound of what runs: the worker keeps each launch's deadline itself from the moment in which it reports its start. What it reports
+ * of others changes nothing. NULL: nothing is past it. */
+static const struct launch *overdue(const struct context *c, uint64_t now)
 {
-    uint64_t most = 0;
-
     for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
-        if (l->state == LAUNCH_RUNNING && !l->ended && l->timeout_ms > most)
-            most = l->timeout_ms;
-    return most ? most + WORKER_GRACE_MS : 0;
+        if (l->state == LAUNCH_RUNNING && !l->ended && past(now, l->started_ns, (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS))
+            return l;
+    return NULL;
+}
+
+static bool runs_launch(const struct context *c)
+{
+    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+        if (l->state == LAUNCH_RUNNING && !l->ended)
+            return true;
+    return false;
 }
 
 /* What to kill the worker for; OK when there is nothing. */
 static enum status overrun(const struct context *c, uint64_t now, struct problem *why)
 {
-    uint64_t ms = bound_ms(c);
+    const struct launch *late = c->lost ? NULL : overdue(c, now);
 
     if (c->lost)
         return c->uses && past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this ended")
                    : STATUS_OK;
-    if (ms && past(now, c->last_event_ns, ms * NS_PER_MS))
-        return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", ms - WORKER_GRACE_MS);
-    return STATUS_OK;
+    return late ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", late->timeout_ms)
+                : STATUS_OK;
 }
 
 /* The worker was given work for some time and says of no launch that it runs: what it has may wait for a batch, or be copies, whose time
@@ -43,8 +48,9 @@ static enum status overrun(const struct context *c, uint64_t now, struct problem
  * own deadline then ends it. */
 static bool wants_ping(const struct context *c, uint64_t now)
 {
-    return c->uses && !bound_ms(c) && !c->lost && !c->closed && !c->ping_open && past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) &&
-           past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
+    return c->uses && !runs_launch(c) && !c->lost && !c->closed && !c->ping_open &&
+           past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
+           past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
 }
 
 static void ping_came(struct call *call, enum call_event event)

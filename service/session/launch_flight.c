@@ -233,10 +233,10 @@ static void started(struct flight *f)
 {
     struct launch *l = f->launch;
 
-    if (l->state == LAUNCH_QUEUED)
-        l->state = LAUNCH_RUNNING;
+    l->state = LAUNCH_RUNNING;
+    l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
-    l->context->last_event_ns = now_ns();
+    l->context->last_event_ns = l->started_ns;
     events_note_launch(l, EVENT_LAUNCH_STARTED);
 }
 

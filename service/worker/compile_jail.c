@@ -262,6 +262,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     struct jail j = {.report = wanted->report};
     pid_t       parent = getppid();
     rlim_t      address_space = address_space_max();
+    bool        own;
     enum status st = wanted->optional ? STATUS_OK : privileges_check(why);
 
     st = st ? st : open_root(&j, wanted->include_folder, why);
@@ -274,7 +275,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     enter_root(&j);
     close_others(&j);
     limit_resources(&j, address_space);
-    if (!privileges_drop_user())
+    if (!privileges_drop_user(&own))
         say_missing(&j, "a user of its own");
     if (!privileges_bind(parent))
         say_missing(&j, "process attributes");

@@ -70,6 +70,9 @@ enum {
                    CLONE_CHILD_CLEARTID,
 };
 
+/* What a mapping must be: private, of no file, and counted against RLIMIT_DATA, which shared memory, stacks that grow and huge pages are not. */
+enum { MAP_LOOKED_AT = MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB };
+
 static const uint64_t thread_mask = ~(uint64_t)CLONE_DETACHED;
 
 static const uint64_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
@@ -132,7 +135,7 @@ static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_CONTROL_FD));
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)); /* the log */
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
-                            SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS));
+                            SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_LOOKED_AT, MAP_ANONYMOUS));
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
     return bad;
 }

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "ipc/worker_fds.h"
+#include "limits.h"
 #include "worker/device_filter.h"
 #include "worker/landlock.h"
 #include "worker/privileges.h"
@@ -32,9 +33,9 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
 
 /* ---- files ---- */
 
-/* Each is read while a cpu device is opened, to describe the host. */
-static const char *const plain_reads[] = {"/proc/cpuinfo",  "/proc/meminfo",   "/sys/devices/system/cpu",
-                                          "/sys/fs/cgroup", "/etc/machine-id", "/etc/localtime"};
+/* Each is read while a cpu device is opened, to describe the host; the last by mapped_bytes(). */
+static const char *const plain_reads[] = {"/proc/cpuinfo",   "/proc/meminfo",  "/sys/devices/system/cpu", "/sys/fs/cgroup",
+                                          "/etc/machine-id", "/etc/localtime", "/proc/self/statm"};
 
 /* Where drivers keep libraries and tell about devices. Nothing of a caller's or the operator's lies there. */
 static const char *const driver_reads[] = {"/usr",        "/lib",         "/lib64", "/opt",           "/nix/store", "/etc/ld.so.cache",
@@ -133,6 +134,49 @@ static bool lower_limits(const struct device_jail *j)
     return privileges_limit(RLIMIT_NOFILE, descriptors, descriptors) && privileges_limit(RLIMIT_MEMLOCK, 0, 0) && ok;
 }
 
+struct mapped {
+    rlim_t addresses, data; /* bytes; data: private, to write to */
+};
+
+/* False with errno. */
+static bool mapped_bytes(struct mapped *out)
+{
+    const rlim_t       page = (rlim_t)sysconf(_SC_PAGESIZE);
+    unsigned long long all = 0, data = 0;
+    FILE              *f = fopen("/proc/self/statm", "re");
+
+    bool ok = f && fscanf(f, "%llu %*u %*u %*u %*u %llu", &all, &data) == 2;
+
+    if (f)
+        fclose(f);
+    *out = (struct mapped){(rlim_t)all * page, (rlim_t)data * page};
+    return ok;
+}
+
+/* What a worker that was taken over can have of the host's memory. Private memory to write to counts, and the list of system calls lets it
+ * map no other (device_filter.c). The device's addresses, reserved by the terabyte, and those of memcheck's states do not: they have a bound of
+ * their own, for the sake of the page tables. A sanitizer's shadow is such memory by the terabyte: there is no limit then. */
+static bool limit_memory(const struct device_jail *j)
+{
+    rlim_t        own = (rlim_t)WORKER_OWN_BYTES + (rlim_t)sysconf(_SC_NPROCESSORS_ONLN) * (rlim_t)WORKER_OWN_BYTES_PER_CPU;
+    rlim_t        addresses = 2 * (rlim_t)CPU_ARENA_BYTES_MAX;
+    struct mapped now;
+
+    if (DEVICE_JAIL_RELAXED || !j->memory)
+        return true;
+    if (!mapped_bytes(&now))
+        return false;
+    own += now.data;
+    addresses += now.addresses;
+    return privileges_limit(RLIMIT_DATA, own + j->memory, own + j->memory) && privileges_limit(RLIMIT_AS, addresses, addresses);
+}
+
+/* As a user that nobody else is: the kernel counts by user, and without one of its own every process of the service's user would count. */
+static bool limit_tasks(const struct device_jail *j, bool own_user)
+{
+    return j->driven || DEVICE_JAIL_RELAXED || !own_user || privileges_limit(RLIMIT_NPROC, WORKER_TASKS_MAX, WORKER_TASKS_MAX);
+}
+
 /* The device has no descriptors of its own; a driver has. */
 static void close_others(const struct device_jail *j)
 {
@@ -168,14 +212,17 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
     enum device_filter         filter = choose(j);
     enum device_filter_sharing sharing = j->sharing ? FILTER_SHARES_GIVEN : FILTER_SHARES_NOTHING;
     pid_t                      parent = getppid();
+    bool                       own_user = false;
 
     *level = WORKER_SANDBOX_NONE;
     tzset(); /* for the log's time stamps: reads the zone's file now or never */
     tell(j);
     close_others(j);
-    if (!lower_limits(j) && !may_miss(j, "resource limits", why))
+    if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
         return STATUS_DEVICE_ERROR;
-    if (!j->driven && !privileges_drop_user() && !may_miss(j, "user of its own", why))
+    if (!j->driven && !privileges_drop_user(&own_user) && !may_miss(j, "user of its own", why))
+        return STATUS_DEVICE_ERROR;
+    if (!limit_tasks(j, own_user) && !may_miss(j, "limit of threads", why))
         return STATUS_DEVICE_ERROR;
     if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
         return STATUS_DEVICE_ERROR;

@@ -14,6 +14,7 @@ struct device_jail {
     const char *driver;   /* the build of its library, "580.95.05"; "" = unknown. Borrowed */
     bool        keeper;   /* serves no caller, and reads sensors through files: never more than the deny-list */
     bool        sharing;  /* there is a socket for descriptors */
+    uint64_t    memory;   /* bytes of the host's memory that the device may be; 0: it has a memory of its own */
     bool        optional; /* what this machine does not offer is left out, and said in the log */
 };
 

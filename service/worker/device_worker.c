@@ -321,6 +321,14 @@ static enum status device_open(struct device_worker *w, unsigned index, struct c
     return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
+/* 0: a driver's device has its own. */
+static uint64_t host_memory(struct device_worker *w)
+{
+    struct device_memory memory = {0};
+
+    return w->ops->driver_build || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
+}
+
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
 static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
@@ -341,6 +349,7 @@ static enum status start(struct device_worker *w, int argc, char **argv, struct 
     if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, ready, why)))
         return st;
     jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
+    jail.memory = host_memory(w);
     began = now_ns();
     st = device_jail_enter(&jail, &sandbox, why);
     phase_end(ready, WORKER_START_LOCK, began);

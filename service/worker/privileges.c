@@ -1,19 +1,32 @@
 /* Users, limits and process attributes of workers. */
 #include "worker/privileges.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "limits.h"
+
 enum { NOBODY = 65534 };
 
-bool privileges_drop_user(void)
+static bool become(uid_t id)
 {
+    return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
+}
+
+/* In a user namespace of few numbers there is none for each process: EINVAL. */
+bool privileges_drop_user(bool *own)
+{
+    *own = false;
     if (geteuid() != 0)
         return true;
-    return setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0;
+    if (setgroups(0, NULL))
+        return false;
+    *own = become((uid_t)WORKER_UID_FIRST + (uid_t)getpid());
+    return *own || (errno == EINVAL && become(NOBODY));
 }
 
 bool privileges_bind(pid_t parent)

@@ -7,8 +7,9 @@
 
 #include "base/problem.h"
 
-/* As root: becomes nobody, with all its threads. Else nothing: a service without root has nothing to drop. False with errno when it cannot. */
-bool privileges_drop_user(void);
+/* As root: becomes a user that no other process is, with all its threads (*own), or nobody where there is none. Else nothing: a service
+ * without root has nothing to drop. False with errno when it cannot. */
+bool privileges_drop_user(bool *own);
 /* No new privileges, no look from outside, death with `parent`, whose end is also seen here. After privileges_drop_user(): a change of user
  * clears the signal. False with errno. */
 bool privileges_bind(pid_t parent);

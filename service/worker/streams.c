@@ -148,8 +148,8 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
 
 static void launch_reply(struct device_worker *w, const struct stream *s, const struct work *k, struct msg_launch_reply *r)
 {
-    if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us))
-        r->gpu_us = 0;
+    if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
+        r->gpu_us = 0; /* a driver's odd word is no reason to be ended */
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }
 

@@ -196,6 +196,14 @@ class Service:
     def stderr(self):
         return self.stderr_path.read_text(errors="replace")
 
+    def logged(self, text, seconds=60):
+        """Standard error, once it has that text: lines are written a little after what they tell of."""
+        deadline = time.monotonic() + seconds
+        while text not in (told := self.stderr()):
+            assert time.monotonic() < deadline, f"{text!r} is not logged: {told[-4000:]}"
+            time.sleep(0.01)
+        return told
+
     def processes(self):
         """Process ids of all its children."""
         return children_of(self.process.pid)

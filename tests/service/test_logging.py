@@ -2,12 +2,16 @@
 import hashlib
 import http.client
 import json
+import os
 import re
+import signal
+import subprocess
 import time
 
 import pytest
 
 from kernels import FAULTS, launch_vadd
+from service_under_test import Client, Service, environment
 
 LINE = re.compile(r'time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=\w+ role=\w+ pid=\d+ category=\w+ (request=\S+ )?(trace=\S+ )?.*message=.+')
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -39,7 +43,7 @@ def test_every_line_is_key_value_with_role_and_category(logging):
     service, client = logging("--log-level", "trace", "--access-log")
     assert client.put("/v1/sessions/s").status == 201
     assert client.get("/v1/sessions/none").status == 404
-    lines = service.stderr().splitlines()
+    lines = service.logged("path=/v1/sessions/none").splitlines()
     assert len(lines) >= 4 and all(LINE.fullmatch(line) for line in lines), lines
 
 
@@ -47,7 +51,7 @@ def test_json_lines(logging):
     service, client = logging("--log-format", "json", "--access-log")
     assert client.put("/v1/sessions/s", X_Request_Id="mine-1", traceparent=PARENT).status == 201
     assert client.get('/v1/sessions/"quoted"').status in (400, 404)
-    rows = [json.loads(line) for line in service.stderr().splitlines()]
+    rows = [json.loads(line) for line in service.logged("quoted").splitlines()]
     assert all({"time", "level", "role", "pid", "category", "message"} <= row.keys() for row in rows)
     access = next(row for row in rows if row.get("request") == "mine-1")
     assert access["category"] == "access" and access["method"] == "PUT" and access["path"] == "/v1/sessions/s" and access["status"] == 201
@@ -77,7 +81,7 @@ def test_no_line_has_a_secret(logging, tmp_path):
     service, client = logging("--tokens", str(path), "--log-level", "trace", "--access-log")
     for token in ("ann-secret", "guessed-secret"):
         client.get("/v1/sessions", Authorization=f"Bearer {token}")
-    text = service.stderr()
+    text = service.logged("caller=ann")
     assert "caller=ann" in text and "category=auth" in text and "secret" not in text
 
 
@@ -89,14 +93,16 @@ def test_levels_change_at_run_time(logging):
     assert client.put("/v1/admin/logging", {"levels": {"http": "debug", "access": "info"}}).json()["levels"]["http"] == "debug"
     client.get("/nowhere", X_Request_Id="after")
     client.get("/version")
-    text = service.stderr()
+    text = service.logged("path=/version")
     assert "request=before" not in text
     told = [line for line in text.splitlines() if "request=after" in line]
     assert {re.search(r"category=(\w+)", line)[1] for line in told} == {"http", "access"}
     assert any("not_found" in line for line in told)
     assert client.put("/v1/admin/logging", {"levels": {"http": "critical", "access": "warn"}}).status == 200
     client.get("/nowhere", X_Request_Id="silent")
-    assert "silent" not in service.stderr()
+    assert client.put("/v1/admin/logging", {"levels": {"access": "info"}}).status == 200
+    client.get("/nowhere", X_Request_Id="spoken")
+    assert "silent" not in service.logged("request=spoken")
 
 
 @pytest.mark.parametrize("body,code", [({}, "invalid_field"), ({"levels": 1}, "invalid_field"), ({"levels": {"http": "loud"}}, "invalid_field"),
@@ -136,8 +142,6 @@ def test_the_file_is_rotated_and_nothing_goes_to_standard_error(logging, tmp_pat
 
 @pytest.mark.parametrize("arguments", [["--log-level", "loud"], ["--log-format", "xml"], ["--log-file", "/no/such/folder/log"]])
 def test_wrong_settings_do_not_start(executable, tmp_path, arguments):
-    import subprocess
-    from service_under_test import environment
     done = subprocess.run([executable, "--listen", "127.0.0.1:0", *arguments], env=environment(tmp_path), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and arguments[0] in done.stderr and len(done.stderr.splitlines()) == 1
 
@@ -272,17 +276,141 @@ def test_workers_lines_are_in_the_file(logging, tmp_path, form):
     assert service.stderr() == ""
 
 
-def test_what_is_no_line_becomes_one(logging, tmp_path):
-    """Words that a library in a worker writes: into the very pipe, as the worker would."""
+def the_worker(service):
+    """Its process id, and a way to write as it would: into the pipe that is its standard error."""
+    pid = next(iter(service.children()))
+    return pid, open(f"/proc/{pid}/fd/2", "wb", buffering=0)
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_worker_writes_never_passes_for_the_front_ends_words(logging, tmp_path, to_file, form):
+    """Words that a library in a worker writes, and lines that a worker that was taken over would like to be believed."""
     path = tmp_path / "log"
-    service, client = logging("--log-file", str(path))
-    worker = next(iter(service.children()))
-    with open(f"/proc/{worker}/fd/2", "wb", buffering=0) as stderr:
+    service, client = logging("--log-format", form, *(["--log-file", str(path)] if to_file else []))
+    pid, stderr = the_worker(service)
+    with stderr:
         stderr.write(b"libsomething: \x1b[31mno\xff \"good\"\n")
         stderr.write(b"time=2026-01-01T00:00:00.000Z level=critical role=frontend pid=1 category=auth message=forged\n")
-        stderr.write(b"x" * 5000 + b"\n")
-    lines = wait_for(lambda: [line for line in path.read_text().splitlines() if "libsomething" in line or "forged" in line or "xxxx" in line][4:])
-    lines = [line for line in path.read_text().splitlines() if "libsomething" in line or "forged" in line or "xxxx" in line]
-    assert all(LINE.fullmatch(line) and "level=warn role=frontend" in line and "category=worker" in line for line in lines)
-    assert lines[0].endswith('message="libsomething: ?[31mno? \\"good\\""')
-    assert "level=critical role=frontend pid=1 category=auth message=forged" in lines[1] and 'message="time=2026' in lines[1]
+        stderr.write(b'{"time":"2026-01-01T00:00:00.000Z","level":"critical","role":"frontend","pid":1,"category":"auth","message":"forged"}\n')
+        stderr.write(b"gpurest-log critical auth role=frontend pid=1 forged\n")
+        stderr.write(b"x" * 5000 + b"\nlast of them\n")
+    told = wait_for(lambda: (lines := (path.read_text() if to_file else service.stderr()).splitlines()) and "last of them" in lines[-1] and lines)
+    lines = [line for line in told if any(word in line for word in ("libsomething", "forged", "xxxx", "last of them"))]
+    assert len(lines) == 8
+    for line in lines:
+        if form == "json":
+            row = json.loads(line)
+            assert (row["role"], row["pid"]) == ("worker", pid) and list(row)[-1] == "message"
+        else:
+            assert LINE.fullmatch(line) and f" role=worker pid={pid} category=" in line.split(" message=")[0]
+    if form == "text":
+        assert lines[0].endswith('message="libsomething: ?[31mno? \\"good\\""') and " level=warn " in lines[0]
+        assert 'message="time=2026' in lines[1] and " level=critical role=worker " in lines[3] and "category=auth" in lines[3]
+    assert lines[-1] in lines_of(client), "and among the last lines over HTTP"
+
+
+def dropped(client, reason):
+    text = client.get("/metrics").body.decode()
+    return float(re.search(rf'^gpurest_log_lines_dropped_total{{reason="{reason}"}} (\S+)$', text, re.M)[1])
+
+
+def test_a_worker_that_floods_the_log_is_held_to_its_rate(logging):
+    service, client = logging()
+    pid, stderr = the_worker(service)
+    with stderr:
+        for _ in range(100):
+            stderr.write(b"flood\n" * 600)
+            assert client.get("/version").status == 200
+    assert dropped(client, "worker_rate") > 0
+    with stderr if not stderr.closed else open(f"/proc/{pid}/fd/2", "wb", buffering=0) as stderr:
+        def resumed():
+            stderr.write(b"calm\n")
+            return re.search(rf"role=worker pid={pid} category=worker message=\"\d+ log lines were dropped\"", service.stderr())
+        wait_for(resumed)
+    assert service.stderr().count("message=flood") < 60000 / 4
+
+
+def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
+    """Standard error is a pipe, and full: requests are answered, lines are dropped and counted, and it ends when it is told to."""
+    reader, writer = os.pipe()
+    folder = tmp_path / "service"
+    folder.mkdir()
+    port_file = folder / "ports"
+    process = subprocess.Popen([executable, "--port-file", str(port_file), "--listen", "127.0.0.1:0", "--backends", "cpu", "--drain-timeout", "0",
+                                "--no-spare-compiler", "--access-log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer,
+                               env=environment(folder), cwd=folder)
+    try:
+        os.close(writer)
+        wait_for(lambda: port_file.exists() or process.poll() is not None)
+        client = Client("127.0.0.1", int(port_file.read_text().rsplit(":", 1)[1]))
+        for i in range(2000):
+            assert client.get("/v1/sessions/" + "x" * 2000, X_Request_Id=f"n{i}").status == 404
+        assert "request=n1999 " in lines_of(client, "?lines=1")[0], "the last lines over HTTP go on"
+        while not (lost := dropped(client, "slow_reader")):
+            for i in range(1000):
+                assert client.get("/v1/sessions/" + "x" * 2000).status == 404
+        assert lost > 0
+        os.set_blocking(reader, False)
+        told = b""
+        def flows():
+            nonlocal told
+            try:
+                told += os.read(reader, 1 << 16)
+            except BlockingIOError:
+                client.get("/version")
+            return re.search(rb"category=frontend message=\"\d+ log lines were dropped\"\n", told)
+        wait_for(flows)
+        while True:  # full again
+            before = dropped(client, "slow_reader")
+            for i in range(1000):
+                assert client.get("/v1/sessions/" + "x" * 2000).status == 404
+            if dropped(client, "slow_reader") > before:
+                break
+        client.close()
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+
+
+def test_the_log_file_is_no_link_and_no_file_of_others(executable, tmp_path):
+    """A link that somebody planted would have us write to its target."""
+    target, other, pipe = tmp_path / "target", tmp_path / "other", tmp_path / "pipe"
+    target.write_text("precious\n")
+    other.write_text("")
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(target)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    os.link(target, tmp_path / "hard")
+    cases = {"link": "symbolic link", "dangling": "symbolic link", "hard": "hard link", "pipe": ""}
+    if os.geteuid() == 0:
+        os.chown(other, 12345, 12345)
+        cases["other"] = "another user"
+    for name, what in cases.items():
+        done = subprocess.run([executable, "--listen", "127.0.0.1:0", "--log-file", str(tmp_path / name)], env=environment(tmp_path),
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "--log-file" in done.stderr and what in done.stderr, (name, done.stderr)
+    assert target.read_text() == "precious\n" and not (tmp_path / "nothing").exists() and other.read_text() == ""
+
+
+def test_the_log_file_is_gone_on_with_after_a_restart(logging, tmp_path):
+    path = tmp_path / "log"
+    path.write_text("before\n")
+    service, client = logging("--log-file", str(path))
+    client.close()
+    service.stop()
+    lines = path.read_text().splitlines()
+    assert lines[0] == "before" and "stopping" in lines[-1] + lines[-2]
+
+
+def test_the_last_lines_of_a_service_that_crashes_come_out(executable, tmp_path):
+    service = Service(executable, tmp_path, "--access-log")
+    client = service.client()
+    client.get("/version", X_Request_Id="before-the-crash")
+    client.close()
+    service.process.send_signal(signal.SIGSEGV)
+    assert service.process.wait(60) == -signal.SIGSEGV
+    assert "request=before-the-crash" in service.stderr()

@@ -18,7 +18,7 @@ gpurest_sessions gpurest_launches_total gpurest_launch_queue_seconds gpurest_lau
 gpurest_worker_restarts_total gpurest_worker_start_seconds gpurest_worker_end_seconds gpurest_crash_budget_refusals_total gpurest_crash_budgets_spent_total
 gpurest_crash_budget_callers gpurest_compile_seconds gpurest_compile_cache_total gpurest_transfer_bytes_total
 gpurest_device_memory_bytes gpurest_device_state gpurest_device_ecc_uncorrected
-gpurest_device_temperature_celsius gpurest_device_power_watts gpurest_ready gpurest_build_info""".split()
+gpurest_device_temperature_celsius gpurest_device_power_watts gpurest_log_lines_dropped_total gpurest_ready gpurest_build_info""".split()
 MONITORING = pathlib.Path(__file__).resolve().parents[2] / "docker" / "monitoring"
 
 

@@ -191,3 +191,24 @@ def test_tokens_from_a_pipe(executable, tmp_path):
     done = subprocess.run(["bash", "-c", script, executable, str(tmp_path / "tokens.json")], env=environment(tmp_path), capture_output=True, text=True,
                           timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_port_file_replaces_a_link_and_follows_none(executable, tmp_path):
+    """What another user put there, in /tmp say, is not written to: neither by the file's name nor by one that is easy to guess."""
+    target = tmp_path / "target"
+    target.write_text("precious\n")
+    for name in "ports", "ports.new":
+        (tmp_path / name).symlink_to(target)
+    process = subprocess.Popen([executable, "--port-file", str(tmp_path / "ports"), "--listen", "127.0.0.1:0", "--backends", "cpu",
+                                "--drain-timeout", "0", "--no-spare-compiler"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=environment(tmp_path), cwd=tmp_path)
+    try:
+        deadline = time.monotonic() + 60
+        while (tmp_path / "ports").is_symlink():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.01)
+        assert (tmp_path / "ports").read_text().startswith("127.0.0.1:")
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0
+    assert target.read_text() == "precious\n" and not [p for p in tmp_path.iterdir() if p.name.startswith("ports.") and p.name != "ports.new"]

@@ -16,7 +16,7 @@ enum status cpu_shadow_create(uint64_t base, uint64_t span, struct cpu_shadow **
 
     if (!s)
         return STATUS_OUT_OF_MEMORY;
-    at = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    at = mmap(NULL, span, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
         free(s);
         return STATUS_OUT_OF_MEMORY;
@@ -24,6 +24,19 @@ enum status cpu_shadow_create(uint64_t base, uint64_t span, struct cpu_shadow **
     *s = (struct cpu_shadow){.base = base, .span = span, .state = at};
     *out = s;
     return STATUS_OK;
+}
+
+enum status cpu_shadow_open(struct cpu_shadow *s, uint64_t address, uint64_t bytes)
+{
+    if (!s || mprotect(s->state + (address - s->base), bytes, PROT_READ | PROT_WRITE) == 0)
+        return STATUS_OK;
+    return STATUS_OUT_OF_MEMORY;
+}
+
+void cpu_shadow_close(struct cpu_shadow *s, uint64_t address, uint64_t bytes)
+{
+    if (s)
+        (void)mprotect(s->state + (address - s->base), bytes, PROT_READ); /* what stays open reads the same */
 }
 
 void cpu_shadow_destroy(struct cpu_shadow *s)

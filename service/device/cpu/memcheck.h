@@ -24,8 +24,11 @@ struct cpu_shadow {
 enum status cpu_shadow_create(uint64_t base, uint64_t span, struct cpu_shadow **out);
 void        cpu_shadow_destroy(struct cpu_shadow *s); /* NULL is a no-op */
 
-/* s may be NULL: nothing happens. The range lies within [base, base + span). */
-void cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum shadow_state state);
+/* s may be NULL: nothing happens. The range lies within [base, base + span).
+ * State can be set where it is open, by whole pages: what is closed takes no memory, and reads as foreign. */
+enum status cpu_shadow_open(struct cpu_shadow *s, uint64_t address, uint64_t bytes);
+void        cpu_shadow_close(struct cpu_shadow *s, uint64_t address, uint64_t bytes); /* after it was set foreign */
+void        cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum shadow_state state);
 /* The state travels with the bytes: a copy of what was never written is not written either. */
 void cpu_shadow_copy(struct cpu_shadow *s, uint64_t to, uint64_t from, uint64_t bytes);
 

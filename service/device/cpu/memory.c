@@ -238,7 +238,8 @@ static bool close_pages(const struct slot *s)
 /* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
 static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
 {
-    uint64_t    guard = m->count < CPU_GUARDED_ALLOCATIONS_MAX ? m->page : 0;
+    uint64_t    guarded = m->shadow ? CPU_GUARDED_ALLOCATIONS_MAX / 2 : CPU_GUARDED_ALLOCATIONS_MAX; /* its state has mappings, too */
+    uint64_t    guard = m->count < guarded ? m->page : 0;
     struct slot s = {.span = round_up(bytes, m->page), .bytes = bytes, .guard = guard, .file = file >= 0};
     uint64_t    start;
     size_t      index;
@@ -249,6 +250,10 @@ static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_
     s.address = s.base + (s.span - round_up(bytes, ALIGNMENT_BYTES));
     if (!open_pages(&s, file))
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (cpu_shadow_open(m->shadow, s.base, s.span)) {
+        close_pages(&s);
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    }
     insert(m, index, &s);
     cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* what others write is not seen */
     *address = s.address;
@@ -284,6 +289,7 @@ enum status cpu_memory_alloc_file(struct cpu_memory *m, uint64_t bytes, int file
 static void remember_freed(struct cpu_memory *m, const struct slot *s)
 {
     cpu_shadow_set(m->shadow, s->address, s->bytes, SHADOW_FOREIGN);
+    cpu_shadow_close(m->shadow, s->base, s->span);
     if (m->freed)
         m->freed[m->freed_count++ % CPU_FREED_KEPT_MAX] = (struct freed){s->address, s->bytes};
 }
@@ -389,6 +395,8 @@ enum status cpu_memory_watch(struct cpu_memory *m)
     pthread_mutex_lock(&m->lock);
     if (!st && !m->shadow)
         st = cpu_shadow_create(m->base, m->span, &m->shadow);
+    for (size_t i = 0; i < m->count && !st && !m->freed; i++)
+        st = cpu_shadow_open(m->shadow, m->slots[i].base, m->slots[i].span);
     if (!st && !m->freed) {
         for (size_t i = 0; i < m->count; i++)
             cpu_shadow_set(m->shadow, m->slots[i].address, m->slots[i].bytes, SHADOW_WRITTEN);

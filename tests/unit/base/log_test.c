@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_lines.h"
 #include "limits.h"
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -24,7 +27,7 @@ static void begin(void)
     snprintf(path, sizeof path, "%s/log", folder);
     log_init("test", LOG_LEVEL_INFO);
     log_format_set(LOG_FORMAT_TEXT);
-    cr_assert(log_file_open(path, 4096, 3));
+    cr_assert_eq(log_file_open(path, 4096, 3, NULL), STATUS_OK);
 }
 
 static void end(void)
@@ -167,6 +170,82 @@ LOG_TEST(the_last_lines_are_kept_by_level)
     cr_assert(log_next(&last, LOG_LEVEL_TRACE, line) > 0 && strstr(line, "message=5\n"));
 }
 
+/* ---- with a writer ---- */
+
+/* Reads what is written to standard error until the pipe's other end is closed. */
+struct reader {
+    int         from;
+    atomic_bool may_read;
+    atomic_uint dropped_told;
+    size_t      bytes;
+};
+
+static void *read_all(void *argument)
+{
+    struct reader *r = argument;
+    char           text[65536 + 1], *at;
+    ssize_t        n;
+
+    while (!atomic_load(&r->may_read))
+        sched_yield();
+    while ((n = read(r->from, text, sizeof text - 1)) > 0) {
+        text[n] = '\0';
+        for (at = text; (at = strstr(at, "log lines were dropped")); at++)
+            atomic_fetch_add(&r->dropped_told, 1);
+        r->bytes += (size_t)n;
+    }
+    return NULL;
+}
+
+/* Whoever logs goes on, what is too much is dropped, and the reader is told so when it reads again. */
+Test(log_writer, nobody_waits_for_a_reader_that_has_stopped, .timeout = 120)
+{
+    struct reader r = {0};
+    pthread_t     thread;
+    int           ends[2], before = dup(STDERR_FILENO);
+    char          line[LOG_LINE_BYTES];
+    uint64_t      last;
+
+    log_init("test", LOG_LEVEL_INFO);
+    log_format_set(LOG_FORMAT_TEXT);
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert(dup2(ends[1], STDERR_FILENO) >= 0 && close(ends[1]) == 0);
+    r.from = ends[0];
+    cr_assert_eq(pthread_create(&thread, NULL, read_all, &r), 0);
+    cr_assert(log_start());
+    for (int i = 0; i < 4 * LOG_LINES_QUEUED_MAX; i++)
+        log_info("http", "line %d", i);
+    last = log_newest() - 1;
+    cr_assert(log_next(&last, LOG_LEVEL_TRACE, line) > 0, "the last lines are kept all the same");
+    atomic_store(&r.may_read, true);
+    while (!atomic_load(&r.dropped_told)) {
+        log_info("http", "more");
+        sched_yield();
+    }
+    log_info("http", "the very last");
+    log_stop();
+    cr_assert(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
+    pthread_join(thread, NULL);
+    cr_assert_gt(r.bytes, 0);
+    cr_assert_lt(r.bytes,
+                 4 * LOG_LINES_QUEUED_MAX * strlen("time=2026-01-01T00:00:00.000Z level=info role=test pid=1 category=http message=x"));
+    close(ends[0]);
+}
+
+Test(log_writer, a_reader_that_never_comes_back_does_not_keep_the_end, .timeout = 120)
+{
+    int ends[2];
+
+    log_init("test", LOG_LEVEL_INFO);
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_geq(dup2(ends[1], STDERR_FILENO), 0);
+    cr_assert(log_start());
+    for (int i = 0; i < 4 * LOG_LINES_QUEUED_MAX; i++)
+        log_info("http", "line %d", i);
+    log_stop();
+    log_file_close();
+}
+
 static void *chat(void *unused)
 {
     char     line[LOG_LINE_BYTES];
@@ -181,7 +260,7 @@ static void *chat(void *unused)
     return unused;
 }
 
-LOG_TEST(many_threads_write_and_read)
+static void many_threads(void)
 {
     pthread_t threads[THREADS];
     uint64_t  before = log_newest();
@@ -191,4 +270,54 @@ LOG_TEST(many_threads_write_and_read)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     cr_assert_eq(log_newest(), before + THREADS * ROUNDS);
+}
+
+LOG_TEST(many_threads_write_and_read)
+{
+    many_threads();
+}
+
+LOG_TEST(many_threads_write_and_read_beside_a_writer)
+{
+    struct stat st;
+    char        path[96];
+
+    cr_assert(log_start());
+    many_threads();
+    log_stop();
+    snprintf(path, sizeof path, "%s/log", folder);
+    cr_assert(stat(path, &st) == 0 && st.st_size > 0);
+}
+
+LOG_TEST(a_line_for_the_front_end_and_back)
+{
+    struct log_line   l;
+    enum log_level    level;
+    enum log_category category;
+    struct span       message;
+
+    log_line_wire(&l, LOG_LEVEL_ERROR, LOG_CATEGORY_DEVICE, "one\ntwo");
+    cr_assert(log_line_unwire((struct span){l.text, l.bytes - 1}, &level, &category, &message));
+    cr_assert(level == LOG_LEVEL_ERROR && category == LOG_CATEGORY_DEVICE && span_is(message, "one two"));
+    cr_assert_not(log_line_unwire(SPAN_LITERAL("level=error"), &level, &category, &message));
+    cr_assert_not(log_line_unwire(SPAN_LITERAL("gpurest-log loud device x"), &level, &category, &message));
+    log_relayed(SPAN_LITERAL("worker"), 77, LOG_LEVEL_ERROR, LOG_CATEGORY_DEVICE, SPAN_LITERAL("role=frontend\npid=1"));
+    cr_assert_not_null(strstr(newest(), " level=error role=worker pid=77 category=device message=\"role=frontend?pid=1\"\n"), "%s",
+                       newest());
+}
+
+LOG_TEST(a_file_that_is_not_ours_alone_is_refused)
+{
+    char           link_path[96], target[96];
+    struct problem why = {0};
+
+    snprintf(target, sizeof target, "%s/log", folder);
+    snprintf(link_path, sizeof link_path, "%s/link", folder);
+    log_file_close();
+    cr_assert_eq(symlink(target, link_path), 0);
+    cr_assert_neq(log_file_open(link_path, 4096, 3, &why), STATUS_OK);
+    cr_assert_not_null(strstr(why.detail, "symbolic link"), "%s", why.detail);
+    cr_assert(unlink(link_path) == 0 && link(target, link_path) == 0);
+    cr_assert_neq(log_file_open(link_path, 4096, 3, &why), STATUS_OK);
+    cr_assert_not_null(strstr(why.detail, "hard link"), "%s", why.detail);
 }

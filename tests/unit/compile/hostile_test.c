@@ -6,9 +6,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "limits.h"
 #include "unit/compile/support.h"
 
 enum { NOBODY = 65534, IMPATIENT_MS = 4000, LESS_IMPATIENT_MS = 10000 /* an ordinary compile must fit under load */ };
@@ -192,13 +194,15 @@ static void read_proc(const char *pid, const char *file, char *out, size_t room)
 /* Whether a child of ours has status lines and limits of a locked-down worker. */
 static bool child_is_locked(const char *pid)
 {
-    char status[8192], limits[4096], own[64];
+    static const char nobody[] = "\nUid:\t65534\t65534\t65534\t65534\n"; /* where a user namespace has no number for each process */
+    char              status[8192], limits[4096], own[64], user[64];
 
+    snprintf(user, sizeof user, "\nUid:\t%u\t", WORKER_UID_FIRST + (unsigned)atoi(pid));
     read_proc(pid, "status", status, sizeof status);
     read_proc(pid, "limits", limits, sizeof limits);
     snprintf(own, sizeof own, "PPid:\t%d\n", (int)getpid());
     return strstr(status, own) && strstr(status, "\nSeccomp:\t2\n") && strstr(status, "\nNoNewPrivs:\t1\n") &&
-           strstr(status, geteuid() ? "\nUid:" : "\nUid:\t65534\t65534\t65534\t65534\n") &&
+           (geteuid() != 0 || strstr(status, user) || strstr(status, nobody)) &&
            strstr(limits, "Max core file size        0                    0 ") &&
            strstr(limits, "Max file size             0                    0 ");
 }

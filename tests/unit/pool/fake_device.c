@@ -217,8 +217,8 @@ static enum status fake_mem_fill(struct device *d, struct device_stream *s, uint
 static const struct {
     const char *name;
     uint32_t    params_bytes;
-} kernels[] = {{"gpurest_canary", 20}, {"add_one", 12}, {"slow", 4},        {"endless", 0}, {"fault", 0},   {"crash", 0},
-               {"print", 4},           {"refuse", 0},   {"descriptors", 0}, {"noted", 0},   {"stumble", 0}, {"hostile", 4}};
+} kernels[] = {{"gpurest_canary", 20}, {"add_one", 12},    {"slow", 4},  {"endless", 0}, {"fault", 0},   {"crash", 0}, {"print", 4},
+               {"refuse", 0},          {"descriptors", 0}, {"noted", 0}, {"stumble", 0}, {"hostile", 4}, {"lie", 12}};
 
 static enum status fake_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
 {
@@ -281,6 +281,14 @@ static uint32_t number(const void *params)
     return n;
 }
 
+static void run_lie(const unsigned char *params)
+{
+    uint64_t call;
+
+    memcpy(&call, params + 4, sizeof call);
+    hostile_lie(number(params), call);
+}
+
 static void run_descriptors(struct device *d)
 {
     DIR           *folder = opendir("/proc/self/fd");
@@ -323,6 +331,8 @@ static enum status fake_launch(struct device *d, struct device_stream *s, const 
         raise(SIGKILL);
     if (strcmp(name, "hostile") == 0)
         hostile_run(number(l->params));
+    if (strcmp(name, "lie") == 0)
+        run_lie(l->params);
     if (strcmp(name, "print") == 0)
         buf_printf(&d->printed, "printed %u\n", number(l->params));
     if (strcmp(name, "descriptors") == 0)

@@ -19,7 +19,8 @@ enum {
     KERNEL_DESCRIPTORS,
     KERNEL_NOTED,
     KERNEL_STUMBLE,
-    KERNEL_HOSTILE
+    KERNEL_HOSTILE,
+    KERNEL_LIE
 };
 
 /* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */

@@ -2,9 +2,12 @@
  * with any outcome. */
 #include "hostile.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ipc/shm.h"
 
@@ -78,6 +81,50 @@ static void push(bool sensible)
         c.limit_max = next_random() % 2 ? UINT64_MAX : 1;
     }
     ring_push(&r, &c, sensible ? sizeof c : next_random() % (sizeof c + 1));
+}
+
+/* ---- one lie at a time, about the call whose number is `call` ---- */
+
+static void say(const struct completion *c)
+{
+    struct ring r = {.shared = completions(), .slot_bytes = sizeof(struct completion), .own = atomic_load(&completions()->head)};
+
+    ring_push(&r, c, sizeof *c);
+}
+
+/* For ever: as many as the ring takes, and more as soon as it takes more. */
+static void flood(struct completion c)
+{
+    for (;;)
+        say(&c);
+}
+
+void hostile_lie(uint32_t lie, uint64_t call)
+{
+    static const uint32_t foreign[] = {STATUS_UNAUTHENTICATED, STATUS_RATE_LIMITED, STATUS_HEADERS_TOO_LARGE, STATUS_SESSION_FAULTED};
+    struct completion     c = {.call = call, .kind = COMPLETION_DONE};
+
+    if (lie == LIE_STARTED_AGAIN || lie == LIE_STARTED_FLOOD)
+        c.kind = COMPLETION_STARTED;
+    if (lie >= LIE_STATUS)
+        c.status = foreign[(lie - LIE_STATUS) % (sizeof foreign / sizeof foreign[0])];
+    if (lie == LIE_ENDLESS_TIME)
+        c.reply.launch.gpu_us = INFINITY;
+    if (lie == LIE_NO_TIME)
+        c.reply.launch.gpu_us = NAN;
+    if (lie == LIE_LONG_TIME)
+        c.reply.launch.gpu_us = FLT_MAX;
+    if (lie == LIE_LOST_WELL)
+        c.context_lost = 1;
+    if (lie == LIE_STARTED_FLOOD)
+        flood(c);
+    if (lie == LIE_READY_AGAIN)
+        c.call = 0;
+    say(&c);
+    if (lie == LIE_STARTED_AGAIN)
+        say(&c);
+    for (;;) /* an honest answer would take the lie's place in the ring */
+        pause();
 }
 
 void hostile_run(uint32_t seed)

@@ -508,3 +508,21 @@ Test(session, a_failed_device_ends_its_sessions_with_its_own_reason)
     fake_device_fail(false);
     fixture_end(&f);
 }
+
+Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
+{
+    struct launch *l;
+
+    fixture_start(&f, 64);
+    make_module(&f, "m", "code");
+    l = launch_of(&f, "l", "wait");
+    fake_await_running();
+    pthread_mutex_lock(&f.session->lock);
+    f.session->context->last_event_ns = now_ns() + 60 * NS_PER_S;
+    pthread_mutex_unlock(&f.session->lock);
+    janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S);
+    await_end(l);
+    cr_assert_eq(info_of(l).problem.status, STATUS_EXECUTION_TIMEOUT);
+    launch_return(l);
+    fixture_end(&f);
+}

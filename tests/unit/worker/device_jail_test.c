@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "ipc/worker_fds.h"
+#include "limits.h"
 #include "worker/device_filter.h"
 #include "worker/device_jail.h"
 #include "worker/privileges.h"
@@ -108,6 +110,10 @@ static void act_namespace(void) { syscall(SYS_clone, CLONE_NEWUSER | CLONE_VM | 
 static void act_ioctl(void) { syscall(SYS_ioctl, STDERR_FILENO, 0, 0); }
 static void act_attribute(void) { prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }
 static void act_map_code(void) { mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+static void act_map_shared(void) { mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); }
+static void act_map_stack(void) { mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0); }
+static void act_map_huge(void) { mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0); }
+static void act_raise(void) { struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY}; syscall(SYS_prlimit64, 0, RLIMIT_DATA, &most, NULL); }
 static void act_map_file(void) { mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, WORKER_CONTROL_FD, 0); }
 static void act_make_code(void) { static char page[8192]; mprotect((void *)((uintptr_t)(page + 4095) & ~4095ul), 4096, PROT_READ | PROT_EXEC); }
 static void act_duplicate(void) { (void)!dup(STDERR_FILENO); }
@@ -140,6 +146,10 @@ static const struct {
     {"prctl", act_attribute},
     {"mapping code", act_map_code},
     {"mapping a file", act_map_file},
+    {"shared memory, which no limit counts", act_map_shared},
+    {"a stack that grows, which no limit counts", act_map_stack},
+    {"huge pages", act_map_huge},
+    {"raising a limit", act_raise},
     {"turning memory into code", act_make_code},
     {"dup", act_duplicate},
 #ifdef __x86_64__
@@ -402,6 +412,16 @@ static void read_proc(pid_t pid, const char *name, char *out, size_t room)
         fclose(f);
 }
 
+/* Under root a user that no other process is; a user namespace may not have it, then nobody. */
+static bool has_own_user(pid_t pid, const char *status)
+{
+    char own[96];
+
+    snprintf(own, sizeof own, "\nUid:\t%u\t%u\t%u\t%u\n", WORKER_UID_FIRST + (unsigned)pid, WORKER_UID_FIRST + (unsigned)pid,
+             WORKER_UID_FIRST + (unsigned)pid, WORKER_UID_FIRST + (unsigned)pid);
+    return geteuid() != 0 || strstr(status, own) || strstr(status, "\nUid:\t65534\t65534\t65534\t65534\n");
+}
+
 static bool is_locked(pid_t pid)
 {
     char status[8192], limits[4096];
@@ -409,7 +429,7 @@ static bool is_locked(pid_t pid)
     read_proc(pid, "status", status, sizeof status);
     read_proc(pid, "limits", limits, sizeof limits);
     return strstr(status, "\nSeccomp:\t2\n") && strstr(status, "\nNoNewPrivs:\t1\n") &&
-           strstr(status, geteuid() ? "\nUid:" : "\nUid:\t65534\t65534\t65534\t65534\n") &&
+           has_own_user(pid, status) &&
            strstr(limits, "Max core file size        0                    0 ") &&
            (DEVICE_JAIL_RELAXED || strstr(limits, "Max open files            0                    0 "));
 }
@@ -431,6 +451,91 @@ Test(device_jail, all_of_it_is_in_force_as_seen_from_outside, .timeout = 60)
     cr_assert(seen, "it ended, or was never locked");
     cr_assert_eq(write(ends_[1], "x", 1), 1);
     cr_assert(done(wait_for(pid)));
+}
+
+/* ---- what a worker that was taken over can have of the machine ---- */
+
+/* How a child ends that is locked in whole, with a device of so much memory, and acts. */
+static int ends_jailed(uint64_t memory, void (*act)(void))
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct device_jail  j = {.driver = "", .memory = memory};
+        enum worker_sandbox level = WORKER_SANDBOX_NONE;
+
+        descriptors(STDIN_FILENO);
+        need(device_jail_prepare(&j, NULL) == STATUS_OK && device_jail_enter(&j, &level, NULL) == STATUS_OK);
+        act();
+        _exit(DONE);
+    }
+    return wait_for(pid);
+}
+
+enum { PIECE_BYTES = 256 * 1024 * 1024 };
+
+static const uint64_t jailed_memory = 1ull << 30;
+
+static uint64_t most_bytes(void)
+{
+    return jailed_memory + WORKER_OWN_BYTES + (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * WORKER_OWN_BYTES_PER_CPU;
+}
+
+/* None of it is touched: the machine has not that much. */
+static void act_map_all(void)
+{
+    const uint64_t terabyte = 1ull << 40;
+    uint64_t       got = 0;
+    char          *at;
+
+    need(mmap(NULL, terabyte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    at = mmap(NULL, terabyte, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    need(at != MAP_FAILED); /* addresses are no memory */
+    for (; got < terabyte && mprotect(at + got, PIECE_BYTES, PROT_READ | PROT_WRITE) == 0; got += PIECE_BYTES)
+        at[got] = 1;
+    need(got >= jailed_memory && got <= most_bytes() + PIECE_BYTES);
+    need(mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED);
+    need(mmap(NULL, 4 * terabyte, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED); /* page tables */
+}
+
+Test(device_jail, memory_has_a_bound_whatever_way_it_is_taken)
+{
+    int status;
+
+    need_no_sanitizer();
+    status = ends_jailed(jailed_memory, act_map_all);
+    cr_assert(done(status), "wait status %#x", (unsigned)status);
+}
+
+static void *sleep_on(void *unused)
+{
+    struct timespec long_time = {3600, 0};
+
+    nanosleep(&long_time, NULL);
+    return unused;
+}
+
+static void act_start_threads(void)
+{
+    pthread_attr_t small;
+    pthread_t      thread;
+    unsigned       n = 0;
+
+    need(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 * 1024) == 0);
+    while (n <= WORKER_TASKS_MAX && pthread_create(&thread, &small, sleep_on, NULL) == 0)
+        n++;
+    need(n >= CPU_POOL_THREADS_MAX && n < WORKER_TASKS_MAX);
+}
+
+Test(device_jail, threads_have_a_bound_where_the_worker_is_a_user_of_its_own)
+{
+    int status;
+
+    need_no_sanitizer();
+    if (geteuid() != 0)
+        cr_skip_test("only root makes workers users of their own");
+    status = ends_jailed(jailed_memory, act_start_threads);
+    cr_assert(done(status), "wait status %#x", (unsigned)status);
 }
 
 /* As in a container whose own filter takes seccomp away. */
