@@ -224,7 +224,8 @@ enum {
     GLOBALS_PER_MODULE_MAX = 4096,
     KERNEL_TABLE_BYTES_MAX = 8 * 1024 * 1024,
     KERNEL_PARAMS_MAX = 128,
-    KERNEL_PARAM_BYTES_MAX = 4096, /* CUDA's own bound for every architecture */
+    KERNEL_PARAM_BYTES_MAX = 32764, /* CUDA's own bound from sm_70 on */
+    GRAPH_PARAM_BYTES_MAX = 4096,   /* a launch with more of them does not become a part of a program's graph */
 
     /* launches */
     LAUNCH_ARGS_MAX = KERNEL_PARAMS_MAX,

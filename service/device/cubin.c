@@ -9,7 +9,8 @@ enum {
     INFO_FORMAT_NONE = 1,      /* .nv.info: a byte of format, a byte of attribute, 16 bits of value or of length */
     INFO_FORMAT_SIZED = 4,
     INFO_KERNEL_PARAM = 0x17,
-    INFO_KERNEL_PARAM_BYTES = 12, /* index 32 bits, ordinal 16, offset 16, flags 32 with the size from bit 18 on */
+    INFO_KERNEL_PARAM_LARGE = 0x45, /* where a size needs more than 14 bits: as the other, the last word is the size */
+    INFO_KERNEL_PARAM_BYTES = 12,   /* index 32 bits, ordinal 16, offset 16, flags 32 with the size from bit 18 on */
     INFO_SIZE_SHIFT = 18,
 };
 
@@ -205,13 +206,15 @@ static bool next_info(struct span *info, unsigned *attribute, struct span *value
     return true;
 }
 
-static bool add_param(struct span value, struct cubin_param out[KERNEL_PARAMS_MAX], bool seen[KERNEL_PARAMS_MAX])
+static bool add_param(unsigned attribute, struct span value, struct cubin_param out[KERNEL_PARAMS_MAX], bool seen[KERNEL_PARAMS_MAX])
 {
     struct cubin_param p;
 
     if (value.bytes < INFO_KERNEL_PARAM_BYTES)
         return false;
-    p = (struct cubin_param){half_at(value.data + 4), half_at(value.data + 6), word_at(value.data + 8) >> INFO_SIZE_SHIFT};
+    p = (struct cubin_param){half_at(value.data + 4), half_at(value.data + 6), word_at(value.data + 8)};
+    if (attribute == INFO_KERNEL_PARAM)
+        p.size >>= INFO_SIZE_SHIFT;
     if (p.ordinal >= KERNEL_PARAMS_MAX || seen[p.ordinal])
         return false;
     seen[p.ordinal] = true;
@@ -230,9 +233,9 @@ enum status cubin_params(const struct cubin *c, struct span kernel, struct cubin
     if (!find_info(c, kernel, &info))
         return STATUS_MODULE_INVALID;
     while (next_info(&info, &attribute, &value)) {
-        if (attribute != INFO_KERNEL_PARAM)
+        if (attribute != INFO_KERNEL_PARAM && attribute != INFO_KERNEL_PARAM_LARGE)
             continue;
-        if (!add_param(value, out, seen))
+        if (!add_param(attribute, value, out, seen))
             return STATUS_MODULE_INVALID;
         found++;
     }

@@ -3,6 +3,7 @@
 #include "device/cubin.h"
 #include "device/cuda_vendor.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum {
@@ -132,11 +133,14 @@ static enum status add_kernel(struct device_module *m, cuda_function f, struct s
         return problem_set(why, STATUS_MODULE_INVALID, "the module has too many kernels or too long names");
     describe(d, f, k);
     for (unsigned i = 0; i < count; i++) {
-        uint32_t end = params[i].offset + params[i].size;
+        uint64_t end = (uint64_t)params[i].offset + params[i].size;
 
+        if (end > KERNEL_PARAM_BYTES_MAX)
+            return problem_set(why, STATUS_MODULE_INVALID, "the kernel %.*s takes %" PRIu64 " bytes of parameters; at most %d are possible",
+                               (int)name.bytes, name.data, end, KERNEL_PARAM_BYTES_MAX);
         k->params[i] = (struct kernel_param){.offset = params[i].offset, .size = params[i].size};
         if (end > k->params_bytes)
-            k->params_bytes = end;
+            k->params_bytes = (uint32_t)end;
     }
     m->kernels[m->table.kernels_count - 1] = (struct cuda_kernel){.function = f};
     return cuda_alive(d, why);

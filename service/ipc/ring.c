@@ -27,6 +27,14 @@ size_t ring_bytes(uint32_t slot_bytes)
     return offsetof(struct ring_shared, slots) + stride(slot_bytes) * RING_SLOTS;
 }
 
+void ring_populate(void *at, uint32_t slot_bytes)
+{
+    const volatile unsigned char *bytes = at;
+
+    for (size_t i = 0; i < ring_bytes(slot_bytes); i += stride(slot_bytes))
+        (void)bytes[i];
+}
+
 void ring_init(struct ring *r, void *at, uint32_t slot_bytes)
 {
     r->shared = at;

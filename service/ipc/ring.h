@@ -29,6 +29,8 @@ struct ring {
 
 /* Bytes of shared memory a ring takes, a multiple of RING_LINE_BYTES. slot_bytes <= COMMAND_BYTES_MAX. */
 size_t ring_bytes(uint32_t slot_bytes);
+/* Has the pages mapped that short messages take: the first one of each slot. A slot that was never full of a long message costs no more. */
+void ring_populate(void *at, uint32_t slot_bytes);
 /* `at` is zeroed memory of ring_bytes(), aligned to RING_LINE_BYTES. Either side calls it once before its first use. */
 void ring_init(struct ring *r, void *at, uint32_t slot_bytes);
 

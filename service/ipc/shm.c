@@ -41,10 +41,19 @@ static void parts_set(struct shm *m, uint64_t staging_bytes)
 
 static bool map(struct shm *m)
 {
-    void *at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, m->fd, 0);
+    void *at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 
     m->base = at == MAP_FAILED ? NULL : at;
     return m->base != NULL;
+}
+
+/* All of staging memory, so that no transfer waits for its pages; of a ring what short messages take. A kernel that cannot make pages ahead
+ * makes them at their first use. */
+static void populate(struct shm *m)
+{
+    ring_populate(m->commands, sizeof(struct command));
+    ring_populate(m->completions, sizeof(struct completion));
+    madvise(m->staging, m->staging_bytes, MADV_POPULATE_WRITE);
 }
 
 /* Above FD_LEAST: lower numbers are where a child's descriptors are put. */
@@ -80,6 +89,7 @@ enum status shm_create(struct shm *m, uint64_t staging_bytes)
         return STATUS_OUT_OF_MEMORY;
     }
     parts_set(m, slices * STAGING_SLICE_BYTES);
+    populate(m);
     header.bytes = m->bytes;
     header.staging_bytes = m->staging_bytes;
     memcpy(m->base, &header, sizeof header);
@@ -109,6 +119,7 @@ enum status shm_attach(struct shm *m, int fd)
     if (!header_fits(m, &header))
         goto failed;
     parts_set(m, header.staging_bytes);
+    populate(m);
     return STATUS_OK;
 failed:
     shm_finish(m);

@@ -113,11 +113,12 @@ enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why)
     const struct batch_op    *op = &b->spec->ops[i];
     const struct batch_event *from = event_find(b, op->from);
     const struct batch_event *to = event_find(b, op->to);
-    struct batch_order        o = {.op = i, .message = MESSAGE_EVENT_ELAPSED};
+    struct batch_order        o;
     enum status               st;
 
     if (!from || !to)
         return no_event(from ? "/to" : "/from", why);
+    batch_order_init(&o, i, MESSAGE_EVENT_ELAPSED);
     o.body.event_elapsed = (struct msg_event_elapsed){from->id, to->id};
     st = batch_list_send(b, why);
     return st ? st : batch_submit(b, &o, address_nothing, why);
@@ -126,9 +127,11 @@ enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why)
 enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
-    struct batch_order     o = {.op = i, .message = MESSAGE_STREAM_SYNC, .body.stream_sync.all = !op->has_stream};
+    struct batch_order     o;
     enum status            st = batch_list_send(b, why);
 
+    batch_order_init(&o, i, MESSAGE_STREAM_SYNC);
+    o.body.stream_sync.all = !op->has_stream;
     if (!st)
         st = stream_number(b->context, op->stream, &o.body.stream_sync.stream, why);
 

@@ -246,6 +246,19 @@ void batch_drain(struct batch *b)
 
 /* ---- submitting ---- */
 
+void batch_order_init(struct batch_order *o, unsigned op, enum message m)
+{
+    memset(o, 0, offsetof(struct batch_order, body) + offsetof(struct msg_launch, params));
+    o->op = op;
+    o->message = m;
+}
+
+static_assert(sizeof(struct msg_run_list) <= offsetof(struct msg_launch, params) &&
+                  sizeof(struct msg_graph_run) <= offsetof(struct msg_launch, params) &&
+                  sizeof(struct msg_mem_read) <= offsetof(struct msg_launch, params) &&
+                  sizeof(struct msg_mem_fill) <= offsetof(struct msg_launch, params),
+              "what is submitted here is zeroed whole, but for parameters");
+
 static enum status submit_call(struct worker *w, const struct batch_order *o, struct call *c)
 {
     if (o->message == MESSAGE_LAUNCH)

@@ -38,8 +38,10 @@ static enum status address_item(struct batch *b, struct batch_order *o, struct p
 
 static enum status send_alone(struct batch *b, struct problem *why)
 {
-    struct batch_order o = {.stream = b->list.stream};
+    struct batch_order o;
 
+    batch_order_init(&o, 0, MESSAGE_LAUNCH);
+    o.stream = b->list.stream;
     start_of(b, &b->list.items[0], &o);
     return batch_submit(b, &o, address_item, why);
 }
@@ -57,7 +59,7 @@ static bool encode(struct run_list *l, const struct batch_order *o)
 /* As many as there is place for, from the first one not yet sent. What fails is told when those before it were sent. */
 static enum status address_list(struct batch *b, struct batch_order *list, struct problem *why)
 {
-    static _Thread_local struct batch_order o; /* 4.7 KiB */
+    static _Thread_local struct batch_order o; /* 33 KiB */
     struct batch_list                      *of = &b->list;
     const size_t                            head = sizeof(struct run_state);
     struct run_list                         l = {.at = list->slice.data + head, .room = list->slice.ref.bytes - head};
@@ -89,9 +91,13 @@ static enum status address_list(struct batch *b, struct batch_order *list, struc
 /* One slice full of items from `from` on; *next is the first one that had no place. */
 static enum status send_some(struct batch *b, unsigned from, unsigned *next, struct problem *why)
 {
-    struct batch_order o = {.op = from, .tried = from, .message = MESSAGE_RUN_LIST, .stream = b->list.stream};
-    enum status        st = batch_time_left(b, &o.body.run_list.timeout_ms, why);
+    struct batch_order o;
+    enum status        st;
 
+    batch_order_init(&o, from, MESSAGE_RUN_LIST);
+    o.tried = from;
+    o.stream = b->list.stream;
+    st = batch_time_left(b, &o.body.run_list.timeout_ms, why);
     if (!st)
         st = batch_staging(b, STAGING_SLICE_BYTES, &o.slice, why);
     if (st)

@@ -179,7 +179,6 @@ enum status batch_still_wanted(struct batch *b, struct problem *why);
 struct batch_order {
     unsigned           op;
     enum message       message;
-    union message_body body;
     struct slice       slice; /* MEM_READ: taken over when the call is on its way */
     char              *to;
     struct module     *module;       /* LAUNCH: held while it is made */
@@ -187,7 +186,10 @@ struct batch_order {
     unsigned           tried;        /* lists: `op` is the item to begin with, this the first one that had no place */
     uint32_t           stream;
     bool               nothing; /* set by `address`: of no bytes, not to be sent */
+    union message_body body;    /* last: most of it is room for a launch's parameters */
 };
+/* All zeros but for those parameters, which are 32 KiB: zeroing them, too, would take longer than all else that an operation costs here. */
+void batch_order_init(struct batch_order *o, unsigned op, enum message m);
 /* Fills the message's addresses. With session.lock and submit_lock held. */
 typedef enum status batch_address(struct batch *b, struct batch_order *o, struct problem *why);
 /* Submits; waits for earlier ones when too many are under way. Fails when an earlier one has failed. */

@@ -53,9 +53,10 @@ static enum status address_copy_of(struct batch *b, struct batch_order *o, struc
 
 static enum status copy_aside(struct batch *b, unsigned i, uint64_t bytes, struct problem *why)
 {
-    struct batch_order o = {.op = i, .message = MESSAGE_MEM_COPY};
+    struct batch_order o;
     enum status        st;
 
+    batch_order_init(&o, i, MESSAGE_MEM_COPY);
     /* What was freed before is to be there for it. */
     for (struct local *l = b->locals; l; l = l->of_batch)
         local_await(b->context, l);

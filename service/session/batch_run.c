@@ -140,10 +140,13 @@ static enum status read_bytes(struct batch *b, const struct batch_op *op, uint64
 static enum status read_piece(struct batch *b, unsigned i, size_t at, struct problem *why)
 {
     struct batch_result *r = &b->results[i];
-    struct batch_order   o = {.op = i, .message = MESSAGE_MEM_READ, .to = r->data + at};
+    struct batch_order   o;
     size_t               bytes = r->data_bytes - at < STAGING_SLICE_BYTES ? r->data_bytes - at : STAGING_SLICE_BYTES;
-    enum status          st = batch_staging(b, bytes, &o.slice, why);
+    enum status          st;
 
+    batch_order_init(&o, i, MESSAGE_MEM_READ);
+    o.to = r->data + at;
+    st = batch_staging(b, bytes, &o.slice, why);
     if (st)
         return st;
     o.body.mem_read = (struct msg_mem_read){.to = {o.slice.ref.offset, bytes}};
@@ -248,9 +251,12 @@ enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem 
 /* A kernel that may print goes alone, so that it is known what it printed. */
 static enum status launch_alone(struct batch *b, unsigned i, struct module *m, const struct msg_launch *msg, struct problem *why)
 {
-    struct batch_order o = {.op = i, .message = MESSAGE_LAUNCH, .module = m, .stream = msg->stream};
+    struct batch_order o;
     enum status        st = batch_list_send(b, why);
 
+    batch_order_init(&o, i, MESSAGE_LAUNCH);
+    o.module = m;
+    o.stream = msg->stream;
     memcpy(&o.body.launch, msg, offsetof(struct msg_launch, params));
     return st ? st : batch_submit(b, &o, address_launch, why);
 }
@@ -269,9 +275,11 @@ static enum status launch_listed(struct batch *b, unsigned i, struct module *m, 
 static enum status launch_with(struct batch *b, unsigned i, struct module *m, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
-    struct msg_launch      msg = {0};
-    enum status            st = batch_time_left(b, &msg.timeout_ms, why);
+    struct msg_launch      msg; /* its parameters come when it is sent */
+    enum status            st;
 
+    memset(&msg, 0, offsetof(struct msg_launch, params));
+    st = batch_time_left(b, &msg.timeout_ms, why);
     if (st)
         return st;
     st = launch_configure(b->context, m, b->calls[i] ? &b->calls[i]->spec : op->launch, &msg, why);

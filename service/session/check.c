@@ -207,7 +207,10 @@ enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg
     if (count != kernel->params_count)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "the kernel takes %u arguments, got %u", kernel->params_count,
                              count);
-    memset(out, 0, sizeof *out);
+    if (kernel->params_bytes > KERNEL_PARAM_BYTES_MAX)
+        return problem_set(why, STATUS_INTERNAL, "the kernel's parameters lie outside their block");
+    out->bytes = 0;
+    memset(out->data, 0, kernel->params_bytes); /* between the parameters, and no more: most kernels have few */
     for (unsigned i = 0; i < count; i++) {
         enum status st = pack_one(&p, &kernel->params[i], &args[i], i, out);
         if (st)

@@ -5,7 +5,7 @@
 #include "session/program_parts.h"
 
 /* All launches of a list, each with as many parameters as there may be, and the state before them. */
-enum { LIST_BYTES_MAX = RUN_ITEMS_MAX * (sizeof(struct run_entry) + sizeof(struct msg_launch) + 8) };
+enum { LIST_BYTES_MAX = RUN_ITEMS_MAX * (sizeof(struct run_entry) + offsetof(struct msg_launch, params) + GRAPH_PARAM_BYTES_MAX + 8) };
 
 static_assert(LIST_BYTES_MAX + sizeof(struct run_state) <= 2 * STAGING_SLICE_BYTES, "a graph's list fits two pieces of staging memory");
 
@@ -16,13 +16,13 @@ bool program_graphable(const struct batch_item *item)
     if (item->message != MESSAGE_LAUNCH)
         return false;
     memcpy(&m, item->launch, sizeof item->launch);
-    return !m.cooperative;
+    return !m.cooperative && item->module->table.kernels[m.kernel].params_bytes <= GRAPH_PARAM_BYTES_MAX;
 }
 
 /* The same bytes for the same launch, whichever run it is of. */
 static enum status encode_one(struct batch *b, unsigned i, struct run_list *l, struct problem *why)
 {
-    static _Thread_local struct batch_order o; /* 4.7 KiB */
+    static _Thread_local struct batch_order o; /* 33 KiB */
     const struct batch_item                *item = &b->list.items[i];
     struct msg_launch                      *m = &o.body.launch;
     enum status                             st;
@@ -184,12 +184,14 @@ static enum status run(struct batch *b, struct batch_order *o, struct problem *w
 enum status program_graph_send(struct batch *b, struct problem *why)
 {
     struct program    *p = program_of(b);
-    struct batch_order o = {.op = b->list.items[0].op, .message = MESSAGE_GRAPH_RUN, .stream = b->list.stream};
+    struct batch_order o;
     enum status        st = b->preparing ? (p->graphs_count < GRAPHS_PER_PROGRAM_MAX ? STATUS_OK : STATUS_INTERNAL)
                                          : (b->graph_next < p->graphs_count ? STATUS_OK : STATUS_INTERNAL);
 
     if (st)
         return problem_set(why, st, "a run differs from its program");
+    batch_order_init(&o, b->list.items[0].op, MESSAGE_GRAPH_RUN);
+    o.stream = b->list.stream;
     st = batch_staging(b, 2 * STAGING_SLICE_BYTES, &o.slice, why);
     if (st)
         return st;

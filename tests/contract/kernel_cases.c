@@ -133,6 +133,30 @@ void case_parameters_arrive(struct bench *b)
           "a parameter is wrong");
 }
 
+/* A register addresses them, as in a loop over an array that is a parameter. */
+void case_large_parameters_arrive(struct bench *b)
+{
+    enum { WORDS = 8000, THREADS = 1000, STEP = 7 };
+    static struct {
+        uint64_t out;
+        uint32_t words[WORDS];
+    } p;
+    static uint32_t       got[THREADS];
+    struct device_module *m = load(b, large_ptx, large_ptx_bytes);
+    struct device_launch  l;
+
+    CHECK(b->ops->module_table(m)->kernels[0].params_bytes == sizeof p, "%u bytes", b->ops->module_table(m)->kernels[0].params_bytes);
+    p.out = allocate(b, sizeof got);
+    for (uint32_t i = 0; i < WORDS; i++)
+        p.words[i] = i * 2654435761u;
+    l = launch_of(b, m, "pick", &p, sizeof p, 1, THREADS);
+    OK(b->ops->launch(b->d, NULL, &l, &b->why));
+    memset(p.words, 0, sizeof p.words); /* they were copied */
+    read_all(b, got, p.out, sizeof got);
+    for (uint32_t i = 0; i < THREADS; i++)
+        CHECK(got[i] == STEP * i * 2654435761u, "element %u is %u", i, got[i]);
+}
+
 void case_stream_order(struct bench *b)
 {
     enum { N = 10000, LAUNCHES = 20 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 4096, PARAMS_BYTES_MAX = 4096 };
+enum { NODES_MAX = 4096, PARAMS_BYTES_MAX = 32764 };
 
 struct CUgraphNode_st {
     struct cuda_kernel_node what;

@@ -212,6 +212,15 @@ static void run_scale_f64(const struct CUfunc_st *f, const struct fake_launch *l
         p[i] *= factor;
 }
 
+/* pick(u32 *out, struct of words): out[i] = words[7 * i] */
+static void run_pick(const struct CUfunc_st *f, const struct fake_launch *l)
+{
+    uint32_t *out = array(f, l, 0, 4 * threads(l));
+
+    for (uint64_t i = 0; out && i < threads(l) && f->params[1].offset + 28 * i + 4 <= l->params_bytes; i++)
+        memcpy(&out[i], l->params + f->params[1].offset + 28 * i, 4);
+}
+
 static const struct {
     const char *name;
     void (*run)(const struct CUfunc_st *f, const struct fake_launch *l);
@@ -231,6 +240,7 @@ static const struct {
     {"reverse", run_reverse},
     {"corners", run_corners},
     {"count", run_count},
+    {"pick", run_pick},
     {"tick", run_tick},
     {"gpurest_scale_f32", run_scale_f32},
     {"gpurest_scale_f64", run_scale_f64},

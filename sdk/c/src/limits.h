@@ -49,7 +49,7 @@ enum {
     STREAMS_MAX = 64,
     KERNELS_MAX = 4096,
     PARAMS_MAX = 128,
-    PARAM_BYTES_MAX = 4096,
+    PARAM_BYTES_MAX = 32764,
     SOURCE_BYTES_MAX = 64 * 1024 * 1024, /* the service's own limit is lower */
 
     /* batches: the service's bounds */

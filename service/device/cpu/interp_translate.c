@@ -150,12 +150,13 @@ static void aim(struct op *o, const struct decoded_address *at)
     o->addresses = true;
 }
 
+/* Of a place that the text names; behind a register each lane may mean another one. */
 static bool load_uniform(struct decoder *d, const struct decoded_address *at)
 {
     unsigned   bytes = type_bytes(d);
     struct op *o;
 
-    if (at->space != OP_PARAM_KERNEL || moved_bytes(d, operand(d, 0)) != bytes || (bytes != 4 && bytes != 8)
+    if (at->space != OP_PARAM_KERNEL || operand(d, 1)->reg != PTX_NO_REG || moved_bytes(d, operand(d, 0)) != bytes || (bytes != 4 && bytes != 8)
         || operand(d, 0)->kind != PTX_REG)
         return false;
     o = decode_op(d, bytes == 4 ? load_kernel_param_32 : load_kernel_param_64);

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* One ".param type name" of a list, placed behind *used. */
-static bool take_param(struct ptx_parser *p, struct ptx_variable *out, uint32_t *used)
+/* One ".param type name" of a list, placed behind *used. `of`: the function's name, which results come before. */
+static bool take_param(struct ptx_parser *p, struct span of, struct ptx_variable *out, uint32_t *used)
 {
     struct ptx_declaration d;
     uint64_t               offset = *used;
@@ -17,13 +17,13 @@ static bool take_param(struct ptx_parser *p, struct ptx_variable *out, uint32_t 
     if (!ptx_take_declaration(p, &d))
         return false;
     if (!ptx_align_up(&offset, d.align, KERNEL_PARAM_BYTES_MAX) || d.bytes > KERNEL_PARAM_BYTES_MAX - offset)
-        return ptx_fail(p, p->now.line, "parameters exceed %d bytes", KERNEL_PARAM_BYTES_MAX);
+        return ptx_fail(p, p->now.line, "the parameters of %.*s exceed %d bytes", (int)of.bytes, of.data, KERNEL_PARAM_BYTES_MAX);
     *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes, d.align};
     *used = (uint32_t)(offset + d.bytes);
     return true;
 }
 
-static bool take_params(struct ptx_parser *p, const struct ptx_variable **out, unsigned *count, uint32_t *used)
+static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_variable **out, unsigned *count, uint32_t *used)
 {
     struct ptx_variable all[KERNEL_PARAMS_MAX];
 
@@ -33,7 +33,7 @@ static bool take_params(struct ptx_parser *p, const struct ptx_variable **out, u
     while (!ptx_accept(p, ')')) {
         if (*count == KERNEL_PARAMS_MAX)
             return ptx_fail(p, p->now.line, "at most %d parameters are allowed", KERNEL_PARAMS_MAX);
-        if ((*count && !ptx_expect(p, ',')) || !take_param(p, &all[*count], used))
+        if ((*count && !ptx_expect(p, ',')) || !take_param(p, of, &all[*count], used))
             return false;
         ++*count;
     }
@@ -45,11 +45,11 @@ bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype 
 {
     *out = (struct ptx_prototype){0};
     *bytes = 0;
-    if (!entry && ptx_is_mark(p, '(') && !take_params(p, &out->results, &out->results_count, bytes))
+    if (!entry && ptx_is_mark(p, '(') && !take_params(p, span_of("a function"), &out->results, &out->results_count, bytes))
         return false;
     if (!ptx_take_name(p, &out->name, "a function's name"))
         return false;
-    return !ptx_is_mark(p, '(') || take_params(p, &out->params, &out->params_count, bytes);
+    return !ptx_is_mark(p, '(') || take_params(p, out->name, &out->params, &out->params_count, bytes);
 }
 
 static bool add_prototype(struct ptx_parser *p, struct span name, const struct ptx_prototype *prototype)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 /* The caller frees. Exactly as large as the file, so that a read past the end is noticed. */
-static struct span read_sample(void)
+static struct span read_file(const char *path)
 {
-    FILE  *f = fopen(FIXTURES "/sample.cubin", "rb");
+    FILE  *f = fopen(path, "rb");
     char  *data;
     size_t bytes;
 
@@ -20,6 +20,11 @@ static struct span read_sample(void)
     cr_assert_eq(fread(data, 1, bytes, f), bytes);
     fclose(f);
     return (struct span){data, bytes};
+}
+
+static struct span read_sample(void)
+{
+    return read_file(FIXTURES "/sample.cubin");
 }
 
 static void assert_params(const struct cubin *c, const char *kernel, const uint32_t expected[][2], unsigned count)
@@ -34,6 +39,17 @@ static void assert_params(const struct cubin *c, const char *kernel, const uint3
         cr_expect_eq(params[i].offset, expected[i][0], "%s %u", kernel, i);
         cr_expect_eq(params[i].size, expected[i][1], "%s %u", kernel, i);
     }
+}
+
+Test(cubin, reads_sizes_beyond_14_bits)
+{
+    static const uint32_t large[][2] = {{0, 28000}, {28000, 8}, {28008, 1}};
+    struct span           image = read_file(FIXTURES "/large_params.cubin");
+    struct cubin          c;
+
+    cr_assert_eq(cubin_open(image, &c), STATUS_OK);
+    assert_params(&c, "large", large, 3);
+    free((void *)(uintptr_t)image.data);
 }
 
 Test(cubin, lists_kernels_and_their_parameters)

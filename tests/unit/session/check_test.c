@@ -146,7 +146,7 @@ Test(check, names_the_member_of_a_struct_that_is_wrong)
 
 Test(check, survives_structs_that_are_deep_huge_or_empty)
 {
-    static struct launch_arg deep[64], many[5000];
+    static struct launch_arg deep[64], many[KERNEL_PARAM_BYTES_MAX + 1];
 
     for (unsigned i = 0; i < 63; i++)
         deep[i] = structure(&deep[i + 1], 1);
@@ -155,7 +155,7 @@ Test(check, survives_structs_that_are_deep_huge_or_empty)
     for (unsigned i = 0; i < COUNT(many); i++)
         many[i] = scalar(1, i);
     cr_assert_eq(pack_one(KERNEL_PARAM_BYTES_MAX, structure(many, KERNEL_PARAM_BYTES_MAX)), STATUS_OK);
-    cr_assert_eq(pack_one(5000, structure(many, 5000)), STATUS_ARGUMENT_MISMATCH);
+    cr_assert_eq(pack_one(KERNEL_PARAM_BYTES_MAX + 1, structure(many, KERNEL_PARAM_BYTES_MAX + 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(1, structure(NULL, 0)), STATUS_ARGUMENT_MISMATCH);
 }
 
