@@ -9,7 +9,7 @@
 #include "http/problem_document.h"
 #include "http/server_internal.h"
 
-static struct peer_address peer_of(const struct sockaddr_storage *a)
+struct peer_address peer_of(const struct sockaddr_storage *a)
 {
     const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
     struct peer_address    p = {.counted = true};
@@ -47,20 +47,55 @@ static bool peer_has_room(const struct server *s, const struct peer_address *p)
     return count < s->config.connections_per_address_max;
 }
 
+/* Under peers_lock. */
+static void enter_bucket(struct connection *c)
+{
+    struct connection **head = &c->loop->server->peers[bucket_of(&c->peer)];
+
+    c->bucket_prev = NULL;
+    c->bucket_next = *head;
+    if (*head)
+        (*head)->bucket_prev = c;
+    *head = c;
+}
+
+/* Under peers_lock. */
+static void leave_bucket(struct connection *c)
+{
+    if (c->bucket_prev)
+        c->bucket_prev->bucket_next = c->bucket_next;
+    else
+        c->loop->server->peers[bucket_of(&c->peer)] = c->bucket_next;
+    if (c->bucket_next)
+        c->bucket_next->bucket_prev = c->bucket_prev;
+}
+
+bool slot_move(struct connection *c, const struct peer_address *to)
+{
+    struct server *s = c->loop->server;
+    bool           room;
+
+    pthread_mutex_lock(&s->peers_lock);
+    room = peer_has_room(s, to);
+    if (room) {
+        leave_bucket(c);
+        c->peer = *to;
+        enter_bucket(c);
+    }
+    pthread_mutex_unlock(&s->peers_lock);
+    return room;
+}
+
 static bool register_peer(struct connection *c)
 {
-    struct server      *s = c->loop->server;
-    struct connection **head = &s->peers[bucket_of(&c->peer)];
-    bool                room;
+    struct server *s = c->loop->server;
+    bool           room;
 
     pthread_mutex_lock(&s->peers_lock);
     room = s->connections_count < s->config.connections_max && peer_has_room(s, &c->peer);
     if (room) {
         s->connections_count++;
-        c->bucket_next = *head;
-        if (*head)
-            (*head)->bucket_prev = c;
-        *head = c;
+        enter_bucket(c);
     }
     pthread_mutex_unlock(&s->peers_lock);
     return room;
@@ -71,12 +106,7 @@ static void unregister_peer(struct connection *c)
     struct server *s = c->loop->server;
 
     pthread_mutex_lock(&s->peers_lock);
-    if (c->bucket_prev)
-        c->bucket_prev->bucket_next = c->bucket_next;
-    else
-        s->peers[bucket_of(&c->peer)] = c->bucket_next;
-    if (c->bucket_next)
-        c->bucket_next->bucket_prev = c->bucket_prev;
+    leave_bucket(c);
     s->connections_count--;
     pthread_mutex_unlock(&s->peers_lock);
 }
@@ -160,7 +190,7 @@ static struct connection *new_connection(struct loop *loop, int fd)
 
     c = c ? c : calloc(1, sizeof *c);
     if (c)
-        *c = (struct connection){.loop = loop, .fd = fd, .successor = -1, .used = used, .since_ns = now_ns()};
+        *c = (struct connection){.loop = loop, .fd = fd, .successor = -1, .used = used, .client = c->client, .since_ns = now_ns()};
     return c;
 }
 
@@ -175,14 +205,16 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
     if (c && getpeername(fd->connect_fd, (struct sockaddr *)&a, &bytes) == 0) {
         c->is_unix = a.ss_family == AF_UNIX;
         c->is_tls = !c->is_unix && loop->mhd_tls;
-        c->peer = peer_of(&a);
-        if (register_peer(c)) {
+        c->mhd = mhd;
+        client_connected(c, &a);
+        if (receive_add(c) && register_peer(c)) {
             link_connection(c);
             *context = c;
             return;
         }
         if (!c->is_tls)
             send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
+        receive_remove(c);
     }
     free(c);
     shutdown(fd->connect_fd, SHUT_RDWR);
@@ -195,6 +227,7 @@ static void connection_close(struct connection *c)
     if (c->linger)
         linger_add(c->loop, c->fd);
     unlink_connection(c);
+    receive_remove(c);
     unregister_peer(c);
     if (c->successor < 0) {
         free(c);
