@@ -55,7 +55,7 @@ const char *ip_text(const struct ip_address *a, char out[IP_TEXT_BYTES])
     return text ? text : "";
 }
 
-static bool ip_parse(struct span text, struct ip_address *out)
+bool ip_parse(struct span text, struct ip_address *out)
 {
     char           copy[IP_TEXT_BYTES];
     struct in_addr four;

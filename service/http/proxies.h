@@ -27,6 +27,8 @@ struct networks {
 enum status networks_add(struct networks *n, const char *text, struct problem *why);
 bool        networks_hold(const struct networks *n, const struct ip_address *a);
 
+/* The whole text is an address. */
+bool ip_parse(struct span text, struct ip_address *out);
 /* The address of a socket's peer; all zeros for other families. */
 struct ip_address ip_of_peer(const struct sockaddr_storage *a);
 /* Back, for whoever reads socket addresses. */

@@ -87,7 +87,7 @@ struct peer_address client_address(const struct exchange *x)
     return x->connection->is_unix ? (struct peer_address){0} : peer_of_ip(&x->client);
 }
 
-const char *client_text(const struct exchange *x, char out[IP_TEXT_BYTES])
+const char *client_ip_text(const struct exchange *x, char out[IP_TEXT_BYTES])
 {
     return x->connection->is_unix ? "unix" : ip_text(&x->client, out);
 }

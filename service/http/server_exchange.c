@@ -144,7 +144,7 @@ static void log_access(const struct exchange *x)
         {"ms", {0}, (double)((now_ns() - r->received_ns) / NS_PER_US) / 1e3},
         {"body_bytes", {0}, r->has_body_bytes ? (double)r->body_bytes : -1},
         {"caller", span_of(r->caller->name), 0},
-        {"client", span_of(client_text(x, client)), 0},
+        {"client", span_of(client_ip_text(x, client)), 0},
     };
 
     log_request(r->id, r->trace);

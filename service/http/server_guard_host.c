@@ -25,13 +25,14 @@ static bool holds_only(struct span text, const char *more)
 /* uri-host and port of RFC 3986: "name:port", "[v6]:port" -> "name", "[v6]". False: it is neither, all of it looked at. */
 static bool split_host(struct span host, struct span *name)
 {
-    bool        is_v6 = span_starts(host, "[");
-    const char *end = host.bytes ? memchr(host.data, is_v6 ? ']' : ':', host.bytes) : NULL;
-    struct span port;
+    struct ip_address v6;
+    bool              is_v6 = span_starts(host, "[");
+    const char       *end = host.bytes ? memchr(host.data, is_v6 ? ']' : ':', host.bytes) : NULL;
+    struct span       port;
 
     *name = end ? span_first(host, (size_t)(end - host.data) + is_v6) : host;
     port = span_from(host, name->bytes);
-    if (is_v6 && (!end || !holds_only(span_first(span_from(*name, 1), name->bytes - 2), ":.")))
+    if (is_v6 && (!end || !ip_parse(span_first(span_from(*name, 1), name->bytes - 2), &v6)))
         return false;
     if (!is_v6 && !holds_only(*name, "-._~!$&'()*+,;=%"))
         return false;

@@ -113,7 +113,7 @@ void client_of_request(struct exchange *x);
 /* Whose wrong tokens are counted together; not counted: nobody's. */
 struct peer_address client_address(const struct exchange *x);
 /* For the log. */
-const char *client_text(const struct exchange *x, char out[IP_TEXT_BYTES]);
+const char *client_ip_text(const struct exchange *x, char out[IP_TEXT_BYTES]);
 
 /* ---- bytes on their way to MHD (server_receive.c) ---- */
 
