@@ -32,7 +32,7 @@ static bool split_host(struct span host, struct span *name)
 
     *name = end ? span_first(host, (size_t)(end - host.data) + is_v6) : host;
     port = span_from(host, name->bytes);
-    if (is_v6 && (!end || !ip_parse(span_first(span_from(*name, 1), name->bytes - 2), &v6)))
+    if (is_v6 && (!end || !memchr(name->data, ':', name->bytes) || !ip_parse(span_first(span_from(*name, 1), name->bytes - 2), &v6)))
         return false;
     if (!is_v6 && !holds_only(*name, "-._~!$&'()*+,;=%"))
         return false;

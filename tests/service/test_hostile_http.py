@@ -38,7 +38,7 @@ def test_unknown_hosts(service):
 
 
 @pytest.mark.parametrize("host", [b"127.0.0.1:8080.evil.com", b"localhost:80@evil.com", b"localhost:", b"localhost:0", b"localhost:65536", b"localhost:080808",
-                                  b"localhost:+80", b"localhost:8 0", b"[::1]:x", b"[::1]evil.com", b"[::1].evil.com", b"[::1", b"[localhost]", b"user@localhost",
+                                  b"localhost:+80", b"localhost:8 0", b"[::1]:x", b"[::1]evil.com", b"[::1].evil.com", b"[::1", b"[localhost]", b"[127.0.0.1]", b"user@localhost",
                                   b"localhost/x", b"localhost,evil.com:80:80", b"::1", b"localhost\"", b"http://localhost"])
 def test_hosts_that_are_none(service, host):
     answer, _ = service.raw(b"GET /version HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
