@@ -53,17 +53,35 @@ static bool is_digit(unsigned char c)
     return c >= '0' && c <= '9';
 }
 
-/* tchar of RFC 9110, section 5.6.2: letters, digits and !#$%&'*+-.^_`|~, as one bit a character from 0x20 on. */
+/* TOKEN: tchar of RFC 9110, section 5.6.2. VISIBLE: what a target may hold. TEXT: what a value may, tabs and bytes of eight bits included. */
+enum { TOKEN = 1, VISIBLE = 2, TEXT = 4, ALL = TOKEN | VISIBLE | TEXT, DELIMITER = VISIBLE | TEXT };
+
+static const unsigned char classes[256] = {
+    ['\t'] = TEXT,        [' '] = TEXT,
+    ['!'] = ALL,          ['"'] = DELIMITER,
+    ['#' ... '\''] = ALL, ['(' ... ')'] = DELIMITER,
+    ['*' ... '+'] = ALL,  [','] = DELIMITER,
+    ['-' ... '.'] = ALL,  ['/'] = DELIMITER,
+    ['0' ... '9'] = ALL,  [':' ... '@'] = DELIMITER,
+    ['A' ... 'Z'] = ALL,  ['[' ... ']'] = DELIMITER,
+    ['^' ... 'z'] = ALL,  ['{'] = DELIMITER,
+    ['|'] = ALL,          ['}'] = DELIMITER,
+    ['~'] = ALL,          [0x80 ... 0xff] = TEXT,
+};
+
 static bool is_token(unsigned char c)
 {
-    static const uint32_t bits[] = {0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
-
-    return c >= 0x20 && c < 0x80 && (bits[c / 32 - 1] >> c % 32 & 1);
+    return classes[c] & TOKEN;
 }
 
-static bool is_visible(unsigned char c)
+/* Over all of the class that follow each other. */
+static void skip(struct bytes *b, unsigned char class)
 {
-    return c > 0x20 && c < 0x7f;
+    const unsigned char *at = b->at, *end = b->end;
+
+    while (at < end && classes[*at] & class)
+        at++;
+    b->at = at;
 }
 
 static bool is_blank(unsigned char c)
@@ -73,7 +91,7 @@ static bool is_blank(unsigned char c)
 
 static bool is_text(unsigned char c)
 {
-    return (c >= 0x20 && c != 0x7f) || c == '\t';
+    return classes[c] & TEXT;
 }
 
 static int hex_of(unsigned char c)
@@ -129,8 +147,7 @@ static void at_empty_lf(struct framing *f, struct bytes *b)
 
 static void in_method(struct framing *f, struct bytes *b)
 {
-    while (b->at < b->end && is_token(*b->at))
-        b->at++;
+    skip(b, TOKEN);
     if (b->at == b->end)
         return;
     f->matched = 0;
@@ -141,8 +158,7 @@ static void in_target(struct framing *f, struct bytes *b)
 {
     const unsigned char *from = b->at;
 
-    while (b->at < b->end && is_visible(*b->at))
-        b->at++;
+    skip(b, VISIBLE);
     f->matched |= b->at > from;
     if (b->at == b->end)
         return;
@@ -236,9 +252,11 @@ static void begin_value(struct framing *f)
 /* The bit that makes letters small changes no other byte of a token into one of the names that count. */
 static void in_name(struct framing *f, struct bytes *b)
 {
-    for (; b->at < b->end && is_token(*b->at); b->at++)
-        if (f->name_bytes < FRAMING_NAME_BYTES)
-            f->name[f->name_bytes++] = (char)(*b->at | 0x20);
+    const unsigned char *from = b->at;
+
+    skip(b, TOKEN);
+    for (; from < b->at && f->name_bytes < FRAMING_NAME_BYTES; from++)
+        f->name[f->name_bytes++] = (char)(*from | 0x20);
     if (b->at == b->end)
         return;
     expect(f, b, ':', BEFORE_VALUE, STATUS_INVALID_HEADER, "a header name is not a token followed by a colon");
@@ -298,8 +316,7 @@ static void in_value(struct framing *f, struct bytes *b)
     if (f->field == FIELD_LENGTH || f->field == FIELD_CODING)
         take_value(f, b);
     else
-        while (b->at < b->end && is_text(*b->at))
-            b->at++;
+        skip(b, TEXT);
     if (b->at == b->end || f->refused)
         return;
     if (*b->at == '\n')
@@ -397,8 +414,7 @@ static void in_chunk_size(struct framing *f, struct bytes *b)
 
 static void in_chunk_extension(struct framing *f, struct bytes *b)
 {
-    while (b->at < b->end && is_text(*b->at))
-        b->at++;
+    skip(b, TEXT);
     if (b->at < b->end)
         expect(f, b, '\r', AT_CHUNK_LINE_LF, STATUS_FRAMING_MISMATCH, "a chunk's size is not followed by CR LF");
 }
