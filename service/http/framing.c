@@ -1,4 +1,4 @@
-/* One function a state; each takes as many bytes as belong to its state and leaves the rest. */
+/* One function a state; each takes the bytes that belong to its state, and may go on to the next one within its line. */
 #include "http/framing.h"
 
 #include <assert.h>
@@ -74,11 +74,24 @@ static bool is_token(unsigned char c)
     return classes[c] & TOKEN;
 }
 
+/* None of eight bytes is below 0x20 or 0x7f. May say no where it is so: then they are looked at one by one. */
+static bool are_plain(const unsigned char *at)
+{
+    static const uint64_t ones = 0x0101010101010101u, tops = ones << 7;
+    uint64_t              v, deleted;
+
+    memcpy(&v, at, sizeof v);
+    deleted = v ^ ones * 0x7f;
+    return (((v - ones * 0x20) | (deleted - ones)) & tops) == 0;
+}
+
 /* Over all of the class that follow each other. */
 static void skip(struct bytes *b, unsigned char class)
 {
     const unsigned char *at = b->at, *end = b->end;
 
+    while (class == TEXT && end - at >= 8 && are_plain(at))
+        at += 8;
     while (at < end && classes[*at] & class)
         at++;
     b->at = at;
@@ -114,6 +127,18 @@ static void expect(struct framing *f, struct bytes *b, unsigned char wanted, enu
     f->state = (unsigned char)next;
 }
 
+/* What follows in the same line, without a way through the table. */
+static void then(struct framing *f, struct bytes *b, void (*next)(struct framing *f, struct bytes *b))
+{
+    if (b->at < b->end && !f->refused)
+        next(f, b);
+}
+
+static void at_line_lf(struct framing *f, struct bytes *b)
+{
+    expect(f, b, '\n', AT_LINE, STATUS_FRAMING_MISMATCH, "a carriage return stands alone in the header");
+}
+
 /* ---- request line ---- */
 
 static void begin_request(struct framing *f)
@@ -145,31 +170,6 @@ static void at_empty_lf(struct framing *f, struct bytes *b)
     expect(f, b, '\n', AT_REQUEST, STATUS_FRAMING_MISMATCH, "a carriage return stands alone");
 }
 
-static void in_method(struct framing *f, struct bytes *b)
-{
-    skip(b, TOKEN);
-    if (b->at == b->end)
-        return;
-    f->matched = 0;
-    expect(f, b, ' ', IN_TARGET, STATUS_INVALID_REQUEST, "the request's method is not a token followed by one space");
-}
-
-static void in_target(struct framing *f, struct bytes *b)
-{
-    const unsigned char *from = b->at;
-
-    skip(b, VISIBLE);
-    f->matched |= b->at > from;
-    if (b->at == b->end)
-        return;
-    if (!f->matched) {
-        refuse(f, STATUS_INVALID_REQUEST, "the request has no target, or more than one space before it");
-        return;
-    }
-    f->matched = 0;
-    expect(f, b, ' ', IN_VERSION, STATUS_INVALID_REQUEST, "the request target holds a byte that is not allowed");
-}
-
 /* "HTTP/1.1" or "HTTP/1.0"; another number is a version, anything else is not. */
 static void version_byte(struct framing *f, unsigned char c)
 {
@@ -187,6 +187,12 @@ static void version_byte(struct framing *f, unsigned char c)
 
 static void in_version(struct framing *f, struct bytes *b)
 {
+    static const char usual[] = "HTTP/1.1";
+
+    if (f->matched == 0 && (size_t)(b->end - b->at) >= sizeof usual - 1 && memcmp(b->at, usual, sizeof usual - 1) == 0) {
+        b->at += sizeof usual - 1;
+        f->matched = sizeof usual - 1;
+    }
     while (b->at < b->end && f->matched < sizeof VERSION && !f->refused)
         version_byte(f, *b->at++);
     if (b->at == b->end || f->refused)
@@ -194,42 +200,52 @@ static void in_version(struct framing *f, struct bytes *b)
     expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_REQUEST, "the request line does not end with one space, an HTTP version, and CR LF");
     if (!f->refused && f->other_version)
         refuse(f, STATUS_HTTP_VERSION_NOT_SUPPORTED, "the version must be HTTP/1.1 or HTTP/1.0");
+    then(f, b, at_line_lf);
+}
+
+static void in_target(struct framing *f, struct bytes *b)
+{
+    const unsigned char *from = b->at;
+
+    skip(b, VISIBLE);
+    f->matched |= b->at > from;
+    if (b->at == b->end)
+        return;
+    if (!f->matched) {
+        refuse(f, STATUS_INVALID_REQUEST, "the request has no target, or more than one space before it");
+        return;
+    }
+    f->matched = 0;
+    expect(f, b, ' ', IN_VERSION, STATUS_INVALID_REQUEST, "the request target holds a byte that is not allowed");
+    then(f, b, in_version);
+}
+
+static void in_method(struct framing *f, struct bytes *b)
+{
+    skip(b, TOKEN);
+    if (b->at == b->end)
+        return;
+    f->matched = 0;
+    expect(f, b, ' ', IN_TARGET, STATUS_INVALID_REQUEST, "the request's method is not a token followed by one space");
+    then(f, b, in_target);
 }
 
 /* ---- header lines, and those of a trailer ---- */
 
-static void at_line_lf(struct framing *f, struct bytes *b)
-{
-    expect(f, b, '\n', AT_LINE, STATUS_FRAMING_MISMATCH, "a carriage return stands alone in the header");
-}
-
-static void at_line(struct framing *f, struct bytes *b)
-{
-    if (*b->at == '\r') {
-        b->at++;
-        f->state = AT_BLOCK_LF;
-    } else if (is_blank(*b->at)) {
-        refuse(f, STATUS_FRAMING_MISMATCH, "a header line is folded: it begins with a blank");
-    } else if (!is_token(*b->at)) {
-        refuse(f, STATUS_INVALID_HEADER, "a header line does not begin with a name");
-    } else {
-        f->name_bytes = 0;
-        f->state = IN_NAME;
-    }
-}
-
-static bool is_named(const struct framing *f, const char *name)
-{
-    return f->name_bytes == strlen(name) && memcmp(f->name, name, f->name_bytes) == 0;
-}
-
 static enum field field_of(const struct framing *f)
 {
-    if (is_named(f, "content-length"))
-        return FIELD_LENGTH;
-    if (is_named(f, "transfer-encoding"))
-        return FIELD_CODING;
-    return is_named(f, "host") ? FIELD_HOST : FIELD_OTHER;
+    static const char length[] = "content-length", coding[] = "transfer-encoding", host[] = "host";
+
+    switch (f->name_bytes) {
+    case sizeof length - 1:
+        return memcmp(f->name, length, sizeof length - 1) == 0 ? FIELD_LENGTH : FIELD_OTHER;
+    case sizeof coding - 1:
+        return memcmp(f->name, coding, sizeof coding - 1) == 0 ? FIELD_CODING : FIELD_OTHER;
+    case sizeof host - 1:
+        return memcmp(f->name, host, sizeof host - 1) == 0 ? FIELD_HOST : FIELD_OTHER;
+    default:
+        return FIELD_OTHER;
+    }
 }
 
 static void begin_value(struct framing *f)
@@ -247,29 +263,6 @@ static void begin_value(struct framing *f)
         refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length stands more than once");
     else if (f->codings > 1)
         refuse(f, STATUS_FRAMING_MISMATCH, "Transfer-Encoding stands more than once");
-}
-
-/* The bit that makes letters small changes no other byte of a token into one of the names that count. */
-static void in_name(struct framing *f, struct bytes *b)
-{
-    const unsigned char *from = b->at;
-
-    skip(b, TOKEN);
-    for (; from < b->at && f->name_bytes < FRAMING_NAME_BYTES; from++)
-        f->name[f->name_bytes++] = (char)(*from | 0x20);
-    if (b->at == b->end)
-        return;
-    expect(f, b, ':', BEFORE_VALUE, STATUS_INVALID_HEADER, "a header name is not a token followed by a colon");
-    if (!f->refused)
-        begin_value(f);
-}
-
-static void before_value(struct framing *f, struct bytes *b)
-{
-    while (b->at < b->end && is_blank(*b->at))
-        b->at++;
-    if (b->at < b->end)
-        f->state = IN_VALUE;
 }
 
 /* Up to 2^64 - 1. The library takes no blank behind the number. */
@@ -325,6 +318,51 @@ static void in_value(struct framing *f, struct bytes *b)
         expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_HEADER, "a header value holds a control byte");
     if (!f->refused)
         end_value(f);
+    then(f, b, at_line_lf);
+}
+
+static void before_value(struct framing *f, struct bytes *b)
+{
+    while (b->at < b->end && is_blank(*b->at))
+        b->at++;
+    if (b->at == b->end)
+        return;
+    f->state = IN_VALUE;
+    in_value(f, b);
+}
+
+/* The bit that makes letters small changes no other byte of a token into one of the names that count. */
+static void in_name(struct framing *f, struct bytes *b)
+{
+    const unsigned char *from = b->at;
+    size_t               n = f->name_bytes;
+
+    skip(b, TOKEN);
+    for (const unsigned char *end = b->at; from < end && n < FRAMING_NAME_BYTES; from++)
+        f->name[n++] = (char)(*from | 0x20);
+    f->name_bytes = (unsigned char)n;
+    if (b->at == b->end)
+        return;
+    expect(f, b, ':', BEFORE_VALUE, STATUS_INVALID_HEADER, "a header name is not a token followed by a colon");
+    if (!f->refused)
+        begin_value(f);
+    then(f, b, before_value);
+}
+
+static void at_line(struct framing *f, struct bytes *b)
+{
+    if (*b->at == '\r') {
+        b->at++;
+        f->state = AT_BLOCK_LF;
+    } else if (is_blank(*b->at)) {
+        refuse(f, STATUS_FRAMING_MISMATCH, "a header line is folded: it begins with a blank");
+    } else if (!is_token(*b->at)) {
+        refuse(f, STATUS_INVALID_HEADER, "a header line does not begin with a name");
+    } else {
+        f->name_bytes = 0;
+        f->state = IN_NAME;
+        in_name(f, b);
+    }
 }
 
 /* ---- where the body ends ---- */

@@ -1,3 +1,4 @@
+/* Addresses by their bytes alone: IPv4 is the mapped part of IPv6, so that one comparison does for both. */
 #include "http/proxies.h"
 
 #include <arpa/inet.h>
