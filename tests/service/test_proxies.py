@@ -251,7 +251,7 @@ def test_below_tls(proxied, certificate):  # noqa: F811
             assert ask(s, GET + "Authorization: Bearer alice\r\n") == 200
     with connect(service, SIGNATURE + b"\x31\x11\0\0") as s:
         with pytest.raises(OSError):
-            context.wrap_socket(s, server_hostname="localhost")
+            context.wrap_socket(s, server_hostname="localhost", do_handshake_on_connect=False).do_handshake()
     assert clients_in_log(service) == ["192.0.2.1", "127.0.0.1"]
 
 
