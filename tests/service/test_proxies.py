@@ -18,7 +18,7 @@ from test_framing import DEADLINE_S, answers_of, certificate  # noqa: F401
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 GET = "GET /version HTTP/1.1\r\nHost: localhost\r\n"
 WRONG = "Authorization: Bearer wrong\r\n"
-FAILURES = 3
+FAILURES = 1  # a minute: the next one is heard a minute later, so that a slow machine changes nothing
 
 
 def proxy_header(client=None, more=b""):
@@ -66,10 +66,10 @@ def ask(s, text):
 
 
 def clients_in_log(service):
-    """Of all requests, once the service has ended; waits for nothing."""
+    """Of all requests, once the service has ended, sorted: which of two connections is logged first is not said."""
     service.terminate()
     service.wait()
-    return [line.partition(" client=")[2].split()[0] for line in service.stderr().splitlines() if "category=access" in line]
+    return sorted(line.partition(" client=")[2].split()[0] for line in service.stderr().splitlines() if "category=access" in line)
 
 
 def is_locked_out(service, begin, fields):
@@ -106,7 +106,7 @@ def test_each_client_is_one_of_its_own(proxied, way):
     assert is_locked_out(service, begin, fields), "on another connection, too"
     assert not is_locked_out(service, other_begin, other_fields)
     assert not is_locked_out(service, b"", ""), "the proxy itself"
-    assert clients_in_log(service) == [client] * (FAILURES + 2) + [other, "127.0.0.1"]
+    assert clients_in_log(service) == sorted([client] * (FAILURES + 2) + [other, "127.0.0.1"])
 
 
 def test_clients_of_one_connection_are_told_apart(proxied):
@@ -135,7 +135,7 @@ def test_without_the_setting_nobody_is_believed(start):
         assert ask(s, GET + "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\n") == 200
     with connect(service, proxy_header("192.0.2.1")) as s:
         assert s.recv(65536).startswith(b"HTTP/1.1 400 ")
-    assert clients_in_log(service)[0] == "127.0.0.1"
+    assert clients_in_log(service) == ["127.0.0.1"] * 2
 
 
 def test_a_stranger_that_speaks_the_proxy_protocol_is_refused(proxied):
@@ -252,7 +252,7 @@ def test_below_tls(proxied, certificate):  # noqa: F811
     with connect(service, SIGNATURE + b"\x31\x11\0\0") as s:
         with pytest.raises(OSError):
             context.wrap_socket(s, server_hostname="localhost", do_handshake_on_connect=False).do_handshake()
-    assert clients_in_log(service) == ["192.0.2.1", "127.0.0.1"]
+    assert clients_in_log(service) == ["127.0.0.1", "192.0.2.1"]
 
 
 @pytest.mark.parametrize("value,word", [("10.0.0.0/33", "slash"), ("10.0.0.1/8", "bits"), ("proxy.example", "address"), ("::/0,x", "address")])
