@@ -65,6 +65,19 @@ static void check_addresses(struct verdict *v, const struct config *c)
         check_address(v, LISTEN_DEFAULT);
 }
 
+static void check_proxies(struct verdict *v, const struct config *c)
+{
+    struct problem why = {0};
+
+    if (c->trusted_proxy.count > TRUSTED_PROXIES_MAX) {
+        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d trusted proxies are possible", TRUSTED_PROXIES_MAX);
+        wrong(v, "trusted-proxy", "", why.detail);
+    }
+    for (unsigned i = 0; i < c->trusted_proxy.count; i++)
+        if (server_check_proxy(c->trusted_proxy.items[i], &why))
+            wrong(v, "trusted-proxy", c->trusted_proxy.items[i], why.detail);
+}
+
 /* ---- files that are read ---- */
 
 static const char *or_null(const char *text)
@@ -150,6 +163,7 @@ int config_check(const struct config *c)
     struct verdict v = {0};
 
     check_addresses(&v, c);
+    check_proxies(&v, c);
     check_tls(&v, c);
     check_tokens(&v, c);
     check_library(&v, "nvrtc", c->nvrtc);

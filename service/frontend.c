@@ -184,6 +184,8 @@ static bool make_server(struct frontend *f)
                                    .listen_count = f->listen_count,
                                    .hosts = (const char *const *)c->host.items,
                                    .hosts_count = c->host.count,
+                                   .trusted_proxies = (const char *const *)c->trusted_proxy.items,
+                                   .trusted_proxies_count = c->trusted_proxy.count,
                                    .origins = (const char *const *)c->origin.items,
                                    .origins_count = c->origin.count,
                                    .loop_threads = (unsigned)c->threads,

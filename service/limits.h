@@ -26,6 +26,8 @@ enum {
     ROUTE_SEGMENTS_MAX = 12, /* of a path; no endpoint has more than half of it */
     URI_BYTES_MAX = 8 * 1024,
     REQUEST_HEADERS_MAX = 100,
+    REQUEST_HEADER_BYTES_MAX = 24 * 1024, /* request line and header lines; of a trailer as many */
+    CHUNK_LINE_BYTES_MAX = 256,           /* a chunk's size and extensions */
     CONNECTION_MEMORY_BYTES = 32 * 1024, /* measured: more is slower, the pool is cleared per request */
     CONNECTIONS_MAX = 1024,
     CONNECTIONS_PER_ADDRESS_MAX = 128,
@@ -75,6 +77,9 @@ enum {
     LISTENERS_MAX = 8,
     CONNECTIONS_CLOSING_MAX = ACCEPTS_PER_TURN * LISTENERS_MAX, /* that have made room for others within a turn of the loop */
     HOSTS_MAX = 32,
+    TRUSTED_PROXIES_MAX = 64,
+    PROXY_HEADER_BYTES_MAX = 1024, /* of the PROXY protocol, its further fields included */
+    FORWARDED_HOPS_MAX = 32,       /* proxies that are looked back through for a request's client */
     TOKENS_MAX = 1024,
     TOKEN_FILE_BYTES_MAX = 1024 * 1024,
     TLS_FILE_BYTES_MAX = 1024 * 1024, /* each of certificate chain, key and client authorities */
@@ -368,6 +373,8 @@ static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lo
 static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4, "every cooperative launch has its threads");
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
 static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
+static_assert(REQUEST_HEADER_BYTES_MAX + REQUEST_HEADERS_MAX * 64 <= CONNECTION_MEMORY_BYTES, "the longest header and its table fit MHD's memory");
+static_assert(URI_BYTES_MAX < REQUEST_HEADER_BYTES_MAX, "a target that is too long is told its limit");
 static_assert(UPLOAD_WAKE_BYTES <= STAGING_SLICE_BYTES, "what is waited for has room in what a sink lends");
 static_assert(TRANSFER_LONG_PIECE_BYTES % STAGING_SLICE_BYTES == 0, "a long piece is whole slices");
 static_assert(LAUNCHES_IN_RING_MAX < RING_SLOTS, "transfers and syncs find room in the ring");

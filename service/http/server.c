@@ -44,6 +44,15 @@ static enum status check_config(const struct server_config *c, struct problem *w
     return STATUS_OK;
 }
 
+static enum status add_proxies(struct server *s, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < s->config.trusted_proxies_count && !st; i++)
+        st = networks_add(&s->proxies, s->config.trusted_proxies[i], why);
+    return st;
+}
+
 static enum status open_listeners(struct server *s, struct problem *why)
 {
     for (unsigned i = 0; i < s->config.listen_count; i++) {
@@ -110,7 +119,9 @@ enum status server_create(struct server **out, const struct server_config *confi
     s = allocate(config);
     if (!s)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the server");
-    st = tls_create(&s->tls, config, why);
+    st = add_proxies(s, why);
+    if (!st)
+        st = tls_create(&s->tls, config, why);
     if (!st)
         st = open_listeners(s, why);
     if (!st)

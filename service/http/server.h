@@ -18,6 +18,8 @@ struct server_config {
     unsigned               hosts_count;
     const char *const     *origins; /* allowed values of Origin */
     unsigned               origins_count;
+    const char *const     *trusted_proxies; /* addresses and networks of proxies whose word about their clients counts */
+    unsigned               trusted_proxies_count;
     unsigned               loop_threads;
     unsigned               io_threads;         /* for long bodies: as many are handed off at once, 0 = none ever */
     const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
@@ -46,6 +48,9 @@ enum address_verdict {
 enum address_verdict server_check_address(const char *address, struct problem *why);
 /* Each NULL or a file, as in struct server_config. */
 enum status server_check_tls(const struct server_config *config, struct problem *why);
+
+/* An address or network, as in struct server_config. */
+enum status server_check_proxy(const char *text, struct problem *why);
 
 /* Binds and starts serving. INVALID_REQUEST for a bad address; otherwise the reason in *why. */
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why);

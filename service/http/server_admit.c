@@ -16,12 +16,14 @@ static enum status must_wait(struct exchange *x, uint64_t wait_ns)
 /* A token was shown, and this is whose it is, or NULL. */
 static enum status judge_guess(struct exchange *x, const struct caller *found, enum status st)
 {
-    struct connection *c = x->connection;
-    uint64_t           wait_ns;
+    struct connection  *c = x->connection;
+    struct peer_address from;
+    uint64_t            wait_ns;
 
-    if (!c->peer.counted || (found && found == c->let_in))
+    if (c->is_unix || (found && found == c->let_in && !c->is_trusted)) /* a trusted proxy's requests are those of many clients */
         return st;
-    if (!guesses_admit(x->loop->server->guesses, c->peer.bytes, found, now_ns(), &wait_ns)) {
+    from = client_address(x);
+    if (!guesses_admit(x->loop->server->guesses, from.bytes, found, now_ns(), &wait_ns)) {
         problem_set(&x->r.problem, STATUS_RATE_LIMITED, "too many wrong tokens came from this address");
         return must_wait(x, wait_ns);
     }

@@ -36,7 +36,7 @@ static bool has_length(unsigned http_status)
     return http_status != 204 && http_status != 304;
 }
 
-static bool write_answer(const struct exchange *x, bool close, struct buf *text)
+bool exchange_write(const struct exchange *x, bool close, struct buf *text)
 {
     const struct reply *r = &x->r.reply;
     bool                ok;
@@ -63,7 +63,7 @@ void bulk_answer(struct exchange *x, enum status st)
     io_progress(x);
     pace_start(&x->pace, x->progress_ns);
     buf_init(&text, REPLY_BODY_BYTES_MAX);
-    if (write_answer(x, close, &text) && io_send(x, buf_span(&text)) == STATUS_OK)
+    if (exchange_write(x, close, &text) && io_send(x, buf_span(&text)) == STATUS_OK)
         h->done = !close;
     else
         h->lost = true;

@@ -1,4 +1,5 @@
-/* What can be said of a server's configuration without serving: addresses that could be bound, TLS files that fit each other. */
+/* What can be said of a server's configuration without serving: addresses that could be bound, TLS files that fit each other,
+ * networks of trusted proxies. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,4 +73,11 @@ enum status server_check_tls(const struct server_config *config, struct problem 
 
     tls_destroy(tls);
     return st;
+}
+
+enum status server_check_proxy(const char *text, struct problem *why)
+{
+    struct networks one = {.count = 0};
+
+    return networks_add(&one, text, why);
 }

@@ -9,7 +9,7 @@
 #include "http/problem_document.h"
 #include "http/server_internal.h"
 
-static struct peer_address peer_of(const struct sockaddr_storage *a)
+struct peer_address peer_of(const struct sockaddr_storage *a)
 {
     const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
     struct peer_address    p = {.counted = true};
@@ -107,7 +107,7 @@ static struct connection *new_connection(struct loop *loop, int fd)
 
     c = c ? c : calloc(1, sizeof *c);
     if (c)
-        *c = (struct connection){.loop = loop, .fd = fd, .successor = -1, .used = used, .since_ns = now_ns()};
+        *c = (struct connection){.loop = loop, .fd = fd, .successor = -1, .used = used, .client = c->client, .since_ns = now_ns()};
     return c;
 }
 
@@ -122,14 +122,16 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
     if (c && getpeername(fd->connect_fd, (struct sockaddr *)&a, &bytes) == 0) {
         c->is_unix = a.ss_family == AF_UNIX;
         c->is_tls = !c->is_unix && loop->mhd_tls;
-        c->peer = peer_of(&a);
-        if (slot_take(c, c->used)) {
+        c->mhd = mhd;
+        client_connected(c, &a);
+        if (receive_add(c) && slot_take(c, c->used)) {
             link_connection(c);
             *context = c;
             return;
         }
         if (!c->is_tls)
             send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
+        receive_remove(c);
     }
     free(c);
     shutdown(fd->connect_fd, SHUT_RDWR);
@@ -143,6 +145,7 @@ static void connection_close(struct connection *c)
         linger_add(c->loop, c->fd);
     unlink_connection(c);
     slot_give(c);
+    receive_remove(c);
     if (c->successor < 0) {
         free(c);
         return;

@@ -58,6 +58,7 @@ static void init_request(struct exchange *x)
     arena_init(&r->arena, REQUEST_ARENA_BYTES);
     reply_init(&r->reply);
     r->app = x->loop->server->config.app;
+    r->method = METHOD_COUNT; /* until it is known */
     r->waker.wake = wake;
     r->wake_at_ns = DEADLINE_NEVER;
     r->received_ns = x->progress_ns;
@@ -81,18 +82,16 @@ static bool split_target(struct exchange *x, const char *target)
     return true;
 }
 
-/* NULL makes the first call close the connection: no memory. */
-void *exchange_begin(void *context, const char *target, struct MHD_Connection *mhd)
+struct exchange *exchange_create(struct connection *c, const char *target)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection              *c = info ? info->socket_context : NULL;
-    struct exchange                *x = c ? calloc(1, sizeof *x) : NULL;
+    struct exchange *x = calloc(1, sizeof *x);
 
     if (!x)
         return NULL;
-    x->loop = context;
+    x->loop = c->loop;
     x->connection = c;
-    x->mhd = mhd;
+    x->mhd = c->mhd;
+    x->client = c->client;
     x->progress_ns = now_ns();
     x->header_since_ns = c->used ? x->progress_ns : c->since_ns;
     init_request(x);
@@ -104,6 +103,25 @@ void *exchange_begin(void *context, const char *target, struct MHD_Connection *m
     c->used = true;
     loop_expect(x->loop, x->progress_ns);
     return x;
+}
+
+/* MHD must not find more requests in the bytes than the scanner of their framing. */
+static bool is_scanned(struct connection *c)
+{
+    if (++c->begun <= c->framing.begun)
+        return true;
+    log_error("http", "a request was found where none begins; its connection ends");
+    return false;
+}
+
+/* NULL makes the first call close the connection: no memory, or not to be served. */
+void *exchange_begin(void *context, const char *target, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct connection              *c = info ? info->socket_context : NULL;
+
+    (void)context;
+    return c && is_scanned(c) ? exchange_create(c, target) : NULL;
 }
 
 void exchange_free(struct exchange *x)
@@ -141,6 +159,7 @@ static bool logs_access(void)
 static void log_access(const struct exchange *x)
 {
     const struct request  *r = &x->r;
+    char                   client[IP_TEXT_BYTES];
     const struct log_field fields[] = {
         {"method", span_of(r->method < METHOD_COUNT ? method_name(r->method) : "?"), 0},
         {"path", r->path, 0},
@@ -148,6 +167,7 @@ static void log_access(const struct exchange *x)
         {"ms", {0}, (double)((now_ns() - r->received_ns) / NS_PER_US) / 1e3},
         {"body_bytes", {0}, r->has_body_bytes ? (double)r->body_bytes : -1},
         {"caller", span_of(r->caller->name), 0},
+        {"client", span_of(client_ip_text(x, client)), 0},
     };
 
     log_request(r->id, r->trace);
@@ -182,6 +202,7 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     x->connection->since_ns = now_ns();
     x->connection->looked = false;
     slot_rest(x->connection);
+    receive_answered(x->connection);
     loop_expect(x->loop, x->connection->since_ns);
     /* Nobody can post it any more; a post that was made is still to be taken. */
     pthread_mutex_lock(&x->loop->post_lock);

@@ -3,16 +3,46 @@
 
 #include "http/server_internal.h"
 
-/* "name:port", "[v6]:port" -> "name", "[v6]". */
-static struct span without_port(struct span host)
+static bool is_port(struct span text)
 {
-    const char *end;
+    uint64_t port;
 
-    if (span_starts(host, "[")) {
-        end = memchr(host.data, ']', host.bytes);
-        return end ? span_first(host, (size_t)(end - host.data) + 1) : host;
+    return text.bytes <= sizeof "65535" - 1 && span_u64(text, &port) && port > 0 && port <= UINT16_MAX;
+}
+
+/* All of its bytes are letters, digits or of `more`. */
+static bool holds_only(struct span text, const char *more)
+{
+    for (size_t i = 0; i < text.bytes; i++) {
+        char c = text.data[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!alnum && (!c || !strchr(more, c)))
+            return false;
     }
-    return span_cut(&host, ':');
+    return true;
+}
+
+/* uri-host and port of RFC 3986: "name:port", "[v6]:port" -> "name", "[v6]". False: it is neither, all of it looked at. */
+static bool split_host(struct span host, struct span *name)
+{
+    struct ip_address v6;
+    bool              is_v6 = span_starts(host, "[");
+    const char       *end = host.bytes ? memchr(host.data, is_v6 ? ']' : ':', host.bytes) : NULL;
+    struct span       port;
+
+    *name = end ? span_first(host, (size_t)(end - host.data) + is_v6) : host;
+    port = span_from(host, name->bytes);
+    if (is_v6 && (!end || !memchr(name->data, ':', name->bytes) || !ip_parse(span_first(span_from(*name, 1), name->bytes - 2), &v6)))
+        return false;
+    if (!is_v6 && !holds_only(*name, "-._~!$&'()*+,;=%"))
+        return false;
+    return port.bytes == 0 || (span_starts(port, ":") && is_port(span_from(port, 1)));
+}
+
+/* What the client says it asks. */
+static struct span host_of(const struct exchange *x)
+{
+    return x->is_absolute ? x->authority : span_trim(exchange_header(x, "Host"));
 }
 
 static bool is_loopback_name(struct span name)
@@ -40,6 +70,7 @@ static bool is_own_address(const struct exchange *x, struct span name)
         getnameinfo((struct sockaddr *)&a, bytes, text, sizeof text, NULL, 0, NI_NUMERICHOST))
         return false;
     own = span_of(text);
+    own = span_cut(&own, '%'); /* the interface of a link's own address, which no client writes */
     if (span_starts(own, "::ffff:"))
         own = span_from(own, strlen("::ffff:"));
     if (span_starts(name, "[") && name.bytes >= 2)
@@ -47,23 +78,33 @@ static bool is_own_address(const struct exchange *x, struct span name)
     return span_equal_nocase(name, own);
 }
 
-/* Clients of HTTP/1.0 need not send Host, and browsers always do. */
+static enum status bad_host(struct exchange *x)
+{
+    if (x->is_absolute)
+        return problem_set(&x->r.problem, STATUS_INVALID_REQUEST,
+                           "the host in the request target must be a name or an address, with a port from 1 to 65535 or none");
+    return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "Host must be a name or an address, with a port from 1 to 65535 or none");
+}
+
+/* Clients of HTTP/1.0 need not send Host, and browsers always do. Those of a Unix socket may call it what they like. */
 static enum status check_host(struct exchange *x)
 {
-    struct span host = span_trim(exchange_header(x, "Host"));
-    struct span name = without_port(host);
+    struct span host = host_of(x), name;
 
-    if (x->connection->is_unix || (x->http_1_0 && !host.data))
+    if (!x->is_absolute && (x->connection->is_unix || (x->http_1_0 && !host.data)))
         return STATUS_OK;
-    if (is_loopback_name(name) || is_configured(x->loop->server, name) || is_own_address(x, name))
+    if (!split_host(host, &name) || (x->is_absolute && !name.bytes))
+        return bad_host(x);
+    if (x->connection->is_unix || is_loopback_name(name) || is_configured(x->loop->server, name) || is_own_address(x, name))
         return STATUS_OK;
-    return problem_set(&x->r.problem, STATUS_MISDIRECTED_REQUEST, "the name in Host is not served here; the operator can allow it");
+    return problem_set(&x->r.problem, STATUS_MISDIRECTED_REQUEST, "the host %s is not served here; the operator can allow it",
+                       x->is_absolute ? "in the request target" : "in Host");
 }
 
 static bool is_same_origin(const struct exchange *x, struct span origin)
 {
     const char *scheme = x->connection->is_tls ? "https://" : "http://";
-    struct span host = span_trim(exchange_header(x, "Host"));
+    struct span host = host_of(x);
 
     return !x->connection->is_unix && span_starts(origin, scheme) && host.bytes &&
            span_equal_nocase(span_from(origin, strlen(scheme)), host);

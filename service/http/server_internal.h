@@ -13,7 +13,9 @@
 
 #include "base/deadline.h"
 #include "base/metrics.h"
+#include "http/framing.h"
 #include "http/integrity.h"
+#include "http/proxies.h"
 #include "http/server.h"
 
 enum {
@@ -66,21 +68,28 @@ struct silent_list {
 };
 
 struct connection {
-    struct loop         *loop;
-    struct connection   *prev, *next; /* in loop->connections */
-    struct slot          slot;
-    struct peer_address  peer;     /* changed by slot_move() alone */
-    struct exchange     *exchange; /* the request under way, or NULL */
-    int                  fd;       /* MHD's */
-    const struct caller *let_in;   /* the last whose token was taken, see guesses.h; or NULL */
-    bool                 is_unix;
-    bool                 is_tls;    /* nothing may go past MHD */
-    bool                 used;      /* has had a request */
-    bool                 looked;    /* since its last request: for an end of stream */
-    bool                 linger;    /* take unread input before the close */
-    int                  successor; /* the client's socket when `fd` is a dead one; -1 = none */
-    uint64_t             since_ns;  /* accepted, or last request over */
+    struct loop           *loop;
+    struct connection     *prev, *next;               /* in loop->connections */
+    struct slot            slot;
+    struct peer_address    peer;     /* changed by slot_move() alone */
+    struct exchange       *exchange; /* the request under way, or NULL */
+    int                    fd;       /* MHD's */
+    struct MHD_Connection *mhd;
+    const struct caller   *let_in;         /* the last whose token was taken, see guesses.h; or NULL */
+    struct ip_address      client;         /* the socket's peer, or whom its PROXY header names; zeros on a Unix socket */
+    struct framing         framing;        /* of the bytes that MHD was given */
+    uint64_t               begun;          /* requests that MHD has begun */
+    bool                   is_trusted;     /* `client` is a trusted proxy: its requests may name theirs */
+    bool                   may_be_proxied; /* nothing was read yet: a PROXY header may come */
+    bool                   is_unix;
+    bool                   is_tls;    /* nothing may go past MHD */
+    bool                   used;      /* has had a request */
+    bool                   looked;    /* since its last request: for an end of stream */
+    bool                   linger;    /* take unread input before the close */
+    int                    successor; /* the client's socket when `fd` is a dead one; -1 = none */
+    uint64_t               since_ns;  /* accepted, or last request over */
 };
+
 
 /* Of a new connection whose address is known. `works`: it takes up a connection that worked. False: there is none, not even a reserved one. */
 bool slot_take(struct connection *c, bool works);
@@ -103,6 +112,7 @@ enum slot_use slot_begin_probe(struct connection *c);
 void slot_rest(struct connection *c);
 /* Descriptors have run out: some that never worked are closed, or one that is idle. Any thread. */
 void slots_relieve(struct server *s);
+struct peer_address peer_of(const struct sockaddr_storage *a);
 
 /* Accepts what waits at a listener and gives it to the loop's daemon. False when accepting must pause (no descriptors). */
 bool connection_accept(struct loop *loop, struct listener *l);
@@ -121,6 +131,44 @@ void send_raw_problem(int fd, enum status st, struct span instance, const char *
 void linger_add(struct loop *loop, int fd);
 void linger_sweep(struct loop *loop, uint64_t now);
 void linger_close_all(struct loop *loop);
+
+/* ---- clients (server_client.c) ---- */
+
+/* A new connection, or one that was taken up again; sets its client and peer. */
+void client_connected(struct connection *c, const struct sockaddr_storage *a);
+
+enum client_header {
+    CLIENT_HEADER_DONE,  /* none, or it was taken off */
+    CLIENT_HEADER_SHORT, /* nothing was taken; more must come */
+    CLIENT_HEADER_BAD,
+    CLIENT_HEADER_FULL, /* its client has as many connections as it may */
+};
+
+/* The PROXY header at the beginning of a trusted proxy's connection. */
+enum client_header client_read_header(struct connection *c);
+/* Once the request's header lines are there: x->client. */
+void client_of_request(struct exchange *x);
+/* Whose wrong tokens are counted together; not counted: nobody's. */
+struct peer_address client_address(const struct exchange *x);
+/* For the log. */
+const char *client_ip_text(const struct exchange *x, char out[IP_TEXT_BYTES]);
+
+/* ---- bytes on their way to MHD (server_receive.c) ---- */
+
+/* From now on recv() on this thread knows this loop's connections; NULL: none. */
+void receive_on_this_thread(struct loop *loop);
+/* Its bytes are scanned. False: no memory. */
+bool receive_add(struct connection *c);
+/* Before its socket is closed. Safe to call again, and when it was not added. */
+void receive_remove(struct connection *c);
+/* Of this thread's loop; NULL: the socket is no connection's. */
+struct connection *receive_connection(int fd);
+/* What MHD gets of n bytes that were received; n <= 0 stays as it is. */
+ssize_t receive_scanned(struct connection *c, const char *data, ssize_t n);
+/* Answers once, if no answer is under way; then and ever after MHD reads the end of the stream, 0. */
+ssize_t receive_refused(struct connection *c);
+/* A request is over: if what follows it is refused, MHD must read on to see that. */
+void receive_answered(struct connection *c);
 
 /* ---- long bodies on I/O threads, past MHD (server_bulk*.c) ----
  *
@@ -182,6 +230,8 @@ void        bulk_receive_all(struct exchange *x);
 void        bulk_send_all(struct exchange *x);
 /* The answer to a received body, sent past MHD (server_bulk_answer.c). */
 void bulk_answer(struct exchange *x, enum status st);
+/* The settled answer as it is sent past MHD. False: there is none, or no memory for it. */
+bool exchange_write(const struct exchange *x, bool close, struct buf *text);
 
 /* ---- TLS (server_tls.c) ---- */
 
@@ -193,6 +243,8 @@ void        tls_destroy(struct tls *t); /* NULL is a no-op; after the daemons th
 /* The daemon's further options, with their end; without TLS the end alone. They borrow from t. */
 enum { TLS_OPTIONS_MAX = 5 };
 void tls_options(const struct tls *t, struct MHD_OptionItem out[TLS_OPTIONS_MAX]);
+/* Sends past MHD, best effort. False, and nothing was done: the connection does not speak TLS. */
+bool tls_send(const struct connection *c, struct span bytes);
 /* UNAUTHENTICATED when clients need a certificate and this one has shown none that holds. */
 enum status tls_check_client(const struct exchange *x, struct problem *why);
 
@@ -247,7 +299,10 @@ struct exchange {
     struct loop           *loop;
     struct connection     *connection;
     struct MHD_Connection *mhd;
-    enum exchange_state    state;   /* changed by exchange_set_state() alone */
+    struct ip_address      client;    /* see client_of_request */
+    struct span            authority; /* of a target in absolute form: it wins over Host */
+    bool                   is_absolute;
+    enum exchange_state    state;     /* changed by exchange_set_state() alone */
     struct header_line    *headers; /* arena; texts are MHD's, valid as long as the exchange */
     unsigned               headers_count;
     char                   allow[64]; /* for 405 */
@@ -293,12 +348,14 @@ struct exchange {
     struct exchange *posted_next;
 };
 
-void           *exchange_begin(void *loop, const char *target, struct MHD_Connection *mhd); /* MHD's URI log callback */
-enum MHD_Result exchange_call(void *loop, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
-                              const char *upload, size_t *upload_bytes, void **context);
-void            exchange_completed(void *loop, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code);
-void            exchange_free(struct exchange *x);
-void            exchange_set_state(struct exchange *x, enum exchange_state next);
+/* The connection's next request. NULL without memory. */
+struct exchange *exchange_create(struct connection *c, const char *target);
+void            *exchange_begin(void *loop, const char *target, struct MHD_Connection *mhd); /* MHD's URI log callback */
+enum MHD_Result  exchange_call(void *loop, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+                               const char *upload, size_t *upload_bytes, void **context);
+void             exchange_completed(void *loop, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode code);
+void             exchange_free(struct exchange *x);
+void             exchange_set_state(struct exchange *x, enum exchange_state next);
 /* Stops reading and writing on it until exchange_advance resumes it. Only inside MHD's callbacks. */
 void exchange_suspend(struct exchange *x);
 /* Resumes it if something has happened that it waits for. */
@@ -311,7 +368,7 @@ enum status exchange_run_prepare(struct exchange *x);
 
 /* Everything that can be refused before a body byte is read, in the order of the contract; then begin (server_admit.c). */
 enum status exchange_admit(struct exchange *x, struct span method);
-/* Copies the header lines and refuses ambiguous framing and bytes that have no business there (server_guard.c). */
+/* Copies the header lines and refuses what their framing does not tell (server_guard.c). */
 enum status exchange_guard(struct exchange *x, const char *version);
 /* Its second half, on header lines that are already there. */
 enum status exchange_guard_lines(struct exchange *x, const char *version);
@@ -389,26 +446,28 @@ void executor_destroy(struct executor *e);
 /* ---- event loops (server_loop.c) ---- */
 
 struct loop {
-    struct server     *server;
-    unsigned           index;
-    pthread_t          thread;
-    bool               started;
-    struct MHD_Daemon *mhd;
-    struct MHD_Daemon *mhd_tls; /* its connections speak TLS; NULL = there are none */
-    int                epoll_fd;
-    int                event_fd;
-    int                dead_fd; /* a socket at its end, put in the place of those taken away from MHD */
-    bool               listening;
-    bool               listeners_closed;
-    struct connection *connections;
-    struct exchange   *suspended;
-    uint64_t           timer_ns; /* no suspended exchange is due before; DEADLINE_NEVER */
-    uint64_t           sweep_ns; /* next sweep */
-    uint64_t           spin_ns;  /* until then the next request is looked for without sleeping */
-    _Atomic uint64_t   last_turn_ns;
-    struct lingering  *lingering;
-    struct connection *reborn;   /* closed ones whose successor is still to be given to the daemon */
-    struct connection *adopting; /* given; MHD has not told us of them yet */
+    struct server      *server;
+    unsigned            index;
+    pthread_t           thread;
+    bool                started;
+    struct MHD_Daemon  *mhd;
+    struct MHD_Daemon  *mhd_tls; /* its connections speak TLS; NULL = there are none */
+    int                 epoll_fd;
+    int                 event_fd;
+    int                 dead_fd; /* a socket at its end, put in the place of those taken away from MHD */
+    bool                listening;
+    bool                listeners_closed;
+    struct connection  *connections;
+    struct connection **by_fd; /* the same by their sockets */
+    unsigned            by_fd_count;
+    struct exchange    *suspended;
+    uint64_t            timer_ns; /* no suspended exchange is due before; DEADLINE_NEVER */
+    uint64_t            sweep_ns; /* next sweep */
+    uint64_t            spin_ns;  /* until then the next request is looked for without sleeping */
+    _Atomic uint64_t    last_turn_ns;
+    struct lingering   *lingering;
+    struct connection  *reborn;   /* closed ones whose successor is still to be given to the daemon */
+    struct connection  *adopting; /* given; MHD has not told us of them yet */
 
     pthread_mutex_t  post_lock;
     struct exchange *posted;
@@ -445,8 +504,9 @@ struct server {
     struct idempotency    *idempotency;
     struct guesses        *guesses;
     struct server_metrics *metrics;
-    struct tls            *tls;    /* NULL: nothing is encrypted */
-    struct caller          nobody; /* of open rows without a valid token */
+    struct tls            *tls;     /* NULL: nothing is encrypted */
+    struct networks        proxies; /* that are trusted */
+    struct caller          nobody;  /* of open rows without a valid token */
     atomic_uint            in_flight;
     struct held_bodies     held;
     atomic_bool            quiescing;

@@ -282,6 +282,7 @@ static void *loop_run(void *argument)
     struct loop *loop = argument;
     bool         announced = false;
 
+    receive_on_this_thread(loop);
     set_listening(loop, true);
     while (!atomic_load(&loop->server->cutting)) {
         if (!announced && atomic_load(&loop->server->stopping)) {
@@ -397,6 +398,7 @@ void loop_finish(struct loop *loop)
         close(loop->event_fd);
     if (loop->dead_fd >= 0)
         close(loop->dead_fd);
+    free(loop->by_fd);
     pthread_mutex_destroy(&loop->post_lock);
     *loop = (struct loop){.epoll_fd = -1, .event_fd = -1, .dead_fd = -1};
 }

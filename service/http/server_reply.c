@@ -127,7 +127,7 @@ static void log_problem(const struct exchange *x, enum status st)
     const char *category = memory ? "memory" : st == STATUS_UNAUTHENTICATED || st == STATUS_INSUFFICIENT_SCOPE ? "auth" : "http";
 
     log_request(x->r.id, x->r.trace);
-    if (status_http(st) >= 500)
+    if (status_http(st) >= 500 && st != STATUS_NOT_IMPLEMENTED && st != STATUS_HTTP_VERSION_NOT_SUPPORTED)
         log_warn(category, "%s: %s", status_code(st), x->r.problem.detail);
     else
         log_debug(category, "%s: %s", status_code(st), x->r.problem.detail);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/input_file.h"
+#include "base/log.h"
 #include "http/server_internal.h"
 #include "http/server_tls.h"
 
@@ -163,6 +164,31 @@ static unsigned faults_of(gnutls_session_t session)
     unsigned              faults = 0;
 
     return gnutls_certificate_verify_peers(session, &purpose, 1, &faults) == 0 ? faults : GNUTLS_CERT_INVALID;
+}
+
+/* The library's own, seen by libmicrohttpd first: see server_receive.c. The real one is reached by its other name, which tells the record's
+ * number as well. */
+__attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *to, size_t room)
+{
+    unsigned char      number[8];
+    struct connection *c = receive_connection(gnutls_transport_get_int(session));
+
+    if (!c)
+        return gnutls_record_recv_seq(session, to, room, number);
+    if (c->framing.refused)
+        return receive_refused(c);
+    return receive_scanned(c, to, gnutls_record_recv_seq(session, to, room, number));
+}
+
+bool tls_send(const struct connection *c, struct span bytes)
+{
+    const union MHD_ConnectionInfo *info = c->is_tls ? MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION) : NULL;
+
+    if (!c->is_tls)
+        return false;
+    if (info && info->tls_session && gnutls_record_send(info->tls_session, bytes.data, bytes.bytes) < 0)
+        log_debug("http", "a client was gone before its refusal");
+    return true;
 }
 
 enum status tls_check_client(const struct exchange *x, struct problem *why)

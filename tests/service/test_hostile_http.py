@@ -37,6 +37,46 @@ def test_unknown_hosts(service):
         assert status_of(answer) == 421 and b"misdirected_request" in answer
 
 
+@pytest.mark.parametrize("host", [b"127.0.0.1:8080.evil.com", b"localhost:80@evil.com", b"localhost:", b"localhost:0", b"localhost:65536", b"localhost:080808",
+                                  b"localhost:+80", b"localhost:8 0", b"[::1]:x", b"[::1]evil.com", b"[::1].evil.com", b"[::1", b"[localhost]", b"[127.0.0.1]", b"user@localhost",
+                                  b"localhost/x", b"localhost,evil.com:80:80", b"::1", b"localhost\"", b"http://localhost"])
+def test_hosts_that_are_none(service, host):
+    answer, _ = service.raw(b"GET /version HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert status_of(answer) == 400 and b"invalid_header" in answer
+
+
+@pytest.mark.parametrize("host", [b"localhost.", b"127.0.0.1.", b"127.1", b"2130706433", b"0", b"localhost,evil.com", b"%6cocalhost", b"[::]", b""])
+def test_hosts_that_look_like_ours(service, host):
+    answer, _ = service.raw(b"GET /version HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert status_of(answer) == 421 and b"misdirected_request" in answer
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"LocalHost:1", b"127.0.0.1:65535", b"[::1]", b"[::1]:8080"])
+def test_hosts_that_are_ours(service, host):
+    answer, _ = service.raw(b"GET /version HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert status_of(answer) == 200
+
+
+@pytest.mark.parametrize("target,host,status", [
+    (b"http://localhost/livez", b"localhost", 200), (b"HTTP://127.0.0.1:80/livez", b"localhost", 200), (b"http://localhost/livez?", b"localhost", 200),
+    (b"http://localhost", b"localhost", 200), (b"http://localhost/nowhere", b"localhost", 404),
+    (b"http://localhost/livez", b"evil.com", 200), (b"http://evil.com/livez", b"localhost", 421), (b"http://evil.com:80/livez", b"evil.com", 421),
+    (b"http://127.0.0.1:8080.evil.com/livez", b"localhost", 400), (b"http://user@localhost/livez", b"localhost", 400), (b"http:///livez", b"localhost", 400),
+    (b"http://localhost:x/livez", b"localhost", 400), (b"https://localhost/livez", b"localhost", 400), (b"ftp://localhost/livez", b"localhost", 400),
+    (b"//localhost/livez", b"localhost", 404), (b"localhost:80", b"localhost", 400), (b"*", b"localhost", 400),
+])
+def test_targets_in_absolute_form(service, target, host, status):
+    """RFC 9112, section 3.2.2: their host wins over Host."""
+    answer, _ = service.raw(b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert status_of(answer) == status
+
+
+def test_the_origin_is_compared_with_the_host_that_wins(service):
+    request = b"GET http://localhost:7/version HTTP/1.1\r\nHost: evil.com\r\nOrigin: http://%s\r\nConnection: close\r\n\r\n"
+    assert status_of(service.raw(request % b"localhost:7")[0]) == 200
+    assert status_of(service.raw(request % b"evil.com")[0]) == 403
+
+
 def test_further_hosts_are_a_setting(start):
     service = start("--host", "gpu.example")
     good, _ = service.raw(b"GET /version HTTP/1.1\r\nHost: gpu.example\r\nConnection: close\r\n\r\n")
