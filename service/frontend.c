@@ -120,6 +120,7 @@ static bool make_compiler(struct frontend *f)
                                     .nvrtc_path = c->nvrtc[0] ? c->nvrtc : NULL,
                                     .include_path = c->cuda_include[0] ? c->cuda_include : NULL,
                                     .jobs_max = (unsigned)c->compile_jobs,
+                                    .callers_share = c->tokens[0] != '\0',
                                     .deadline_ms = COMPILE_DEADLINE_MS,
                                     .allow_no_sandbox = c->allow_no_sandbox,
                                     .keep_ready = !c->no_spare_compiler};
@@ -315,6 +316,8 @@ static void drain(struct frontend *f)
 /* Requests that are still waiting for a worker have had their time. */
 static void stop(struct frontend *f)
 {
+    if (f->app.compiler)
+        compile_service_stop(f->app.compiler);
     if (f->server && server_in_flight(f->server))
         registry_kill_workers(f->app.registry);
     server_destroy(f->server);

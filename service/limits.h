@@ -211,6 +211,10 @@ enum {
     COMPILE_IMAGE_BYTES_MAX = 32 * 1024 * 1024,
     COMPILE_DEADLINE_MS = 30 * 1000,
     COMPILE_JOBS_MAX = 4,
+    COMPILE_TURN_WAIT_MS = 2 * COMPILE_DEADLINE_MS, /* for a turn to compile: longer than a compilation that is stopped at its deadline */
+    COMPILE_WAITING_PER_CALLER_MAX = 32, /* compilations of a caller's own sources that wait for a turn */
+    COMPILE_BUILTIN_TURNS = 1, /* beside the other turns, for built-in kernels alone */
+    COMPILE_TREE_FILES_MAX = 65536, /* of the tree of CUDA headers that is looked at to tell it from others */
     COMPILE_ADDRESS_SPACE_MIB = 2048,
     COMPILE_STACK_MIB = 64, /* soft; deep nesting then ends as a crash instead of eating the machine */
     COMPILE_STACK_HARD_MIB = 256,
@@ -223,6 +227,7 @@ enum {
     COMPILE_DEFINES_MAX = 64,
     COMPILE_DEFINE_VALUE_BYTES_MAX = 4096,
     COMPILE_VERSION_BYTES = 32,
+    COMPILE_IDENTITY_BYTES = 65, /* a SHA-256 in hex with its NUL */
     COMPILE_ARCH_BYTES = 32, /* "sm_90" and the like with the NUL */
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
@@ -365,7 +370,10 @@ static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;
 static const uint64_t WORKER_OWN_BYTES = 4ull << 30; /* of memory that a cpu worker may have besides its device's: modules, its heap, stacks of its threads */
 static const uint64_t WORKER_OWN_BYTES_PER_CPU = 1ull << 30; /* ... and for each processor: registers of the blocks that run there, and stacks of a cooperative launch's threads */
 static const uint64_t CPU_MEMORY_RESERVE_BYTES = 256ull * 1024 * 1024; /* left to the service and the host */
-enum { CACHE_ENTRIES_MAX = 65536 }; /* files in the code cache */
+enum {
+    CACHE_ENTRIES_MAX = 65536, /* files in the code cache */
+    CACHE_UNUSED_S_MAX = 7 * 24 * 3600, /* what nobody used for so long makes room first, whosesoever it is */
+};
 static const uint64_t CACHE_BYTES_DEFAULT = 1024ull * 1024 * 1024;
 #define MEMORY_BYTES_ASKED_MAX (1ull << 62) /* of a buffer or a session; a macro, for the tables of request fields */
 static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits: decimal strings */

@@ -1,7 +1,6 @@
 /* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
 #include "pool/compile.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "base/deadline.h"
 #include "base/log.h"
 #include "pool/compile_spare.h"
+#include "pool/compile_turns.h"
 
 enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
 
@@ -21,10 +21,8 @@ struct compile_service {
     uint64_t               deadline_ms;
     atomic_bool            no_assembler; /* a worker found none: the next ones need not look */
     char                   version[COMPILE_VERSION_BYTES];
-    pthread_mutex_t        lock; /* over running */
-    pthread_cond_t         turn;
-    unsigned               running;
-    unsigned               jobs_max;
+    char                   identity[COMPILE_IDENTITY_BYTES];
+    struct compile_turns   turns;
 };
 
 /* ---- outcome ---- */
@@ -59,7 +57,7 @@ static bool status_plausible(enum status st)
 static enum status conclude(enum status read, int state, const struct buf *bytes, struct compile_output *out)
 {
     if (read == STATUS_COMPILE_TIMEOUT)
-        return fail(out, STATUS_COMPILE_TIMEOUT, "The compilation exceeded its deadline");
+        return fail(out, STATUS_COMPILE_TIMEOUT, "The compilation was stopped at its deadline");
     if (read == STATUS_INTERNAL)
         return fail(out, STATUS_INTERNAL, "The compiler's answer could not be read");
     if (read || compile_output_decode(buf_span(bytes), out) || !status_plausible(out->status))
@@ -123,48 +121,57 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
     return out->status;
 }
 
-static bool turn_take(struct compile_service *s)
-{
-    struct timespec until = timespec_of_ns(deadline_after_ms(s->deadline_ms));
-    bool            taken;
-
-    pthread_mutex_lock(&s->lock);
-    while (s->running >= s->jobs_max && pthread_cond_timedwait(&s->turn, &s->lock, &until) == 0) {
-    }
-    taken = s->running < s->jobs_max;
-    s->running += taken;
-    pthread_mutex_unlock(&s->lock);
-    return taken;
-}
-
 /* The next worker is not made ready while others need the processors. */
-static void turn_give(struct compile_service *s, struct span arch)
+static void turn_give(struct compile_service *s, struct compile_turn *turn, struct span arch)
 {
-    bool quiet;
-
-    pthread_mutex_lock(&s->lock);
-    s->running--;
-    quiet = s->running == 0;
-    pthread_cond_signal(&s->turn);
-    pthread_mutex_unlock(&s->lock);
-    if (quiet)
+    if (compile_turn_give(&s->turns, turn))
         compile_spare_refill(s->spare, arch);
 }
 
-enum status compile_service_run(struct compile_service *s, const struct compile_job *job, struct compile_output *out)
+static enum status no_turn(struct compile_output *out, enum status st)
 {
+    char text[160];
+
+    if (st == STATUS_TOO_MANY_IN_FLIGHT)
+        snprintf(text, sizeof text, "%d compilations of this caller already wait for their turn; send this one again when some are done",
+                 COMPILE_WAITING_PER_CALLER_MAX);
+    else if (st == STATUS_DRAINING)
+        snprintf(text, sizeof text, "The server is shutting down");
+    else
+        snprintf(text, sizeof text, "No turn to compile came free within %d s; try again", COMPILE_TURN_WAIT_MS / 1000);
+    return fail(out, st, text);
+}
+
+enum status compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
+                                struct compile_output *out)
+{
+    struct compile_turn turn;
+    enum status         st;
+
     if (job->assemble && atomic_load(&s->no_assembler))
         return fail(out, STATUS_COMPILER_UNAVAILABLE, "No assembler of PTX is installed");
-    if (!turn_take(s))
-        return fail(out, STATUS_OVERLOADED, "Too many compilations wait");
+    st = compile_turn_take(&s->turns, &turn, whom, deadline_after_ms(COMPILE_TURN_WAIT_MS));
+    if (st)
+        return no_turn(out, st);
     run_job(s, job, out);
-    turn_give(s, job->arch);
+    turn_give(s, &turn, job->arch);
     if (job->assemble && out->status == STATUS_COMPILER_UNAVAILABLE && !atomic_exchange(&s->no_assembler, true))
         log_warn("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(buf_span(&out->log)));
     return out->status;
 }
 
 /* ---- life ---- */
+
+/* Two lines: what people call it, and what tells it from every other. */
+static bool take_version(struct compile_service *s, struct span text)
+{
+    struct span version = span_cut(&text, '\n');
+
+    if (span_copy(text, s->identity, sizeof s->identity) && span_copy(version, s->version, sizeof s->version))
+        return true;
+    s->version[0] = '\0';
+    return false;
+}
 
 static void ask_version(struct compile_service *s)
 {
@@ -176,8 +183,8 @@ static void ask_version(struct compile_service *s)
         fail(&out, STATUS_INTERNAL, "no process could be started");
     else
         child_finish(&c, deadline_after_ms(s->deadline_ms), &out);
-    if (out.status == STATUS_OK && span_copy(buf_span(&out.log), s->version, sizeof s->version))
-        log_info("compile", "compiler: %s", s->version);
+    if (out.status == STATUS_OK && take_version(s, buf_span(&out.log)))
+        log_info("compile", "compiler: %s, build %.16s", s->version, s->identity);
     else
         log_warn("compile", "no run-time compiler: %.*s", SPAN_ARG(buf_span(&out.log)));
     compile_output_finish(&out);
@@ -192,23 +199,6 @@ static bool argument_make(char **out, const char *name, const char *value)
         return true;
     *out = NULL;
     return false;
-}
-
-static bool lock_init(struct compile_service *s)
-{
-    pthread_condattr_t a;
-    bool               ok;
-
-    if (pthread_condattr_init(&a))
-        return false;
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    ok = pthread_cond_init(&s->turn, &a) == 0;
-    pthread_condattr_destroy(&a);
-    if (ok && pthread_mutex_init(&s->lock, NULL)) {
-        pthread_cond_destroy(&s->turn);
-        ok = false;
-    }
-    return ok;
 }
 
 static void release(struct compile_service *s)
@@ -231,15 +221,16 @@ static void start_spare(struct compile_service *s)
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config)
 {
     struct compile_service *s = calloc(1, sizeof *s);
+    unsigned                turns = config->jobs_max ? config->jobs_max : 1;
 
     if (!s)
         return STATUS_OUT_OF_MEMORY;
-    s->jobs_max = config->jobs_max ? config->jobs_max : 1;
     s->deadline_ms = config->deadline_ms ? config->deadline_ms : COMPILE_DEADLINE_MS;
     s->command.allow_no_sandbox = config->allow_no_sandbox;
     s->command.executable = strdup(config->executable);
     if (!s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
-        !argument_make(&s->command.include_argument, "--include=", config->include_path) || !lock_init(s)) {
+        !argument_make(&s->command.include_argument, "--include=", config->include_path) ||
+        !compile_turns_init(&s->turns, turns, config->callers_share && turns > 1 ? turns - 1 : turns)) {
         release(s);
         return STATUS_OUT_OF_MEMORY;
     }
@@ -250,17 +241,26 @@ enum status compile_service_create(struct compile_service **out, const struct co
     return STATUS_OK;
 }
 
+void compile_service_stop(struct compile_service *s)
+{
+    compile_turns_close(&s->turns);
+}
+
 void compile_service_destroy(struct compile_service *s)
 {
     if (!s)
         return;
     compile_spare_destroy(s->spare);
-    pthread_cond_destroy(&s->turn);
-    pthread_mutex_destroy(&s->lock);
+    compile_turns_finish(&s->turns);
     release(s);
 }
 
 const char *compile_service_version(const struct compile_service *s)
 {
     return s->version;
+}
+
+const char *compile_service_identity(const struct compile_service *s)
+{
+    return s->identity;
 }

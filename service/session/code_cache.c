@@ -1,6 +1,7 @@
 /* One file per entry, named by its key (code_entry.c); the time of last use is the file's modification time. */
 #include "session/code_cache.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 #include "base/log.h"
 #include "session/code_entry.h"
 
-static const char SUBFOLDER[] = "code-1"; /* a folder of our own: the given one may be shared and have other rights */
+static const char SUBFOLDER[] = "code-2";        /* a folder of our own: the given one may be shared and have other rights */
+static const char FORMER_SUBFOLDER[] = "code-1"; /* of versions whose keys name no holder: nobody asks for what is there */
 
 enum {
     FOLDER_BYTES_MAX = 4096,
@@ -30,6 +32,20 @@ struct code_cache {
     unsigned        entries;
     bool            warned;
 };
+
+void code_key_make(const char *holder, const unsigned char digest[SHA256_BYTES], char key[CODE_KEY_BYTES])
+{
+    char          hex[SHA256_HEX_BYTES];
+    unsigned char own[SHA256_BYTES];
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_add_field(&h, span_of(holder ? holder : ""));
+    digest_end(&h, own);
+    digest_hex(own, key);
+    digest_hex(digest, hex);
+    memcpy(key + CODE_HOLDER_CHARS, hex, CODE_KEY_BYTES - 1 - CODE_HOLDER_CHARS);
+}
 
 /* ---- the folder ---- */
 
@@ -63,6 +79,35 @@ static bool make_folders(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+static bool is_key(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == CODE_KEY_BYTES - 1 && name[CODE_KEY_BYTES - 1] == '\0';
+}
+
+static bool is_temporary(const char *name)
+{
+    return strncmp(name, CODE_ENTRY_TEMPORARY, strlen(CODE_ENTRY_TEMPORARY)) == 0;
+}
+
+/* What such a version left would count for nobody's share, and nobody would remove it. */
+static void remove_former(int parent)
+{
+    int            fd = openat(parent, FORMER_SUBFOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR           *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((e = readdir(d)))
+        if (is_key(e->d_name) || is_temporary(e->d_name))
+            unlinkat(fd, e->d_name, 0);
+    closedir(d);
+    unlinkat(parent, FORMER_SUBFOLDER, AT_REMOVEDIR);
+}
+
 /* Ours alone, or its entries could be another's. */
 static bool is_private(int fd)
 {
@@ -85,6 +130,7 @@ static int open_folder(const char *path)
         return -1;
     mkdirat(parent, SUBFOLDER, 0700);
     fd = openat(parent, SUBFOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    remove_former(parent);
     close(parent);
     if (fd >= 0 && is_private(fd) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return fd;
@@ -107,14 +153,9 @@ struct listing {
     uint64_t      bytes;
 };
 
-static bool is_key(const char *name)
-{
-    return strspn(name, "0123456789abcdef") == CODE_KEY_BYTES - 1 && name[CODE_KEY_BYTES - 1] == '\0';
-}
-
 static void remove_if_stale(int folder, const char *name, const struct stat *s)
 {
-    if (strncmp(name, CODE_ENTRY_TEMPORARY, strlen(CODE_ENTRY_TEMPORARY)) == 0 && time(NULL) - s->st_mtime > TEMPORARY_AGE_S_MAX)
+    if (is_temporary(name) && time(NULL) - s->st_mtime > TEMPORARY_AGE_S_MAX)
         unlinkat(folder, name, 0);
 }
 
@@ -161,28 +202,111 @@ static void listing_read(int folder, struct listing *l)
     closedir(d);
 }
 
-static int by_use(const void *a, const void *b)
+static int compare_use(const struct entry *a, const struct entry *b)
 {
-    const struct timespec *x = &((const struct entry *)a)->used;
-    const struct timespec *y = &((const struct entry *)b)->used;
-
-    if (x->tv_sec != y->tv_sec)
-        return x->tv_sec < y->tv_sec ? -1 : 1;
-    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+    if (a->used.tv_sec != b->used.tv_sec)
+        return a->used.tv_sec < b->used.tv_sec ? -1 : 1;
+    return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
 }
 
-/* Removes the least recently used until that much is left; how many were removed. */
-static size_t drop_oldest(int folder, struct listing *l, uint64_t bytes, size_t count)
+static int by_use(const void *a, const void *b)
 {
+    return compare_use(a, b);
+}
+
+static int compare_holders(const struct entry *a, const struct entry *b)
+{
+    return memcmp(a->name, b->name, CODE_HOLDER_CHARS);
+}
+
+static int by_holder_and_use(const void *a, const void *b)
+{
+    int order = compare_holders(a, b);
+
+    return order ? order : compare_use(a, b);
+}
+
+/* A holder's entries of a sorted listing, those that are gone left out. */
+struct holding {
+    size_t   first, end;
+    uint64_t bytes;
+};
+
+/* An owned array; NULL without memory. */
+static struct holding *holdings_make(const struct listing *l, size_t from, size_t *count)
+{
+    struct holding *all = calloc(l->count - from + 1, sizeof *all);
+    size_t          n = 0;
+
+    for (size_t i = from; all && i < l->count; i++) {
+        if (i == from || compare_holders(&l->list[i - 1], &l->list[i]) != 0)
+            all[n++] = (struct holding){.first = i};
+        all[n - 1].end = i + 1;
+        all[n - 1].bytes += l->list[i].bytes;
+    }
+    *count = n;
+    return all;
+}
+
+/* Of bytes where these are short, else of entries. */
+static struct holding *largest(struct holding *all, size_t count, bool by_bytes)
+{
+    struct holding *most = &all[0];
+
+    for (size_t i = 1; i < count; i++)
+        if (by_bytes ? all[i].bytes > most->bytes : all[i].end - all[i].first > most->end - most->first)
+            most = &all[i];
+    return most;
+}
+
+/* What is to be left. */
+struct aim {
+    uint64_t bytes;
+    size_t   count;
+};
+
+static bool too_much(const struct listing *l, size_t dropped, struct aim aim)
+{
+    return l->bytes > aim.bytes || l->count - dropped > aim.count;
+}
+
+static void drop(int folder, struct listing *l, size_t i)
+{
+    unlinkat(folder, l->list[i].name, 0);
+    l->bytes -= l->list[i].bytes;
+}
+
+/* The entries from `dropped` on, of the largest holders; how many are gone then. */
+static size_t drop_of_largest(int folder, struct listing *l, size_t dropped, struct aim aim)
+{
+    struct holding *all;
+    size_t          count;
+
+    qsort(l->list + dropped, l->count - dropped, sizeof *l->list, by_holder_and_use);
+    all = holdings_make(l, dropped, &count);
+    while (all && too_much(l, dropped, aim)) {
+        struct holding *of = largest(all, count, l->bytes > aim.bytes);
+
+        assert(of->first < of->end);
+        of->bytes -= l->list[of->first].bytes;
+        drop(folder, l, of->first++);
+        dropped++;
+    }
+    free(all);
+    return dropped;
+}
+
+/* Removes entries until no more than that is left; how many were removed. */
+static size_t drop_some(int folder, struct listing *l, struct aim aim)
+{
+    time_t unused = time(NULL) - CACHE_UNUSED_S_MAX;
     size_t dropped = 0;
 
     if (l->count)
         qsort(l->list, l->count, sizeof *l->list, by_use);
-    for (; dropped < l->count && (l->bytes > bytes || l->count - dropped > count); dropped++) {
-        unlinkat(folder, l->list[dropped].name, 0);
-        l->bytes -= l->list[dropped].bytes;
-    }
-    return dropped;
+    for (; dropped < l->count && too_much(l, dropped, aim) && l->list[dropped].used.tv_sec < unused; dropped++)
+        drop(folder, l, dropped);
+    return too_much(l, dropped, aim) ? drop_of_largest(folder, l, dropped, aim) : dropped;
 }
 
 /* Under the lock. Counts anew and, when `need` more bytes (<= bytes_max) do not fit, makes room for them and a tenth over,
@@ -195,7 +319,7 @@ static void evict(struct code_cache *c, uint64_t need)
 
     listing_read(c->folder_fd, &l);
     if (l.bytes > c->bytes_max - need || l.count >= CACHE_ENTRIES_MAX)
-        dropped = drop_oldest(c->folder_fd, &l, keep > need ? keep - need : 0, CACHE_ENTRIES_MAX - CACHE_ENTRIES_MAX / 10);
+        dropped = drop_some(c->folder_fd, &l, (struct aim){keep > need ? keep - need : 0, CACHE_ENTRIES_MAX - CACHE_ENTRIES_MAX / 10});
     c->bytes = l.bytes;
     c->entries = (unsigned)(l.count - dropped);
     free(l.list);
@@ -208,7 +332,7 @@ void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES])
     if (c->folder_fd < 0)
         return;
     unlinkat(c->folder_fd, key, 0);
-    log_warn("cache", "damaged entry %.16s removed", key);
+    log_warn("cache", "damaged entry %.16s removed", key + CODE_HOLDER_CHARS);
 }
 
 /* What reading one came to. */

@@ -1,13 +1,23 @@
-/* Compiled code kept on disk, by content. Thread-safe, and safe beside other processes on the same folder. Only the front-end writes. */
+/* Compiled code kept on disk, by content. Thread-safe, and safe beside other processes on the same folder. Only the front-end writes.
+ *
+ * Each entry has a holder. When room is short, entries that nobody used for CACHE_UNUSED_S_MAX go first, then the least recently used ones of
+ * the holder who has most: a lone holder may fill it all, and no holder costs another entries who has less than it. */
 #ifndef GPUREST_SESSION_CODE_CACHE_H
 #define GPUREST_SESSION_CODE_CACHE_H
 
+#include "base/digest.h"
 #include "ipc/compile_job.h"
 
 struct code_cache;
 
-/* Lower-case hex of a SHA-256 over everything the code depends on, with its NUL. */
-enum { CODE_KEY_BYTES = 65 };
+/* Lower-case hex with its NUL: of the holder, and of a SHA-256 over everything that the code depends on. */
+enum { CODE_KEY_BYTES = 65, CODE_HOLDER_CHARS = 16 };
+
+/* The holder of what is the service's own; a caller's name has no blanks. */
+#define CODE_HOLDER_BUILTIN "built-in kernels"
+
+/* `holder`: a caller's name; NULL or "": nobody in particular. 192 bits of the digest stay in it. */
+void code_key_make(const char *holder, const unsigned char digest[SHA256_BYTES], char key[CODE_KEY_BYTES]);
 
 /* path: a folder, made when it is missing; NULL or "": $XDG_CACHE_HOME/gpurest, else ~/.cache/gpurest; "none": no cache.
  * A folder that cannot be used is one warning and no cache: OK all the same. Fails only without memory. */
@@ -19,7 +29,7 @@ bool code_cache_enabled(const struct code_cache *c);
 
 /* OK and *out (initialised) filled, or NOT_FOUND and *out untouched. A damaged entry is removed and not found. */
 enum status code_cache_get(struct code_cache *c, const char key[CODE_KEY_BYTES], struct compile_output *out);
-/* Keeps a successful output, dropping the least recently used ones when room is short. Failure is only logged. */
+/* Keeps a successful output, dropping others when room is short. Failure is only logged. */
 void code_cache_put(struct code_cache *c, const char key[CODE_KEY_BYTES], const struct compile_output *o);
 
 /* The same for what belongs to code without being some: bytes, added to `out`, whose maximum bounds them. */

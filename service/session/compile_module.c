@@ -184,7 +184,7 @@ static void add_list(struct sha256 *h, const struct span *list, size_t count)
 }
 
 /* Every list with its count and every field with its length: no two different jobs make the same bytes. */
-static void make_key(const char *version, const char *tenant, const struct compile_job *job, char key[CODE_KEY_BYTES])
+static void make_key(const struct compile_service *service, const char *holder, const struct compile_job *job, char key[CODE_KEY_BYTES])
 {
     struct sha256 h;
     uint64_t      headers = job->headers_count;
@@ -192,8 +192,8 @@ static void make_key(const char *version, const char *tenant, const struct compi
 
     digest_init(&h);
     digest_add_field(&h, span_of("gpurest " GPUREST_VERSION));
-    digest_add_field(&h, span_of(version));
-    digest_add_field(&h, span_of(tenant));
+    digest_add_field(&h, span_of(compile_service_identity(service)));
+    digest_add_field(&h, span_of(holder ? holder : ""));
     digest_add_field(&h, job->arch);
     digest_add_field(&h, span_of(job->assemble ? "ptx" : "cuda"));
     digest_add_field(&h, job->source);
@@ -205,7 +205,7 @@ static void make_key(const char *version, const char *tenant, const struct compi
         digest_add_field(&h, job->headers[i].text);
     }
     digest_end(&h, digest);
-    digest_hex(digest, key);
+    code_key_make(holder, digest, key);
 }
 
 static void hash_code(struct compiled *c)
@@ -267,11 +267,26 @@ static enum status failed(const struct compile_output *o, struct arena *arena, s
     return problem_set(why, o->status, "%.*s", SPAN_ARG(text));
 }
 
-static enum status run(struct compile_service *service, const struct compile_job *job, struct arena *arena, struct compiled *out,
-                       struct problem *why)
+static enum status stopped(struct compile_for whom, struct problem *why)
+{
+    return problem_set(why, STATUS_COMPILE_TIMEOUT, "the compilation was stopped after %d s%s", COMPILE_DEADLINE_MS / 1000,
+                       whom.builtin ? "" : "; that counts as a fault of its caller");
+}
+
+static enum status too_many(const struct compile_output *o, struct problem *why)
+{
+    problem_limit(why, STATUS_TOO_MANY_IN_FLIGHT, "compilations_waiting", COMPILE_WAITING_PER_CALLER_MAX, COMPILE_WAITING_PER_CALLER_MAX,
+                  1);
+    if (why)
+        snprintf(why->detail, sizeof why->detail, "%.*s", SPAN_ARG(first_line(buf_span(&o->log))));
+    return STATUS_TOO_MANY_IN_FLIGHT;
+}
+
+static enum status run(struct compile_service *service, struct compile_for whom, const struct compile_job *job, struct arena *arena,
+                       struct compiled *out, struct problem *why)
 {
     uint64_t    start = now_ns();
-    enum status st = compile_service_run(service, job, &out->output);
+    enum status st = compile_service_run(service, whom, job, &out->output);
 
     times_add(TIMES_COMPILE_TIME, now_ns() - start);
     if (!st) {
@@ -280,6 +295,10 @@ static enum status run(struct compile_service *service, const struct compile_job
     }
     if (job->assemble && st == STATUS_COMPILE_FAILED)
         st = assemble_failed(&out->output, why);
+    else if (st == STATUS_COMPILE_TIMEOUT)
+        stopped(whom, why);
+    else if (st == STATUS_TOO_MANY_IN_FLIGHT)
+        too_many(&out->output, why);
     else
         failed(&out->output, arena, why);
     compiled_finish(out);
@@ -287,8 +306,9 @@ static enum status run(struct compile_service *service, const struct compile_job
     return st;
 }
 
-enum status compile_module(struct code_cache *cache, struct compile_service *service, const char *tenant, const struct module_spec *spec,
-                           struct span arch, bool want_cubin, struct arena *arena, struct compiled *out, struct problem *why)
+enum status compile_module(struct code_cache *cache, struct compile_service *service, struct compile_for whom, const char *holder,
+                           const struct module_spec *spec, struct span arch, bool want_cubin, struct arena *arena, struct compiled *out,
+                           struct problem *why)
 {
     struct compile_job job = {0};
     char               arch_text[ARCH_BYTES];
@@ -300,12 +320,12 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
     if (compile_service_version(service)[0] == '\0')
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No run-time compiler is installed on this server");
     job.arch = arch_for(arch, want_cubin, arch_text);
-    make_key(compile_service_version(service), tenant, &job, key);
+    make_key(service, holder, &job, key);
     if (cache && code_cache_get(cache, key, &out->output) == STATUS_OK)
         out->cached = true;
     counter_add(out->cached ? COUNTER_COMPILE_CACHE_HITS : COUNTER_COMPILE_CACHE_MISSES, 1);
     if (!out->cached) {
-        st = run(service, &job, arena, out, why);
+        st = run(service, whom, &job, arena, out, why);
         if (st)
             return st;
         if (cache)

@@ -3,6 +3,7 @@
 #define GPUREST_SESSION_COMPILE_MODULE_H
 
 #include "ipc/compile_job.h"
+#include "pool/compile_turns.h"
 #include "session/code_cache.h"
 #include "session/session.h"
 
@@ -19,9 +20,10 @@ void compiled_finish(struct compiled *c);
 /* spec->kind is IMAGE_CUDA, or IMAGE_PTX to be assembled (MODULE_INVALID when that fails; the PTX itself is not in *out). arch: "sm_90" or "compute_90"; want_cubin decides which of the two forms is compiled for. A library older than
  * the device gives PTX only. Blocks up to the compile deadline. On failure *out stays initialised and empty, and *why holds:
  * OPTION_NOT_ALLOWED or INVALID_FIELD (with a pointer into the module request), COMPILE_FAILED (log and diagnostics in the arena),
- * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, OVERLOADED, OUT_OF_MEMORY. `tenant` keeps one caller's cache entries from
- * another's. */
-enum status compile_module(struct code_cache *cache, struct compile_service *service, const char *tenant, const struct module_spec *spec,
-                           struct span arch, bool want_cubin, struct arena *arena, struct compiled *out, struct problem *why);
+ * COMPILER_CRASHED, COMPILE_TIMEOUT, COMPILER_UNAVAILABLE, TOO_MANY_IN_FLIGHT, OVERLOADED, OUT_OF_MEMORY. `holder` is whose the entry of
+ * the cache is: it keeps one caller's entries from another's, and counts them. */
+enum status compile_module(struct code_cache *cache, struct compile_service *service, struct compile_for whom, const char *holder,
+                           const struct module_spec *spec, struct span arch, bool want_cubin, struct arena *arena, struct compiled *out,
+                           struct problem *why);
 
 #endif

@@ -212,12 +212,13 @@ struct module {
     unsigned            refs;    /* the table, borrowers and unfinished launches */
     bool                ready;
     bool                loaded;
-    uint64_t            used;            /* of ours: when, counted by context.builtins_used */
-    bool                failed;          /* of ours: it will not be ready */
-    bool                ours;            /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
-    bool                refused;         /* of a library's plan: ready, but it cannot be launched */
-    bool                plan;            /* ours, and what a library prepared */
-    uint64_t            workspace_bytes; /* of a plan: what each launch has for itself */
+    uint64_t            used;             /* of ours: when, counted by context.builtins_used */
+    bool                failed;           /* of ours: it will not be ready */
+    bool                ours;             /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
+    bool                refused;          /* of a library's plan: ready, but it cannot be launched */
+    bool                plan;             /* ours, and what a library prepared */
+    uint32_t            params_bytes_max; /* of its kernels, of the one that takes most */
+    uint64_t            workspace_bytes;  /* of a plan: what each launch has for itself */
     uint32_t            remote;
     unsigned char       digest[SHA256_BYTES];
     char                code_hash[SHA256_HEX_BYTES];
@@ -240,8 +241,7 @@ struct flight {
     struct context   *context;
     unsigned          spinners;
     bool              done;
-    struct slice      text; /* where the worker puts the output, when this fetches it */
-    struct msg_launch msg;
+    struct msg_launch msg; /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
 };
 
 struct launch {
@@ -308,7 +308,7 @@ enum status budget_admits(struct session *s, struct problem *why);
 bool budget_is_spent(struct session *s);
 /* Forgets, and tells the log whose is free again. No lock held. */
 void budgets_look(struct registry *r);
-/* A session was lost. Counts what its owner's kernels may have done. */
+/* A session was lost, or a compilation for it was stopped. Counts what its owner may have done. */
 void budget_note(struct session *s, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);

@@ -2,6 +2,7 @@
 #include "session/batch_parts.h"
 #include "session/builtin.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static void digest_u64(struct sha256 *h, uint64_t value)
@@ -149,11 +150,30 @@ void launch_unref(struct launch *l)
     context_unref(c);
 }
 
+/* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
+static enum status make_flight(struct launch *l, struct problem *why)
+{
+    const size_t   problem = offsetof(struct flight, call.problem), behind = problem + sizeof(struct problem);
+    struct flight *f = malloc(offsetof(struct flight, msg.params) + l->module->params_bytes_max);
+
+    if (!f)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+    memset(f, 0, problem);
+    memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
+    f->call.problem.status = STATUS_OK;
+    f->launch = l;
+    f->context = l->context;
+    l->flight = f;
+    return STATUS_OK;
+}
+
 /* Everything that needs no lock for long. The launch is the maker's alone. */
 static enum status prepare(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
 {
     enum status st = entry_name(&l->entry, spec->id, "l_", why);
 
+    if (!st)
+        st = make_flight(l, why);
     if (st)
         return st;
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
@@ -170,33 +190,14 @@ static enum status prepare(struct context *c, struct launch *l, const struct lau
     return configure(c, l, spec, why);
 }
 
-/* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
-static struct flight *make_flight(struct launch *l, struct context *c)
-{
-    const size_t   problem = offsetof(struct flight, call.problem), behind = problem + sizeof(struct problem);
-    struct flight *f = malloc(sizeof *f);
-
-    if (!f)
-        return NULL;
-    memset(f, 0, problem);
-    memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
-    f->call.problem.status = STATUS_OK;
-    f->launch = l;
-    f->context = c;
-    return f;
-}
-
 static struct launch *make(struct context *c, const struct launch_spec *spec)
 {
     struct launch *l = calloc(1, sizeof *l);
 
     if (!l)
         return NULL;
-    l->flight = make_flight(l, c);
     l->kernel = malloc(spec->kernel.bytes + 1);
-    if (!l->flight || !l->kernel) {
-        free(l->flight);
-        free(l->kernel);
+    if (!l->kernel) {
         free(l);
         return NULL;
     }
@@ -240,6 +241,7 @@ static enum status place(struct context *c, struct launch *l, const struct launc
     st = table_put(&c->launches, &l->entry);
     if (st)
         return problem_set(why, st, "no memory for a launch");
+    assert(packed.bytes <= l->module->params_bytes_max);
     m->params_bytes = packed.bytes;
     memcpy(m->params, packed.data, packed.bytes);
     l->number = ++c->launch_number;

@@ -389,13 +389,21 @@ void launch_pump(struct context *c)
 
 /* ---- output ---- */
 
+/* Fetches a launch's printf text; owned by its event. */
+struct text_flight {
+    struct call     call; /* first: the event finds the rest by it */
+    struct launch  *launch;
+    struct context *context;
+    struct slice    text; /* where the worker puts it */
+};
+
 static void text_came(struct call *call, enum call_event event)
 {
-    struct flight  *f = (struct flight *)call;
-    struct launch  *l = f->launch;
-    struct context *c = f->context;
-    struct session *s = c->session;
-    uint64_t        bytes = call->status ? 0 : call->reply.take_output.bytes;
+    struct text_flight *f = (struct text_flight *)call;
+    struct launch      *l = f->launch;
+    struct context     *c = f->context;
+    struct session     *s = c->session;
+    uint64_t            bytes = call->status ? 0 : call->reply.take_output.bytes;
 
     if (event != CALL_DONE)
         return;
@@ -418,7 +426,7 @@ static void text_came(struct call *call, enum call_event event)
 /* PENDING: no staging memory now. */
 static enum status fetch(struct context *c, struct launch *l)
 {
-    struct flight         *f = calloc(1, sizeof *f);
+    struct text_flight    *f = calloc(1, sizeof *f);
     struct msg_take_output m = {.tag = l->number};
     enum status            st;
 

@@ -142,13 +142,31 @@ static enum status keep_image(struct buf *into, struct span source, struct span 
 }
 
 /* Whose code the cache gives back: one caller's, or everybody's. */
-static const char *cache_owner(const struct module *m)
+static const char *cache_holder(const struct module *m)
 {
     const struct session *s = m->context->session;
 
     if (m->ours)
-        return "/builtin";
+        return CODE_HOLDER_BUILTIN;
     return s->registry->config.cache_shared ? "" : s->tenant_name;
+}
+
+/* A source that the compiler is stopped at holds up the others as long as a kernel that hangs: it counts as one. */
+static enum status compile_for_caller(struct module *m, const struct module_spec *spec, bool want_cubin, struct arena *arena,
+                                      struct problem *why)
+{
+    struct session               *s = m->context->session;
+    const struct registry_config *config = &s->registry->config;
+    struct compile_for            whom = {s->tenant_name, m->ours};
+    enum status                   st = m->ours ? STATUS_OK : budget_admits(s, why);
+
+    if (st)
+        return st;
+    st = compile_module(config->cache, config->compiler, whom, cache_holder(m), spec, span_of(m->arch), want_cubin, arena, &m->compiled,
+                        why);
+    if (st == STATUS_COMPILE_TIMEOUT && !m->ours)
+        budget_note(s, st);
+    return st;
 }
 
 /* PTX becomes a cubin in the compiler's jail. Where nothing assembles it there the device's driver does, in the session's own worker. */
@@ -160,7 +178,7 @@ static enum status get_ptx_code(struct module *m, const struct module_spec *spec
     enum status                   st = STATUS_COMPILER_UNAVAILABLE;
 
     if (!m->context->facts.wants_ptx && config->compiler)
-        st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), true, arena, &m->compiled, &ignored);
+        st = compile_for_caller(m, spec, true, arena, &ignored);
     if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
         return keep_image(&m->compiled.output.ptx, spec->source, image, why);
     if (st) {
@@ -174,9 +192,8 @@ static enum status get_ptx_code(struct module *m, const struct module_spec *spec
 /* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
 static enum status get_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
 {
-    const struct registry_config *config = &m->context->session->registry->config;
-    struct compile_output        *o = &m->compiled.output;
-    enum status                   st;
+    struct compile_output *o = &m->compiled.output;
+    enum status            st;
 
     if (spec->kind == IMAGE_PLAN) {
         *image = spec->source;
@@ -186,8 +203,7 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return keep_image(&o->cubin, spec->source, image, why);
-    st = compile_module(config->cache, config->compiler, cache_owner(m), spec, span_of(m->arch), !m->context->facts.wants_ptx, arena,
-                        &m->compiled, why);
+    st = compile_for_caller(m, spec, !m->context->facts.wants_ptx, arena, why);
     *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
 }
@@ -263,6 +279,15 @@ static enum status load(struct module *m, struct span image, struct problem *why
     return context_leave_with(c, st, why);
 }
 
+static uint32_t most_params_bytes(const struct kernel_table *t)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < t->kernels_count; i++)
+        most = t->kernels[i].params_bytes > most ? t->kernels[i].params_bytes : most;
+    return most;
+}
+
 static enum status build(struct module *m, const struct module_spec *spec, struct arena *arena, struct problem *why)
 {
     struct span image;
@@ -278,6 +303,7 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
     }
     if (!st)
         param_types_read(&m->table, buf_span(&m->compiled.output.ptx));
+    m->params_bytes_max = most_params_bytes(&m->table);
     if (st == STATUS_NOT_IMPLEMENTED && m->plan) { /* that is remembered like a success */
         m->refused = true;
         st = STATUS_OK;

@@ -119,14 +119,14 @@ static bool make_key(struct tunings *t, unsigned device, const struct builtin *k
     digest_add_field(&h, span_of(d.info.compile_arch));
     digest_add_field(&h, span_of(d.info.driver));
     add_number(&h, d.info.multiprocessors);
-    digest_add_field(&h, span_of(compile_service_version(t->compiler)));
+    digest_add_field(&h, span_of(compile_service_identity(t->compiler)));
     digest_add_field(&h, span_of(k->name));
     digest_add_field(&h, builtin_source_of(k)->text);
     for (unsigned i = 0; (header = builtin_header_at(i)) != NULL; i++)
         digest_add_field(&h, header->text);
     add_candidates(&h, k);
     digest_end(&h, digest);
-    digest_hex(digest, key);
+    code_key_make(CODE_HOLDER_BUILTIN, digest, key);
     return true;
 }
 

@@ -4,14 +4,20 @@
 #include <errno.h>
 #include <linux/limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "compile/assembler.h"
 #include "compile/compiler.h"
+#include "compile/identity.h"
 #include "worker/compile_jail.h"
 
-enum { JOB_ARENA_BYTES = 1024 * 1024, READ_PIECE_BYTES = 64 * 1024 };
+enum {
+    JOB_ARENA_BYTES = 1024 * 1024,
+    READ_PIECE_BYTES = 64 * 1024,
+    VERSION_TEXT_BYTES = COMPILE_VERSION_BYTES + COMPILE_IDENTITY_BYTES,
+};
 
 struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
@@ -166,6 +172,17 @@ static void warm_up(const char *arch)
     compile_output_finish(&out);
 }
 
+/* What makes code of PTX belongs to the compiler; it may be missing. */
+static void tell_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
+{
+    struct problem missing = {0};
+    char           identity[SHA256_HEX_BYTES];
+
+    assembler_load(a->nvrtc_path, &missing);
+    identity_make(include, identity);
+    snprintf(out, VERSION_TEXT_BYTES, "%s\n%s", compiler_version(), identity);
+}
+
 /* The version travels as the log of an output without code. */
 static int work(const struct arguments *a)
 {
@@ -174,9 +191,12 @@ static int work(const struct arguments *a)
     const char    *include = a->include_path;
     enum status    st = compiler_load(a->nvrtc_path, &why);
     bool           warm = a->warm_arch && !job_is_here();
+    char           version[VERSION_TEXT_BYTES] = "";
 
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
+    if (!st && a->version)
+        tell_version(a, include, version);
     if (!st)
         st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
     if (st)
@@ -185,7 +205,7 @@ static int work(const struct arguments *a)
         compiler_use_include("/");
     if (warm)
         warm_up(a->warm_arch);
-    return a->version ? answer_failure(STATUS_OK, compiler_version()) : compile_job(false);
+    return a->version ? answer_failure(STATUS_OK, version) : compile_job(false);
 }
 
 /* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */

@@ -192,7 +192,7 @@ def test_it_is_the_operators(start, tmp_path):
 def test_the_next_process_knows_unless_the_file_is_damaged(start, tmp_path):
     folder = tmp_path / "cache"
     client = start("--cache", str(folder)).client()
-    before = set((folder / "code-1").iterdir())
+    before = set((folder / "code-2").iterdir())
     assert tune(client, candidate="threads_512").status == 200
     kept, = tunings(client)
     client.close()
@@ -200,7 +200,7 @@ def test_the_next_process_knows_unless_the_file_is_damaged(start, tmp_path):
     assert block(client) == [512, 1, 1]
     assert tunings(client) == [{**kept, "kept": True}]
     client.close()
-    file, = (f for f in set((folder / "code-1").iterdir()) - before if f.stat().st_size == 48 + 96)
+    file, = (f for f in set((folder / "code-2").iterdir()) - before if f.stat().st_size == 48 + 96)
     data = bytearray(file.read_bytes())
     data[60] ^= 1
     file.write_bytes(data)

@@ -14,7 +14,7 @@ static struct compile_output assemble(struct compile_service *s, struct span ptx
     struct compile_output out;
 
     compile_output_init(&out);
-    compile_service_run(s, &job, &out);
+    compile_service_run(s, (struct compile_for){"tester", false}, &job, &out);
     return out;
 }
 

@@ -88,7 +88,7 @@ Test(compile, name_expressions_are_lowered_in_order)
     struct compile_output    o;
 
     compile_output_init(&o);
-    cr_assert_eq(compile_service_run(s, &job, &o), STATUS_OK, "%s", o.log.data);
+    cr_assert_eq(compile_service_run(s, (struct compile_for){"tester", false}, &job, &o), STATUS_OK, "%s", o.log.data);
     cr_assert_eq(o.lowered_count, 3);
     cr_assert_str_eq(o.lowered[0].data, "_Z5scaleIfEvPT_");
     cr_assert_str_eq(o.lowered[1].data, "_Z5scaleIiEvPT_");
@@ -107,7 +107,7 @@ Test(compile, hostile_name_expression_fails_cleanly)
     struct compile_output o;
 
     compile_output_init(&o);
-    cr_assert_eq(compile_service_run(s, &job, &o), STATUS_COMPILE_FAILED);
+    cr_assert_eq(compile_service_run(s, (struct compile_for){"tester", false}, &job, &o), STATUS_COMPILE_FAILED);
     cr_assert_not(log_has(&o, "root:"));
     compile_output_finish(&o);
     compile_service_destroy(s);
@@ -129,7 +129,7 @@ Test(compile, own_headers_and_options_reach_the_compiler)
     struct compile_output              o;
 
     compile_output_init(&o);
-    cr_assert_eq(compile_service_run(s, &job, &o), STATUS_OK, "%s", o.log.data);
+    cr_assert_eq(compile_service_run(s, (struct compile_for){"tester", false}, &job, &o), STATUS_OK, "%s", o.log.data);
     compile_output_finish(&o);
     compile_service_destroy(s);
 }

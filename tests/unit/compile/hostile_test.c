@@ -119,7 +119,7 @@ Test(hostile, options_that_name_files_reach_none)
                                      .options_count = 1};
         struct compile_output o;
         compile_output_init(&o);
-        cr_assert_neq(compile_service_run(s, &job, &o), STATUS_OK, "%s", texts[i]);
+        cr_assert_neq(compile_service_run(s, (struct compile_for){"tester", false}, &job, &o), STATUS_OK, "%s", texts[i]);
         cr_assert_not(log_has(&o, "root:"), "%s", o.log.data);
         compile_output_finish(&o);
     }

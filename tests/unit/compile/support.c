@@ -47,7 +47,7 @@ struct compile_output compile_text(struct compile_service *s, const char *source
     struct compile_output out;
 
     compile_output_init(&out);
-    compile_service_run(s, &job, &out);
+    compile_service_run(s, (struct compile_for){"tester", false}, &job, &out);
     return out;
 }
 

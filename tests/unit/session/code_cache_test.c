@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 512, HEAD_BYTES = 48 };
@@ -27,7 +28,7 @@ static void teardown(void)
     DIR           *d;
     struct dirent *e;
 
-    snprintf(path, sizeof path, "%s/code-1", folder);
+    snprintf(path, sizeof path, "%s/code-2", folder);
     d = opendir(path);
     while (d && (e = readdir(d)))
         if (e->d_name[0] != '.')
@@ -94,7 +95,7 @@ static void entry_path(unsigned n, char path[2 * PATH_BYTES])
     char key[CODE_KEY_BYTES];
 
     key_of(n, key);
-    snprintf(path, 2 * PATH_BYTES, "%s/code-1/%s", folder, key);
+    snprintf(path, 2 * PATH_BYTES, "%s/code-2/%s", folder, key);
 }
 
 static off_t entry_bytes(unsigned n)
@@ -258,6 +259,119 @@ Test(cache, smaller_bound_at_the_next_start_drops_the_oldest)
     code_cache_destroy(c);
 }
 
+/* ---- holders ---- */
+
+static void owned_key(const char *holder, unsigned n, char key[CODE_KEY_BYTES])
+{
+    unsigned char digest[SHA256_BYTES] = {(unsigned char)(n >> 8), (unsigned char)n};
+
+    code_key_make(holder, digest, key);
+}
+
+static void put_for(struct code_cache *c, const char *holder, unsigned n, size_t bytes)
+{
+    static const char zeros[4000];
+    char              key[CODE_KEY_BYTES];
+
+    owned_key(holder, n, key);
+    code_cache_put_bytes(c, key, (struct span){zeros, bytes});
+}
+
+/* How many of its first `most` are there. */
+static unsigned count_of(const char *holder, unsigned most)
+{
+    char     key[CODE_KEY_BYTES], path[2 * PATH_BYTES];
+    unsigned there = 0;
+
+    for (unsigned n = 0; n < most; n++) {
+        owned_key(holder, n, key);
+        snprintf(path, sizeof path, "%s/code-2/%s", folder, key);
+        there += access(path, F_OK) == 0;
+    }
+    return there;
+}
+
+Test(cache, keys_name_their_holder_and_keep_the_digest)
+{
+    char a[CODE_KEY_BYTES], b[CODE_KEY_BYTES], c[CODE_KEY_BYTES], nobody[CODE_KEY_BYTES], empty[CODE_KEY_BYTES];
+
+    owned_key("alice", 1, a);
+    owned_key("alice", 2, b);
+    owned_key("bob", 1, c);
+    cr_assert(memcmp(a, b, CODE_HOLDER_CHARS) == 0 && strcmp(a, b) != 0);
+    cr_assert(memcmp(a, c, CODE_HOLDER_CHARS) != 0 && strcmp(a + CODE_HOLDER_CHARS, c + CODE_HOLDER_CHARS) == 0);
+    cr_assert_eq(strlen(a), CODE_KEY_BYTES - 1);
+    owned_key(NULL, 1, nobody);
+    owned_key("", 1, empty);
+    cr_assert_str_eq(nobody, empty);
+}
+
+/* Twenty entries of a thousand bytes have room. */
+Test(cache, the_holder_of_most_makes_room_and_a_lone_one_fills_it)
+{
+    struct code_cache *c = cache_open(20 * (1000 + HEAD_BYTES));
+
+    for (unsigned n = 0; n < 20; n++)
+        put_for(c, "alice", n, 1000);
+    cr_assert_eq(count_of("alice", 20), 20, "a lone holder has all of it");
+    for (unsigned n = 0; n < 5; n++)
+        put_for(c, "bob", n, 1000);
+    cr_assert_eq(count_of("bob", 5), 5);
+    for (unsigned n = 20; n < 200; n++)
+        put_for(c, "alice", n, 1000);
+    cr_assert_eq(count_of("bob", 5), 5, "whoever has less loses nothing");
+    cr_assert_geq(count_of("alice", 200), 12);
+    for (unsigned n = 5; n < 100; n++)
+        put_for(c, "bob", n, 1000);
+    cr_assert_geq(count_of("alice", 200), 8, "nor is all taken from who had more");
+    cr_assert_geq(count_of("bob", 100), 8);
+    code_cache_destroy(c);
+}
+
+static void set_unused_since(const char *holder, unsigned n, time_t s)
+{
+    struct timespec then = {.tv_sec = time(NULL) - s};
+    char            key[CODE_KEY_BYTES], path[2 * PATH_BYTES];
+
+    owned_key(holder, n, key);
+    snprintf(path, sizeof path, "%s/code-2/%s", folder, key);
+    cr_assert_eq(utimensat(AT_FDCWD, path, (const struct timespec[2]){then, then}, 0), 0);
+}
+
+Test(cache, what_nobody_has_used_for_long_goes_first_whosesoever_it_is)
+{
+    struct code_cache *c = cache_open(20 * (1000 + HEAD_BYTES));
+
+    for (unsigned n = 0; n < 18; n++)
+        put_for(c, "alice", n, 1000);
+    put_for(c, "gone", 0, 1000);
+    put_for(c, "bob", 0, 1000);
+    set_unused_since("gone", 0, CACHE_UNUSED_S_MAX + 60);
+    set_unused_since("bob", 0, CACHE_UNUSED_S_MAX - 3600);
+    put_for(c, "bob", 1, 1000);
+    cr_assert_eq(count_of("gone", 1), 0);
+    cr_assert_eq(count_of("bob", 2), 2);
+    code_cache_destroy(c);
+}
+
+Test(cache, what_former_versions_left_is_removed_and_nothing_else)
+{
+    char former[2 * PATH_BYTES], entry[3 * PATH_BYTES], other[3 * PATH_BYTES], key[CODE_KEY_BYTES];
+
+    key_of(1, key);
+    snprintf(former, sizeof former, "%s/code-1", folder);
+    snprintf(entry, sizeof entry, "%s/%s", former, key);
+    snprintf(other, sizeof other, "%s/mine", former);
+    cr_assert_eq(mkdir(former, 0700), 0);
+    close(open(entry, O_CREAT | O_WRONLY, 0600));
+    close(open(other, O_CREAT | O_WRONLY, 0600));
+    code_cache_destroy(cache_open(1 << 20));
+    cr_assert(access(entry, F_OK) != 0 && access(other, F_OK) == 0);
+    unlink(other);
+    code_cache_destroy(cache_open(1 << 20));
+    cr_assert_neq(access(former, F_OK), 0);
+}
+
 struct crowd {
     struct code_cache *cache;
     unsigned           seed;
@@ -303,7 +417,7 @@ Test(cache, folder_is_closed_to_others)
     struct stat        s;
 
     put(c, 1, 10);
-    snprintf(path, sizeof path, "%s/code-1", folder);
+    snprintf(path, sizeof path, "%s/code-2", folder);
     cr_assert(stat(path, &s) == 0 && (s.st_mode & 0777) == 0700);
     entry_path(1, path);
     cr_assert(stat(path, &s) == 0 && (s.st_mode & 0777) == 0600);
@@ -325,7 +439,7 @@ Test(cache, folder_open_to_others_is_not_used)
 {
     char path[2 * PATH_BYTES];
 
-    snprintf(path, sizeof path, "%s/code-1", folder);
+    snprintf(path, sizeof path, "%s/code-2", folder);
     cr_assert_eq(mkdir(path, 0700), 0);
     cr_assert_eq(chmod(path, 0755), 0);
     never_caches(folder, 1 << 20);
@@ -348,7 +462,7 @@ Test(cache, default_folder_is_under_the_cache_home)
     cr_assert_eq(code_cache_create(&c, NULL, 1 << 20), STATUS_OK);
     cr_assert(code_cache_enabled(c));
     code_cache_destroy(c);
-    snprintf(path, sizeof path, "%s/gpurest/code-1", folder);
+    snprintf(path, sizeof path, "%s/gpurest/code-2", folder);
     cr_assert_eq(rmdir(path), 0);
     snprintf(path, sizeof path, "%s/gpurest", folder);
     cr_assert_eq(rmdir(path), 0);

@@ -34,6 +34,35 @@ Test(module, identical_input_is_compiled_once)
     fixture_end(&f);
 }
 
+Test(module, a_compilation_that_was_stopped_counts_as_a_fault_of_its_caller)
+{
+    static int          nobody;
+    const struct tenant other = {&nobody, "other", 4, 1 << 30};
+    struct session_spec spec = {.id = SPAN_LITERAL("o"), .memory_limit = MEMORY_LIMIT_NONE};
+    struct session     *beside = NULL;
+    struct module      *m;
+    bool                created;
+
+    fixture_start(&f, 64);
+    f.registry->config.crash_budget = 2;
+    f.registry->config.crash_window_s = 3600;
+    for (unsigned i = 1; i <= 2; i++) {
+        cr_assert_eq(create("", IMAGE_CUDA, "endless", &m, &created), STATUS_COMPILE_TIMEOUT);
+        cr_assert(strstr(f.why.detail, "stopped after 30 s") && strstr(f.why.detail, "counts as a fault"), "%s", f.why.detail);
+        cr_assert_eq(registry_faults_of(f.registry, &f.tenant), i);
+    }
+    cr_assert_eq(create("", IMAGE_CUDA, "__global__ code", &m, &created), STATUS_RATE_LIMITED);
+    cr_assert(strstr(f.why.detail, "compilations were stopped at their deadline"), "%s", f.why.detail);
+    cr_assert_eq(fake_compiles(), 2, "nothing is compiled for it");
+    cr_assert_eq(session_create(f.registry, &other, &spec, &beside, &created, &f.why), STATUS_OK);
+    cr_assert_eq(module_create(beside, &(struct module_spec){.kind = IMAGE_CUDA, .source = SPAN_LITERAL("__global__ code")}, &f.arena, &m,
+                               &created, &f.why),
+                 STATUS_OK, "%s", f.why.detail);
+    module_return(beside, m);
+    session_return(beside);
+    fixture_end(&f);
+}
+
 Test(module, an_id_means_one_input)
 {
     struct module *m;

@@ -30,7 +30,7 @@ static unsigned each_entry(void (*f)(int folder_fd, const char *name))
     struct dirent *e;
     DIR           *d;
 
-    snprintf(path, sizeof path, "%s/code-1", folder);
+    snprintf(path, sizeof path, "%s/code-2", folder);
     d = opendir(path);
     while (d && (e = readdir(d)))
         if (e->d_name[0] != '.') {
@@ -53,7 +53,7 @@ static void teardown(void)
     char path[2 * PATH_BYTES];
 
     each_entry(remove_entry);
-    snprintf(path, sizeof path, "%s/code-1", folder);
+    snprintf(path, sizeof path, "%s/code-2", folder);
     rmdir(path);
     rmdir(folder);
 }

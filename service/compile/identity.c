@@ -1,0 +1,143 @@
+/* Looks at what is loaded and at the tree of headers. */
+#include "compile/identity.h"
+
+#include <elf.h>
+#include <fts.h>
+#include <link.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "limits.h"
+
+/* ---- what is loaded ---- */
+
+static void add_number(struct sha256 *h, uint64_t n)
+{
+    digest_add(h, &n, sizeof n);
+}
+
+static void add_file(struct sha256 *h, struct span name, const struct stat *s)
+{
+    digest_add_field(h, name);
+    add_number(h, (uint64_t)s->st_size);
+    add_number(h, (uint64_t)s->st_mtim.tv_sec);
+    add_number(h, (uint64_t)s->st_mtim.tv_nsec);
+}
+
+static size_t padded(size_t bytes)
+{
+    return (bytes + 3) / 4 * 4;
+}
+
+/* In a segment of notes, each a head, a name and content, both padded to four bytes. */
+static bool find_in_notes(struct span notes, struct span *id)
+{
+    ElfW(Nhdr) head;
+
+    while (notes.bytes >= sizeof head) {
+        size_t name_bytes, all;
+
+        memcpy(&head, notes.data, sizeof head);
+        name_bytes = padded(head.n_namesz);
+        all = sizeof head + name_bytes + padded(head.n_descsz);
+        if (all > notes.bytes)
+            return false;
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == sizeof ELF_NOTE_GNU &&
+            memcmp(notes.data + sizeof head, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0) {
+            *id = (struct span){notes.data + sizeof head + name_bytes, head.n_descsz};
+            return true;
+        }
+        notes = span_from(notes, all);
+    }
+    return false;
+}
+
+static bool find_build_id(const struct dl_phdr_info *object, struct span *id)
+{
+    for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &object->dlpi_phdr[i];
+
+        if (p->p_type == PT_NOTE && find_in_notes((struct span){(const char *)object->dlpi_addr + p->p_vaddr, p->p_memsz}, id))
+            return true;
+    }
+    return false;
+}
+
+/* The executable has no name here, and the kernel's own object no file: another kernel makes no other code. */
+static int add_object(struct dl_phdr_info *object, size_t bytes, void *context)
+{
+    bool           executable = object->dlpi_name[0] == '\0';
+    const char    *path = executable ? "/proc/self/exe" : object->dlpi_name;
+    struct sha256 *h = context;
+    struct stat    file;
+    struct span    id;
+
+    (void)bytes;
+    if (!executable && !strchr(path, '/'))
+        return 0;
+    if (find_build_id(object, &id))
+        digest_add_field(h, id);
+    else if (stat(path, &file) == 0)
+        add_file(h, span_of(path), &file);
+    return 0;
+}
+
+/* ---- headers ---- */
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* Links are not followed: out of the tree none leads in the jail. False when not all of it can be looked at. */
+static bool add_entries(struct sha256 *h, FTS *tree, size_t root_bytes)
+{
+    unsigned files = 0;
+    FTSENT  *e;
+
+    while ((e = fts_read(tree))) {
+        if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS || files++ == COMPILE_TREE_FILES_MAX)
+            return false;
+        if (e->fts_info != FTS_D && e->fts_info != FTS_DP)
+            add_file(h, span_of(e->fts_path + root_bytes), e->fts_statp);
+    }
+    return true;
+}
+
+static bool add_tree(struct sha256 *h, const char *folder)
+{
+    char  root[PATH_MAX];
+    char *roots[] = {root, NULL};
+    FTS  *tree;
+    bool  whole;
+
+    if (!realpath(folder, root))
+        return false;
+    tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    if (!tree)
+        return false;
+    digest_add_field(h, span_of(root));
+    whole = add_entries(h, tree, strlen(root));
+    fts_close(tree);
+    return whole;
+}
+
+void identity_make(const char *header_folder, char out[SHA256_HEX_BYTES])
+{
+    unsigned char digest[SHA256_BYTES];
+    char          own[64] = "";
+    struct sha256 h;
+
+    digest_init(&h);
+    dl_iterate_phdr(add_object, &h);
+    if (header_folder && !add_tree(&h, header_folder)) {
+        log_warn("compile", "the CUDA headers cannot be looked through: code that was compiled before is not used");
+        random_id("", own, sizeof own);
+        digest_add_field(&h, span_of(own));
+    }
+    digest_end(&h, digest);
+    digest_hex(digest, out);
+}

@@ -1,0 +1,48 @@
+/* Whose turn it is to compile. Turns are dealt by caller: the one with the fewest compilations under way is next, then the one served longest
+ * ago; of one caller who came first. Built-in kernels go before callers' sources and have COMPILE_BUILTIN_TURNS of their own, so that no source
+ * holds them up. Thread-safe. */
+#ifndef GPUREST_POOL_COMPILE_TURNS_H
+#define GPUREST_POOL_COMPILE_TURNS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* For whom something is compiled. */
+struct compile_for {
+    const char *caller;  /* callers are told apart by their names; NULL: nobody's */
+    bool        builtin; /* a source of the service's own */
+};
+
+/* One that waits or compiles; the storage is the taker's until it gives the turn back. */
+struct compile_turn {
+    struct compile_for   whom;
+    bool                 running;
+    uint64_t             served; /* when its caller got a turn last, counted in turns; 0 = not since it has one here */
+    struct compile_turn *next;
+};
+
+struct compile_turns {
+    pthread_mutex_t      lock; /* over all below */
+    pthread_cond_t       dealt;
+    unsigned             turns;           /* of sources and built-in kernels together */
+    unsigned             turns_of_caller; /* most that one caller's sources have at once */
+    uint64_t             served;
+    bool                 closed;
+    struct compile_turn *first; /* all, in order of arrival */
+};
+
+/* False without the system's means for it. */
+bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller);
+void compile_turns_finish(struct compile_turns *t);
+/* Blocks until it is this one's turn. TOO_MANY_IN_FLIGHT at once when so many sources of the caller wait already; OVERLOADED when none came
+ * until the deadline; DRAINING once they are closed. On OK compile_turn_give(). */
+enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn, struct compile_for whom, uint64_t deadline_ns);
+/* Nobody gets a turn any more: those who wait go away at once. */
+void compile_turns_close(struct compile_turns *t);
+/* True: nothing compiles now. */
+bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn);
+
+#endif
