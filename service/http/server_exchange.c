@@ -8,9 +8,10 @@
 
 /* ---- the state ---- */
 
-/* What an I/O thread receives is answered by it, straight from its body. A handler that waits is entered again. */
+/* A header whose framing is refused is answered from its line (server_receive.c). What an I/O thread receives is answered by it, straight
+ * from its body. A handler that waits is entered again. */
 static const bool may[EXCHANGE_STATES][EXCHANGE_STATES] = {
-    [EXCHANGE_LINE] = {[EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true},
+    [EXCHANGE_LINE] = {[EXCHANGE_BODY] = true, [EXCHANGE_DROP] = true, [EXCHANGE_ANSWERED] = true},
     [EXCHANGE_BODY] = {[EXCHANGE_DROP] = true, [EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},
     [EXCHANGE_DROP] = {[EXCHANGE_ANSWERED] = true},
     [EXCHANGE_HANDLING] = {[EXCHANGE_HANDLING] = true, [EXCHANGE_ANSWERED] = true},

@@ -153,7 +153,7 @@ Test(ptx_errors, modules_are_refused)
         {".func f(.param .u32 a); .func f(.param .u64 a) { ret; }", "with another signature"},
         {".func f(.param .u32 a) { ret; } .entry k() { call f, (); }", "the call has 0 arguments, the function 1"},
         {".func f(.param .b64 a) { ret; } .entry k() { .param .b32 x; call f, (x); }", "has 4 bytes, the function's has 8"},
-        {".entry k(.param .b8 a[5000]) { ret; }", "parameters exceed"},
+        {".entry k(.param .b8 a[32765]) { ret; }", "parameters of k exceed 32764 bytes"},
         {".entry k() .maxntid 64, 64 { ret; }", "1 to 1024 threads"},
         {".entry k() {", "not the end of the text"},
         {"\x01", "is expected"},
