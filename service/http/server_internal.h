@@ -69,7 +69,7 @@ struct silent_list {
 
 struct connection {
     struct loop           *loop;
-    struct connection     *prev, *next;               /* in loop->connections */
+    struct connection     *prev, *next; /* in loop->connections */
     struct slot            slot;
     struct peer_address    peer;     /* changed by slot_move() alone */
     struct exchange       *exchange; /* the request under way, or NULL */
@@ -89,7 +89,6 @@ struct connection {
     int                    successor; /* the client's socket when `fd` is a dead one; -1 = none */
     uint64_t               since_ns;  /* accepted, or last request over */
 };
-
 
 /* Of a new connection whose address is known. `works`: it takes up a connection that worked. False: there is none, not even a reserved one. */
 bool slot_take(struct connection *c, bool works);
@@ -111,7 +110,7 @@ enum slot_use slot_begin_probe(struct connection *c);
 /* No request is under way that would be in vain. */
 void slot_rest(struct connection *c);
 /* Descriptors have run out: some that never worked are closed, or one that is idle. Any thread. */
-void slots_relieve(struct server *s);
+void                slots_relieve(struct server *s);
 struct peer_address peer_of(const struct sockaddr_storage *a);
 
 /* Accepts what waits at a listener and gives it to the loop's daemon. False when accepting must pause (no descriptors). */
@@ -302,7 +301,7 @@ struct exchange {
     struct ip_address      client;    /* see client_of_request */
     struct span            authority; /* of a target in absolute form: it wins over Host */
     bool                   is_absolute;
-    enum exchange_state    state;     /* changed by exchange_set_state() alone */
+    enum exchange_state    state;   /* changed by exchange_set_state() alone */
     struct header_line    *headers; /* arena; texts are MHD's, valid as long as the exchange */
     unsigned               headers_count;
     char                   allow[64]; /* for 405 */

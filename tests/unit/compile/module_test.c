@@ -50,7 +50,8 @@ static enum status compile_for(struct bench *b, const char *tenant, const struct
 {
     compiled_finish(&b->out);
     compiled_init(&b->out);
-    return compile_module(b->cache, b->service, (struct compile_for){tenant, false}, tenant, spec, SPAN_LITERAL("compute_75"), false, &b->arena, &b->out, &b->why);
+    return compile_module(b->cache, b->service, (struct compile_for){tenant, false}, tenant, spec, SPAN_LITERAL("compute_75"), false,
+                          &b->arena, &b->out, &b->why);
 }
 
 Test(module, second_time_comes_from_the_cache_with_the_same_code)
@@ -125,7 +126,9 @@ Test(module, real_architecture_gives_a_cubin_and_another_entry)
     cr_assert_eq(compile_for(&b, "t", &spec), STATUS_OK);
     compiled_finish(&b.out);
     compiled_init(&b.out);
-    cr_assert_eq(compile_module(b.cache, b.service, (struct compile_for){"t", false}, "t", &spec, SPAN_LITERAL("sm_90"), true, &b.arena, &b.out, &b.why), STATUS_OK);
+    cr_assert_eq(compile_module(b.cache, b.service, (struct compile_for){"t", false}, "t", &spec, SPAN_LITERAL("sm_90"), true, &b.arena,
+                                &b.out, &b.why),
+                 STATUS_OK);
     cr_assert_not(b.out.cached);
     cr_assert_gt(b.out.output.cubin.bytes, 0);
     bench_close(&b);
@@ -204,7 +207,9 @@ Test(module, works_without_a_cache)
     struct bench       b;
 
     bench_open(&b);
-    cr_assert_eq(compile_module(NULL, b.service, (struct compile_for){0}, NULL, &spec, SPAN_LITERAL("compute_75"), false, &b.arena, &b.out, &b.why), STATUS_OK);
+    cr_assert_eq(
+        compile_module(NULL, b.service, (struct compile_for){0}, NULL, &spec, SPAN_LITERAL("compute_75"), false, &b.arena, &b.out, &b.why),
+        STATUS_OK);
     bench_close(&b);
 }
 
