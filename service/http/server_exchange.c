@@ -133,15 +133,6 @@ void exchange_free(struct exchange *x)
     free(x);
 }
 
-static void abort_sink(struct exchange *x)
-{
-    struct body_sink *sink = x->r.sink;
-
-    x->r.sink = NULL;
-    if (sink && sink->abort)
-        sink->abort(sink);
-}
-
 static void leave_counts(struct exchange *x)
 {
     if (x->counted_caller)
@@ -189,7 +180,7 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     else if (x->sends_long)
         MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, loop_timeout_s(x->loop));
     if (!x->handler_ran)
-        abort_sink(x);
+        body_abort(x);
     if (x->r.on_finish)
         x->r.on_finish(&x->r);
     server_metrics_note(x);
@@ -312,140 +303,6 @@ void exchange_advance(struct exchange *x)
     exchange_resume(x);
 }
 
-/* ---- the body ---- */
-
-static enum MHD_Result drop_body(struct exchange *x, enum status st, size_t *bytes)
-{
-    if (st) {
-        x->failure = st;
-        exchange_set_state(x, EXCHANGE_DROP);
-        abort_sink(x);
-        buf_finish(&x->body); /* its client may take its time with the rest */
-        request_release(&x->r);
-    }
-    *bytes = 0;
-    return MHD_YES;
-}
-
-static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *bytes)
-{
-    if (*bytes > x->body_max - x->body.bytes)
-        return drop_body(x, problem_limit(&x->r.problem, STATUS_BODY_TOO_LARGE, x->body_max_name, x->body_max, 0, x->body.bytes + *bytes),
-                         bytes);
-    if (!buf_add(&x->body, piece, *bytes))
-        return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
-    integrity_add(x, (struct span){piece, *bytes});
-    keyed_add(x, (struct span){piece, *bytes});
-    *bytes = 0;
-    return MHD_YES;
-}
-
-static enum MHD_Result read_again(struct exchange *x, const char *piece, size_t *bytes)
-{
-    integrity_add(x, (struct span){piece, *bytes});
-    keyed_add(x, (struct span){piece, *bytes});
-    *bytes = 0;
-    return MHD_YES;
-}
-
-/* Gives the sink what it takes; *rest is what it left. */
-static enum status feed_sink(struct exchange *x, struct span *rest)
-{
-    enum status st = STATUS_OK;
-
-    while (rest->bytes && !st) {
-        size_t consumed = 0;
-
-        x->woken = false;
-        st = x->r.sink->write(x->r.sink, &x->r, *rest, &consumed);
-        if (consumed > rest->bytes || (!st && !consumed))
-            st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
-        *rest = span_from(*rest, consumed);
-    }
-    return st;
-}
-
-/* The sink has said PENDING. PENDING: suspended until it is woken, or what it waits for is done. */
-static enum status wait_for_sink(struct exchange *x)
-{
-    bool        prepares = x->r.prepare != NULL;
-    enum status st = prepares ? executor_submit(x->loop->server->executor, x) : STATUS_OK;
-
-    if (st)
-        return st;
-    x->on_executor = prepares;
-    exchange_suspend(x);
-    return STATUS_PENDING;
-}
-
-/* What came of that; OK when there was nothing of the kind. */
-static enum status prepared(struct exchange *x)
-{
-    if (!x->executed)
-        return STATUS_OK;
-    x->executed = false;
-    x->on_executor = false;
-    return x->executor_result;
-}
-
-static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *bytes)
-{
-    struct span rest = {piece, *bytes};
-    enum status st = prepared(x);
-
-    if (!st)
-        st = feed_sink(x, &rest);
-    if (st && st != STATUS_PENDING)
-        return drop_body(x, st, bytes);
-    integrity_add(x, (struct span){piece, *bytes - rest.bytes});
-    keyed_add(x, (struct span){piece, *bytes - rest.bytes});
-    *bytes = rest.bytes;
-    if (st == STATUS_PENDING && (st = wait_for_sink(x)) != STATUS_PENDING)
-        return drop_body(x, st, bytes);
-    return MHD_YES;
-}
-
-static enum MHD_Result hold_back(struct exchange *x, const char *piece, size_t *bytes)
-{
-    struct span all = {piece, *bytes};
-    enum status st = integrity_keep(x, all);
-
-    if (!st) {
-        integrity_add(x, all);
-        keyed_add(x, all);
-    }
-    return drop_body(x, st, bytes);
-}
-
-static enum MHD_Result take_body(struct exchange *x, const char *piece, size_t *bytes)
-{
-    if (x->state == EXCHANGE_DROP)
-        return drop_body(x, STATUS_OK, bytes);
-    if (keyed_replays(x))
-        return read_again(x, piece, bytes);
-    if (!x->streams)
-        return collect(x, piece, bytes);
-    if (integrity_holds(x))
-        return hold_back(x, piece, bytes);
-    if (x->r.wants_inline || !bulk_receive(x, (struct span){piece, *bytes}))
-        return stream(x, piece, bytes);
-    *bytes = 0;
-    return MHD_YES;
-}
-
-static enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes)
-{
-    size_t          offered = *bytes;
-    enum MHD_Result result;
-
-    x->progress_ns = now_ns();
-    x->pace.bytes += offered; /* once given to an I/O thread it is that one's */
-    result = take_body(x, piece, bytes);
-    if (*bytes)
-        x->pace.bytes -= *bytes;
-    return result;
-}
-
 /* ---- the handler ---- */
 
 enum status exchange_run_handler(struct exchange *x)
@@ -507,38 +364,6 @@ static enum MHD_Result handle_on_loop(struct exchange *x)
     return st == STATUS_PENDING ? suspend(x) : exchange_answer(x, st);
 }
 
-/* What was held back goes to the sink now. */
-static enum status release_body(struct exchange *x)
-{
-    struct span held = integrity_held(x), rest = held;
-    enum status st = feed_sink(x, &rest);
-
-    integrity_released(x, held.bytes - rest.bytes);
-    return st;
-}
-
-/* PENDING: called again once the sink is ready for more. */
-static enum status end_of_body(struct exchange *x)
-{
-    enum status st = prepared(x);
-
-    if (!st)
-        st = integrity_end(x);
-    if (!st && integrity_holds(x))
-        st = release_body(x);
-    if (!st && !x->streams)
-        x->r.body = buf_span(&x->body);
-    return st;
-}
-
-static enum MHD_Result refuse_body(struct exchange *x, enum status st)
-{
-    x->failure = st;
-    exchange_set_state(x, EXCHANGE_DROP);
-    abort_sink(x);
-    return exchange_answer(x, st);
-}
-
 static enum MHD_Result handle(struct exchange *x)
 {
     enum status st;
@@ -547,11 +372,11 @@ static enum MHD_Result handle(struct exchange *x)
         return exchange_send(x);
     if (x->state == EXCHANGE_DROP || x->failure)
         return exchange_answer(x, x->failure);
-    st = x->state == EXCHANGE_BODY ? end_of_body(x) : STATUS_OK;
+    st = x->state == EXCHANGE_BODY ? body_end(x) : STATUS_OK;
     if (st == STATUS_PENDING)
-        st = wait_for_sink(x);
+        st = body_wait(x);
     if (st)
-        return st == STATUS_PENDING ? MHD_YES : refuse_body(x, st);
+        return st == STATUS_PENDING ? MHD_YES : body_refuse(x, st);
     exchange_set_state(x, EXCHANGE_HANDLING);
     if (keyed_replays(x))
         return exchange_answer(x, keyed_replay(x));
@@ -583,7 +408,7 @@ static enum MHD_Result first_call(struct exchange *x, const char *method, const 
         buf_init(&x->body, x->body_max);
         return MHD_YES;
     }
-    abort_sink(x);
+    body_abort(x);
     exchange_set_state(x, EXCHANGE_DROP);
     slot_rest(x->connection);
     x->close_after |= x->connection->slot.kind == SLOT_RESERVED;

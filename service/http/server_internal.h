@@ -365,6 +365,16 @@ enum status exchange_run_handler(struct exchange *x);
 /* Runs what the sink of its body waits for, r.prepare, where it may block. */
 enum status exchange_run_prepare(struct exchange *x);
 
+/* The body (server_body.c). */
+enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes);
+/* All has come: what was held back goes to the sink. PENDING: called again once the sink is ready for more. */
+enum status body_end(struct exchange *x);
+/* The sink, or the end of the body, has said PENDING. PENDING: suspended until it is woken, or what it waits for is done. */
+enum status     body_wait(struct exchange *x);
+enum MHD_Result body_refuse(struct exchange *x, enum status st);
+/* Ends the sink, which has not had all. */
+void body_abort(struct exchange *x);
+
 /* Everything that can be refused before a body byte is read, in the order of the contract; then begin (server_admit.c). */
 enum status exchange_admit(struct exchange *x, struct span method);
 /* Copies the header lines and refuses what their framing does not tell (server_guard.c). */
