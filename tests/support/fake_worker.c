@@ -506,6 +506,9 @@ static enum status submit(struct worker *w, enum message kind, const void *body,
 
     j->kind = kind;
     j->call = c;
+    /* Of a launch's parameters no more is there than it says. */
+    if (kind == MESSAGE_LAUNCH)
+        bytes = message_bytes(kind) + ((const struct msg_launch *)body)->params_bytes;
     memcpy(&j->body, body, bytes);
     pthread_mutex_lock(&fake.lock);
     st = w->dead ? STATUS_WORKER_LOST : w->unfinished >= RING_SLOTS ? STATUS_OVERLOADED : STATUS_OK;

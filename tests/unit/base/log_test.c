@@ -198,7 +198,7 @@ static void *read_all(void *argument)
 }
 
 /* Whoever logs goes on, what is too much is dropped, and the reader is told so when it reads again. */
-Test(log_writer, nobody_waits_for_a_reader_that_has_stopped, .timeout = 120)
+Test(log_writer, nobody_waits_for_a_reader_that_has_stopped)
 {
     struct reader r = {0};
     pthread_t     thread;
@@ -232,7 +232,7 @@ Test(log_writer, nobody_waits_for_a_reader_that_has_stopped, .timeout = 120)
     close(ends[0]);
 }
 
-Test(log_writer, a_reader_that_never_comes_back_does_not_keep_the_end, .timeout = 120)
+Test(log_writer, a_reader_that_never_comes_back_does_not_keep_the_end)
 {
     int ends[2];
 
