@@ -28,14 +28,17 @@ static struct session_spec background_spec(const struct registry *r)
 static enum status try_once(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
                             struct problem *why)
 {
-    bool        created;
-    enum status st = session_create(r, t, spec, out, &created, why);
+    struct session *s;
+    bool            created;
+    enum status     st = session_create(r, t, spec, &s, &created, why);
 
     if (st)
         return st;
-    st = session_revive(*out, why);
+    st = session_revive(s, why);
     if (st)
-        session_return(*out);
+        session_return(s);
+    else
+        *out = s;
     return st;
 }
 

@@ -134,6 +134,7 @@ static enum status begin(struct session *s, const struct module_spec *spec, stru
 
 static enum status keep_image(struct buf *into, struct span source, struct span *image, struct problem *why)
 {
+    buf_finish(into);
     buf_init(into, SOURCE_BODY_BYTES_MAX);
     if (!buf_add_span(into, source))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");

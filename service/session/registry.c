@@ -1,6 +1,7 @@
 /* All sessions of this process: who owns which, how many there are, who has one pinned. */
 #include "session/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/portion.h"
@@ -347,6 +348,7 @@ void session_unpin(struct session *s, bool used)
     bool last;
 
     pthread_mutex_lock(&s->registry->lock);
+    assert(s->pins > 0);
     s->pins--;
     if (used)
         s->used_ns = now_ns();
