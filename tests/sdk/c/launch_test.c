@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "limits.h"
 #include "support/fixture.h"
 
 struct world {
@@ -265,119 +264,6 @@ Test(launch, streams_are_the_sessions_own)
     end(&w);
 }
 
-/* ---- as many bytes of parameters as CUDA allows ---- */
-
-enum { BIG_WORDS = (PARAM_BYTES_MAX - 12) / 4, BIG_BYTES = 4 * BIG_WORDS }; /* in a struct, beside a pointer and a count */
-
-static const char big_format[] = "struct big { unsigned w[%d]; };\n"
-                                 "extern \"C\" __global__ void take(unsigned *out, unsigned n, big b)\n"
-                                 "{\n"
-                                 "    for (unsigned i = threadIdx.x; i < n; i += blockDim.x) out[i] = b.w[i];\n"
-                                 "}\n";
-
-static const char *big_source(int words)
-{
-    static char text[512];
-
-    snprintf(text, sizeof text, big_format, words);
-    return text;
-}
-
-/* The struct has a byte more than its parameter behind it. */
-struct big_world {
-    struct world          w;
-    const gpurest_kernel *kernel;
-    gpurest_buffer        out;
-    unsigned              words[BIG_WORDS + 1], got[BIG_WORDS];
-    gpurest_arg           args[3];
-};
-
-static void start_big(struct big_world *b)
-{
-    size_t offset, bytes;
-
-    service_start(&b->w.service, NULL, NULL);
-    b->w.client = client_of(b->w.service.url, 0);
-    b->w.session = session_of(b->w.client);
-    cr_assert_not(bad(gpurest_compile(b->w.session, &b->w.module, big_source(BIG_WORDS), NULL, 0)));
-    cr_assert_not(bad(gpurest_kernel_get(b->w.module, "take", &b->kernel)));
-    cr_assert_not(bad(gpurest_kernel_param(b->kernel, 2, &offset, &bytes)));
-    cr_assert_eq(offset + bytes, PARAM_BYTES_MAX);
-    for (unsigned i = 0; i < BIG_WORDS; i++)
-        b->words[i] = 40503 * i + 1;
-    cr_assert_not(bad(gpurest_alloc(b->w.session, &b->out, BIG_BYTES)));
-    b->args[0] = GPUREST_BUF(b->out);
-    b->args[1] = GPUREST_U32(BIG_WORDS);
-    b->args[2] = GPUREST_BYTES(b->words, BIG_BYTES);
-}
-
-static gpurest_status launch_big(struct big_world *b)
-{
-    return gpurest_launch(b->w.session, b->kernel, GPUREST_1D(1), GPUREST_1D(256), 0, (gpurest_stream){0}, b->args, 3);
-}
-
-static void expect_big(struct big_world *b)
-{
-    cr_assert_eq(memcmp(b->got, b->words, BIG_BYTES), 0);
-    memset(b->got, 0, BIG_BYTES);
-}
-
-Test(launch, as_many_bytes_of_parameters_as_there_can_be)
-{
-    static struct big_world b;
-    gpurest_launch_config   c = GPUREST_LAUNCH_CONFIG_INIT;
-    static unsigned char    block[PARAM_BYTES_MAX];
-
-    start_big(&b);
-    cr_assert_not(bad(launch_big(&b)));
-    cr_assert_not(bad(gpurest_read(b.w.session, b.out, 0, b.got, BIG_BYTES)));
-    expect_big(&b);
-    memcpy(block + 12, b.words, BIG_BYTES); /* no words to copy, so the null pointer is not used */
-    c.block = GPUREST_1D(256);
-    cr_assert_not(bad(gpurest_launch_raw(b.w.session, b.kernel, &c, block, sizeof block)));
-    cr_assert_eq(gpurest_launch_raw(b.w.session, b.kernel, &c, block, sizeof block - 1), GPUREST_E_INVAL);
-    b.args[2] = GPUREST_BYTES(b.words, BIG_BYTES + 1);
-    cr_assert_eq(launch_big(&b), GPUREST_E_INVAL);
-    cr_assert_not_null(strstr(gpurest_last_error()->message, "32753 bytes, the parameter 32752"), "%s", gpurest_last_error()->message);
-    cr_assert_eq(gpurest_last_error()->http_status, 0);
-    end(&b.w);
-}
-
-Test(launch, as_many_bytes_of_parameters_in_batches_and_programs)
-{
-    static struct big_world b;
-    gpurest_batch          *batch;
-    gpurest_program        *p;
-
-    start_big(&b);
-    for (int prepared = 0; prepared <= 1; prepared++) {
-        cr_assert_not(bad(gpurest_batch_begin(b.w.session, &batch)));
-        for (int i = 0; i < 2; i++)
-            cr_assert_not(bad(launch_big(&b)));
-        cr_assert_not(bad(gpurest_read(b.w.session, b.out, 0, b.got, BIG_BYTES)));
-        cr_assert_not(bad(prepared ? gpurest_batch_prepare(batch, &p) : gpurest_batch_submit(batch, NULL)));
-        if (prepared)
-            cr_assert_not(bad(gpurest_program_run(p, NULL, 0, NULL, 0)));
-        expect_big(&b);
-        cr_assert_not(bad(gpurest_fill(b.w.session, b.out, 0, 0, 4, BIG_WORDS, (gpurest_stream){0})));
-    }
-    gpurest_program_destroy(p);
-    end(&b.w);
-}
-
-Test(launch, a_module_with_more_is_refused_by_the_bound)
-{
-    struct world w;
-
-    service_start(&w.service, NULL, NULL);
-    w.client = client_of(w.service.url, 0);
-    w.session = session_of(w.client);
-    w.module = NULL;
-    cr_assert_eq(gpurest_compile(w.session, &w.module, big_source(BIG_WORDS + 1), NULL, 0), GPUREST_E_COMPILE);
-    cr_assert_not_null(strstr(gpurest_last_error()->log, "max 32764 bytes"), "%s", gpurest_last_error()->log);
-    end(&w);
-}
-
 /* ---- run ---- */
 
 static void run_refuses(gpurest_client *c, const gpurest_arg *args, const char *pointer, const char *words)
@@ -429,34 +315,5 @@ Test(launch, run_does_all_of_it_in_one_request)
         cr_assert_eq(gpurest_run(c, kernels_source, "axpy", GPUREST_1D(4), GPUREST_1D(256), args, 4, &t), GPUREST_E_INVAL);
         gpurest_close(c);
     }
-    service_stop(&v);
-}
-
-static void run_refuses_bytes(gpurest_client *c, const gpurest_arg args[3], const char *words)
-{
-    cr_assert_eq(gpurest_run(c, big_source(BIG_WORDS), "take", GPUREST_1D(1), GPUREST_1D(256), args, 3, NULL), GPUREST_E_INVAL);
-    cr_assert_not_null(strstr(gpurest_last_error()->message, words), "%s", gpurest_last_error()->message);
-}
-
-Test(launch, run_takes_as_many_bytes_of_parameters)
-{
-    struct service  v;
-    static unsigned words[PARAM_BYTES_MAX / 4 + 1] = {1, 2, 3}, got[BIG_WORDS];
-    gpurest_client *c;
-    gpurest_arg     args[] = {GPUREST_OUT(got, BIG_BYTES), GPUREST_U32(BIG_WORDS), GPUREST_BYTES(words, BIG_BYTES)};
-
-    words[BIG_WORDS - 1] = 4;
-    service_start(&v, NULL, NULL);
-    c = client_of(v.url, 0);
-    cr_assert_not(bad(gpurest_run(c, big_source(BIG_WORDS), "take", GPUREST_1D(1), GPUREST_1D(256), args, 3, NULL)));
-    cr_assert_eq(memcmp(got, words, BIG_BYTES), 0);
-    args[2] = GPUREST_BYTES(words, BIG_BYTES + 1);
-    run_refuses_bytes(c, args, "takes 32752 bytes, got 32753");
-    args[2] = GPUREST_BYTES(words, PARAM_BYTES_MAX + 1);
-    run_refuses_bytes(c, args, "argument 2 has 32765 bytes, a kernel's parameters at most 32764");
-    cr_assert_eq(gpurest_last_error()->http_status, 0);
-    args[2] = GPUREST_BYTES(NULL, BIG_BYTES);
-    run_refuses_bytes(c, args, "argument 2 has no bytes");
-    gpurest_close(c);
     service_stop(&v);
 }
