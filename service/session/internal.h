@@ -299,6 +299,10 @@ bool registry_has(const struct registry *r, const void *owner, struct span id);
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
 
+/* ---- run_place.c ---- */
+/* With registry.lock held: places that runs of that owner have. */
+unsigned runs_taken(const struct registry *r, const void *owner);
+
 /* ---- budget.c ---- */
 /* Under registry.lock. OK, or RATE_LIMITED while the owner's kernels have faulted too often on that device. */
 enum status budget_check(struct registry *r, const void *owner, unsigned device, struct problem *why);

@@ -54,6 +54,15 @@ void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);
 unsigned registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
+/* What a tenant has of bounds that all share. */
+struct registry_use {
+    unsigned sessions; /* those of runs, and those whose worker has not ended yet, included */
+    unsigned runs;     /* under way on sessions of their own */
+    unsigned shares;   /* memory that clients map */
+    uint64_t shared_bytes;
+    uint64_t batch_bytes; /* asynchronous batches and their results */
+};
+struct registry_use registry_use_of(struct registry *r, const struct tenant *t);
 
 /* Faults of its kernels that are not forgotten yet, of the device where it has most. */
 unsigned registry_faults_of(struct registry *r, const struct tenant *t);
