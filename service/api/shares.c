@@ -130,15 +130,18 @@ static enum status move_in(struct request *r, struct session *s)
 {
     struct move_request   q = {0};
     struct json_document *doc = NULL;
+    struct buffer_info    info;
     char                  tag[ETAG_BYTES];
     enum status           st = body_decode(r, move_fields, COUNT(move_fields), &q, &doc);
 
     if (!st)
         st = move_decoded(r, s, &q);
     json_document_destroy(doc);
+    if (!st)
+        st = buffer_info_of(s, r->params[1], &info, &r->problem);
     if (st)
         return st;
-    etag_of(s, tag);
+    etag_of(info.contents, tag);
     reply_header_text(&r->reply, "ETag", tag);
     return reply_empty(&r->reply, 204);
 }
