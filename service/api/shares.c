@@ -137,12 +137,12 @@ static enum status move_in(struct request *r, struct session *s)
     if (!st)
         st = move_decoded(r, s, &q);
     json_document_destroy(doc);
-    if (!st)
-        st = buffer_info_of(s, r->params[1], &info, &r->problem);
     if (st)
         return st;
-    etag_of(info.contents, tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile it has no tag */
+        etag_of(info.contents, tag);
+        reply_header_text(&r->reply, "ETag", tag);
+    }
     return reply_empty(&r->reply, 204);
 }
 
