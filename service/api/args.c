@@ -146,7 +146,8 @@ static enum status decode_bytes(const struct json *v, struct arena *a, const cha
     if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, &out->bytes) || out->bytes.bytes == 0)
         return wrong(why, pointer, "bytes must be a non-empty base64 string");
     if (out->bytes.bytes > KERNEL_PARAM_BYTES_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "at most %d bytes", KERNEL_PARAM_BYTES_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "%zu bytes; a kernel has at most %d bytes of parameters",
+                             out->bytes.bytes, KERNEL_PARAM_BYTES_MAX);
     return STATUS_OK;
 }
 

@@ -102,9 +102,12 @@ static enum status check_new(struct request *r, struct session *s, struct span i
 
 static enum status create_begin(struct request *r, struct span id)
 {
-    struct session *s;
-    enum status     st = query_check(r, NULL);
+    struct condition condition = {0};
+    struct session  *s;
+    enum status      st = query_check(r, NULL);
 
+    if (!st)
+        st = conditions_check(r);
     if (st || !is_stream(r))
         return st;
     if (!r->has_body_bytes)
@@ -114,9 +117,12 @@ static enum status create_begin(struct request *r, struct span id)
     st = session_of(r, &s);
     if (st)
         return st;
-    st = check_new(r, s, id);
+    if (id.bytes)
+        st = condition_of_id(r, s, id, &condition);
     if (!st)
-        return upload_start_new(r, s, id, r->body_bytes);
+        st = check_new(r, s, id);
+    if (!st)
+        return upload_start_new(r, s, id, r->body_bytes, &condition);
     session_return(s);
     return st;
 }
@@ -131,19 +137,42 @@ static enum status finish_upload(struct request *r)
     if (st)
         return st;
     buffer = upload_buffer(r, &created);
-    etag_of(upload_session(r), tag);
+    etag_of(upload_contents(r), tag);
     reply_header_text(&r->reply, "ETag", tag);
     return answer_buffer(r, buffer, created ? 201 : 200);
 }
 
 /* ---- create by size ---- */
 
+/* Of a buffer that has to be there nothing is written. */
+static enum status as_it_is(struct request *r, const struct buffer_request *q, const struct buffer_info *there)
+{
+    if (q->size == there->bytes && q->shareable == there->shareable)
+        return answer_buffer(r, there, 200);
+    return problem_set(&r->problem, STATUS_SPEC_CONFLICT, "the buffer exists with %" PRIu64 " bytes and is %sshareable", there->bytes,
+                       there->shareable ? "" : "not ");
+}
+
+static enum status make_sized(struct request *r, struct session *s, struct span id, const struct buffer_request *q)
+{
+    struct condition   condition = {0};
+    struct buffer_info info;
+    bool               created = false;
+    enum status        st = id.bytes ? condition_of_id(r, s, id, &condition) : STATUS_OK;
+
+    if (!st && condition.only)
+        return as_it_is(r, q, &condition.there);
+    if (!st)
+        st = (q->shareable ? buffer_create_shareable : buffer_create)(s, id, q->size, &info, &created, &r->problem);
+    if (!st && condition.absent && !created)
+        st = condition_not_absent(&r->problem);
+    return st ? st : answer_buffer(r, &info, created ? 201 : 200);
+}
+
 static enum status create_sized(struct request *r, struct session *s, struct span id)
 {
     struct buffer_request q = {0};
-    struct buffer_info    info;
     struct json_document *doc;
-    bool                  created = false;
     enum status           st = body_decode(r, create_fields, COUNT(create_fields), &q, &doc);
 
     json_document_destroy(doc);
@@ -151,8 +180,7 @@ static enum status create_sized(struct request *r, struct session *s, struct spa
         return st;
     if (q.size == 0)
         return problem_field(&r->problem, STATUS_INVALID_FIELD, "/size", "range", "size must be at least 1");
-    st = (q.shareable ? buffer_create_shareable : buffer_create)(s, id, q.size, &info, &created, &r->problem);
-    return st ? st : answer_buffer(r, &info, created ? 201 : 200);
+    return make_sized(r, s, id, &q);
 }
 
 static enum status create(struct request *r, struct span id)
@@ -237,8 +265,15 @@ enum status buffers_get(struct request *r)
 
 static enum status delete_in(struct request *r, struct session *s)
 {
-    enum status st = buffer_delete(s, r->params[1], &r->problem);
+    struct condition condition;
+    enum status      st = conditions_check(r);
 
+    if (!st)
+        st = condition_of_id(r, s, r->params[1], &condition);
+    if (!st && condition.absent)
+        st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "no buffer of this id in the session");
+    if (!st)
+        st = buffer_delete_if(s, r->params[1], condition_contents(&condition), &r->problem);
     return st ? st : reply_empty(&r->reply, 204);
 }
 

@@ -117,16 +117,11 @@ static enum status answer_data(struct request *r, struct session *s, struct span
     return send_range(r, s, range, kind == RANGE_PART ? 206 : 200, wants->content);
 }
 
-static enum status failed_precondition(struct request *r)
-{
-    return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one");
-}
-
 /* Takes the session. */
 static enum status read_data(struct request *r, struct session *s, const struct digest_wants *wants)
 {
     char               tag[ETAG_BYTES];
-    struct span        etag = etag_of(s, tag);
+    struct span        etag;
     struct buffer_info info;
     enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
 
@@ -134,11 +129,12 @@ static enum status read_data(struct request *r, struct session *s, const struct 
         session_return(s);
         return st;
     }
+    etag = etag_of(info.contents, tag);
     switch (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, true)) {
     case PRECONDITION_HOLDS:
         return answer_data(r, s, etag, info.bytes, wants);
     case PRECONDITION_FAILS:
-        st = failed_precondition(r);
+        st = problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one");
         break;
     case PRECONDITION_NOT_MODIFIED:
         reply_header_text(&r->reply, "ETag", tag);
@@ -192,20 +188,18 @@ static enum status part_range(struct request *r, struct span header, uint64_t si
     return st;
 }
 
-static enum status check_write(struct request *r, struct session *s, struct byte_range *range)
+static enum status check_write(struct request *r, struct session *s, struct byte_range *range, struct condition *condition)
 {
     struct span        header = request_header(r, "Content-Range");
-    char               tag[ETAG_BYTES];
-    struct span        etag = etag_of(s, tag);
     struct buffer_info info;
     enum status        st = buffer_info_of(s, r->params[1], &info, &r->problem);
 
     if (!st)
         st = session_usable(s, &r->problem);
+    if (!st)
+        st = condition_of(r, &info, condition);
     if (st)
         return st;
-    if (precondition_check(request_header(r, "If-Match"), request_header(r, "If-None-Match"), etag, false) != PRECONDITION_HOLDS)
-        return failed_precondition(r);
     return header.data ? part_range(r, header, info.bytes, range) : whole_range(r, info.bytes, range);
 }
 
@@ -213,6 +207,7 @@ enum status data_put_begin(struct request *r)
 {
     struct session   *s;
     struct byte_range range;
+    struct condition  condition;
     enum status       st = query_check(r, NULL);
 
     if (!st)
@@ -221,9 +216,9 @@ enum status data_put_begin(struct request *r)
         st = session_of(r, &s);
     if (st)
         return st;
-    st = check_write(r, s, &range);
+    st = check_write(r, s, &range, &condition);
     if (!st)
-        return upload_start(r, s, r->params[1], range.offset, range.bytes);
+        return upload_start(r, s, r->params[1], range.offset, range.bytes, &condition);
     session_return(s);
     return st;
 }
@@ -235,7 +230,7 @@ enum status data_put(struct request *r)
 
     if (st)
         return st;
-    etag_of(upload_session(r), tag);
+    etag_of(upload_contents(r), tag);
     reply_header_text(&r->reply, "ETag", tag);
     return reply_empty(&r->reply, 204);
 }

@@ -65,13 +65,14 @@ static void add_header(struct request *r, const char *name, struct reading *from
 
 enum status digest_add_repr(struct request *r, struct session *s, struct span etag, uint64_t size, enum digest_algorithm algorithm)
 {
-    struct reading all = {0};
-    char           now[ETAG_BYTES];
-    enum status    st;
+    struct reading     all = {0};
+    struct buffer_info now;
+    char               tag[ETAG_BYTES];
+    enum status        st;
 
     body_digest_init(&all.digest, algorithm);
     st = read_through(r, s, (struct byte_range){0, size}, &all);
-    if (!st && span_equal(etag_of(s, now), etag))
+    if (!st && !buffer_info_of(s, r->params[1], &now, NULL) && span_equal(etag_of(now.contents, tag), etag))
         add_header(r, "Repr-Digest", &all);
     return st;
 }

@@ -1,10 +1,7 @@
 /* Expands endpoints.def into the table that the server routes by. */
 #include "api/endpoints.h"
 
-static const struct endpoint table[] = {
-#define ENDPOINT(function, verb, route, kind, who, where)                                                                                  \
-    {.operation = #function, .method = METHOD_##verb, .path = route, .handle = function, .body = kind, .scope = who, .place = where},
-#define ENDPOINT_PROBE(function, verb, route, kind, who, where)                                                                            \
+#define ROW(function, verb, route, kind, who, where, ...)                                                                                  \
     {.operation = #function,                                                                                                               \
      .method = METHOD_##verb,                                                                                                              \
      .path = route,                                                                                                                        \
@@ -12,20 +9,16 @@ static const struct endpoint table[] = {
      .body = kind,                                                                                                                         \
      .scope = who,                                                                                                                         \
      .place = where,                                                                                                                       \
-     .probe = true},
-#define ENDPOINT_BEGIN(function, verb, route, kind, who, where)                                                                            \
-    {.operation = #function,                                                                                                               \
-     .method = METHOD_##verb,                                                                                                              \
-     .path = route,                                                                                                                        \
-     .handle = function,                                                                                                                   \
-     .begin = function##_begin,                                                                                                            \
-     .body = kind,                                                                                                                         \
-     .scope = who,                                                                                                                         \
-     .place = where},
+     __VA_ARGS__},
+#define ENDPOINT(function, verb, route, kind, who, where)       ROW(function, verb, route, kind, who, where, .probe = false)
+#define ENDPOINT_PROBE(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .probe = true)
+#define ENDPOINT_IF(function, verb, route, kind, who, where)    ROW(function, verb, route, kind, who, where, .conditional = true)
+#define ENDPOINT_BEGIN(function, verb, route, kind, who, where) ROW(function, verb, route, kind, who, where, .begin = function##_begin)
+#define ENDPOINT_BEGIN_IF(function, verb, route, kind, who, where)                                                                         \
+    ROW(function, verb, route, kind, who, where, .begin = function##_begin, .conditional = true)
+
+static const struct endpoint table[] = {
 #include "api/endpoints.def"
-#undef ENDPOINT
-#undef ENDPOINT_PROBE
-#undef ENDPOINT_BEGIN
 };
 
 const struct endpoint *endpoints_table(size_t *count)

@@ -1,4 +1,4 @@
-/* The entity tag of buffer contents: "<generation>.<write epoch of the session>". */
+/* The entity tag of a buffer's contents: "<generation>.<write epoch of the session>.<the buffer's number>". */
 #ifndef GPUREST_API_ETAG_H
 #define GPUREST_API_ETAG_H
 
@@ -7,11 +7,11 @@
 
 #include "session/session.h"
 
-enum { ETAG_BYTES = 64 };
+enum { ETAG_BYTES = 80 };
 
-static inline struct span etag_of(struct session *s, char out[ETAG_BYTES])
+static inline struct span etag_of(struct contents c, char out[ETAG_BYTES])
 {
-    int n = snprintf(out, ETAG_BYTES, "\"%" PRIu64 ".%" PRIu64 "\"", session_generation(s), session_epoch(s));
+    int n = snprintf(out, ETAG_BYTES, "\"%" PRIu64 ".%" PRIu64 ".%" PRIu64 "\"", c.generation, c.epoch, c.buffer);
     return (struct span){out, (size_t)n};
 }
 

@@ -5,16 +5,61 @@
 #include "api/endpoints.h"
 #include "api/limits_table.h"
 
+/* None reads as null. */
+static const uint64_t UNCOUNTED = UINT64_MAX;
+
+/* ---- what the caller has of bounds that all share, and of its own ---- */
+
+static struct registry_use use_of(const struct request *r)
+{
+    struct tenant t = tenant_of(r);
+
+    return registry_use_of(app_of(r)->registry, &t);
+}
+
+static uint64_t all_sessions_of(const struct request *r)
+{
+    return use_of(r).sessions;
+}
+
+static uint64_t runs_of(const struct request *r)
+{
+    return use_of(r).runs;
+}
+
+static uint64_t shares_of(const struct request *r)
+{
+    return use_of(r).shares;
+}
+
+static uint64_t batch_bytes_of(const struct request *r)
+{
+    return use_of(r).batch_bytes;
+}
+
+static uint64_t compilations_of(const struct request *r)
+{
+    return compile_service_waiting(app_of(r)->compiler, r->caller->name);
+}
+
+static uint64_t keys_of(const struct request *r)
+{
+    return atomic_load(&r->caller->idempotency_keys);
+}
+
+/* ---- the table ---- */
+
 static const struct {
     const char *name;
     uint64_t    max;
+    uint64_t (*used)(const struct request *r); /* NULL: uncounted */
 } fixed[] = {
-#define LIMIT(name, greatest) {#name, greatest},
+#define LIMIT(name, greatest)              {#name, greatest, NULL},
+#define LIMIT_COUNTED(name, greatest, use) {#name, greatest, use},
 #include "api/limits.def"
 #undef LIMIT
+#undef LIMIT_COUNTED
 };
-
-static const uint64_t UNCOUNTED = UINT64_MAX;
 
 bool limit_find(const char *name, uint64_t *max)
 {
@@ -34,7 +79,6 @@ static void add(struct json_writer *w, const char *name, uint64_t max, uint64_t 
     json_close_object(w);
 }
 
-/* None reads as null. */
 static uint64_t rate_of(const struct request *r)
 {
     uint32_t own = __atomic_load_n(&r->caller->requests_per_s, __ATOMIC_RELAXED);
@@ -54,12 +98,12 @@ static void add_counted(struct json_writer *w, const struct request *r)
     add(w, "requests_per_s", rate_of(r), UNCOUNTED);
     add(w, "faults", app->config->crash_budget ? app->config->crash_budget : UNCOUNTED, registry_faults_of(app->registry, &t));
     add(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
-    add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, atomic_load(&r->caller->idempotency_keys));
+    add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, keys_of(r));
     add(w, "connections", app->config->connections, UNCOUNTED);
     add(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
     add(w, "workers", app->config->workers_max, UNCOUNTED);
     add(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
-    add(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, UNCOUNTED);
+    add(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, use_of(r).shared_bytes);
     add(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
 }
 
@@ -74,7 +118,7 @@ enum status limits_get(struct request *r)
     json_open_object(&a.w, "limits");
     add_counted(&a.w, r);
     for (size_t i = 0; i < COUNT(fixed); i++)
-        add(&a.w, fixed[i].name, fixed[i].max, UNCOUNTED);
+        add(&a.w, fixed[i].name, fixed[i].max, fixed[i].used ? fixed[i].used(r) : UNCOUNTED);
     json_close_object(&a.w);
     return answer_end(&a, r, 200);
 }

@@ -130,6 +130,7 @@ static enum status move_in(struct request *r, struct session *s)
 {
     struct move_request   q = {0};
     struct json_document *doc = NULL;
+    struct buffer_info    info;
     char                  tag[ETAG_BYTES];
     enum status           st = body_decode(r, move_fields, COUNT(move_fields), &q, &doc);
 
@@ -138,8 +139,10 @@ static enum status move_in(struct request *r, struct session *s)
     json_document_destroy(doc);
     if (st)
         return st;
-    etag_of(s, tag);
-    reply_header_text(&r->reply, "ETag", tag);
+    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile it has no tag */
+        etag_of(info.contents, tag);
+        reply_header_text(&r->reply, "ETag", tag);
+    }
     return reply_empty(&r->reply, 204);
 }
 

@@ -13,6 +13,7 @@ struct upload {
     bool               created; /* by us; deleted again unless kept */
     bool               kept;
     bool               in_place; /* the buffer is there: only the transfer is made */
+    struct condition   condition;
     uint64_t           offset;
     uint64_t           bytes, received;
 };
@@ -23,8 +24,11 @@ static enum status create(struct upload *u, struct problem *why)
 
     if (!u->in_place)
         st = buffer_create(u->session, span_of(u->id), u->bytes, &u->buffer, &u->created, why);
+    if (!st && u->condition.absent && !u->created)
+        st = condition_not_absent(why);
     if (!st)
-        st = transfer_write_begin(u->session, span_of(u->buffer.id), u->offset, u->bytes, &u->transfer, why);
+        st = transfer_write_begin_if(u->session, span_of(u->buffer.id), u->offset, u->bytes, condition_contents(&u->condition),
+                                     &u->transfer, why);
     return st;
 }
 
@@ -85,7 +89,7 @@ static void on_finish(struct request *r)
     free(u);
 }
 
-static struct upload *start(struct request *r, struct session *s, uint64_t bytes)
+static struct upload *start(struct request *r, struct session *s, uint64_t bytes, const struct condition *condition)
 {
     struct upload *u = calloc(1, sizeof *u);
 
@@ -97,15 +101,17 @@ static struct upload *start(struct request *r, struct session *s, uint64_t bytes
     u->sink = (struct body_sink){.write = write_piece, .borrow = borrow_room, .commit = commit_room, .bytes = bytes};
     u->session = s;
     u->bytes = bytes;
+    u->condition = *condition;
     r->sink = &u->sink;
     r->progress = u;
     r->on_finish = on_finish;
     return u;
 }
 
-enum status upload_start(struct request *r, struct session *s, struct span buffer, uint64_t offset, uint64_t bytes)
+enum status upload_start(struct request *r, struct session *s, struct span buffer, uint64_t offset, uint64_t bytes,
+                         const struct condition *condition)
 {
-    struct upload *u = start(r, s, bytes);
+    struct upload *u = start(r, s, bytes, condition);
 
     if (!u)
         return STATUS_OUT_OF_MEMORY;
@@ -118,14 +124,17 @@ enum status upload_start(struct request *r, struct session *s, struct span buffe
     return create(u, &r->problem);
 }
 
-enum status upload_start_new(struct request *r, struct session *s, struct span id, uint64_t bytes)
+enum status upload_start_new(struct request *r, struct session *s, struct span id, uint64_t bytes, const struct condition *condition)
 {
-    struct upload *u = start(r, s, bytes);
+    struct upload *u = start(r, s, bytes, condition);
 
     if (!u)
         return STATUS_OUT_OF_MEMORY;
     if (!span_copy(id, u->id, sizeof u->id))
         return problem_set(&r->problem, STATUS_INVALID_FIELD, "the id is too long");
+    u->in_place = condition->only;
+    if (u->in_place)
+        u->buffer = condition->there;
     return STATUS_OK;
 }
 
@@ -146,9 +155,9 @@ enum status upload_finish(struct request *r)
     return st;
 }
 
-struct session *upload_session(const struct request *r)
+struct contents upload_contents(const struct request *r)
 {
-    return ((const struct upload *)r->progress)->session;
+    return transfer_contents(((const struct upload *)r->progress)->transfer);
 }
 
 const struct buffer_info *upload_buffer(const struct request *r, bool *created)

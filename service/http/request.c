@@ -33,6 +33,19 @@ enum status request_may_hold(struct request *r, uint64_t bytes)
     return st;
 }
 
+uint64_t request_held_by_caller(const struct request *r)
+{
+    struct held_bodies *all = r->port->held;
+    uint64_t            bytes;
+
+    if (!all)
+        return 0;
+    pthread_mutex_lock(&all->lock);
+    bytes = r->caller->held_bytes;
+    pthread_mutex_unlock(&all->lock);
+    return bytes;
+}
+
 bool request_revoked(const struct request *r)
 {
     return r->port->revoked && r->port->revoked(r);

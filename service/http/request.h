@@ -131,7 +131,9 @@ enum status request_query_only(struct request *r, const char *const *names);
 enum status request_hold(struct request *r, uint64_t bytes);
 /* Whether so many could be held now; counts nothing. */
 enum status request_may_hold(struct request *r, uint64_t bytes);
-void        request_release(struct request *r);
+/* What all requests of its caller hold now. */
+uint64_t request_held_by_caller(const struct request *r);
+void     request_release(struct request *r);
 
 /* "Prefer: wait=N", "respond-async", "handling=lenient" (RFC 7240). wait_s is UINT64_MAX when absent. */
 struct prefer {

@@ -55,7 +55,8 @@ struct endpoint {
     enum body_kind body;
     enum scope     scope;
     enum place     place;
-    bool           probe; /* asks how the service is: answered where no connection and no thread is left for others */
+    bool           conditional; /* it writes, and looks at If-Match and If-None-Match; of others that write they are refused */
+    bool           probe;       /* asks how the service is: answered where no connection and no thread is left for others */
 };
 
 struct route {

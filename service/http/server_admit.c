@@ -87,6 +87,20 @@ static enum status check_scope(struct exchange *x)
     return problem_set(&x->r.problem, STATUS_INSUFFICIENT_SCOPE, "the token lacks a scope that this operation needs");
 }
 
+/* A condition that nobody looks at must not let a write through. */
+static enum status check_conditional(struct exchange *x)
+{
+    static const char *const fields[] = {"If-Match", "If-None-Match"};
+
+    if (x->r.method == METHOD_GET || x->r.method == METHOD_HEAD || x->r.endpoint->conditional)
+        return STATUS_OK;
+    for (size_t i = 0; i < COUNT(fields); i++)
+        if (exchange_header(x, fields[i]).data)
+            return problem_set(&x->r.problem, STATUS_INVALID_HEADER,
+                               "%s has nothing here to be compared with, so nothing was done: send the request without it", fields[i]);
+    return STATUS_OK;
+}
+
 /* ---- body ---- */
 
 static bool has_body(const struct exchange *x)
@@ -246,6 +260,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
         st = take_route(x, &route);
     if (!st)
         st = check_scope(x);
+    if (!st)
+        st = check_conditional(x);
     if (!st)
         st = check_body(x);
     if (!st)

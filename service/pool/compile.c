@@ -264,3 +264,8 @@ const char *compile_service_identity(const struct compile_service *s)
 {
     return s->identity;
 }
+
+unsigned compile_service_waiting(struct compile_service *s, const char *caller)
+{
+    return compile_turns_waiting(&s->turns, caller);
+}

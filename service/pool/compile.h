@@ -32,5 +32,7 @@ const char *compile_service_identity(const struct compile_service *s);
  * the deadline COMPILE_TIMEOUT, no turn TOO_MANY_IN_FLIGHT, OVERLOADED or DRAINING (compile_turns.h); the service lives on. */
 enum status compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
                                 struct compile_output *out);
+/* Compilations of that caller's sources that wait for a turn. */
+unsigned compile_service_waiting(struct compile_service *s, const char *caller);
 
 #endif

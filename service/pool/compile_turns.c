@@ -158,6 +158,17 @@ void compile_turns_close(struct compile_turns *t)
     pthread_mutex_unlock(&t->lock);
 }
 
+unsigned compile_turns_waiting(struct compile_turns *t, const char *caller)
+{
+    const struct compile_turn of = {.whom = {.caller = caller}};
+    unsigned                  n;
+
+    pthread_mutex_lock(&t->lock);
+    n = count(t, &of, false, false);
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
 bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn)
 {
     bool quiet;

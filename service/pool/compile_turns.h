@@ -42,6 +42,8 @@ void compile_turns_finish(struct compile_turns *t);
 enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn, struct compile_for whom, uint64_t deadline_ns);
 /* Nobody gets a turn any more: those who wait go away at once. */
 void compile_turns_close(struct compile_turns *t);
+/* Sources of that caller that wait for their turn. */
+unsigned compile_turns_waiting(struct compile_turns *t, const char *caller);
 /* True: nothing compiles now. */
 bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn);
 

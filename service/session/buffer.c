@@ -4,17 +4,38 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void describe(const struct buffer *b, struct buffer_info *out)
+struct contents contents_of(const struct context *c, const struct buffer *b)
+{
+    return (struct contents){.generation = c->session->generation, .epoch = c->session->epoch, .buffer = b->number};
+}
+
+static enum status contents_check(const struct context *c, const struct buffer *b, const struct contents *only, struct problem *why)
+{
+    struct contents now = contents_of(c, b);
+
+    if (!only ||
+        (only->generation == now.generation && only->buffer == now.buffer && (only->epoch == EPOCH_ANY || only->epoch == now.epoch)))
+        return STATUS_OK;
+    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one by now");
+}
+
+static void describe(const struct context *c, const struct buffer *b, struct buffer_info *out)
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
     out->created_wall_ns = b->created_wall_ns;
     out->shareable = b->shareable;
+    out->contents = contents_of(c, b);
 }
 
 static enum status not_found(struct problem *why)
 {
     return problem_set(why, STATUS_BUFFER_NOT_FOUND, "no buffer of this id in the session");
+}
+
+static enum status gone(struct problem *why)
+{
+    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer is not there any more");
 }
 
 static struct buffer *find(struct context *c, struct span id)
@@ -34,10 +55,19 @@ void buffer_unref(struct buffer *b)
 
 enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
 {
+    return buffer_pin_if(c, id, NULL, out, why);
+}
+
+enum status buffer_pin_if(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+{
     struct buffer *b = find(c, id);
+    enum status    st;
 
     if (!b)
-        return not_found(why);
+        return only ? gone(why) : not_found(why);
+    st = contents_check(c, b, only, why);
+    if (st)
+        return st;
     b->refs++;
     b->pins++;
     *out = b;
@@ -74,7 +104,8 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
     return STATUS_RANGE_NOT_SATISFIABLE;
 }
 
-static enum status existing(const struct buffer *b, const struct buffer *like, struct buffer_info *out, struct problem *why)
+static enum status existing(const struct context *c, const struct buffer *b, const struct buffer *like, struct buffer_info *out,
+                            struct problem *why)
 {
     if (!b->ready)
         return problem_set(why, STATUS_BUFFER_BUSY, "a buffer of this id is being made or deleted");
@@ -83,7 +114,7 @@ static enum status existing(const struct buffer *b, const struct buffer *like, s
     if (b->shareable != like->shareable)
         return problem_field(why, STATUS_SPEC_CONFLICT, "/shareable", "conflict", "the buffer exists and is %sshareable",
                              b->shareable ? "" : "not ");
-    describe(b, out);
+    describe(c, b, out);
     return STATUS_OK;
 }
 
@@ -95,7 +126,7 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
 
     *created = !known;
     if (known)
-        return existing(known, b, out, why);
+        return existing(c, known, b, out, why);
     if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
     st = quota_reserve(c, b->charged, why);
@@ -106,6 +137,7 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
         quota_release(c, b->charged);
         return problem_set(why, st, "no memory for a buffer");
     }
+    b->number = ++c->session->buffers_made;
     return STATUS_OK;
 }
 
@@ -129,7 +161,7 @@ static enum status allocate(struct context *c, struct buffer *b, struct buffer_i
         b->address = address;
         b->ready = true;
         returning_reused(c, b->bytes);
-        describe(b, out);
+        describe(c, b, out);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
@@ -211,7 +243,7 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
     if (!st) {
         b = find(s->context, id);
         if (b)
-            describe(b, out);
+            describe(s->context, b, out);
         else
             st = not_found(why);
     }
@@ -220,12 +252,16 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 }
 
 /* With session.lock held: from here on nobody finds it, and its id is taken until its memory is back. */
-static enum status retire(struct context *c, struct span id, struct buffer **out, struct problem *why)
+static enum status retire(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
     struct buffer *b = find(c, id);
+    enum status    st;
 
     if (!b)
-        return not_found(why);
+        return only ? gone(why) : not_found(why);
+    st = contents_check(c, b, only, why);
+    if (st)
+        return st;
     if (b->pins)
         return problem_set(why, STATUS_BUFFER_BUSY, "the buffer is being read, written, filled or copied");
     b->ready = false;
@@ -256,7 +292,7 @@ static enum status release(struct context *c, struct buffer *b, struct problem *
     return st;
 }
 
-enum status buffer_delete(struct session *s, struct span id, struct problem *why)
+enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why)
 {
     struct buffer  *b = NULL;
     struct context *c;
@@ -268,12 +304,17 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    st = retire(c, id, &b, why);
+    st = retire(c, id, only, &b, why);
     pthread_mutex_unlock(&s->lock);
     if (!st)
         st = release(c, b, why);
     shares_reap(s->registry);
     return context_leave_with(c, st, why);
+}
+
+enum status buffer_delete(struct session *s, struct span id, struct problem *why)
+{
+    return buffer_delete_if(s, id, NULL, why);
 }
 
 /* The free of an abandoned buffer, on its way. */
@@ -363,7 +404,7 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++)
-            describe((struct buffer *)t->items[at + i], &items[i]);
+            describe(s->context, (struct buffer *)t->items[at + i], &items[i]);
     }
     pthread_mutex_unlock(&s->lock);
     return n;

@@ -172,6 +172,7 @@ struct session {
     enum session_state state;
     uint64_t           generation;
     uint64_t           epoch;
+    uint64_t           buffers_made;
     struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
     bool               ending;  /* the closer finishes its end */
     unsigned           closing; /* former contexts whose workers are not yet back */
@@ -193,6 +194,7 @@ struct buffer {
     uint64_t      charged; /* bytes, against the quotas */
     uint64_t      address;
     uint64_t      created_wall_ns;
+    uint64_t      number;    /* in its session, never used again: one of the same id that came later has another */
     bool          shareable; /* an allocation of its own, that clients may map */
     unsigned      refs;      /* the table and everyone who holds it */
     unsigned      pins;      /* those at work in it: it is not deleted meanwhile */
@@ -298,6 +300,10 @@ bool registry_has(const struct registry *r, const void *owner, struct span id);
 /* Puts a new session, pinned once, under its id; or finds the one of that id, pinned, with *created = false. */
 enum status registry_enlist(struct registry *r, const struct tenant *t, struct session *fresh, struct session **out, bool *created,
                             struct problem *why);
+
+/* ---- run_place.c ---- */
+/* With registry.lock held: places that runs of that owner have. */
+unsigned runs_taken(const struct registry *r, const void *owner);
 
 /* ---- budget.c ---- */
 /* Under registry.lock. OK, or RATE_LIMITED while the owner's kernels have faulted too often on that device. */
@@ -446,10 +452,14 @@ enum status stream_of_launch(struct context *c, const struct launch_spec *spec, 
 /* ---- buffer.c ---- with session.lock held */
 /* BUFFER_NOT_FOUND, or *out held and pinned. */
 enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why);
+/* ... if it has these contents (NULL: any will do); else PRECONDITION_FAILED, also when there is none of that id. */
+enum status buffer_pin_if(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
-enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
+/* With session.lock held: what the buffer's contents are now. */
+struct contents contents_of(const struct context *c, const struct buffer *b);
+enum status     range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
 
 /* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. As share_unref(); a buffer
  * that goes takes the worker's mapping along. */

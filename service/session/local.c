@@ -45,6 +45,7 @@ static enum status enlist(struct context *c, struct local *l, struct problem *wh
         quota_release(c, l->buffer.bytes);
         problem_set(why, st, "no memory for a buffer");
     }
+    l->buffer.number = ++s->buffers_made;
     pthread_mutex_unlock(&s->lock);
     return st;
 }

@@ -193,6 +193,21 @@ uint64_t registry_memory_of(struct registry *r, const struct tenant *t)
     return n;
 }
 
+struct registry_use registry_use_of(struct registry *r, const struct tenant *t)
+{
+    struct registry_use   use = {0};
+    const struct account *a;
+
+    pthread_mutex_lock(&r->lock);
+    a = account_find(r, t->owner);
+    if (a)
+        use = (struct registry_use){
+            .sessions = a->count, .shares = a->shares_count, .shared_bytes = a->shared_bytes, .batch_bytes = a->batch_bytes};
+    use.runs = runs_taken(r, t->owner);
+    pthread_mutex_unlock(&r->lock);
+    return use;
+}
+
 static enum status admit(struct registry *r, const struct tenant *t, const struct account *a, const struct session *fresh,
                          struct problem *why)
 {

@@ -32,6 +32,15 @@ static bool is_taken(const struct registry *r, const void *owner, unsigned numbe
     return false;
 }
 
+unsigned runs_taken(const struct registry *r, const void *owner)
+{
+    unsigned n = 0;
+
+    for (const struct run_place *p = r->runs; p; p = p->next)
+        n += p->taken && p->owner == owner;
+    return n;
+}
+
 /* One that has its session already comes first. A new session must find a worker beside those of the caller's other runs. */
 static bool find_place(const struct registry *r, const void *owner, bool room, unsigned *out)
 {

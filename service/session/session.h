@@ -54,6 +54,15 @@ void     registry_kill_workers(struct registry *r);
 unsigned registry_count(struct registry *r);
 unsigned registry_count_of(struct registry *r, const struct tenant *t);
 uint64_t registry_memory_of(struct registry *r, const struct tenant *t); /* bytes in buffers, over all its sessions */
+/* What a tenant has of bounds that all share. */
+struct registry_use {
+    unsigned sessions; /* those of runs, and those whose worker has not ended yet, included */
+    unsigned runs;     /* under way on sessions of their own */
+    unsigned shares;   /* memory that clients map */
+    uint64_t shared_bytes;
+    uint64_t batch_bytes; /* asynchronous batches and their results */
+};
+struct registry_use registry_use_of(struct registry *r, const struct tenant *t);
 
 /* Faults of its kernels that are not forgotten yet, of the device where it has most. */
 unsigned registry_faults_of(struct registry *r, const struct tenant *t);
@@ -155,11 +164,19 @@ enum status session_memory_of(struct session *s, struct session_memory *out, str
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why);
 
 /* ---- buffer.c ---- */
+/* Tells a buffer's contents from others that it had or will have, and from those of another buffer that has its id later. Any write in the
+ * session changes the epoch of all. */
+struct contents {
+    uint64_t generation, epoch, buffer;
+};
+static const uint64_t EPOCH_ANY = UINT64_MAX; /* the buffer alone matters */
+
 struct buffer_info {
-    char     id[ID_BYTES];
-    uint64_t bytes;
-    uint64_t created_wall_ns;
-    bool     shareable;
+    char            id[ID_BYTES];
+    uint64_t        bytes;
+    uint64_t        created_wall_ns;
+    bool            shareable;
+    struct contents contents;
 };
 /* id empty: the server makes one. An id that exists: same size and kind -> *created = false, another -> SPEC_CONFLICT. */
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why);
@@ -169,6 +186,8 @@ enum status buffer_create_shareable(struct session *s, struct span id, uint64_t 
                                     struct problem *why);
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why);
 enum status buffer_delete(struct session *s, struct span id, struct problem *why);
+/* Only if its contents are still these; else PRECONDITION_FAILED, also when it is gone. */
+enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why);
 /* For a buffer whose upload was given up: deletes it without waiting, behind what its transfer has submitted. It stays when the id is
  * unknown, or when launches that were not submitted yet may name it. Call it after the transfer's destroy. */
 void     buffer_abandon(struct session *s, struct span id);
@@ -184,6 +203,9 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
 /* Checks range and state; never blocks. bytes may be 0. */
 enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
                                  struct problem *why);
+/* Only if the buffer's contents are still these; else PRECONDITION_FAILED, also when it is gone. Of several at once one begins. */
+enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                    struct transfer **out, struct problem *why);
 /* Takes some of the piece; PENDING registers w (no staging free). Never blocks. */
 enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
 /* The same without a copy: room for the next bytes in staging memory itself, lent until transfer_write_commit(), which says how many
@@ -193,8 +215,10 @@ enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, s
 enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why);
 /* Waits until every byte is in the buffer (ordered before everything submitted later). Blocks. */
 enum status transfer_write_finish(struct transfer *t, struct problem *why);
-enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
-                                struct problem *why);
+/* What it has made of the buffer, after its finish. */
+struct contents transfer_contents(const struct transfer *t);
+enum status     transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
+                                    struct problem *why);
 /* The first read-ahead has arrived, or its failure: to be waited for before a status line is sent. Blocks. */
 enum status transfer_read_wait(struct transfer *t, struct problem *why);
 /* PENDING with *got = 0 registers w. Never blocks. */

@@ -149,13 +149,13 @@ static void link_transfer(struct transfer *t)
 
 /* With session.lock held. */
 static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
-                                struct problem *why)
+                                const struct contents *only, struct problem *why)
 {
     enum status st = session_usable_locked(s, why);
 
     if (st)
         return st;
-    st = buffer_pin(s->context, buffer, &t->buffer, why);
+    st = buffer_pin_if(s->context, buffer, only, &t->buffer, why);
     if (st)
         return st;
     st = range_check(t->buffer, offset, bytes, why);
@@ -172,8 +172,8 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
     return STATUS_OK;
 }
 
-static enum status begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, bool writing, struct transfer **out,
-                         struct problem *why)
+static enum status begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, bool writing, const struct contents *only,
+                         struct transfer **out, struct problem *why)
 {
     struct transfer *t = calloc(1, sizeof *t);
     enum status      st;
@@ -187,7 +187,7 @@ static enum status begin(struct session *s, struct span buffer, uint64_t offset,
     for (unsigned i = 0; i < TRANSFER_SLICES_MAX; i++)
         t->pieces[i].transfer = t;
     pthread_mutex_lock(&s->lock);
-    st = begin_locked(s, t, buffer, offset, bytes, why);
+    st = begin_locked(s, t, buffer, offset, bytes, only, why);
     pthread_mutex_unlock(&s->lock);
     if (st) {
         free(t);
@@ -201,13 +201,19 @@ static enum status begin(struct session *s, struct span buffer, uint64_t offset,
 enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
                                  struct problem *why)
 {
-    return begin(s, buffer, offset, bytes, true, out, why);
+    return begin(s, buffer, offset, bytes, true, NULL, out, why);
+}
+
+enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                    struct transfer **out, struct problem *why)
+{
+    return begin(s, buffer, offset, bytes, true, only, out, why);
 }
 
 enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
                                 struct problem *why)
 {
-    return begin(s, buffer, offset, bytes, false, out, why);
+    return begin(s, buffer, offset, bytes, false, NULL, out, why);
 }
 
 enum status transfer_state(const struct transfer *t, struct problem *why)

@@ -36,6 +36,7 @@ struct transfer {
     struct waker    *borrower;             /* has a slice's memory and is to be told when it had better return it */
     bool             watching, unwatching; /* `staging` is registered; is being taken back by transfers_unwatch */
     bool             destroyed, finished;
+    struct contents  contents;   /* write: once it has finished */
     unsigned         holds;      /* calls in flight, and whoever is in the middle of ending it */
     struct problem   problem;    /* status OK: none */
     struct transfer *next, **at; /* in context.transfers */

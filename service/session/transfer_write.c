@@ -190,8 +190,15 @@ static void end_of_write(struct transfer *t)
     pthread_mutex_lock(&t->session->lock);
     t->session->epoch++;
     t->finished = true;
+    if (t->buffer)
+        t->contents = contents_of(t->context, t->buffer);
     transfer_let_go(t);
     pthread_mutex_unlock(&t->session->lock);
+}
+
+struct contents transfer_contents(const struct transfer *t)
+{
+    return t->contents;
 }
 
 enum status transfer_write_finish(struct transfer *t, struct problem *why)

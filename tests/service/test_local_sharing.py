@@ -233,7 +233,7 @@ def test_off_unless_switched_on(start, tmp_path):
     buffer = make(client, "x", PAGE)
     for answer in (client.post(buffer + "/share"), client.put(buffer + "/share", {"direction": "to_device"}), client.delete(buffer + "/share")):
         assert (answer.status, answer.code) == (403, "feature_disabled")
-    assert client.get("/v1/limits").json()["limits"]["shared_bytes"] == {"max": 0, "used": None}
+    assert client.get("/v1/limits").json()["limits"]["shared_bytes"] == {"max": 0, "used": 0}
     assert not client.connection.sock.taken and shared_descriptors(service) == 0
     client.close()
 

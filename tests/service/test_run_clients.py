@@ -94,15 +94,21 @@ def test_a_client_that_goes_takes_its_kernel_along(own, how):
     all_gone(own, busy)
 
 
+def runs(own):
+    return own.client().get("/v1/limits").json()["limits"]["runs_at_once"]["used"]
+
+
 def test_a_run_does_not_wait_for_another(own):
     computing = Computing(own)
     run = begin(own, endless())
     busy = computing.wait()
+    assert runs(own) == 1
     for within in (False, True):
         assert send(own.client(), "/v1/run", VADD_BATCH, SEGMENTS, within).segments == {"out": SUM}
     assert busy <= own.children(), "the first one still runs"
     run.close()
     all_gone(own, busy)
+    until(lambda: runs(own) == 0, "its place is still counted")
 
 
 def test_the_fault_of_one_is_not_told_to_those_beside_it(own):

@@ -116,9 +116,13 @@ def until(condition, what):
         time.sleep(0.01)
 
 
+def used(client, name):
+    return client.get("/v1/limits").json()["limits"][name]["used"]
+
+
 def in_flight(service):
     """Of alice, the question included."""
-    return as_caller(service, "alice").get("/v1/limits").json()["limits"]["requests_in_flight"]["used"]
+    return used(as_caller(service, "alice"), "requests_in_flight")
 
 
 def put7(**changes):
@@ -239,7 +243,8 @@ def test_held_bodies_of_one_leave_room_for_others(two, requests):
         return client.post_octets("/v1/sessions/s/buffers", data, Content_Digest=sha_256(data))
 
     # Only then another one: earlier it would take the place of bytes that are still on their way.
-    until(lambda: alice.get("/v1/limits").json()["limits"]["held_body_bytes"]["used"] >= len(requests) * len(body), "what has come is not counted")
+    until(lambda: used(alice, "held_body_bytes") == len(requests) * len(body), "what has come is not counted")
+    assert used(bob, "held_body_bytes") == 0, "of the caller alone"
     refused = upload(alice, bytes(MIB))
     assert refused.code == "overloaded" and refused.json()["limit"]["name"] == "held_body_bytes"
     assert refused.json()["limit"]["max"] == portion * MIB, "of what others leave, three quarters"
@@ -247,7 +252,8 @@ def test_held_bodies_of_one_leave_room_for_others(two, requests):
     assert not any(request.answered() for request in requests)
     while requests:
         requests.pop().close()
-    until(lambda: upload(alice, body).status == 201, "what was held is never given back")
+    until(lambda: used(alice, "held_body_bytes") == 0, "what was held is never given back")
+    assert upload(alice, body).status == 201
 
 
 # ---- stored answers ----
@@ -279,6 +285,7 @@ def test_shared_memory_of_one_leaves_room_for_others(two, tmp_path):
             assert client.put(f"/v1/sessions/s/buffers/b{i}", {"size": MIB}).status == 201
     for i in range(6):
         alice.share(f"/v1/sessions/s/buffers/b{i}").close()
+    assert [(used(client, "shared_bytes"), used(client, "shared_buffers")) for client in (alice, bob)] == [(6 * MIB, 6), (0, 0)]
     refused = alice.post("/v1/sessions/s/buffers/b6/share")
     assert refused.code == "overloaded"
     assert refused.json()["limit"] == {"name": "shared_bytes", "max": 6 * MIB, "used": 6 * MIB, "requested": MIB}

@@ -149,6 +149,7 @@ def used(client):
     limits = client.get("/v1/limits").json()["limits"]
     counted = {name: limit["used"] for name, limit in limits.items() if limit["used"] is not None}
     assert counted.pop("requests_in_flight") == 1  # this one
+    assert counted.pop("idempotency_keys_total") == counted["idempotency_keys"]
     counted.pop("idempotency_keys"), counted.pop("faults")  # by time alone
     return counted
 
@@ -202,7 +203,8 @@ def test_quotas_return_to_zero(start, tmp_path, end):
     assert set(used(client).values()) == {0}
     for i in range(3):
         fill_session(client, f"/v1/sessions/q{i}")
-    assert used(client)["sessions"] == 3 and used(client)["caller_memory_bytes"] >= 3_000_000
+    assert used(client)["sessions"] == used(client)["sessions_total"] == 3 and used(client)["caller_memory_bytes"] >= 3_000_000
+    assert used(client)["batch_jobs_bytes"] > 0, "of the batches in the background"
     for i in range(3):
         end(client, f"/v1/sessions/q{i}")
     until(lambda: set(used(client).values()) == {0}, used(client))

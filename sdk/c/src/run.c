@@ -28,21 +28,36 @@ static bool comes(const gpurest_arg *a)
     return a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT;
 }
 
+/* What a parameter has by value. */
+static gpurest_status check_bytes(const gpurest_arg *a, size_t i)
+{
+    if (!a->in || a->bytes == 0)
+        return fail_invalid("argument %zu has no bytes", i);
+    if (a->bytes > PARAM_BYTES_MAX)
+        return fail(GPUREST_E_INVAL, "GPUREST_IN passes memory of any length",
+                    "argument %zu has %zu bytes, a kernel's parameters at most %d", i, a->bytes, PARAM_BYTES_MAX);
+    return GPUREST_OK;
+}
+
 static gpurest_status check_args(const gpurest_arg *args, size_t count)
 {
+    gpurest_status st = GPUREST_OK;
+
     if (count && !args)
         return fail_invalid("the arguments are NULL");
     if (count > PARAMS_MAX)
         return fail_invalid("a kernel has at most %d parameters", PARAMS_MAX);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !st; i++) {
         const gpurest_arg *a = &args[i];
         if (a->kind == GPUREST_ARG_BUFFER)
             return fail(GPUREST_E_INVAL, "GPUREST_IN, _OUT and _INOUT pass memory",
                         "argument %zu is a buffer, and gpurest_run has no session", i);
         if (is_host(a) && (a->bytes == 0 || (goes(a) && !a->in) || (comes(a) && !a->out)))
             return fail_invalid("argument %zu has no memory or no size", i);
+        if (a->kind == GPUREST_ARG_BYTES)
+            st = check_bytes(a, i);
     }
-    return GPUREST_OK;
+    return st;
 }
 
 /* ---- the message ---- */

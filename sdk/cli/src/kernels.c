@@ -91,13 +91,25 @@ static bool add_scalar(struct cli *c, struct job *job, const char *text)
     return false;
 }
 
-static bool add_in(struct job *job, const char *path)
+static bool add_in(struct cli *c, struct job *job, const char *path)
 {
     struct array *a = &job->arguments[job->count].array;
 
+    (void)c;
     if (!array_read(path, a))
         return false;
     job->values[job->count] = GPUREST_IN(a->data, a->bytes);
+    return true;
+}
+
+/* A parameter by value, a struct for example: its bytes. */
+static bool add_struct(struct cli *c, struct job *job, const char *path)
+{
+    const struct array *a = &job->arguments[job->count].array;
+
+    if (!add_in(c, job, path))
+        return false;
+    job->values[job->count] = GPUREST_BYTES(a->data, a->bytes);
     return true;
 }
 
@@ -114,12 +126,13 @@ static bool add_out(struct cli *c, struct job *job, const char *text)
 }
 
 /* "FILE" is replaced; "FILE:TO" leaves it. */
-static bool add_inout(struct job *job, const char *text)
+static bool add_inout(struct cli *c, struct job *job, const char *text)
 {
     struct argument *a = &job->arguments[job->count];
     const char      *colon = strchr(text, ':');
     char             from[PATH_BYTES];
 
+    (void)c;
     snprintf(from, sizeof from, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
     snprintf(a->path, sizeof a->path, "%s", colon ? colon + 1 : text);
     if (!array_read(from, &a->array))
@@ -137,29 +150,28 @@ static bool is_option(const char *text, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || text[n] == '=');
 }
 
-/* All of --in, --out, --inout and --arg, in their order. */
+static const struct {
+    const char *name;
+    bool (*add)(struct cli *c, struct job *job, const char *value);
+} argument_options[] = {{"--in", add_in}, {"--out", add_out}, {"--inout", add_inout}, {"--arg", add_scalar}, {"--struct", add_struct}};
+
+/* All of them, in their order. */
 static bool take_arguments(struct cli *c, struct job *job)
 {
-    static const char *const names[] = {"--in", "--out", "--inout", "--arg"};
-
     for (int i = 0; i < c->argc;) {
         const char *value;
         bool        ok = true;
         size_t      which = 0;
 
-        while (which < COUNT(names) && !is_option(c->argv[i], names[which]))
+        while (which < COUNT(argument_options) && !is_option(c->argv[i], argument_options[which].name))
             which++;
-        if (which == COUNT(names)) {
+        if (which == COUNT(argument_options)) {
             i++;
             continue;
         }
-        if (job->count == ARGUMENTS_MAX || !take_value(c, names[which], &value, &ok))
+        if (job->count == ARGUMENTS_MAX || !take_value(c, argument_options[which].name, &value, &ok))
             return ok ? cli_usage(c, "a kernel has at most %d arguments", ARGUMENTS_MAX) == CODE_OK : false;
-        ok = which == 0   ? add_in(job, value)
-             : which == 1 ? add_out(c, job, value)
-             : which == 2 ? add_inout(job, value)
-                          : add_scalar(c, job, value);
-        if (!ok)
+        if (!argument_options[which].add(c, job, value))
             return false;
         job->count++;
     }

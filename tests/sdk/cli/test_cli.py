@@ -81,6 +81,41 @@ def test_quiet_is_quiet(gpurest, job):
     assert (job / "z.raw").read_bytes() == floats(2 * i + 1 for i in range(1024))
 
 
+PARAMETER_BYTES_MAX = 32764  # of a kernel
+STRUCT_WORDS = (PARAMETER_BYTES_MAX - 12) // 4  # beside a pointer and a count
+BIG = """struct big { unsigned w[%d]; };
+extern "C" __global__ void take(unsigned *out, unsigned n, big b)
+{
+    for (unsigned i = threadIdx.x; i < n; i += blockDim.x)
+        out[i] = b.w[i];
+}
+""" % STRUCT_WORDS
+RUN_BIG = ["-q", "run", "big.cu", "take", "--grid", "1", "--block", "256", "--out", f"w.raw:{4 * STRUCT_WORDS}", "--arg", f"u32:{STRUCT_WORDS}"]
+
+
+@pytest.mark.parametrize("name,head", [("b.raw", b""), ("b.npy", npy("<u4", f"({STRUCT_WORDS},)", b""))])
+def test_run_takes_a_struct_from_a_file(gpurest, tmp_path, name, head):
+    data = struct.pack(f"<{STRUCT_WORDS}I", *[40503 * i + 1 for i in range(STRUCT_WORDS)])
+    (tmp_path / "big.cu").write_text(BIG)
+    (tmp_path / name).write_bytes(head + data)
+    done = gpurest(*RUN_BIG, "--struct", name)
+    assert done.returncode == OK, done.stderr
+    assert (tmp_path / "w.raw").read_bytes() == data
+
+
+@pytest.mark.parametrize("size,words", [
+    (4 * STRUCT_WORDS + 1, b"takes 32752 bytes, got 32753"),
+    (PARAMETER_BYTES_MAX + 1, b"32765 bytes, a kernel's parameters at most 32764"),
+    (0, b"has no bytes"),
+])
+def test_a_struct_of_another_size(gpurest, tmp_path, size, words):
+    (tmp_path / "big.cu").write_text(BIG)
+    (tmp_path / "b.raw").write_bytes(bytes(size))
+    done = gpurest(*RUN_BIG, "--struct", "b.raw")
+    assert done.returncode == FAILED and words in done.stderr, done.stderr
+    assert not (tmp_path / "w.raw").exists()
+
+
 @pytest.mark.parametrize("arguments,words", [
     (["--out", "z.npy:f4[1024]", "--arg", "i32:1024.5"], b"TYPE:VALUE"),
     (["--out", "z.npy:f4[1024]", "--arg", "i8:128"], b"TYPE:VALUE"),

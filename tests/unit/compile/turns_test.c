@@ -169,8 +169,11 @@ Test(turns, so_many_of_a_caller_wait_and_others_as_before)
     begin(&builtin, "alice", true);
     got(&builtin);
     cr_assert(waits(&b));
+    cr_assert_eq(compile_turns_waiting(&turns, "alice"), COMPILE_WAITING_PER_CALLER_MAX);
+    cr_assert_eq(compile_turns_waiting(&turns, "bob"), 1);
     give(&a[0]);
     got(&b);
+    cr_assert_eq(compile_turns_waiting(&turns, "bob"), 0);
     give(&builtin);
     give(&b);
     for (unsigned i = 1; i < COUNT(a); i++) {

@@ -186,3 +186,52 @@ Test(buffer, lists_in_pages)
     cr_assert_str_eq(page.next, "");
     fixture_end(&f);
 }
+
+static struct contents contents_now(const char *id)
+{
+    cr_assert_eq(buffer_info_of(f.session, span_of(id), &info, &f.why), STATUS_OK);
+    return info.contents;
+}
+
+Test(buffer, only_contents_that_are_still_the_same_are_replaced)
+{
+    struct transfer *first, *second;
+    struct contents  seen, any;
+
+    fixture_start(&f, 4);
+    cr_assert_eq(create("a", 4), STATUS_OK);
+    seen = contents_now("a");
+    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &first, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &seen, &second, &f.why), STATUS_PRECONDITION_FAILED);
+    transfer_destroy(first);
+    any = contents_now("a");
+    cr_assert_neq(any.epoch, seen.epoch);
+    any.epoch = EPOCH_ANY;
+    upload(&f, "a", SPAN_LITERAL("abcd"));
+    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &seen, &f.why), STATUS_PRECONDITION_FAILED);
+    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_begin_if(f.session, SPAN_LITERAL("a"), 0, 4, &any, &first, &f.why), STATUS_PRECONDITION_FAILED);
+    cr_assert_eq(create("a", 4), STATUS_OK);
+    cr_assert_eq(buffer_delete_if(f.session, SPAN_LITERAL("a"), &any, &f.why), STATUS_PRECONDITION_FAILED, "it is another one");
+    fixture_end(&f);
+}
+
+Test(buffer, what_a_write_has_made_is_known_when_it_has_finished)
+{
+    struct transfer *t;
+    struct contents  made, now;
+    size_t           n;
+
+    fixture_start(&f, 4);
+    cr_assert_eq(create("a", 4), STATUS_OK);
+    cr_assert_eq(transfer_write_begin(f.session, SPAN_LITERAL("a"), 0, 4, &t, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write(t, SPAN_LITERAL("abcd"), &n, NULL, &f.why), STATUS_OK);
+    cr_assert_eq(transfer_write_finish(t, &f.why), STATUS_OK);
+    made = transfer_contents(t);
+    now = contents_now("a");
+    cr_assert(made.generation == now.generation && made.epoch == now.epoch && made.buffer == now.buffer);
+    upload(&f, "a", SPAN_LITERAL("efgh"));
+    cr_assert_eq(transfer_contents(t).epoch, made.epoch, "another's writing is not taken for one's own");
+    transfer_destroy(t);
+    fixture_end(&f);
+}

@@ -1,0 +1,51 @@
+/* The fake's compiler: "syntax error" in the source fails, "endless" runs past its deadline, anything else is its own PTX. */
+#include <stdlib.h>
+
+#include "support/fake_state.h"
+
+const char *compile_service_version(const struct compile_service *s)
+{
+    (void)s;
+    return "nvrtc 0.0";
+}
+
+const char *compile_service_identity(const struct compile_service *s)
+{
+    return compile_service_version(s);
+}
+
+enum status compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
+                                struct compile_output *out)
+{
+    (void)s;
+    (void)whom;
+    pthread_mutex_lock(&fake.lock);
+    fake.compiles++;
+    pthread_cond_broadcast(&fake.changed);
+    while (fake.held)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+    buf_init(&out->ptx, COMPILE_IMAGE_BYTES_MAX);
+    buf_init(&out->log, COMPILE_LOG_BYTES_MAX);
+    if (job->source.bytes && memmem(job->source.data, job->source.bytes, "syntax error", 12)) {
+        buf_add_text(&out->log, "default.cu(1): error: expected a \";\"\n");
+        return out->status = STATUS_COMPILE_FAILED;
+    }
+    if (job->source.bytes && memmem(job->source.data, job->source.bytes, "endless", 7))
+        return out->status = STATUS_COMPILE_TIMEOUT;
+    buf_add_span(&out->ptx, job->source);
+    out->lowered = calloc(job->name_expressions_count + 1, sizeof *out->lowered);
+    out->lowered_count = job->name_expressions_count;
+    for (size_t i = 0; i < job->name_expressions_count; i++) {
+        buf_init(&out->lowered[i], KERNEL_NAME_BYTES);
+        buf_add_text(&out->lowered[i], "increment");
+    }
+    return out->status = STATUS_OK;
+}
+
+unsigned compile_service_waiting(struct compile_service *s, const char *caller)
+{
+    (void)s;
+    (void)caller;
+    return 0;
+}
