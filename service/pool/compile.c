@@ -2,7 +2,6 @@
 #include "pool/compile.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ struct compile_service {
     struct compile_command command;
     struct compile_spare  *spare; /* NULL: none is kept */
     uint64_t               deadline_ms;
-    atomic_bool            no_assembler; /* a worker found none: the next ones need not look */
+    bool                   no_assembler; /* as the first worker found, which no caller had given anything */
     char                   version[COMPILE_VERSION_BYTES];
     char                   identity[COMPILE_IDENTITY_BYTES];
     struct compile_turns   turns;
@@ -148,29 +147,31 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
     struct compile_turn turn;
     enum status         st;
 
-    if (job->assemble && atomic_load(&s->no_assembler))
+    if (job->assemble && s->no_assembler)
         return fail(out, STATUS_COMPILER_UNAVAILABLE, "No assembler of PTX is installed");
     st = compile_turn_take(&s->turns, &turn, whom, deadline_after_ms(COMPILE_TURN_WAIT_MS));
     if (st)
         return no_turn(out, st);
     run_job(s, job, out);
     turn_give(s, &turn, job->arch);
-    if (job->assemble && out->status == STATUS_COMPILER_UNAVAILABLE && !atomic_exchange(&s->no_assembler, true))
-        log_warn("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(buf_span(&out->log)));
     return out->status;
 }
 
 /* ---- life ---- */
 
-/* Two lines: what people call it, and what tells it from every other. */
+/* Three lines: what people call it, what tells it from every other, and why it has no assembler of PTX, or nothing. */
 static bool take_version(struct compile_service *s, struct span text)
 {
-    struct span version = span_cut(&text, '\n');
+    struct span version = span_cut(&text, '\n'), identity = span_cut(&text, '\n');
 
-    if (span_copy(text, s->identity, sizeof s->identity) && span_copy(version, s->version, sizeof s->version))
-        return true;
-    s->version[0] = '\0';
-    return false;
+    if (!span_copy(identity, s->identity, sizeof s->identity) || !span_copy(version, s->version, sizeof s->version)) {
+        s->version[0] = '\0';
+        return false;
+    }
+    s->no_assembler = text.bytes > 0;
+    if (s->no_assembler)
+        log_info("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(text));
+    return true;
 }
 
 static void ask_version(struct compile_service *s)

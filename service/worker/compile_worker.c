@@ -16,7 +16,7 @@
 enum {
     JOB_ARENA_BYTES = 1024 * 1024,
     READ_PIECE_BYTES = 64 * 1024,
-    VERSION_TEXT_BYTES = COMPILE_VERSION_BYTES + COMPILE_IDENTITY_BYTES,
+    VERSION_TEXT_BYTES = COMPILE_VERSION_BYTES + COMPILE_IDENTITY_BYTES + PROBLEM_DETAIL_BYTES,
 };
 
 struct arguments {
@@ -172,7 +172,7 @@ static void warm_up(const char *arch)
     compile_output_finish(&out);
 }
 
-/* What makes code of PTX belongs to the compiler; it may be missing. */
+/* Three lines: version, identity, and why nothing makes code of PTX here, or nothing. What makes it belongs to the compiler. */
 static void tell_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
 {
     struct problem missing = {0};
@@ -180,7 +180,7 @@ static void tell_version(const struct arguments *a, const char *include, char ou
 
     assembler_load(a->nvrtc_path, &missing);
     identity_make(include, identity);
-    snprintf(out, VERSION_TEXT_BYTES, "%s\n%s", compiler_version(), identity);
+    snprintf(out, VERSION_TEXT_BYTES, "%s\n%s\n%s", compiler_version(), identity, missing.detail);
 }
 
 /* The version travels as the log of an output without code. */
