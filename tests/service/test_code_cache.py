@@ -1,0 +1,138 @@
+"""Code is compiled anew when what it was made with has changed, and one caller's code costs another none."""
+import os
+import pathlib
+import shutil
+import struct
+
+import pytest
+
+from kernels import launch
+from test_tenants import as_caller, token_file
+
+S = "/v1/sessions/s"
+SOURCE = '#include "answer.h"\nextern "C" __global__ void answer(int *p) { *p = ANSWER; }'
+BUILD_ID_NOTE = struct.pack("<3I", 4, 20, 3) + b"GNU\0"  # head and name; a SHA-1 follows
+MIB = 1 << 20
+
+
+@pytest.fixture
+def answer_of(start, tmp_path):
+    """answer_of(*arguments): what a kernel computes in a service of its own, and whether its code was in the cache that all of them have."""
+    def answer(*arguments):
+        service = start("--cache", str(tmp_path / "cache"), *arguments)
+        client = service.client()
+        assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4}).status == 201
+        made = client.put_cuda(S + "/modules/m", SOURCE)
+        assert made.status == 201, made
+        assert client.post(S + "/launches", launch("answer", {"buf": "x"}, module="m")).status == 200
+        number, = struct.unpack("<i", client.get(S + "/buffers/x/data").body)
+        client.close()
+        service.stop()
+        return number, made.json()["cached"]
+
+    return answer
+
+
+def write_header(path, text, seconds=1):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (seconds, seconds))
+
+
+def header_folder(folder, number):
+    """All of them have headers of one name, size and time."""
+    write_header(folder / "answer.h", f"#define ANSWER {number}\n")
+    return str(folder)
+
+
+# ---- headers ----
+
+def test_each_folder_of_headers_has_code_of_its_own(answer_of, tmp_path):
+    one, other = (header_folder(tmp_path / name, number) for name, number in (("one", 1), ("other", 2)))
+    answers = [answer_of("--cuda-include", folder) for folder in (one, other, one, other)]
+    assert answers == [(1, False), (2, False), (1, True), (2, True)]
+
+
+@pytest.mark.parametrize("number,seconds", [(2, 2), (22, 1)], ids=["time", "size"])
+def test_a_header_that_has_changed(answer_of, tmp_path, number, seconds):
+    folder = tmp_path / "include"
+    write_header(folder / "answer.h", '#include "far/below/answer.h"\n')
+    write_header(folder / "far/below/answer.h", "#define ANSWER 1\n")
+    assert [answer_of("--cuda-include", str(folder)) for _ in range(2)] == [(1, False), (1, True)]
+    write_header(folder / "far/below/answer.h", f"#define ANSWER {number}\n", seconds)
+    assert answer_of("--cuda-include", str(folder)) == (number, False)
+
+
+# ---- libraries ----
+
+def found_beside_nvrtc(pattern):
+    nvrtc = os.environ.get("GPUREST_NVRTC")
+    if not nvrtc:
+        pytest.skip("GPUREST_NVRTC does not say where NVRTC is")
+    return sorted(pathlib.Path(nvrtc).resolve().parent.glob(pattern))
+
+
+@pytest.fixture
+def library_folder(tmp_path):
+    """Copies of NVRTC and what it needs, gone at the end: they are large."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    shutil.copy(os.environ.get("GPUREST_NVRTC") or found_beside_nvrtc("*")[0], folder)
+    for path in found_beside_nvrtc("libnvrtc-builtins.so.*"):
+        shutil.copy(path, folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def make_another_build_of(path):
+    """Another build id; where it has none, another time. Nothing of what it does changes."""
+    content = path.read_bytes()
+    at = content.find(BUILD_ID_NOTE)
+    if at >= 0:
+        with open(path, "r+b") as library:
+            library.seek(at + len(BUILD_ID_NOTE))
+            library.write(bytes(20))
+    os.utime(path, (1, 1))
+
+
+@pytest.mark.parametrize("pattern", ["libnvrtc.so.*", "libnvrtc-builtins.so.*", "libnvJitLink.so.*"])
+def test_another_build_of_a_library(answer_of, library_folder, tmp_path, pattern):
+    if not list(library_folder.glob(pattern)):
+        found = found_beside_nvrtc(pattern)
+        if not found:
+            pytest.skip("scripts/fetch-nvrtc.sh --tests fetches nvJitLink; it is not beside NVRTC")
+        shutil.copy(found[0], library_folder)
+    nvrtc, = library_folder.glob("libnvrtc.so.*")
+    arguments = "--nvrtc", str(nvrtc), "--cuda-include", header_folder(tmp_path / "include", 1)
+    assert [answer_of(*arguments) for _ in range(2)] == [(1, False), (1, True)]
+    for path in library_folder.glob(pattern):
+        make_another_build_of(path)
+    assert [answer_of(*arguments) for _ in range(2)] == [(1, False), (1, True)]
+
+
+# ---- callers ----
+
+def large_source(number):
+    """Its code takes some hundred KiB."""
+    words = ", ".join(str(number * 1000000 + i) for i in range(1, 15000))
+    return f'__device__ int table[] = {{{words}}};\nextern "C" __global__ void first(int *p) {{ *p = table[*p]; }}'
+
+
+def test_one_callers_code_costs_another_none(start, tmp_path):
+    folder = tmp_path / "cache"
+    service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}), "--cache", str(folder), "--cache-mib", "1")
+    alice, bob = as_caller(service, "alice"), as_caller(service, "bob")
+
+    def is_cached(client, source):
+        assert client.put(S).status == 201
+        made = client.put_cuda(S + "/modules/m", source)
+        assert made.status == 201 and client.delete(S).status == 204
+        return made.json()["cached"]
+
+    small = 'extern "C" __global__ void nothing() {}'
+    assert not is_cached(bob, small), "the oldest of all"
+    assert not any(is_cached(alice, large_source(i)) for i in range(10))
+    held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    assert MIB / 2 < held <= MIB, "it was filled"
+    assert is_cached(bob, small)
+    assert not is_cached(alice, large_source(0)), "her own oldest one has made room"

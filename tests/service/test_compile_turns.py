@@ -1,0 +1,129 @@
+"""Turns to compile: one caller's sources that never end hold up nobody else. What shows it is never the time, but that those that waited when the
+other was served wait still."""
+import concurrent.futures
+import contextlib
+import os
+import signal
+import time
+
+import pytest
+
+from kernels import launch
+from service_under_test import Client, role_of
+from test_crash_budget import faults_of
+from test_shared_bounds import Request, until, used
+from test_tenants import as_caller, token_file
+
+S = "/v1/sessions/s"
+TURNS = 4                # unless --compile-jobs says otherwise
+TURNS_OF_ONE = TURNS - 1  # where there are several callers
+WAITING_MAX = 32         # sources of one caller
+DEADLINE_S = 30          # of a compilation; a turn is waited for twice as long
+CUDA = {"Content-Type": "text/x-cuda"}
+# Each macro is the one before it twice over; the last is nothing, 2^39 times, and so takes no memory.
+BOMB = "#define M0\n" + "".join(f"#define M{i} M{i - 1} M{i - 1}\n" for i in range(1, 40)) + "__device__ int x = 1 M39;\n"
+SOURCE = 'extern "C" __global__ void put9(int *p) { *p = 9; }'
+BUILTIN = {"builtin": "cbrt", "dtype": "f32", "args": [{"buf": "x"}, {"buf": "x"}, {"u64": 16}]}
+
+
+def end_with_its_compilers(service):
+    """The end waits for what is compiled."""
+    if service.process.poll() is None:
+        service.terminate()
+    while service.process.poll() is None:
+        for pid in service.processes():
+            if role_of(pid) == b"compile-worker":
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def serve(start, tmp_path):
+    """serve(*arguments): a service, and its two callers with a session each."""
+    services = []
+
+    def serve_two(*arguments):
+        service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}), *arguments)
+        services.append(service)
+        callers = as_caller(service, "alice"), as_caller(service, "bob")
+        for client in callers:
+            assert client.put(S).status == 201
+            assert client.put(S + "/buffers/x", {"size": 4096}).status == 201
+        return service, *callers
+
+    yield serve_two
+    for service in services:
+        end_with_its_compilers(service)
+
+
+@pytest.fixture
+def bombs():
+    """Requests to compile that are to be closed at the end."""
+    all_of_them = []
+    yield all_of_them
+    for request in all_of_them:
+        request.close()
+
+
+def bomb(service, i):
+    assert len(BOMB) < 1000
+    return Request(service, "alice", "PUT", f"{S}/modules/bomb{i}", BOMB.encode(), CUDA)
+
+
+def unanswered(bombs):
+    return sum(not request.answered() for request in bombs)
+
+
+def is_served(client):
+    """With code that was never compiled before."""
+    assert client.post(S + "/launches", BUILTIN).status == 200
+    made = client.put_cuda(S + "/modules/own", SOURCE)
+    assert made.status == 201 and made.json()["cached"] is False
+    assert client.post(S + "/launches", launch("put9", {"buf": "x"}, module="own")).status == 200
+
+
+@pytest.mark.parametrize("count", [TURNS, 4 * TURNS])
+def test_bombs_of_one_hold_up_nobody_else(serve, bombs, count):
+    service, alice, bob = serve()
+    bombs += [bomb(service, i) for i in range(count)]
+    wait = count - TURNS_OF_ONE
+    until(lambda: used(alice, "compilations_waiting") == wait, "a caller has other than all turns but one")
+    assert used(bob, "compilations_waiting") == 0, "of the caller alone"
+    is_served(bob)
+    assert unanswered(bombs) >= wait
+
+
+def test_only_so_many_of_a_caller_wait(serve, bombs):
+    service, alice, bob = serve("--compile-jobs", "2")
+    bombs += [bomb(service, i) for i in range(1 + WAITING_MAX)]
+    until(lambda: used(alice, "compilations_waiting") == WAITING_MAX, "they do not wait")
+    refused = alice.put_cuda(S + "/modules/more", SOURCE)
+    assert refused.status == 429 and refused.code == "too_many_in_flight" and refused.json()["retryable"]
+    assert refused.json()["limit"] == {"name": "compilations_waiting", "max": WAITING_MAX, "used": WAITING_MAX, "requested": 1}
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert alice.get(S + "/modules/more").code == "module_not_found", "nothing is left of it"
+    is_served(bob)
+    assert alice.post(S + "/launches", BUILTIN).status == 200, "built-in kernels do not wait behind sources, and their code is there"
+    assert unanswered(bombs) >= WAITING_MAX and faults_of(alice)["used"] == 0
+
+
+def test_compilations_that_are_stopped_count_as_faults(serve):
+    budget = 2
+    service, alice, bob = serve("--crash-budget", str(budget), "--crash-window-s", "3600")
+
+    def compiled(i):
+        client = Client(service.host, service.port, alice.headers, timeout=60 + 2 * DEADLINE_S)
+        return client.put_cuda(f"{S}/modules/bomb{i}", BOMB)
+
+    with concurrent.futures.ThreadPoolExecutor(budget) as pool:
+        stopped = list(pool.map(compiled, range(budget)))
+    assert [(answer.status, answer.code) for answer in stopped] == [(422, "compile_timeout")] * budget
+    assert "counts as a fault" in stopped[0].json()["detail"]
+    assert faults_of(alice) == {"max": budget, "used": budget} and faults_of(bob)["used"] == 0
+    for refused in (alice.put_cuda(S + "/modules/more", SOURCE), alice.put("/v1/sessions/more"), alice.post(S + "/launches", BUILTIN)):
+        assert refused.status == 429 and refused.code == "rate_limited", refused
+        assert refused.json()["limit"] == {"name": "faults", "max": budget, "used": budget, "requested": 1}
+        assert int(refused.headers["Retry-After"]) >= 1
+    service.logged("caller alice has no fault left")
+    is_served(bob)
