@@ -13,6 +13,7 @@ S = "/v1/sessions/s"
 SOURCE = '#include "answer.h"\nextern "C" __global__ void answer(int *p) { *p = ANSWER; }'
 BUILD_ID_NOTE = struct.pack("<3I", 4, 20, 3) + b"GNU\0"  # head and name; a SHA-1 follows
 MIB = 1 << 20
+NS_PER_S = 1000000000
 
 
 @pytest.fixture
@@ -33,10 +34,10 @@ def answer_of(start, tmp_path):
     return answer
 
 
-def write_header(path, text, seconds=1):
+def write_header(path, text, changed_ns=NS_PER_S):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    os.utime(path, (seconds, seconds))
+    os.utime(path, ns=(changed_ns, changed_ns))
 
 
 def header_folder(folder, number):
@@ -53,13 +54,13 @@ def test_each_folder_of_headers_has_code_of_its_own(answer_of, tmp_path):
     assert answers == [(1, False), (2, False), (1, True), (2, True)]
 
 
-@pytest.mark.parametrize("number,seconds", [(2, 2), (22, 1)], ids=["time", "size"])
-def test_a_header_that_has_changed(answer_of, tmp_path, number, seconds):
+@pytest.mark.parametrize("number,changed_ns", [(2, 2 * NS_PER_S), (2, NS_PER_S + 1), (22, NS_PER_S)], ids=["second", "nanosecond", "size"])
+def test_a_header_that_has_changed(answer_of, tmp_path, number, changed_ns):
     folder = tmp_path / "include"
     write_header(folder / "answer.h", '#include "far/below/answer.h"\n')
     write_header(folder / "far/below/answer.h", "#define ANSWER 1\n")
     assert [answer_of("--cuda-include", str(folder)) for _ in range(2)] == [(1, False), (1, True)]
-    write_header(folder / "far/below/answer.h", f"#define ANSWER {number}\n", seconds)
+    write_header(folder / "far/below/answer.h", f"#define ANSWER {number}\n", changed_ns)
     assert answer_of("--cuda-include", str(folder)) == (number, False)
 
 
