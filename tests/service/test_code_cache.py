@@ -14,6 +14,8 @@ SOURCE = '#include "answer.h"\nextern "C" __global__ void answer(int *p) { *p = 
 BUILD_ID_NOTE = struct.pack("<3I", 4, 20, 3) + b"GNU\0"  # head and name; a SHA-1 follows
 MIB = 1 << 20
 NS_PER_S = 1000000000
+PATH_MAX = 4096
+LONG_NAME = 250 * "d"
 
 
 @pytest.fixture
@@ -62,6 +64,25 @@ def test_a_header_that_has_changed(answer_of, tmp_path, number, changed_ns):
     assert [answer_of("--cuda-include", str(folder)) for _ in range(2)] == [(1, False), (1, True)]
     write_header(folder / "far/below/answer.h", f"#define ANSWER {number}\n", changed_ns)
     assert answer_of("--cuda-include", str(folder)) == (number, False)
+
+
+@pytest.fixture
+def headers_too_deep(tmp_path):
+    """A folder of them, below which one has a longer path than the system takes; it is gone at the end."""
+    folder = tmp_path / "deep"
+    path = header_folder(folder, 1)
+    below = os.open(folder, os.O_RDONLY)
+    for _ in range(PATH_MAX // len(LONG_NAME) + 1):
+        os.mkdir(LONG_NAME, dir_fd=below)
+        above, below = below, os.open(LONG_NAME, os.O_RDONLY, dir_fd=below)
+        os.close(above)
+    os.close(below)
+    yield path
+    shutil.rmtree(folder)
+
+
+def test_headers_that_cannot_all_be_looked_at_make_no_hit(answer_of, headers_too_deep):
+    assert [answer_of("--cuda-include", headers_too_deep) for _ in range(2)] == [(1, False), (1, False)]
 
 
 # ---- libraries ----

@@ -94,6 +94,17 @@ def test_bombs_of_one_hold_up_nobody_else(serve, bombs, count):
     assert unanswered(bombs) >= wait
 
 
+def test_a_lone_caller_has_all_turns(start, bombs):
+    service = start()
+    try:
+        client = service.client()
+        assert client.put(S).status == 201
+        bombs += [bomb(service, i) for i in range(TURNS + 1)]
+        until(lambda: used(client, "compilations_waiting") == 1, "a lone caller has other than all turns")
+    finally:
+        end_with_its_compilers(service)
+
+
 def test_only_so_many_of_a_caller_wait(serve, bombs):
     service, alice, bob = serve("--compile-jobs", "2")
     bombs += [bomb(service, i) for i in range(1 + WAITING_MAX)]
