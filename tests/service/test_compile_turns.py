@@ -105,6 +105,21 @@ def test_a_lone_caller_has_all_turns(start, bombs):
         end_with_its_compilers(service)
 
 
+def test_built_in_kernels_wait_for_no_source(start, bombs):
+    """If they did, each would wait until one of the sources is stopped."""
+    service = start("--compile-jobs", "1")
+    try:
+        client = service.client()
+        assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4096}).status == 201
+        bombs += [bomb(service, i) for i in range(3)]
+        until(lambda: used(client, "compilations_waiting") == 2, "they do not wait")
+        for dtype in ("f32", "f64"):
+            assert client.post(S + "/launches", {**BUILTIN, "dtype": dtype}).status == 200
+        assert unanswered(bombs) >= 2
+    finally:
+        end_with_its_compilers(service)
+
+
 def test_only_so_many_of_a_caller_wait(serve, bombs):
     service, alice, bob = serve("--compile-jobs", "2")
     bombs += [bomb(service, i) for i in range(1 + WAITING_MAX)]
