@@ -26,15 +26,18 @@ SOURCE = 'extern "C" __global__ void put9(int *p) { *p = 9; }'
 BUILTIN = {"builtin": "cbrt", "dtype": "f32", "args": [{"buf": "x"}, {"buf": "x"}, {"u64": 16}]}
 
 
+def compilers(service):
+    return [pid for pid in service.processes() if role_of(pid) == b"compile-worker"]
+
+
 def end_with_its_compilers(service):
     """The end waits for what is compiled."""
     if service.process.poll() is None:
         service.terminate()
     while service.process.poll() is None:
-        for pid in service.processes():
-            if role_of(pid) == b"compile-worker":
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        for pid in compilers(service):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
 
 
@@ -100,7 +103,8 @@ def test_a_lone_caller_has_all_turns(start, bombs):
         client = service.client()
         assert client.put(S).status == 201
         bombs += [bomb(service, i) for i in range(TURNS + 1)]
-        until(lambda: used(client, "compilations_waiting") == 1, "a lone caller has other than all turns")
+        until(lambda: len(compilers(service)) == TURNS, "a lone caller has other than all turns")
+        until(lambda: used(client, "compilations_waiting") == 1, "the last one does not wait")
     finally:
         end_with_its_compilers(service)
 
