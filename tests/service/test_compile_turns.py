@@ -1,96 +1,160 @@
-"""Turns to compile are dealt by caller: sources that never end keep nobody else from compiling. What shows that nobody waited for them is that
-they are still unanswered."""
+"""Turns to compile: one caller's sources that never end hold up nobody else. What shows it is never the time, but that those that waited when the
+other was served wait still."""
+import concurrent.futures
 import contextlib
 import os
 import signal
+import time
 
 import pytest
 
-from conftest import VADD
-from service_under_test import role_of
-from test_crash_budget import BUDGET, WINDOW_S
-from test_shared_bounds import Request, requests, two, until, used  # noqa: F401
+from kernels import launch
+from service_under_test import Client, role_of
+from test_crash_budget import faults_of
+from test_shared_bounds import Request, until, used
+from test_tenants import as_caller, token_file
 
-JOBS_MAX = 4                   # COMPILE_JOBS_MAX; one caller's sources have one less
-WAITING_PER_CALLER_MAX = 32    # COMPILE_WAITING_PER_CALLER_MAX
+S = "/v1/sessions/s"
+TURNS = 4                # unless --compile-jobs says otherwise
+TURNS_OF_ONE = TURNS - 1  # where there are several callers
+WAITING_MAX = 32         # sources of one caller
+DEADLINE_S = 30          # of a compilation; a turn is waited for twice as long
 CUDA = {"Content-Type": "text/x-cuda"}
-# M39 is 2^40 additions: the preprocessor ends at its deadline of 30 s.
-BOMB = "\n".join(["#define M0 1+1"] + [f"#define M{i} M{i - 1}+M{i - 1}" for i in range(1, 40)] + ["__device__ int x = M39;"]).encode()
+# Each macro is the one before it twice over; the last is nothing, 2^39 times, and so takes no memory.
+BOMB = "#define M0\n" + "".join(f"#define M{i} M{i - 1} M{i - 1}\n" for i in range(1, 40)) + "__device__ int x = 1 M39;\n"
+SOURCE = 'extern "C" __global__ void put9(int *p) { *p = 9; }'
+BUILTIN = {"builtin": "cbrt", "dtype": "f32", "args": [{"buf": "x"}, {"buf": "x"}, {"u64": 16}]}
 
 
-def kill_compilers(service):
-    """True once the service has ended: it waits for what compiles."""
-    for pid in service.processes():
-        if role_of(pid) == b"compile-worker":
+def compilers(service):
+    return [pid for pid in service.processes() if role_of(pid) == b"compile-worker"]
+
+
+def end_with_its_compilers(service):
+    """The end waits for what is compiled."""
+    if service.process.poll() is None:
+        service.terminate()
+    while service.process.poll() is None:
+        for pid in compilers(service):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    return service.process.poll() is not None
+        time.sleep(0.01)
 
 
 @pytest.fixture
-def bombs(requests):  # noqa: F811
-    """bombs(service, count): so many of alice's in one session; the list grows."""
+def serve(start, tmp_path):
+    """serve(*arguments): a service, and its two callers with a session each."""
     services = []
 
-    def send(service, count):
+    def serve_two(*arguments):
+        service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}), *arguments)
         services.append(service)
-        for _ in range(count):
-            requests.append(Request(service, "alice", "POST", "/v1/sessions/s/modules", BOMB, CUDA))
-        return requests
+        callers = as_caller(service, "alice"), as_caller(service, "bob")
+        for client in callers:
+            assert client.put(S).status == 201
+            assert client.put(S + "/buffers/x", {"size": 4096}).status == 201
+        return service, *callers
 
-    assert len(BOMB) < 1024
-    yield send
+    yield serve_two
     for service in services:
-        service.terminate()
-        until(lambda: kill_compilers(service), "it does not end")
+        end_with_its_compilers(service)
 
 
-def check_served(bob):
-    assert bob.put("/v1/sessions/s").status in (200, 201)
-    built_in = bob.post("/v1/run", {"ops": [{"op": "alloc", "as": "$a", "size": 64}, {"op": "alloc", "as": "$s", "size": 4},
-                                            {"op": "launch", "builtin": "reduce_sum", "dtype": "f32",
-                                             "args": [{"buf": "$a"}, {"buf": "$s"}, {"u64": 16}]}]})
-    assert built_in.status == 200, built_in
-    source = bob.put_cuda("/v1/sessions/s/modules/m", VADD)
-    assert source.status == 201 and source.json()["cached"] is False, source
+@pytest.fixture
+def bombs():
+    """Requests to compile that are to be closed at the end."""
+    all_of_them = []
+    yield all_of_them
+    for request in all_of_them:
+        request.close()
 
 
-def send_and_await(service, alice, bombs, count):
-    assert alice.put("/v1/sessions/s").status == 201
-    sent = bombs(service, count)
-    until(lambda: used(alice, "compilations_waiting") == count - (JOBS_MAX - 1), "not all of them have come")
-    return sent
+def bomb(service, i):
+    assert len(BOMB) < 1000
+    return Request(service, "alice", "PUT", f"{S}/modules/bomb{i}", BOMB.encode(), CUDA)
 
 
-def test_others_compile_beside_sources_that_never_end(two, bombs):  # noqa: F811
-    service, alice, bob = two()
-    sent = send_and_await(service, alice, bombs, JOBS_MAX)
-    check_served(bob)
-    assert [bomb.answered() for bomb in sent] == [None] * len(sent)
-    assert used(bob, "compilations_waiting") == 0
+def unanswered(bombs):
+    return sum(not request.answered() for request in bombs)
 
 
-def test_who_has_too_many_waiting_is_refused_alone(two, bombs):  # noqa: F811
-    service, alice, bob = two()
-    sent = send_and_await(service, alice, bombs, JOBS_MAX - 1 + WAITING_PER_CALLER_MAX)
-    refused = alice.put_cuda("/v1/sessions/s/modules/one-more", VADD)
-    assert refused.status == 429 and refused.code == "too_many_in_flight", refused
-    problem = refused.json()
-    assert problem["limit"]["name"] == "compilations_waiting" and problem["limit"]["max"] == WAITING_PER_CALLER_MAX and problem["retryable"]
+def is_served(client):
+    """With code that was never compiled before."""
+    assert client.post(S + "/launches", BUILTIN).status == 200
+    made = client.put_cuda(S + "/modules/own", SOURCE)
+    assert made.status == 201 and made.json()["cached"] is False
+    assert client.post(S + "/launches", launch("put9", {"buf": "x"}, module="own")).status == 200
+
+
+@pytest.mark.parametrize("count", [TURNS, 4 * TURNS])
+def test_bombs_of_one_hold_up_nobody_else(serve, bombs, count):
+    service, alice, bob = serve()
+    bombs += [bomb(service, i) for i in range(count)]
+    wait = count - TURNS_OF_ONE
+    until(lambda: used(alice, "compilations_waiting") == wait, "a caller has other than all turns but one")
+    assert used(bob, "compilations_waiting") == 0, "of the caller alone"
+    is_served(bob)
+    assert unanswered(bombs) >= wait
+
+
+def test_a_lone_caller_has_all_turns(start, bombs):
+    service = start()
+    try:
+        client = service.client()
+        assert client.put(S).status == 201
+        bombs += [bomb(service, i) for i in range(TURNS + 1)]
+        until(lambda: len(compilers(service)) == TURNS, "a lone caller has other than all turns")
+        until(lambda: used(client, "compilations_waiting") == 1, "the last one does not wait")
+    finally:
+        end_with_its_compilers(service)
+
+
+def test_built_in_kernels_wait_for_no_source(start, bombs):
+    """If they did, each would wait until one of the sources is stopped."""
+    service = start("--compile-jobs", "1")
+    try:
+        client = service.client()
+        assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4096}).status == 201
+        bombs += [bomb(service, i) for i in range(3)]
+        until(lambda: used(client, "compilations_waiting") == 2, "they do not wait")
+        for dtype in ("f32", "f64"):
+            assert client.post(S + "/launches", {**BUILTIN, "dtype": dtype}).status == 200
+        assert unanswered(bombs) >= 2
+    finally:
+        end_with_its_compilers(service)
+
+
+def test_only_so_many_of_a_caller_wait(serve, bombs):
+    service, alice, bob = serve("--compile-jobs", "2")
+    bombs += [bomb(service, i) for i in range(1 + WAITING_MAX)]
+    until(lambda: used(alice, "compilations_waiting") == WAITING_MAX, "they do not wait")
+    refused = alice.put_cuda(S + "/modules/more", SOURCE)
+    assert refused.status == 429 and refused.code == "too_many_in_flight" and refused.json()["retryable"]
+    assert refused.json()["limit"] == {"name": "compilations_waiting", "max": WAITING_MAX, "used": WAITING_MAX, "requested": 1}
     assert int(refused.headers["Retry-After"]) >= 1
-    check_served(bob)
-    assert [bomb.answered() for bomb in sent] == [None] * len(sent)
+    assert alice.get(S + "/modules/more").code == "module_not_found", "nothing is left of it"
+    assert faults_of(alice)["used"] == 0, "to be refused is no fault"
+    is_served(bob)
+    assert alice.post(S + "/launches", BUILTIN).status == 200, "built-in kernels do not wait behind sources, and their code is there"
+    assert unanswered(bombs) >= WAITING_MAX
 
 
-def test_a_compilation_that_ends_at_its_deadline_is_its_callers_fault(two, bombs):  # noqa: F811
-    service, alice, bob = two("--crash-budget", str(BUDGET), "--crash-window-s", str(10 * WINDOW_S))
-    assert alice.put("/v1/sessions/s").status == 201
-    assert BUDGET <= JOBS_MAX - 1, "all of them compile at once"
-    for bomb in bombs(service, BUDGET):
-        assert bomb.status() == 422
-    until(lambda: used(alice, "faults") == BUDGET, "they are not counted")
-    refused = alice.put_cuda("/v1/sessions/s/modules/m", VADD)
-    assert refused.status == 429 and refused.json()["limit"]["name"] == "faults", refused
-    assert alice.put("/v1/sessions/more").status == 429
-    assert used(bob, "faults") == 0
-    check_served(bob)
+def test_compilations_that_are_stopped_count_as_faults(serve):
+    budget = 2
+    service, alice, bob = serve("--crash-budget", str(budget), "--crash-window-s", "3600")
+
+    def compiled(i):
+        client = Client(service.host, service.port, alice.headers, timeout=60 + 2 * DEADLINE_S)
+        return client.put_cuda(f"{S}/modules/bomb{i}", BOMB)
+
+    with concurrent.futures.ThreadPoolExecutor(budget) as pool:
+        stopped = list(pool.map(compiled, range(budget)))
+    assert [(answer.status, answer.code) for answer in stopped] == [(422, "compile_timeout")] * budget
+    assert "counts as a fault" in stopped[0].json()["detail"]
+    assert faults_of(alice) == {"max": budget, "used": budget} and faults_of(bob)["used"] == 0
+    for refused in (alice.put_cuda(S + "/modules/more", SOURCE), alice.put("/v1/sessions/more"), alice.post(S + "/launches", BUILTIN)):
+        assert refused.status == 429 and refused.code == "rate_limited", refused
+        assert refused.json()["limit"] == {"name": "faults", "max": budget, "used": budget, "requested": 1}
+        assert int(refused.headers["Retry-After"]) >= 1
+    service.logged("caller alice has no fault left")
+    is_served(bob)

@@ -268,6 +268,11 @@ def test_wrong_requests_get_documented_answers(client, document, vadd):
         checker.check(by_id[name], answer)
 
 
+def test_the_example_of_limits_names_all_of_them(client):
+    example = json.loads((ROOT / "openapi/examples/limits_get.200.json").read_text())
+    assert list(example["limits"]) == list(client.get("/v1/limits").json()["limits"])
+
+
 # ---- found by others: schemathesis ----
 
 def prepare(client):
