@@ -177,7 +177,7 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
         return;
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         atomic_store(&x->gone, true);
-    else if (x->sends_long)
+    else if (x->stall_bound)
         MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, loop_timeout_s(x->loop));
     if (!x->handler_ran)
         body_abort(x);

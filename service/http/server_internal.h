@@ -308,7 +308,7 @@ struct exchange {
     const char            *accept;    /* for 415 */
     bool                   http_1_0;
     bool                   chunked;
-    bool                   sends_long;     /* MHD sends piece by piece, and gives up after body_stall_s without progress */
+    bool                   stall_bound;    /* MHD gives up after body_stall_s in which the client takes nothing of the answer */
     bool                   close_after;    /* framing is in doubt: the connection must not be used again */
     bool                   speechless;     /* no memory even for the problem: the connection ends without an answer */
     bool                   counted_caller; /* in caller->in_flight */

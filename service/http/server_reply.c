@@ -67,8 +67,7 @@ static struct MHD_Response *make_response(struct exchange *x)
         x->close_after = true; /* MHD never sees the body go, so the connection ends behind it */
     if (r->source && bytes == REPLY_BYTES_UNKNOWN)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CONNECTION_MEMORY_BYTES, read_reply, x, NULL);
-    x->sends_long = bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX);
-    if (x->sends_long)
+    if (bytes && (r->source || bytes > REPLY_WHOLE_BYTES_MAX))
         return MHD_create_response_from_callback(bytes, bytes < REPLY_WHOLE_BYTES_MAX ? (size_t)bytes : REPLY_WHOLE_BYTES_MAX, read_reply,
                                                  x, NULL);
     x->pace.bytes = bytes;
@@ -115,8 +114,6 @@ enum MHD_Result exchange_send(struct exchange *x)
         exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
-    if (x->sends_long)
-        MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, x->loop->server->config.body_stall_s);
     return result;
 }
 

@@ -99,6 +99,23 @@ static void watch_body(struct connection *c, uint64_t now)
         cut_if_ended(c);
 }
 
+/* MHD knows when the client last took a byte, and compares that with its timeout. The loop's is for idle connections; an answer that lasts,
+ * of whatever size, gets the shorter one for what is left of it. Answers that are taken at once never pay for it. */
+static void watch_answer(struct connection *c, uint64_t now)
+{
+    const struct server_config *config = &c->loop->server->config;
+    struct exchange            *x = c->exchange;
+
+    if (x->handoff.given)
+        return; /* its I/O thread has sent it */
+    if (pace_too_slow(x, config->answer_bytes_per_s, now)) {
+        connection_cut(c);
+    } else if (!x->stall_bound && overdue(x->pace.since_ns, config->body_stall_s, now)) {
+        x->stall_bound = true;
+        MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, config->body_stall_s);
+    }
+}
+
 static void watch_request(struct connection *c, uint64_t now)
 {
     const struct server_config *config = &c->loop->server->config;
@@ -122,9 +139,8 @@ static void watch_request(struct connection *c, uint64_t now)
         return;
     case EXCHANGE_HANDLING:
         return;
-    case EXCHANGE_ANSWERED: /* who takes nothing at all meets MHD's timeout */
-        if (!x->handoff.given && pace_too_slow(x, config->answer_bytes_per_s, now))
-            connection_cut(c);
+    case EXCHANGE_ANSWERED:
+        watch_answer(c, now);
         return;
     }
 }

@@ -65,3 +65,14 @@ class Shim:
 
 def open_files(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def open_sockets(pid):
+    """Those of connections, and of the listeners. A worker or a compiler that starts meanwhile opens other files, and no sockets."""
+    count = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            count += os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")
+        except FileNotFoundError:
+            pass  # closed since it was listed
+    return count

@@ -209,7 +209,7 @@ def test_orphans_are_reaped_there(contained):
 
 def test_the_health_check_finds_the_settings_of_process_one(contained, executable, tmp_path):
     one = contained(f"--listen=unix:{tmp_path}/s")
-    got = subprocess.run(["nsenter", "--target", str(one.first), "--pid", "--mount", executable, "healthcheck"], env=environment(tmp_path),
+    got = subprocess.run(["nsenter", "--target", str(one.first), "--pid", "--mount", "--root", executable, "healthcheck"], env=environment(tmp_path),
                          capture_output=True, text=True, timeout=DEADLINE_S)
     assert (got.returncode, got.stdout) == (0, "ready\n"), got.stderr
 
