@@ -78,8 +78,16 @@ def own(start):
     return service
 
 
+def at_work(pids):
+    before = {pid: seconds_used(pid) for pid in pids}
+    time.sleep(0.5)
+    return [pid for pid in pids if seconds_used(pid) > before[pid] + 0.1]
+
+
 def all_gone(service, pids):
-    until(lambda: not (pids & service.children()), "the end of workers that nobody waits for")
+    """On a GPU workers that only start use the processor, too, and stay."""
+    until(lambda: runs(service) == 0, "the places of runs that nobody waits for")
+    until(lambda: not at_work(pids & service.children()), "the end of workers that nobody waits for")
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
