@@ -1,11 +1,14 @@
 /* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
 #include "pool/compile.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/log.h"
@@ -14,10 +17,13 @@
 
 enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
 
+static const char SHUTTING_DOWN[] = "The server is shutting down";
+
 struct compile_service {
     struct compile_command command;
     struct compile_spare  *spare; /* NULL: none is kept */
     uint64_t               deadline_ms;
+    int                    stop_fd;      /* an eventfd; readable from compile_service_stop() on */
     bool                   no_assembler; /* as the first worker found, which no caller had given anything */
     char                   version[COMPILE_VERSION_BYTES];
     char                   identity[COMPILE_IDENTITY_BYTES];
@@ -57,6 +63,8 @@ static enum status conclude(enum status read, int state, const struct buf *bytes
 {
     if (read == STATUS_COMPILE_TIMEOUT)
         return fail(out, STATUS_COMPILE_TIMEOUT, "The compilation was stopped at its deadline");
+    if (read == STATUS_DRAINING)
+        return fail(out, STATUS_DRAINING, SHUTTING_DOWN);
     if (read == STATUS_INTERNAL)
         return fail(out, STATUS_INTERNAL, "The compiler's answer could not be read");
     if (read || compile_output_decode(buf_span(bytes), out) || !status_plausible(out->status))
@@ -85,6 +93,7 @@ static bool give_to_spare(struct compile_service *s, struct span job, uint64_t d
 {
     if (!compile_spare_take(s->spare, c))
         return false;
+    c->stop_fd = s->stop_fd;
     if (compile_child_send(c, job, deadline))
         return true;
     compile_child_end(c, false, 0);
@@ -103,6 +112,7 @@ static enum status run_bytes(struct compile_service *s, struct span job, bool as
     st = compile_child_start(&s->command, assemble ? "--assemble" : NULL, &c);
     if (st)
         return fail(out, st, "No compiler process could be started");
+    c.stop_fd = s->stop_fd;
     compile_child_send(&c, job, deadline); /* a worker that takes it not has something to say */
     return child_finish(&c, deadline, out);
 }
@@ -135,7 +145,7 @@ static enum status no_turn(struct compile_output *out, enum status st)
         snprintf(text, sizeof text, "%d compilations of this caller already wait for their turn; send this one again when some are done",
                  COMPILE_WAITING_PER_CALLER_MAX);
     else if (st == STATUS_DRAINING)
-        snprintf(text, sizeof text, "The server is shutting down");
+        snprintf(text, sizeof text, "%s", SHUTTING_DOWN);
     else
         snprintf(text, sizeof text, "No turn to compile came free within %d s; try again", COMPILE_TURN_WAIT_MS / 1000);
     return fail(out, st, text);
@@ -207,6 +217,8 @@ static void release(struct compile_service *s)
     free(s->command.executable);
     free(s->command.nvrtc_argument);
     free(s->command.include_argument);
+    if (s->stop_fd >= 0)
+        close(s->stop_fd);
     free(s);
 }
 
@@ -228,8 +240,9 @@ enum status compile_service_create(struct compile_service **out, const struct co
         return STATUS_OUT_OF_MEMORY;
     s->deadline_ms = config->deadline_ms ? config->deadline_ms : COMPILE_DEADLINE_MS;
     s->command.allow_no_sandbox = config->allow_no_sandbox;
+    s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->command.executable = strdup(config->executable);
-    if (!s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
+    if (s->stop_fd < 0 || !s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
         !argument_make(&s->command.include_argument, "--include=", config->include_path) ||
         !compile_turns_init(&s->turns, turns, config->callers_share && turns > 1 ? turns - 1 : turns)) {
         release(s);
@@ -245,6 +258,8 @@ enum status compile_service_create(struct compile_service **out, const struct co
 void compile_service_stop(struct compile_service *s)
 {
     compile_turns_close(&s->turns);
+    if (eventfd_write(s->stop_fd, 1))
+        log_error("compile", "what compiles cannot be stopped: errno %d", errno);
 }
 
 void compile_service_destroy(struct compile_service *s)

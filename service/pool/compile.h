@@ -19,7 +19,7 @@ struct compile_config {
 };
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config);
-/* From now on nothing is compiled: what waits for a turn is DRAINING at once, what is under way goes on to its end. */
+/* From now on nothing is compiled: what waits for a turn, and what is under way, is DRAINING at once. */
 void compile_service_stop(struct compile_service *s);
 void compile_service_destroy(struct compile_service *s);
 /* "nvrtc 13.0", or "" when there is none; asked once from a worker at create. For people. */

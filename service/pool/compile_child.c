@@ -62,6 +62,7 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
     struct spawn_fd fds[] = {{-1, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
     enum status     st = job_socket(&out->job_fd, &fds[0].from);
 
+    out->stop_fd = -1;
     if (st)
         return st;
     st = spawn_pipe(&out->output_fd, &fds[1].from);
@@ -83,17 +84,24 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
 
 /* ---- wait ---- */
 
-/* Waits until fd is ready or at its end; false at the deadline. */
-static bool wait_for(int fd, short events, uint64_t deadline)
+static bool is_readable(int fd)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Waits until fd is ready or at its end; false at the deadline, and when stop_fd is readable. */
+static bool wait_for(int fd, short events, int stop_fd, uint64_t deadline)
+{
+    struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = stop_fd, .events = POLLIN}};
 
     for (;;) {
         uint64_t        left_ns = deadline_left_ns(deadline);
         struct timespec left = timespec_of_ns(left_ns);
-        int             n = left_ns ? ppoll(&p, 1, &left, NULL) : 0;
+        int             n = left_ns ? ppoll(p, COUNT(p), &left, NULL) : 0;
         if (n > 0)
-            return true;
+            return p[0].revents;
         if (n == 0 || errno != EINTR)
             return false;
     }
@@ -101,9 +109,7 @@ static bool wait_for(int fd, short events, uint64_t deadline)
 
 bool compile_child_lives(const struct compile_child *c)
 {
-    struct pollfd p = {.fd = c->process.pid_fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) == 0;
+    return !is_readable(c->process.pid_fd);
 }
 
 bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline)
@@ -112,7 +118,7 @@ bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadl
         ssize_t n = send(c->job_fd, job.data, job.bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n > 0)
             job = span_from(job, (size_t)n);
-        else if (errno != EINTR && (errno != EAGAIN || !wait_for(c->job_fd, POLLOUT, deadline)))
+        else if (errno != EINTR && (errno != EAGAIN || !wait_for(c->job_fd, POLLOUT, c->stop_fd, deadline)))
             break;
     }
     spawn_close(&c->job_fd);
@@ -124,8 +130,8 @@ enum status compile_child_read(const struct compile_child *c, uint64_t deadline,
     for (;;) {
         char   *at;
         ssize_t n;
-        if (!wait_for(c->output_fd, POLLIN, deadline))
-            return STATUS_COMPILE_TIMEOUT;
+        if (!wait_for(c->output_fd, POLLIN, c->stop_fd, deadline))
+            return is_readable(c->stop_fd) ? STATUS_DRAINING : STATUS_COMPILE_TIMEOUT;
         at = buf_reserve(into, READ_PIECE_BYTES);
         if (!at)
             return STATUS_COMPILER_CRASHED;
@@ -143,7 +149,7 @@ int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline)
 {
     int state = 0;
 
-    if (!patient || !wait_for(c->process.pid_fd, POLLIN, deadline))
+    if (!patient || !wait_for(c->process.pid_fd, POLLIN, c->stop_fd, deadline))
         spawn_kill(&c->process);
     spawn_reap(&c->process, &state);
     spawn_close(&c->process.pid_fd);

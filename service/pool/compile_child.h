@@ -18,6 +18,7 @@ struct compile_child {
     struct spawned process;
     int            job_fd; /* its job is written here; -1 = it has all of it */
     int            output_fd;
+    int            stop_fd; /* borrowed: nobody wants the output any more once it is readable; -1: never */
 };
 
 /* `more` is one further argument or NULL. The worker dies with the thread that calls this. */
@@ -26,7 +27,7 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
 bool compile_child_lives(const struct compile_child *c);
 /* The whole job. False when the worker takes no more of it: it may have answered all the same. */
 bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline);
-/* OK at the end of the output; COMPILE_TIMEOUT; COMPILER_CRASHED when it is larger than any true output; INTERNAL. */
+/* OK at the end of the output; COMPILE_TIMEOUT; DRAINING when stop_fd says so; COMPILER_CRASHED when it is larger than any true output; INTERNAL. */
 enum status compile_child_read(const struct compile_child *c, uint64_t deadline, struct buf *into);
 /* Kills it, unless it ends by itself while `patient`; gives its wait status and closes everything. */
 int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline);

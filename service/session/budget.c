@@ -1,6 +1,6 @@
 /* How often a caller's kernels may fault, run past their deadlines or take their worker with them, by device: each time costs the device a
- * new process, and its other callers the time that this takes. A compilation that is stopped at its deadline counts, too, on the device that it
- * was for: it held a turn that others waited for. */
+ * new process, and its other callers the time that this takes. A compilation that is stopped at its deadline, or takes its compiler with it, counts, too,
+ * on the device that it was for: it held a turn that others waited for. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -106,9 +106,8 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
     if (!why)
         return STATUS_RATE_LIMITED;
     snprintf(why->detail, sizeof why->detail,
-             "kernels of this caller have faulted or hung, or its compilations were stopped at their deadline, too often on this device: "
-             "at most "
-             "%u times within %llu s",
+             "kernels of this caller have faulted or hung, or its compilations were stopped or crashed, too often on this device: "
+             "at most %u times within %llu s",
              most, (unsigned long long)r->config.crash_window_s);
     why->retry_after_ms = (uint32_t)(wait_ns / NS_PER_MS + 1);
     return STATUS_RATE_LIMITED;
@@ -118,7 +117,8 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
 
 static bool is_its_doing(enum status st)
 {
-    return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_COMPILE_TIMEOUT;
+    return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_COMPILE_TIMEOUT ||
+           st == STATUS_COMPILER_CRASHED;
 }
 
 void budget_note(struct session *s, enum status fault)

@@ -152,7 +152,7 @@ static const char *cache_holder(const struct module *m)
     return s->registry->config.cache_shared ? "" : s->tenant_name;
 }
 
-/* A source that the compiler is stopped at holds up the others as long as a kernel that hangs: it counts as one. */
+/* A source that the compiler hangs or crashes on holds up the others as a kernel that hangs does: it counts as one. */
 static enum status compile_for_caller(struct module *m, const struct module_spec *spec, bool want_cubin, struct arena *arena,
                                       struct problem *why)
 {
@@ -165,7 +165,7 @@ static enum status compile_for_caller(struct module *m, const struct module_spec
         return st;
     st = compile_module(config->cache, config->compiler, whom, cache_holder(m), spec, span_of(m->arch), want_cubin, arena, &m->compiled,
                         why);
-    if (st == STATUS_COMPILE_TIMEOUT && !m->ours)
+    if (!m->ours)
         budget_note(s, st);
     return st;
 }

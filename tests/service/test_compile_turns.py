@@ -1,10 +1,6 @@
 """Turns to compile: one caller's sources that never end hold up nobody else. What shows it is never the time, but that those that waited when the
 other was served wait still."""
 import concurrent.futures
-import contextlib
-import os
-import signal
-import time
 
 import pytest
 
@@ -30,34 +26,19 @@ def compilers(service):
     return [pid for pid in service.processes() if role_of(pid) == b"compile-worker"]
 
 
-def end_with_its_compilers(service):
-    """The end waits for what is compiled."""
-    if service.process.poll() is None:
-        service.terminate()
-    while service.process.poll() is None:
-        for pid in compilers(service):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def serve(start, tmp_path):
     """serve(*arguments): a service, and its two callers with a session each."""
-    services = []
 
     def serve_two(*arguments):
         service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}), *arguments)
-        services.append(service)
         callers = as_caller(service, "alice"), as_caller(service, "bob")
         for client in callers:
             assert client.put(S).status == 201
             assert client.put(S + "/buffers/x", {"size": 4096}).status == 201
         return service, *callers
 
-    yield serve_two
-    for service in services:
-        end_with_its_compilers(service)
+    return serve_two
 
 
 @pytest.fixture
@@ -99,29 +80,23 @@ def test_bombs_of_one_hold_up_nobody_else(serve, bombs, count):
 
 def test_a_lone_caller_has_all_turns(start, bombs):
     service = start()
-    try:
-        client = service.client()
-        assert client.put(S).status == 201
-        bombs += [bomb(service, i) for i in range(TURNS + 1)]
-        until(lambda: len(compilers(service)) == TURNS, "a lone caller has other than all turns")
-        until(lambda: used(client, "compilations_waiting") == 1, "the last one does not wait")
-    finally:
-        end_with_its_compilers(service)
+    client = service.client()
+    assert client.put(S).status == 201
+    bombs += [bomb(service, i) for i in range(TURNS + 1)]
+    until(lambda: len(compilers(service)) == TURNS, "a lone caller has other than all turns")
+    until(lambda: used(client, "compilations_waiting") == 1, "the last one does not wait")
 
 
 def test_built_in_kernels_wait_for_no_source(start, bombs):
     """If they did, each would wait until one of the sources is stopped."""
     service = start("--compile-jobs", "1")
-    try:
-        client = service.client()
-        assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4096}).status == 201
-        bombs += [bomb(service, i) for i in range(3)]
-        until(lambda: used(client, "compilations_waiting") == 2, "they do not wait")
-        for dtype in ("f32", "f64"):
-            assert client.post(S + "/launches", {**BUILTIN, "dtype": dtype}).status == 200
-        assert unanswered(bombs) >= 2
-    finally:
-        end_with_its_compilers(service)
+    client = service.client()
+    assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4096}).status == 201
+    bombs += [bomb(service, i) for i in range(3)]
+    until(lambda: used(client, "compilations_waiting") == 2, "they do not wait")
+    for dtype in ("f32", "f64"):
+        assert client.post(S + "/launches", {**BUILTIN, "dtype": dtype}).status == 200
+    assert unanswered(bombs) >= 2
 
 
 def test_only_so_many_of_a_caller_wait(serve, bombs):
@@ -158,3 +133,15 @@ def test_compilations_that_are_stopped_count_as_faults(serve):
         assert int(refused.headers["Retry-After"]) >= 1
     service.logged("caller alice has no fault left")
     is_served(bob)
+
+
+def test_a_stop_ends_what_compiles(start, bombs):
+    service = start("--drain-timeout", "0", "--compile-jobs", "2")
+    client = service.client()
+    assert client.put(S).status == 201
+    bombs += [bomb(service, i) for i in range(3)]
+    until(lambda: used(client, "compilations_waiting") == 1, "the last one does not wait")
+    service.terminate()
+    assert service.wait() == 0
+    answers = [request.socket.recv(65536) for request in bombs]
+    assert all(b" 503 " in answer and b'"draining"' in answer for answer in answers), answers
