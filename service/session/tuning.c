@@ -158,8 +158,7 @@ static void put(struct tuning_list *l, const struct tuning *e, bool kept)
     l->kept[at - l->of] = kept;
 }
 
-/* False: not one of ours, or of another time. */
-static bool decode(const struct builtin *k, struct span bytes, struct tuning_list *out)
+bool tuning_list_decode(const struct builtin *k, struct span bytes, struct tuning_list *out)
 {
     struct tuning e;
 
@@ -183,7 +182,7 @@ static void read_file(struct tunings *t, const char *key, const struct builtin *
     if (!t->cache)
         return;
     buf_init(&bytes, LIST_MAX * sizeof(struct tuning));
-    if (code_cache_get_bytes(t->cache, key, &bytes) == STATUS_OK && !decode(k, buf_span(&bytes), out)) {
+    if (code_cache_get_bytes(t->cache, key, &bytes) == STATUS_OK && !tuning_list_decode(k, buf_span(&bytes), out)) {
         code_cache_drop(t->cache, key);
         out->count = 0;
     }

@@ -45,6 +45,9 @@ bool tuning_may_be(struct tunings *t, unsigned device, const struct builtin *k);
 void tuning_set(struct tunings *t, unsigned device, const struct builtin *k, const struct tuning *what);
 void tuning_list_of(struct tunings *t, unsigned device, const struct builtin *k, struct tuning_list *out);
 
+/* The bytes of a file, whatever they are. False: not one of ours, or of another time; *out is part of it then. */
+bool tuning_list_decode(const struct builtin *k, struct span bytes, struct tuning_list *out);
+
 /* One measurement at a time on a device: false while there is another. */
 bool tuning_begin(struct tunings *t, unsigned device);
 void tuning_end(struct tunings *t, unsigned device);
