@@ -528,6 +528,7 @@ struct server {
     struct silent_list reserved;                 /* all with a reserved slot */
     unsigned           connections_count;        /* shared slots in use */
     unsigned           reserved_count;
+    unsigned           displaced_count; /* that made room and are not yet closed */
 };
 
 #endif

@@ -122,6 +122,7 @@ static bool displace(struct connection *c, uint64_t silent_since_ns)
     if (!atomic_compare_exchange_strong(&c->slot.silent_since_ns, &silent_since_ns, SLOT_DISPLACED))
         return false;
     leave(c);
+    c->loop->server->displaced_count++;
     connection_cut(c);
     return true;
 }
@@ -254,22 +255,40 @@ void slot_give(struct connection *c)
     struct server *s = c->loop->server;
 
     pthread_mutex_lock(&s->slots_lock);
-    if (c->slot.kind != SLOT_NONE && !is_displaced(c))
+    if (c->slot.kind != SLOT_NONE && is_displaced(c)) {
+        assert(s->displaced_count > 0);
+        s->displaced_count--;
+    } else if (c->slot.kind != SLOT_NONE)
         leave(c);
     c->slot.kind = SLOT_NONE;
     pthread_mutex_unlock(&s->slots_lock);
 }
 
+static unsigned newcomers_count(const struct server *s)
+{
+    unsigned count = 0;
+
+    for (const struct connection *c = s->newcomers.oldest; c; c = c->slot.newer)
+        count++;
+    return count;
+}
+
+/* While one that was displaced is still open, a descriptor is about to become free: several loops that find none must not each close others.
+ * The younger half of those that never worked stays: they may not have had the time to speak. */
 void slots_relieve(struct server *s)
 {
-    unsigned left = ACCEPTS_PER_TURN;
-
     pthread_mutex_lock(&s->slots_lock);
-    while (left--) {
-        struct candidate victim = silent_longest(s);
+    if (s->displaced_count == 0) {
+        unsigned newcomers = newcomers_count(s), count = (newcomers + 1) / 2;
 
-        if (!victim.c || (displace(victim.c, victim.silent_since_ns) && victim.c->slot.works))
-            break;
+        count = count ? count : 1;
+        for (unsigned i = 0; i < count && i < ACCEPTS_PER_TURN; i++) {
+            struct candidate victim = silent_longest(s);
+
+            if (!victim.c)
+                break;
+            displace(victim.c, victim.silent_since_ns);
+        }
     }
     pthread_mutex_unlock(&s->slots_lock);
 }
