@@ -34,20 +34,27 @@ static void look_at_token(struct exchange *x)
     exchange_advance(x);
 }
 
+/* MHD has read requests that it has not begun, or is about to meet what is refused (receive_answered() has ended the stream itself). */
+static bool has_more_to_answer(const struct connection *c)
+{
+    return c->begun < c->framing.begun || (c->framing.refused && !c->linger);
+}
+
 /* MHD does not always notice an end of stream that came while the connection was suspended. */
 static void cut_if_ended(struct connection *c)
 {
     char byte;
 
-    if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    if (!has_more_to_answer(c) && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         connection_cut(c);
 }
 
 /* One look after each request is enough: what comes later wakes it. */
 static void look_at_idle(struct connection *c)
 {
-    if (!c->looked)
-        cut_if_ended(c);
+    if (c->looked || has_more_to_answer(c))
+        return;
+    cut_if_ended(c);
     c->looked = true;
 }
 

@@ -183,6 +183,19 @@ int accept4(int fd, struct sockaddr *restrict a, socklen_t *restrict bytes, int 
     return fails(FAULT_accept4) ? -1 : real(fd, a, bytes, flags);
 }
 
+/* Late, not refused: what the loop looks for between two of its turns is then due. */
+int shutdown(int fd, int how)
+{
+    int64_t us = __atomic_load_n(&control->shutdown_us, __ATOMIC_RELAXED);
+    int     result;
+
+    REAL(shutdown);
+    result = real(fd, how);
+    if (us)
+        usleep((useconds_t)us);
+    return result;
+}
+
 int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
 {
     REAL(epoll_wait);

@@ -46,6 +46,7 @@ struct fault_control {
     int64_t  hits;           /* calls that have failed */
     int64_t  live;           /* allocations that were not freed */
     int64_t  wall_offset_ns; /* added to the time of day */
+    int64_t  shutdown_us;    /* shutdown() takes so long */
     int64_t  calls[FAULT_COUNT];
 };
 

@@ -14,7 +14,8 @@ SHORT = 0  # instead of an errno: fewer bytes than asked for
 
 class Control(ctypes.Structure):
     _fields_ = [("function", ctypes.c_uint32), ("error", ctypes.c_int32), ("countdown", ctypes.c_int64), ("times", ctypes.c_int64),
-                ("hits", ctypes.c_int64), ("live", ctypes.c_int64), ("wall_offset_ns", ctypes.c_int64), ("calls", ctypes.c_int64 * len(FUNCTIONS))]
+                ("hits", ctypes.c_int64), ("live", ctypes.c_int64), ("wall_offset_ns", ctypes.c_int64), ("shutdown_us", ctypes.c_int64),
+                ("calls", ctypes.c_int64 * len(FUNCTIONS))]
 
 
 def library_beside(executable):
@@ -57,6 +58,9 @@ class Shim:
     @property
     def live(self):
         return self.control.live
+
+    def slow_shutdown(self, seconds):
+        self.control.shutdown_us = int(seconds * 1e6)
 
     def jump(self, seconds):
         """The time of day is that far off from now on."""

@@ -162,6 +162,21 @@ def leave(s, abruptly):
     s.close()
 
 
+def test_a_refusal_is_told_though_idle_connections_are_looked_at_before(shimmed):
+    """Behind good requests: the stream that the service ends itself, so that the refused one is met, is not taken for the client's end."""
+    service, shim = shimmed("--threads", "1")
+    good = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    shim.slow_shutdown(0.15)  # longer than from one look to the next
+    for _ in range(10):
+        with connect(service) as s:
+            s.sendall(good + good + b"GET /livez HTTP/1.1\nHost: localhost\r\n\r\n")
+            got = b""
+            while piece := s.recv(65536):
+                got += piece
+        assert got.count(b"HTTP/1.1 200 ") == 2 and got.count(b"HTTP/1.1 400 ") == 1, got
+    shim.slow_shutdown(0)
+
+
 def test_clients_that_leave_at_every_byte(start):
     service = start()
     client = service.client()

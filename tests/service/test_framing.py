@@ -33,19 +33,23 @@ class Speaker:
 
     def send(self, *pieces):
         """All bytes of the answers, until the server ends the connection: it must."""
-        got = b""
         with self.connect() as s:
             try:
                 for piece in pieces:
                     s.sendall(piece)
             except OSError:
                 pass  # it has ended meanwhile; what it said can be read
-            try:
-                while piece := s.recv(65536):
-                    got += piece
-            except (ConnectionResetError, ssl.SSLError):
-                pass
-        return got
+            return receive_all(s)
+
+
+def receive_all(s):
+    got = b""
+    try:
+        while piece := s.recv(65536):
+            got += piece
+    except (ConnectionResetError, ssl.SSLError):
+        pass
+    return got
 
 
 def answers_of(got):

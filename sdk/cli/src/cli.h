@@ -104,8 +104,10 @@ enum exit_code cli_own_session(struct cli *c, gpurest_session **out);
 /* From now on SIGINT, SIGTERM and SIGHUP end the process with 128 and their number, as CODE_INTERRUPTED; before any other thread is there
  * (interrupt.c). */
 void cli_watch_interrupts(struct cli *c);
-/* The session that ends with the command, and then, too; NULL: none any more. */
-void cli_note_session(const char *id);
+/* Does not return while an interrupt ends the process: what then fails is its doing, and the exit code is its own. */
+void cli_await_interrupt(void);
+/* Opens a session that ends with the command, and then, too. */
+gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpurest_session_options *options);
 /* Every page of a list of the service, at the end of the array (resources.c). */
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items);
 /* Whether it can stand in a path: nothing that would lead elsewhere. */

@@ -23,10 +23,7 @@ static gpurest_session *open_session(struct cli *c)
 {
     gpurest_session *session = NULL;
 
-    if (gpurest_session_open(&session, c->client, NULL))
-        return NULL;
-    cli_note_session(gpurest_session_id(session));
-    return session;
+    return cli_open_noted(c, &session, NULL) ? NULL : session;
 }
 
 static bool connectivity(struct cli *c, char *found, size_t room)

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 {
     struct cli            c = {.argc = argc - 1, .argv = argv + 1, .timeout_ms = 60000, .out = stdout};
     const struct command *command;
+    enum exit_code        code;
 
     signal(SIGPIPE, SIG_IGN);
     if (take_flag(&c, "--help") || take_flag(&c, "-h"))
@@ -111,5 +112,7 @@ int main(int argc, char **argv)
                 return CODE_USAGE;
     if (!takes_interrupts(command->name))
         cli_watch_interrupts(&c);
-    return (int)finish(&c, command->run(&c));
+    code = command->run(&c);
+    cli_await_interrupt();
+    return (int)finish(&c, code);
 }

@@ -29,6 +29,7 @@ enum exit_code cli_error(enum exit_code code, const char *format, ...)
 {
     va_list args;
 
+    cli_await_interrupt();
     va_start(args, format);
     say(format, args);
     va_end(args);
@@ -148,6 +149,7 @@ enum exit_code cli_failed(const struct cli *c, gpurest_status status)
     const gpurest_error *e = gpurest_last_error();
     const char          *hint = hint_of(c, e);
 
+    cli_await_interrupt();
     if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0) {
         fprintf(stderr, "gpurest: %s (%s)\n", e->message, e->pointer);
     } else {
@@ -268,9 +270,7 @@ enum exit_code cli_session(struct cli *c, gpurest_session **out)
     if (!options.name && c->session)
         return CODE_USAGE;
     options.keep = options.name != NULL;
-    st = gpurest_session_open(out, c->client, &options);
-    if (!st && !options.keep)
-        cli_note_session(gpurest_session_id(*out));
+    st = options.keep ? gpurest_session_open(out, c->client, &options) : cli_open_noted(c, out, &options);
     return st ? cli_failed(c, st) : CODE_OK;
 }
 
@@ -281,9 +281,7 @@ enum exit_code cli_own_session(struct cli *c, gpurest_session **out)
 
     if (code)
         return code;
-    st = gpurest_session_open(out, c->client, NULL);
-    if (!st)
-        cli_note_session(gpurest_session_id(*out));
+    st = cli_open_noted(c, out, NULL);
     return st ? cli_failed(c, st) : CODE_OK;
 }
 

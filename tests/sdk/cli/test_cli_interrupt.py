@@ -1,7 +1,10 @@
 """Ctrl-C and other ends of the tool while it waits: nothing of it goes on at the service, and the next command finds nothing of it."""
+import contextlib
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -68,6 +71,48 @@ def test_a_session_of_its_own_ends_with_it(tool, service, tmp_path):
     assert process.wait(DEADLINE_S) == 130, process.stderr.read()
     process.stderr.close()
     until(lambda: not sessions() - before, "the end of the tool's session")
+    client.close()
+
+
+class Forwarder:
+    """Passes connections on to the service; calls `meet` once, when the answer to the making of a session comes by, before it is passed on."""
+
+    def __init__(self, service, meet):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address, self.port, self.meet = (service.host, service.port), self.listener.getsockname()[1], meet
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            here, _ = self.listener.accept()
+            there = socket.create_connection(self.address)
+            threading.Thread(target=self.carry, args=(here, there), daemon=True).start()
+            threading.Thread(target=self.carry, args=(there, here, b" 201 "), daemon=True).start()
+
+    def carry(self, source, target, word=None):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if word and word in data and self.meet:
+                    meet, self.meet = self.meet, None
+                    meet()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+def test_a_session_that_is_being_made_ends_with_it(tool, service, tmp_path):
+    """The signal comes while the service has made it and the tool does not know yet."""
+    client = service.client()
+    before = {item["id"] for item in client.get("/v1/sessions").json()["items"]}
+
+    def interrupt():
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+
+    forwarder = Forwarder(service, interrupt)
+    process = subprocess.Popen([tool, "latency", "-c", "100000"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "HOME": str(tmp_path), "GPUREST_URL": f"http://127.0.0.1:{forwarder.port}"})
+    assert process.wait(DEADLINE_S) == 130
+    until(lambda: not {item["id"] for item in client.get("/v1/sessions").json()["items"]} - before, "the end of the tool's session")
     client.close()
 
 
