@@ -127,11 +127,16 @@ static enum status run(struct batch_work *w, struct problem *why)
     return batch_run(w->batch, &w->arena, why);
 }
 
+static bool is_unwanted(const struct batch_work *w)
+{
+    return w->unwanted && w->unwanted(w->unwanted_context);
+}
+
 enum status batch_work_run(struct batch_work *w, struct problem *why)
 {
     enum status st = run(w, why);
 
-    for (unsigned i = 0; i < RUN_TRIES_MAX && batch_work_lost(w, st) && has_body(w); i++) {
+    for (unsigned i = 0; i < RUN_TRIES_MAX && batch_work_lost(w, st) && has_body(w) && !is_unwanted(w); i++) {
         batch_work_unmake(w);
         *why = (struct problem){0};
         st = batch_work_prepare(w, why);

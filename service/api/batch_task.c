@@ -24,6 +24,11 @@ static void keep_arena(struct answering_task *t)
     t->task.bytes = sizeof *t + t->arena.used;
 }
 
+static bool is_ended(void *task)
+{
+    return atomic_load(&((struct batch_task *)task)->ended);
+}
+
 static enum status run(struct batch_task *task, struct problem *why)
 {
     struct answering_task *t = (struct answering_task *)task;
@@ -60,6 +65,8 @@ struct batch_task *batch_task_create_take(struct batch_work *w)
     }
     t->task = (struct batch_task){.bytes = sizeof *t + batch_work_bytes(w), .run = run, .destroy = destroy};
     t->work = w;
+    w->unwanted = is_ended;
+    w->unwanted_context = &t->task;
     return &t->task;
 }
 

@@ -96,7 +96,7 @@ static void do_job(struct session *s, struct batch_job *j)
         j->problem = why;
         j->problem.status = st;
     }
-    batch_shelf_settle(s, j, !st ? BATCH_JOB_SUCCEEDED : j->ending ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &remains);
+    batch_shelf_settle(s, j, !st ? BATCH_JOB_SUCCEEDED : atomic_load(&j->task->ended) ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &remains);
     tell_watchers(j);
     batch_job_unref(j, &remains);
     pthread_mutex_unlock(&s->lock);
@@ -359,7 +359,8 @@ enum status batch_job_cancel(struct batch_job *j, bool force, bool *cancelled, s
     *cancelled = false;
     pthread_mutex_lock(&s->lock);
     if (j->state == BATCH_JOB_RUNNING) {
-        j->ending = force;
+        if (force)
+            atomic_store(&j->task->ended, true);
         st = problem_set(why, STATUS_LAUNCH_RUNNING, "the batch is running");
     } else if (unqueue(&s->batches, j)) {
         cancel_queued(s, j, &remains);

@@ -5,11 +5,14 @@
 #ifndef GPUREST_SESSION_BATCH_ASYNC_H
 #define GPUREST_SESSION_BATCH_ASYNC_H
 
+#include <stdatomic.h>
+
 #include "session/session.h"
 
 /* The work, then its result. */
 struct batch_task {
-    uint64_t bytes; /* of host memory that it takes: as it waits, and after run() as it is kept */
+    uint64_t    bytes; /* of host memory that it takes: as it waits, and after run() as it is kept */
+    atomic_bool ended; /* while it runs somebody resets the session for its sake: what it loses by that is not done once more */
     /* On a thread of the session, at most once. May block. What *why points to lives as long as the task. */
     enum status (*run)(struct batch_task *t, struct problem *why);
     /* Once, at any time except during run(), on any thread, without a lock. */

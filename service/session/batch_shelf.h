@@ -13,9 +13,8 @@ struct batch_job {
     struct batch_task   *task; /* owned; NULL: nothing is left of it */
     unsigned             refs; /* the shelf's, the runner's, and those outside */
     enum batch_job_state state;
-    bool                 ending; /* running, and somebody resets the session for its sake */
-    bool                 kept;   /* `bytes` are in shelf.kept_bytes, else in queued_bytes */
-    uint64_t             bytes;  /* counted for it in the shelf and the registry */
+    bool                 kept;  /* `bytes` are in shelf.kept_bytes, else in queued_bytes */
+    uint64_t             bytes; /* counted for it in the shelf and the registry */
     uint64_t             started_wall_ns, finished_wall_ns, expires_ns;
     struct problem       problem;
     struct waker        *watchers;

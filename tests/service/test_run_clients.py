@@ -249,6 +249,21 @@ def test_who_waits_behind_one_that_is_ended_runs_all_the_same(own):
     assert finished(client, first)["state"] == "cancelled"
 
 
+def test_one_that_is_ended_before_it_begins_is_not_done_once_more(own):
+    """It still compiles: nothing of it has begun, as of those that lose their session by the fault of others."""
+    more = "".join(f'extern "C" __global__ void more{i}(float *p) {{ p[{i}] = sinf(p[{i}]) + cosf(p[{i}] * {i}.5f); }}\n' for i in range(400))
+    message = endless()
+    message["module"]["source"] += more
+    client = own.client()
+    first = send(client, "/v1/run", message, Prefer="respond-async").headers["Location"]
+    second = send(client, "/v1/run", VADD_BATCH, SEGMENTS, Prefer="respond-async").headers["Location"]
+    until(lambda: client.get(first).json()["state"] == "running", "the first")
+    assert client.delete(first + "?force=1").status == 202
+    assert client.delete(first).status == 409, "it is on its way out"
+    assert finished(client, second)["state"] == "succeeded"
+    assert finished(client, first)["state"] == "cancelled"
+
+
 def test_a_long_one_that_cannot_be_run_again_is_told_so(own):
     client = own.client()
     first = send(client, "/v1/run", endless(4000), Prefer="respond-async")

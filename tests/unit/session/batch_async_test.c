@@ -48,7 +48,7 @@ static struct batch_task *task(unsigned number, uint64_t bytes, uint64_t result_
 {
     struct gated_task *g = calloc(1, sizeof *g);
 
-    *g = (struct gated_task){{bytes, run_gated, destroy_gated}, number, result_bytes, outcome};
+    *g = (struct gated_task){{.bytes = bytes, .run = run_gated, .destroy = destroy_gated}, number, result_bytes, outcome};
     pthread_mutex_lock(&gate.lock);
     gate.alive++;
     pthread_mutex_unlock(&gate.lock);
