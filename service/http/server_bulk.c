@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -391,11 +392,22 @@ ssize_t bulk_send_body(struct exchange *x)
     return 0;
 }
 
+/* The connection ends behind this answer: requests that were sent behind this one must not destroy what of it is on its way. */
+static void end_sending(struct exchange *x)
+{
+    struct connection *c = x->connection;
+    int                unread = 0;
+
+    c->linger |= c->begun < c->framing.begun || (ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0);
+}
+
 void bulk_moved(struct exchange *x)
 {
     if (!x->suspended)
         return;
     if (x->handoff.receiving)
         end_receiving(x);
+    else
+        end_sending(x);
     exchange_resume(x);
 }

@@ -1,8 +1,9 @@
 /* Slots: how many connections there may be, in all and of one address, and which of them makes room for a new one.
  *
- * Who sends nothing must not keep others out. So at a limit the connection that has been silent longest is closed: first the oldest of those
- * on which no caller was ever let in, then of those that have worked and have no request under way. Only if all are at work a newcomer gets none;
- * it then has a reserved slot, in which nothing but probes is answered, so that a service that is full does not look like one that is dead. */
+ * Who sends nothing must not keep others out. So at a limit the connection that has been silent longest is closed. A newcomer takes the place of
+ * one on which no caller was ever let in. If there is none, it has a reserved slot, in which nothing but probes is answered, so that a service that
+ * is full does not look like one that is dead. When a caller is let in there, it takes the place of one that has worked and has no request under way:
+ * so no stranger, silent or not, closes the connection of who works. */
 #include "http/server_internal.h"
 
 static bool same_address(const struct peer_address *a, const struct peer_address *b)
@@ -155,22 +156,22 @@ static struct candidate silent_longest_in_list(const struct silent_list *l)
     return best;
 }
 
-static struct candidate silent_longest_of(struct server *s, const struct peer_address *p)
+static struct candidate silent_longest_of(struct server *s, const struct peer_address *p, bool of_all)
 {
     struct candidate best = {0};
 
     for (struct connection *c = *bucket_of(s, p); c; c = c->slot.bucket_next)
-        if (same_address(&c->peer, p))
+        if (same_address(&c->peer, p) && (of_all || !c->slot.works))
             best = better_of(best, c);
     return best;
 }
 
-/* All are looked at only when each has worked. */
-static struct candidate silent_longest(struct server *s)
+/* `of_all`: of those that have worked, too, if each other is at work. */
+static struct candidate silent_longest(struct server *s, bool of_all)
 {
     struct candidate best = silent_longest_in_list(&s->newcomers);
 
-    for (unsigned i = 0; i < ADDRESS_BUCKETS && !(best.c && !best.c->slot.works); i++)
+    for (unsigned i = 0; of_all && i < ADDRESS_BUCKETS && !(best.c && !best.c->slot.works); i++)
         for (struct connection *c = s->buckets[i]; c; c = c->slot.bucket_next)
             best = better_of(best, c);
     return best;
@@ -191,13 +192,13 @@ static bool has_room(struct server *s, const struct peer_address *p, bool *of_ad
     return !*of_address && s->connections_count < s->config.connections_max;
 }
 
-/* One that begins a request while it is chosen is at work: the next is looked for. */
-static bool make_room(struct server *s, const struct peer_address *p)
+/* One that begins a request while it is chosen is at work: the next is looked for. `of_all`: among those that have worked, too. */
+static bool make_room(struct server *s, const struct peer_address *p, bool of_all)
 {
     bool of_address;
 
     while (!has_room(s, p, &of_address)) {
-        struct candidate victim = of_address ? silent_longest_of(s, p) : silent_longest(s);
+        struct candidate victim = of_address ? silent_longest_of(s, p, of_all) : silent_longest(s, of_all);
 
         if (!victim.c)
             return false;
@@ -222,7 +223,7 @@ static bool take(struct connection *c)
 {
     struct server *s = c->loop->server;
 
-    if (make_room(s, &c->peer))
+    if (make_room(s, &c->peer, c->slot.works))
         enter(c, SLOT_SHARED);
     else if (make_reserved_room(s))
         enter(c, SLOT_RESERVED);
@@ -283,7 +284,7 @@ void slots_relieve(struct server *s)
 
         count = count ? count : 1;
         for (unsigned i = 0; i < count && i < ACCEPTS_PER_TURN; i++) {
-            struct candidate victim = silent_longest(s);
+            struct candidate victim = silent_longest(s, true);
 
             if (!victim.c)
                 break;
@@ -318,7 +319,7 @@ static bool leave_reserve(struct connection *c)
 {
     if (c->slot.kind != SLOT_RESERVED)
         return true;
-    if (!make_room(c->loop->server, &c->peer))
+    if (!make_room(c->loop->server, &c->peer, true))
         return false;
     leave(c);
     enter(c, SLOT_SHARED);

@@ -111,10 +111,11 @@ ANSWERS = [workload.S + "/buffers/big/data", "/openapi.json", "/v1/limits"]
 def ask_without_end(s, request):
     """Until the service reads no more; it stops when it cannot send."""
     s.setblocking(False)
+    rest = request
     for _ in range(100_000):
         try:
-            s.send(request)
-        except BlockingIOError:
+            rest = rest[s.send(rest):] or request  # it may send a part: what follows is the remainder, or the service refuses the mixture
+        except (BlockingIOError, ConnectionError):  # behind a long answer the connection ends
             return
 
 

@@ -53,10 +53,15 @@ def service(executable, tmp_path_factory):
 
 @pytest.fixture
 def client(service):
+    """Of the shared service; what sessions a test leaves are gone before the next one, which may need as many as a caller may have."""
     one = service.client()
     yield one
     one.close()
     assert service.process.poll() is None, service.stderr()[-4000:]
+    after = service.client()  # what a test does with its own is its business
+    for left in after.get("/v1/sessions").json()["items"]:
+        assert after.delete("/v1/sessions/" + left["id"]).status in (204, 404)
+    after.close()
 
 
 @pytest.fixture

@@ -121,6 +121,28 @@ def test_pipelined_behind_long_uploads(service, client, session, octets):
     assert got.endswith(octets[:2 * MIB]) and got.count(b"Connection: close") == 1
 
 
+def read_late(s):
+    time.sleep(0.5)  # all of the answer is in sockets, and the service has closed its own
+    got = bytearray()
+    while piece := s.recv(MIB):
+        got += piece
+    return got
+
+
+@pytest.mark.parametrize("behind", [1, 300])
+def test_what_is_sent_behind_a_long_download_does_not_destroy_it(service, client, session, octets, behind):
+    """It is the last answer of its connection; of the requests behind it some are read already, and some still lie in the socket."""
+    size = 2 * MIB
+    data = make(client, session, "a", size)
+    assert client.put_octets(data, octets[:size]).status == 204
+    for _ in range(4):
+        with socket.create_connection((service.host, service.port)) as s:
+            s.sendall(header("GET", data) + header("GET", session + "/buffers/a") * behind)
+            head, _, body = bytes(read_late(s)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ") and b"Connection: close" in head
+        assert body == octets[:size]
+
+
 WAKE = 512 * 1024  # UPLOAD_WAKE_BYTES: of a fast client's body as many are waited for at once
 
 
