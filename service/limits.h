@@ -63,6 +63,7 @@ enum {
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
     LINGER_BYTES_MAX = 1024 * 1024,       /* unread input taken from a connection that we close, so that the answer is not lost */
     LINGER_MS = 200,
+    LAST_ANSWERS_MS = 1000, /* clients have to take what is answered when the server stops */
     HANDOFF_UPLOAD_BYTES_MIN = 1024 * 1024,  /* shorter bodies are not worth the change of threads */
     HANDOFF_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
     HANDOFF_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is handed off costs the connection: a client of batches wants it for the next */

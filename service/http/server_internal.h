@@ -474,6 +474,7 @@ struct loop {
     uint64_t            sweep_ns; /* next sweep */
     uint64_t            spin_ns;  /* until then the next request is looked for without sleeping */
     _Atomic uint64_t    last_turn_ns;
+    bool                cut; /* nothing is answered any more */
     struct lingering   *lingering;
     struct connection  *reborn;   /* closed ones whose successor is still to be given to the daemon */
     struct connection  *adopting; /* given; MHD has not told us of them yet */
@@ -520,7 +521,7 @@ struct server {
     struct held_bodies     held;
     atomic_bool            quiescing;
     atomic_bool            stopping; /* requests are told that their client is gone */
-    atomic_bool            cutting;  /* nothing is answered any more */
+    atomic_bool            cutting;  /* all handlers have ended: the loops end when they have sent what is left */
 
     pthread_mutex_t    slots_lock;               /* over all slots */
     struct connection *buckets[ADDRESS_BUCKETS]; /* all with a shared slot, by address */

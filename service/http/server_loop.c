@@ -277,6 +277,26 @@ static void announce_stop(struct loop *loop)
             atomic_store(&c->exchange->gone, true);
 }
 
+static bool owes_answer(const struct loop *loop)
+{
+    for (const struct connection *c = loop->connections; c; c = c->next)
+        if (c->exchange && c->exchange->state == EXCHANGE_ANSWERED && !exchange_is_endless(c->exchange))
+            return true;
+    return false;
+}
+
+/* All handlers have ended: what they said last goes out, as far as its clients take it. */
+static void send_last_answers(struct loop *loop)
+{
+    uint64_t until = deadline_after_ms(LAST_ANSWERS_MS);
+
+    handle_posted(loop);
+    run_daemon(loop);
+    while (owes_answer(loop) && deadline_left_ns(until))
+        turn(loop);
+    loop->cut = true;
+}
+
 static void *loop_run(void *argument)
 {
     struct loop *loop = argument;
@@ -292,6 +312,7 @@ static void *loop_run(void *argument)
         spin(loop, turn(loop));
     }
     close_listeners(loop);
+    send_last_answers(loop);
     stop_daemon(loop);
     return NULL;
 }

@@ -35,7 +35,7 @@ static ssize_t read_piece(struct exchange *x, uint64_t position, char *to, size_
     const struct span body = buf_span(&x->r.reply.body);
     struct span       piece = span_first(span_from(body, (size_t)position), room);
 
-    if (atomic_load(&x->gone) || atomic_load(&x->loop->server->cutting))
+    if (atomic_load(&x->gone) || x->loop->cut)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (x->handoff.thread)
         return bulk_send_body(x);

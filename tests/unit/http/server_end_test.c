@@ -208,6 +208,29 @@ Test(server_end, quiesce_finishes_what_is_under_way)
     stop_server(s);
 }
 
+/* All handlers have ended before the loop learns what they said. */
+Test(server_end, what_handlers_say_last_is_sent)
+{
+    struct server *s = start_server((struct server_options){.loops = 1});
+    struct client  late = client_connect(s), c = client_connect(s);
+    struct answer  a;
+
+    client_text(&c, "GET /blocks HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    cr_assert(reaches(&counters.running, 1));
+    client_text(&late, "GET /lags-loop HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    cr_assert(reaches(&counters.running, 2));
+    open_gate();
+    stop_server(s);
+    cr_assert(client_read(&c, false, &a));
+    cr_assert(span_is(a.body, "unblocked"));
+    answer_free(&a);
+    cr_assert(client_read(&late, false, &a));
+    cr_assert(span_is(a.body, "unblocked"));
+    answer_free(&a);
+    client_close(&c);
+    client_close(&late);
+}
+
 /* Suspended in every way there is, and idle, and in the middle of a body: nothing is leaked, nothing aborts, all threads end. */
 Test(server_end, destroy_cuts_everything_that_waits)
 {

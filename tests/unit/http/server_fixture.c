@@ -183,6 +183,15 @@ static enum status blocks(struct request *r)
     return reply_text(&r->reply, 200, "text/plain", SPAN_LITERAL("unblocked"));
 }
 
+/* Its loop is late: what is posted to it meanwhile waits. */
+static enum status lags(struct request *r)
+{
+    enum status st = blocks(r);
+
+    usleep(300 * 1000);
+    return st;
+}
+
 static enum status large(struct request *r)
 {
     char *text = arena_alloc(&r->arena, LARGE_BYTES);
@@ -343,6 +352,7 @@ static const struct endpoint table[] = {
     {"never_executor", METHOD_GET, "/never-executor", never, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
     {"blocks", METHOD_GET, "/blocks", blocks, NULL, BODY_NONE, SCOPE_READ, ON_EXECUTOR, false, false},
     {"blocks_loop", METHOD_GET, "/blocks-loop", blocks, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
+    {"lags_loop", METHOD_GET, "/lags-loop", lags, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
     {"large", METHOD_GET, "/large", large, NULL, BODY_NONE, SCOPE_READ, ON_LOOP, false, false},
     {"sink", METHOD_PUT, "/sink/{id}", sink_end, sink_begin, BODY_STREAM, SCOPE_WRITE, ON_LOOP, false, false},
     {"either", METHOD_POST, "/either/{id}", sink_end, sink_begin, BODY_EITHER, SCOPE_WRITE, ON_EXECUTOR, false, false},
