@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "api/app.h"
-#include "api/bind.h"
 #include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/buf.h"
@@ -18,10 +17,11 @@
 #include "base/own_file.h"
 #include "base/spin.h"
 #include "base/version.h"
+#include "config/bind.h"
 #include "notify.h"
-#include "session/code_cache.h"
-#include "session/events.h"
-#include "worker/privileges.h"
+#include "session/code/code_cache.h"
+#include "session/events/events.h"
+#include "worker/jail/privileges.h"
 
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 

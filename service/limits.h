@@ -363,7 +363,7 @@ enum {
 
 static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
 static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
-static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/returning.c */
+static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/memory/returning.c */
 static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* of a launch, or between two events, as a worker tells; beyond a deadline and its grace it is no time */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */

@@ -1,11 +1,11 @@
 /* One executable, several roles: the front-end starts itself again as worker, counter of devices, compile worker or health check. */
 #include "base/span.h"
-#include "config.h"
-#include "config_check.h"
+#include "config/check.h"
+#include "config/config.h"
 #include "frontend.h"
-#include "healthcheck.h"
+#include "health/healthcheck.h"
 #include "init.h"
-#include "worker/compile_worker.h"
+#include "worker/compile/compile_worker.h"
 #include "worker/device_worker.h"
 
 static const struct {

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "config.h"
-#include "http/server.h"
-#include "pool/compile.h"
+#include "config/config.h"
+#include "http/engine/server.h"
+#include "pool/compile/compile.h"
 #include "pool/pool.h"
 #include "session/session.h"
 

@@ -1,6 +1,6 @@
 /* Buffers: make, list, look at, fill, copy, free. */
-#include "api/args.h"
 #include "api/call.h"
+#include "api/decode/args.h"
 #include "api/endpoints.h"
 #include "api/etag.h"
 #include "api/upload.h"

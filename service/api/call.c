@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "api/precondition.h"
-#include "http/problem_document.h"
+#include "http/message/precondition.h"
+#include "http/message/problem_document.h"
 
 struct tenant tenant_of(const struct request *r)
 {

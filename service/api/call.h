@@ -3,8 +3,8 @@
 #define GPUREST_API_CALL_H
 
 #include "api/app.h"
-#include "http/json.h"
-#include "http/request.h"
+#include "http/json/json.h"
+#include "http/message/request.h"
 
 static inline struct app *app_of(const struct request *r)
 {

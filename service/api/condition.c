@@ -2,7 +2,7 @@
 #include "api/condition.h"
 
 #include "api/etag.h"
-#include "api/precondition.h"
+#include "http/message/precondition.h"
 
 static bool is_conditional(const struct request *r)
 {

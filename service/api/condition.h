@@ -3,7 +3,7 @@
 #ifndef GPUREST_API_CONDITION_H
 #define GPUREST_API_CONDITION_H
 
-#include "http/request.h"
+#include "http/message/request.h"
 #include "session/session.h"
 
 struct condition {

@@ -5,9 +5,9 @@
 #include "api/data_digest.h"
 #include "api/endpoints.h"
 #include "api/etag.h"
-#include "api/precondition.h"
-#include "api/range.h"
 #include "api/upload.h"
+#include "http/message/precondition.h"
+#include "http/message/range.h"
 
 /* ---- reading ---- */
 

@@ -3,8 +3,8 @@
 #define GPUREST_API_DATA_DIGEST_H
 
 #include "api/call.h"
-#include "api/range.h"
-#include "http/integrity.h"
+#include "http/message/integrity.h"
+#include "http/message/range.h"
 
 struct digest_wants {
     enum digest_algorithm content; /* of the bytes of this answer: only with GET, and up to VERIFIED_BODY_BYTES_MAX of them */

@@ -2,7 +2,7 @@
 #ifndef GPUREST_API_ENDPOINTS_H
 #define GPUREST_API_ENDPOINTS_H
 
-#include "http/route.h"
+#include "http/message/route.h"
 
 #define ENDPOINT(operation, method, path, body, scope, place) enum status operation(struct request *r);
 #define ENDPOINT_PROBE                                        ENDPOINT

@@ -2,8 +2,8 @@
 #include "kernels/kernels.h"
 
 #include "api/call.h"
+#include "api/decode/launch_json.h"
 #include "api/endpoints.h"
-#include "api/launch_json.h"
 #include "api/tunings.h"
 
 static const char *access_name(enum builtin_access access)

@@ -2,10 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/decode/launch_json.h"
 #include "api/endpoints.h"
-#include "api/launch_json.h"
-#include "api/precondition.h"
 #include "base/spin.h"
+#include "http/message/precondition.h"
 
 /* A request that holds a launch, maybe over several calls of its handler. In the request's arena; released by on_finish. */
 struct following {

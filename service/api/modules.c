@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "api/endpoints.h"
-#include "api/precondition.h"
+#include "http/message/precondition.h"
 
 #define PTX_TYPE    "application/vnd.gpurest.ptx"
 #define CUBIN_TYPE  "application/vnd.gpurest.cubin"

@@ -1,8 +1,8 @@
 /* Programs: prepared batches, put once and run many times. */
-#include "api/batch_request.h"
-#include "api/batches.h"
+#include "api/batch/batches.h"
+#include "api/batch/program_decode.h"
+#include "api/batch/request.h"
 #include "api/endpoints.h"
-#include "api/program_decode.h"
 
 /* ---- how a program reads ---- */
 

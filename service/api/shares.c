@@ -4,7 +4,7 @@
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/etag.h"
-#include "session/share.h"
+#include "session/memory/share.h"
 
 /* Others would get an answer without a descriptor, and might wait for a copy that nobody sees. */
 static enum status check_local(struct request *r)

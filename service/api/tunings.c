@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/args.h"
 #include "api/call.h"
+#include "api/decode/args.h"
 #include "api/endpoints.h"
 #include "api/tunings.h"
-#include "session/tune.h"
+#include "session/launch/tune.h"
 
 struct tune_request {
     struct span        dtype, device, candidate;

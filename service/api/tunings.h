@@ -2,8 +2,8 @@
 #ifndef GPUREST_API_TUNINGS_H
 #define GPUREST_API_TUNINGS_H
 
-#include "http/json.h"
-#include "http/request.h"
+#include "http/json/json.h"
+#include "http/message/request.h"
 #include "kernels/kernels.h"
 
 void add_candidate_names(struct json_writer *w, const struct builtin *k);

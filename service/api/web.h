@@ -2,7 +2,7 @@
 #ifndef GPUREST_API_WEB_H
 #define GPUREST_API_WEB_H
 
-#include "http/request.h"
+#include "http/message/request.h"
 
 /* Accept names text/html, and not application/json. */
 bool web_is_wanted(const struct request *r);

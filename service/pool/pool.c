@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "pool/devices.h"
+#include "pool/devices/devices.h"
 
 void pool_changed(void *pool)
 {

@@ -3,7 +3,7 @@
 #ifndef GPUREST_POOL_POOL_H
 #define GPUREST_POOL_POOL_H
 
-#include "pool/worker.h"
+#include "pool/workers/worker.h"
 
 struct pool;
 

@@ -12,12 +12,12 @@
 
 #include "base/digest.h"
 #include "pool/pool.h"
-#include "session/check.h"
-#include "session/compile_module.h"
-#include "session/event_ring.h"
+#include "session/code/compile_module.h"
+#include "session/events/event_ring.h"
+#include "session/launch/check.h"
+#include "session/launch/tuning.h"
+#include "session/life/table.h"
 #include "session/session.h"
-#include "session/table.h"
-#include "session/tuning.h"
 
 /* All sessions of one owner. Under registry.lock. Lives while it counts a session, or somebody pays by it. */
 struct account {
@@ -501,12 +501,12 @@ enum status module_load(struct module *m, struct span image, struct problem *why
 /* module_load.c: hands what waits to be unloaded to the worker. Needs a use. */
 void module_unload_some(struct context *c);
 
-/* ---- batch_shelf.c ---- forgets results whose time is over at `now`. */
+/* ---- session/batch/shelf.c ---- forgets results whose time is over at `now`. */
 void batch_shelf_expire(struct session *s, uint64_t now);
 /* The session is about to be freed. */
 void batch_shelf_finish(struct session *s);
 
-/* ---- batch_async.c ---- until all runner threads have ended; their sessions are closed. */
+/* ---- session/batch/async.c ---- until all runner threads have ended; their sessions are closed. */
 void batch_runners_await(struct registry *r);
 
 /* ---- program.c ---- with session.lock held: the context has been closed, and its programs with it. */

@@ -281,7 +281,7 @@ enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_STRUCT };
 struct launch_arg {
     enum arg_kind            kind;
     unsigned                 scalar_bytes; /* 1, 2, 4 or 8 */
-    const char              *type;         /* ARG_SCALAR: its name in api/args.def; NULL: of our own making, nothing to be told of it */
+    const char              *type; /* ARG_SCALAR: its name in api/decode/args.def; NULL: of our own making, nothing to be told of it */
     uint64_t                 value;
     struct span              buffer;  /* ARG_BUFFER: id; */
     uint64_t                 offset;  /* and offset, within the buffer */

@@ -2,7 +2,7 @@
 #include <sched.h>
 
 #include "base/deadline.h"
-#include "worker/internal.h"
+#include "worker/commands/internal.h"
 
 enum { NUMBERS = 1000, BLOCK = 128 };
 

@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
+#include "worker/commands/internal.h"
 #include "worker/device_worker.h"
-#include "worker/files.h"
-#include "worker/internal.h"
+#include "worker/jail/files.h"
 
 static bool row_write(const struct device_ops *ops)
 {

@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
-#include "worker/device_jail.h"
-#include "worker/files.h"
-#include "worker/internal.h"
+#include "worker/commands/internal.h"
+#include "worker/jail/device_jail.h"
+#include "worker/jail/files.h"
 
 enum { ACCEPT_AT_ONCE = 32 };
 

@@ -2,9 +2,9 @@
  * cpu_kernels [--runs N] [--variant NAME] [--kernel NAME] [--format json] */
 #include "base/deadline.h"
 #include "bench/plain_loops.h"
-#include "device/cpu/interp_variants.h"
-#include "device/cpu/ir.h"
-#include "device/cpu/launch.h"
+#include "device/cpu/interp/variants.h"
+#include "device/cpu/ptx/ir.h"
+#include "device/cpu/runtime/launch.h"
 
 #include <math.h>
 #include <stdio.h>

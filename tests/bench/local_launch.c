@@ -2,7 +2,7 @@
  * local_launch [--libcuda PATH] [--count N] */
 #include "base/deadline.h"
 #include "bench/percentile.h"
-#include "device/cuda_device.h"
+#include "device/cuda/internal.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

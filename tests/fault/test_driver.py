@@ -10,9 +10,9 @@ import workload
 from campaign import FULL, Campaign, until
 from driver import Driver
 
-DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda_driver.def").read_text()
+DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/driver.def").read_text()
 FUNCTIONS = re.findall(r"^DRIVER\((\w+),", DEFINITIONS, re.M)
-RESULTS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda_results.def").read_text()
+RESULTS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/results.def").read_text()
 OUR_FAULTS = {int(number) for number in re.findall(r"^RESULT\(\w+,\s*(\d+), INTERNAL\)", RESULTS, re.M)}  # the driver then says that it was asked for nonsense
 ERRORS = (1, 2, 3, 4, 46, 100, 201, 214, 304, 400, 700, 702, 719, 802, 999)
 HANGING = ("cuLaunchKernel", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuModuleLoadDataEx", "cuMemAllocFromPoolAsync", "cuStreamSynchronize")

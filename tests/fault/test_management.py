@@ -10,7 +10,7 @@ from campaign import FULL, Campaign, until
 from driver import Driver
 from kernels import fill7
 
-DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/nvml.def").read_text()
+DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/nvml.def").read_text()
 FUNCTIONS = re.findall(r"^NVML\((\w+),", DEFINITIONS, re.M)
 ASKED_AGAIN = [name for name in FUNCTIONS if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents")]  # after a keeper's start
 ERRORS = (1, 2, 3, 4, 6, 9, 10, 15, 16, 17, 18, 23, 999)

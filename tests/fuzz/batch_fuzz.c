@@ -1,8 +1,8 @@
 /* Any bytes as a batch: head, JSON, decoding in both forms, and the walk through the segments. */
 #include <stdlib.h>
 
-#include "api/batch_decode.h"
-#include "api/batch_frame.h"
+#include "api/batch/decode.h"
+#include "api/batch/frame.h"
 
 enum { WALK_BYTES_MAX = 1 << 16 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "session/code_entry.h"
-#include "session/tuning.h"
+#include "session/code/code_entry.h"
+#include "session/launch/tuning.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

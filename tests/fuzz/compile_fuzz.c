@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "ipc/compile_job.h"
-#include "session/diagnostics.h"
-#include "session/options.h"
+#include "session/code/diagnostics.h"
+#include "session/code/options.h"
 
 enum { ARENA_BYTES = 1024 * 1024, OPTIONS_MAX = 16 };
 

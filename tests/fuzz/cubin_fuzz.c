@@ -1,7 +1,7 @@
 /* Any bytes as the image that a GPU compiler has made: opened and walked to the end; whatever is told lies inside. */
 #include <stdlib.h>
 
-#include "device/cubin.h"
+#include "device/cuda/cubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

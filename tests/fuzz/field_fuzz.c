@@ -1,11 +1,11 @@
 /* Any bytes as the value of each header field that has a grammar of its own. The first eight bytes are the size of what is asked for. */
 #include <stdlib.h>
 
-#include "api/floats.h"
-#include "api/precondition.h"
-#include "api/range.h"
-#include "http/structured.h"
-#include "http/trace.h"
+#include "api/decode/floats.h"
+#include "http/message/precondition.h"
+#include "http/message/range.h"
+#include "http/message/structured.h"
+#include "http/message/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config_table.h"
-#include "http/auth_file.h"
+#include "config/table.h"
+#include "http/filter/auth_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/framing.h"
-#include "http/proxies.h"
+#include "http/engine/framing.h"
+#include "http/message/proxies.h"
 
 enum { ENDS_MAX = 64, TEXT_BYTES_MAX = 200 };
 

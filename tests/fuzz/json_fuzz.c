@@ -1,8 +1,8 @@
 /* Any bytes as JSON. What the scanner takes, the parser must take too; what the writer makes of any text must be JSON. */
 #include <stdlib.h>
 
-#include "http/json.h"
-#include "http/json_scan.h"
+#include "http/json/json.h"
+#include "http/json/scan.h"
 
 static void check(bool holds)
 {

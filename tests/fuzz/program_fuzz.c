@@ -1,8 +1,8 @@
 /* Any bytes as a program, up to the first line feed, and what follows as a run of it, in both forms. */
 #include <stdlib.h>
 
-#include "api/program_decode.h"
-#include "session/program_parts.h"
+#include "api/batch/program_decode.h"
+#include "session/batch/program_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -1,8 +1,8 @@
 /* Any bytes as PTX: parsed, and what parses decoded. Nothing runs. */
 #include <stdlib.h>
 
-#include "device/cpu/ir.h"
-#include "device/cpu/launch.h"
+#include "device/cpu/ptx/ir.h"
+#include "device/cpu/runtime/launch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

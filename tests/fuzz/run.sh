@@ -22,7 +22,7 @@ options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_pre
 if [ "$target" = ptx ]; then
     inputs+=(tests/unit/device/cpu/ptx)
     # The words of the language, from the tables that the parser itself is made of.
-    sed -nE 's/^[A-Z_]+\([A-Z0-9_]+, "([^"]+)".*/"\1"/p' service/device/cpu/{opcodes,modifiers,specials,types}.def | sort -u >"$work.dict"
+    sed -nE 's/^[A-Z_]+\([A-Z0-9_]+, "([^"]+)".*/"\1"/p' service/device/cpu/ptx/{opcodes,modifiers,specials,types}.def | sort -u >"$work.dict"
     options+=(-dict="$work.dict" -max_len=16384)
 fi
 exec "$programs/fuzz_$target" "${options[@]}" "${inputs[@]}"

@@ -1,4 +1,4 @@
-"""--config, --check-config and --man of the executable itself; the parser's cases are in tests/unit/api/config*_test.c."""
+"""--config, --check-config and --man of the executable itself; the parser's cases are in tests/unit/config/."""
 import os
 import pathlib
 import re

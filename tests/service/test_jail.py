@@ -176,4 +176,4 @@ def test_a_worker_at_work_makes_listed_system_calls_only(executable, sanitized, 
     calls = rows_of(learnt, "CALL")
     checked = {"read", "write", "mmap", "mprotect", "clone", "clone3", "tgkill", "openat"}  # device_filter.c looks at their arguments
     assert "futex" in calls
-    assert calls <= rows_of(ROOT / "service" / "worker" / "device_calls_plain.def", "CALL") | checked
+    assert calls <= rows_of(ROOT / "service" / "worker" / "jail" / "device_calls_plain.def", "CALL") | checked

@@ -17,7 +17,7 @@ static struct {
     long        calls;
 } functions[] = {
 #define DRIVER(name, need, arguments) {#name, 0},
-#include "device/cuda_driver.def"
+#include "device/cuda/driver.def"
 #undef DRIVER
 };
 
@@ -26,7 +26,7 @@ static const struct {
     const char *name;
 } results[] = {
 #define RESULT(NAME, number, status) {number, "CUDA_" #NAME},
-#include "device/cuda_results.def"
+#include "device/cuda/results.def"
 #undef RESULT
 };
 

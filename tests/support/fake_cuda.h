@@ -12,7 +12,7 @@
 #ifndef GPUREST_TESTS_FAKE_CUDA_H
 #define GPUREST_TESTS_FAKE_CUDA_H
 
-#include "device/cuda_abi.h"
+#include "device/cuda/abi.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
 #define DRIVER(name, need, arguments) FAKE_EXPORT cuda_result name arguments;
-#include "device/cuda_driver.def"
+#include "device/cuda/driver.def"
 #undef DRIVER
 
 /* Objects that were made and not yet destroyed: allocations, streams, events, modules, pools, contexts, registrations. */

@@ -1,5 +1,5 @@
 /* The fake driver's modules: reads kernels and their parameters out of PTX text or a cubin, and launches. */
-#include "device/cubin.h"
+#include "device/cuda/cubin.h"
 #include "support/fake_cuda.h"
 
 #include <ctype.h>

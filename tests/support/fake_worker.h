@@ -1,4 +1,4 @@
-/* pool/pool.h, pool/worker.h and pool/compile.h without processes: workers are threads, device memory is malloc'ed, and calls fail when
+/* pool/pool.h, pool/workers/worker.h and pool/compile/compile.h without processes: workers are threads, device memory is malloc'ed, and calls fail when
  * told to. Commands of all streams run in one order; what does not wait for kernels in a real worker is done at once, on the caller's thread.
  *
  * Every module image that loads ("bad…" does not) has these kernels, which may print unless the image is "quiet…":
@@ -13,7 +13,7 @@
 #ifndef GPUREST_TESTS_FAKE_WORKER_H
 #define GPUREST_TESTS_FAKE_WORKER_H
 
-#include "pool/compile.h"
+#include "pool/compile/compile.h"
 #include "pool/pool.h"
 
 enum { FAKE_MAX_GRID = 65535, FAKE_MAX_THREADS = 1024, FAKE_MAX_SHARED = 48 * 1024, FAKE_BEST_BLOCK = 128, FAKE_SHARING_UNIT = 4096 };

@@ -2,7 +2,7 @@
 function(gpurest_plain_unit name)
   cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS" ${ARGN})
   add_executable(unit_${name} ${PROJECT_SOURCE_DIR}/tests/support/plain/plain.c ${ARG_SOURCES})
-  target_include_directories(unit_${name} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/plain ${PROJECT_SOURCE_DIR}/service)
+  target_include_directories(unit_${name} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/plain ${PROJECT_SOURCE_DIR}/service ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(unit_${name} PRIVATE -Wno-missing-prototypes)
   foreach(folder ${ARG_FOLDERS})
     target_link_libraries(unit_${name} PRIVATE gpurest_${folder})

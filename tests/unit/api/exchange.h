@@ -3,7 +3,7 @@
 #define GPUREST_TESTS_API_EXCHANGE_H
 
 #include "api/app.h"
-#include "http/request.h"
+#include "http/message/request.h"
 
 enum { EXCHANGE_HEADERS_MAX = 8, EXCHANGE_PIECE_BYTES = 700 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "api/batch_frame.h"
+#include "api/batch/frame.h"
 #include "api/endpoints.h"
 #include "exchange.h"
 #include "support/fake_worker.h"

@@ -1,5 +1,5 @@
 /* Source to code with everything in between, over the real role: cache, options, headers, and failures in words. */
-#include "session/compile_module.h"
+#include "session/code/compile_module.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

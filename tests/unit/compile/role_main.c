@@ -1,5 +1,5 @@
 /* An executable that has no role but the compile worker's. */
-#include "worker/compile_worker.h"
+#include "worker/compile/compile_worker.h"
 
 int main(int argc, char **argv)
 {

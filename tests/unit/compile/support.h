@@ -2,7 +2,7 @@
 #ifndef GPUREST_TESTS_COMPILE_SUPPORT_H
 #define GPUREST_TESTS_COMPILE_SUPPORT_H
 
-#include "pool/compile.h"
+#include "pool/compile/compile.h"
 
 /* Long enough for a loaded machine under a sanitizer; only tests of the deadline itself use another. */
 enum { PATIENT_MS = 120 * 1000 };

@@ -4,7 +4,7 @@
 
 #include "base/deadline.h"
 #include "limits.h"
-#include "pool/compile_turns.h"
+#include "pool/compile/turns.h"
 #include "unit/compile/support.h"
 
 static struct compile_turns turns;

@@ -1,5 +1,5 @@
 /* Starts real workers of the fake device. */
-#include "fixture.h"
+#include "unit/pool/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

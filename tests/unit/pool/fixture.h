@@ -4,8 +4,8 @@
 
 #include <criterion/criterion.h>
 
-#include "pool/internal.h"
 #include "pool/pool.h"
+#include "pool/workers/worker_internal.h"
 
 enum {
     KERNEL_CANARY,

@@ -1,6 +1,6 @@
 /* Workers that write anything into the memory they share with the front-end: every call ends once, nothing of ours is followed astray, and the
  * next worker is whole. GPUREST_HOSTILE_WORKERS says how many. */
-#include "fixture.h"
+#include "unit/pool/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* The pool: devices, warm workers, limits, respawn, quarantine and healing, with real processes. */
-#include "fixture.h"
+#include "unit/pool/fixture.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-#include "pool/devices.h"
+#include "pool/devices/devices.h"
 
 /* Waits for what will come; the condition is what is tested, the time only bounds a failure. */
 #define EVENTUALLY(condition)                                                                                                              \

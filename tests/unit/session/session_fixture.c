@@ -1,5 +1,5 @@
 /* What the tests of session/ start from. */
-#include "session_fixture.h"
+#include "unit/session/session_fixture.h"
 
 static int owner;
 

@@ -21,9 +21,9 @@
 
 #include "ipc/worker_fds.h"
 #include "limits.h"
-#include "worker/device_filter.h"
-#include "worker/device_jail.h"
-#include "worker/privileges.h"
+#include "worker/jail/device_filter.h"
+#include "worker/jail/device_jail.h"
+#include "worker/jail/privileges.h"
 
 enum { DONE = 7, NOT_LOCKED = 98, LARGE_BYTES = 64 * 1024 * 1024, THREADS = 32, CALLS_SCANNED = 600 };
 
@@ -290,7 +290,7 @@ Test(device_jail, a_worker_that_fails_dies_of_its_own_fault)
 #ifdef __x86_64__
 static const int listed[] = {
 #define CALL(name) SYS_##name,
-#include "worker/device_calls_plain.def"
+#include "worker/jail/device_calls_plain.def"
 #undef CALL
     SYS_mprotect, /* of no rights: not code */
     SYS_openat,   /* refused */

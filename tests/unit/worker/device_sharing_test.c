@@ -12,7 +12,7 @@
 
 #include "base/descriptor.h"
 #include "ipc/worker_fds.h"
-#include "worker/device_filter.h"
+#include "worker/jail/device_filter.h"
 
 enum { DONE = 7, NOT_LOCKED = 98, OTHER_FD = 50, KNOWN = 4096 };
 

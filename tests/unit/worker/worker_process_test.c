@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "ipc/shm.h"
 #include "ipc/worker_fds.h"
-#include "pool/spawn.h"
+#include "pool/workers/spawn.h"
 
 struct process {
     struct spawned spawned;

@@ -1,7 +1,7 @@
 /* A function's constants: found by value and width, however many there are, and without looking at them all. */
 #include <criterion/criterion.h>
 
-#include "device/cpu/constant_index.h"
+#include "device/cpu/ptx/constant_index.h"
 
 enum { MANY = 200 * 1000, LOOKS_PER_CALL_MAX = 8 };
 

@@ -3,7 +3,7 @@
 
 #include "interp_fixture.h"
 
-#include "device/cpu/cooperative.h"
+#include "device/cpu/runtime/cooperative.h"
 
 #define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 

@@ -1,7 +1,7 @@
 /* A rig for interpreter tests: memory, engine, module, launch. */
 #include "interp_fixture.h"
 
-#include "device/cpu/interp_variants.h"
+#include "device/cpu/interp/variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 
 #include <criterion/criterion.h>
 
-#include "device/cpu/ir.h"
-#include "device/cpu/launch.h"
-#include "device/cpu/memory.h"
+#include "device/cpu/ptx/ir.h"
+#include "device/cpu/runtime/launch.h"
+#include "device/cpu/runtime/memory.h"
 
 struct rig {
     struct cpu_memory *memory;

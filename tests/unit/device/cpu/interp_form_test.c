@@ -1,8 +1,8 @@
-/* Values that the interpreter keeps as a few numbers (interp_form.h) against those written out for every thread: hand-made programs that
+/* Values that the interpreter keeps as a few numbers (interp/form.h) against those written out for every thread: hand-made programs that
  * go where such numbers end, in blocks of one, two and three dimensions. The plain baseline, which has no such values, says what is right. */
 #include <stdio.h>
 
-#include "device/cpu/interp_variants.h"
+#include "device/cpu/interp/variants.h"
 #include "interp_fixture.h"
 
 enum { WORDS = 1 << 14, RESULTS = 4, TEXT_BYTES = 8192 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/cpu/interp_variants.h"
+#include "device/cpu/interp/variants.h"
 #include "interp_fixture.h"
 #include "reference/forms.h"
 #include "reference/values.h"
@@ -194,7 +194,7 @@ Test(interp_reference, every_opcode_has_a_reference)
 
 static const char *const type_words[] = {
 #define PTX_TYPE(NAME, word, bytes) word,
-#include "device/cpu/types.def"
+#include "device/cpu/ptx/types.def"
 #undef PTX_TYPE
 };
 enum { TYPE_WORDS = sizeof type_words / sizeof *type_words, SKELETONS_MAX = 512 };

@@ -2,7 +2,7 @@
  * for compiled kernels, for programs made up at random, and for the texts of faults. */
 #include <stdio.h>
 
-#include "device/cpu/interp_variants.h"
+#include "device/cpu/interp/variants.h"
 #include "interp_fixture.h"
 #include "program_maker.h"
 

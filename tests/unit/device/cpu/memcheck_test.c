@@ -1,9 +1,9 @@
 /* memcheck: what it reports, with what words, and what it lets pass. */
 #include "interp_fixture.h"
 
-#include "device/cpu/memcheck.h"
-#include "device/cpu/module.h"
-#include "device/cpu/queue.h"
+#include "device/cpu/runtime/memcheck.h"
+#include "device/cpu/runtime/module.h"
+#include "device/cpu/runtime/queue.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY(params)                                                                                                                      \

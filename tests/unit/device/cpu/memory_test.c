@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "device/cpu/fault.h"
-#include "device/cpu/memory.h"
+#include "device/cpu/runtime/fault.h"
+#include "device/cpu/runtime/memory.h"
 #include "limits.h"
 
 static struct cpu_memory *m;

@@ -1,7 +1,7 @@
 /* A kernel's printf: each conversion, flag and length, against what C says. */
 #include <criterion/criterion.h>
 
-#include "device/cpu/printf_format.h"
+#include "device/cpu/runtime/printf_format.h"
 
 struct packed {
     uint8_t bytes[256];

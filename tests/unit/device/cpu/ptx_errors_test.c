@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "device/cpu/launch.h"
+#include "device/cpu/runtime/launch.h"
 #include "unit/device/cpu/ptx_fixture.h"
 
 static void refused(const char *text, struct ptx_module *m, const struct problem *why, const char *expected)
@@ -109,7 +109,7 @@ Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
 {
     static const char *const kinds[] = {
 #define UNSUPPORTED(word) word,
-#include "device/cpu/unsupported.def"
+#include "device/cpu/ptx/unsupported.def"
 #undef UNSUPPORTED
     };
     struct problem     why;

@@ -2,7 +2,7 @@
 #ifndef GPUREST_TESTS_PTX_FIXTURE_H
 #define GPUREST_TESTS_PTX_FIXTURE_H
 
-#include "device/cpu/ir.h"
+#include "device/cpu/ptx/ir.h"
 
 /* Parses; the text is a module's from its head on if it begins with ".version", else the head is put before it. The module, or NULL with
  * the problem in *why. */

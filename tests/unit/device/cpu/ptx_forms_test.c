@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "device/cpu/launch.h"
+#include "device/cpu/runtime/launch.h"
 #include "unit/device/cpu/ptx_fixture.h"
 
 static const struct form {

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "base/deadline.h"
-#include "device/cpu/queue.h"
+#include "device/cpu/runtime/queue.h"
 
 static struct cpu_memory *m;
 static struct cpu_engine *e;

@@ -3,7 +3,7 @@
 
 #include "interp_fixture.h"
 
-#include "device/cpu/math.h"
+#include "device/cpu/interp/math.h"
 
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 

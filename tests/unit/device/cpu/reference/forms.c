@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cpu/ir.h"
+#include "device/cpu/ptx/ir.h"
 
 const struct reference_row reference_rows[] = {
 #define REFERENCE(OPCODE, function, ulps, pattern) {PTX_OP_##OPCODE, NULL, function, ulps, pattern},
@@ -18,7 +18,7 @@ const size_t reference_rows_count = sizeof reference_rows / sizeof *reference_ro
 
 static const char *const operand_forms[PTX_OP_COUNT] = {
 #define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
-#include "device/cpu/forms.def"
+#include "device/cpu/interp/forms.def"
 #undef PTX_FORM
 };
 

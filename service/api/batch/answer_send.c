@@ -1,0 +1,169 @@
+/* Sends a batch's answer: a short one at once, a long one piece by piece from where its parts lie. */
+#include <stdlib.h>
+
+#include "api/batch/answer_internal.h"
+
+/* A long answer under way. */
+struct parts_source {
+    struct body_source         source;
+    const struct batch_answer *answer;
+    struct batch_answer_owner *owner;
+    unsigned                   part;     /* the one that is being sent */
+    uint64_t                   sent;     /* of its bytes */
+    struct transfer           *transfer; /* of one that lies on the device */
+};
+
+static bool at_end(const struct parts_source *p)
+{
+    return p->part == p->answer->parts_count;
+}
+
+static const struct answer_part *part_of(const struct parts_source *p)
+{
+    return &p->answer->parts[p->part];
+}
+
+static struct span held_rest(const struct parts_source *p)
+{
+    return span_from(part_of(p)->held, (size_t)p->sent);
+}
+
+static void sent(struct parts_source *p, size_t bytes)
+{
+    p->sent += bytes;
+    if (p->sent < part_of(p)->bytes)
+        return;
+    transfer_destroy(p->transfer);
+    p->transfer = NULL;
+    p->part++;
+    p->sent = 0;
+}
+
+/* The transfer of a part on the device is begun when its turn comes: each holds staging memory. */
+static enum status ensure_transfer(struct parts_source *p, struct problem *why)
+{
+    return p->transfer ? STATUS_OK : batch_read_begin(p->answer->work->batch, part_of(p)->op, &p->transfer, why);
+}
+
+static enum status read_piece(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
+{
+    struct parts_source *p = (struct parts_source *)s;
+    struct problem       why;
+    enum status          st = STATUS_OK;
+
+    *bytes = 0;
+    if (at_end(p))
+        return STATUS_OK;
+    if (part_of(p)->held.data) {
+        struct span piece = span_first(held_rest(p), room);
+        memcpy(to, piece.data, piece.bytes);
+        *bytes = piece.bytes;
+    } else {
+        st = ensure_transfer(p, &why);
+        if (!st)
+            st = transfer_read(p->transfer, to, room, bytes, w);
+    }
+    sent(p, *bytes);
+    return st;
+}
+
+static enum status lend_piece(struct body_source *s, struct span *out, struct waker *w)
+{
+    struct parts_source *p = (struct parts_source *)s;
+    struct problem       why;
+    enum status          st;
+
+    if (at_end(p))
+        return STATUS_INTERNAL;
+    if (part_of(p)->held.data) {
+        *out = held_rest(p);
+        return STATUS_OK;
+    }
+    st = ensure_transfer(p, &why);
+    return st ? st : transfer_read_lend(p->transfer, out, w);
+}
+
+static void release_piece(struct body_source *s, size_t bytes)
+{
+    struct parts_source *p = (struct parts_source *)s;
+
+    if (p->transfer)
+        transfer_read_release(p->transfer, bytes);
+    sent(p, bytes);
+}
+
+static void close_parts(struct body_source *s)
+{
+    struct parts_source *p = (struct parts_source *)s;
+
+    transfer_destroy(p->transfer);
+    p->owner->release(p->owner);
+    free(p);
+}
+
+/* The first transfer runs ahead, so that a device that has failed is told by a status. */
+static enum status look_at_device(struct parts_source *p, struct problem *why)
+{
+    struct transfer *first = NULL;
+    unsigned         i = 0;
+    enum status      st;
+
+    if (!p->answer->on_device)
+        return STATUS_OK;
+    while (p->answer->parts[i].held.data)
+        i++;
+    st = batch_read_begin(p->answer->work->batch, p->answer->parts[i].op, &first, why);
+    if (!st)
+        st = transfer_read_wait(first, why);
+    transfer_destroy(first);
+    return st;
+}
+
+static enum status send_parts(const struct batch_answer *a, struct request *r, struct batch_answer_owner *owner)
+{
+    struct parts_source *p = calloc(1, sizeof *p);
+    enum status          st;
+
+    if (!p) {
+        owner->release(owner);
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
+    }
+    p->source = (struct body_source){.read = read_piece, .close = close_parts};
+    if (a->bytes >= HANDOFF_BATCH_ANSWER_BYTES_MIN) {
+        p->source.lend = lend_piece;
+        p->source.release = release_piece;
+    }
+    p->answer = a;
+    p->owner = owner;
+    st = r->method == METHOD_HEAD ? STATUS_OK : look_at_device(p, &r->problem);
+    if (!st) {
+        reply_header_text(&r->reply, "Content-Type", a->media_type);
+        return reply_source_take(&r->reply, 200, &p->source, a->bytes);
+    }
+    close_parts(&p->source);
+    return st;
+}
+
+/* One copy, and the server sends it with the header. */
+static enum status send_whole(const struct batch_answer *a, struct request *r)
+{
+    enum status st = reply_text(&r->reply, 200, a->media_type, (struct span){0});
+
+    for (unsigned i = 0; i < a->parts_count && !st; i++)
+        if (!buf_add_span(&r->reply.body, a->parts[i].held))
+            st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
+    return st;
+}
+
+enum status batch_answer_send_take(const struct batch_answer *a, struct request *r, struct batch_answer_owner *owner)
+{
+    enum status st;
+
+    reply_header(&r->reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, run;dur=%.3f",
+                 a->recv_ms, a->queue_ms, a->compile_ms, a->h2d_ms, a->kernel_ms, a->run_ms);
+    if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
+        return send_parts(a, r, owner);
+    st = send_whole(a, r);
+    owner->release(owner);
+    return st;
+}

@@ -1,0 +1,222 @@
+/* Decodes kernel arguments; whether they fit the kernel is the session's business. */
+#include "api/decode/args.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "api/decode/floats.h"
+
+enum form { SIGNED, UNSIGNED, FLOAT, BOOL };
+
+struct arg_type {
+    const char *name;
+    enum form   form;
+    unsigned    bytes;
+};
+
+static const struct arg_type types[] = {
+#define ARG_TYPE(name, form, bytes) {#name, form, bytes},
+#include "api/decode/args.def"
+#undef ARG_TYPE
+};
+
+static const struct arg_type *type_of(struct span name)
+{
+    for (size_t i = 0; i < COUNT(types); i++)
+        if (span_is(name, types[i].name))
+            return &types[i];
+    return NULL;
+}
+
+static enum status wrong(struct problem *why, const char *pointer, const char *what)
+{
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s", what);
+}
+
+static enum status out_of_range(struct problem *why, const char *pointer, const struct arg_type *t)
+{
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "the value does not fit %s", t->name);
+}
+
+static enum status decode_signed(const struct json *v, const struct arg_type *t, const char *pointer, uint64_t *out, struct problem *why)
+{
+    unsigned spare = 64 - 8 * t->bytes;
+    int64_t  n;
+
+    if (!json_i64(v, &n))
+        return wrong(why, pointer, "expected an integer, beyond 2^53 as a decimal string");
+    if (n > INT64_MAX >> spare || n < INT64_MIN >> spare)
+        return out_of_range(why, pointer, t);
+    *out = (uint64_t)n & (UINT64_MAX >> spare);
+    return STATUS_OK;
+}
+
+static enum status decode_unsigned(const struct json *v, const struct arg_type *t, const char *pointer, uint64_t *out, struct problem *why)
+{
+    int64_t negative;
+
+    if (!json_u64(v, out))
+        return json_i64(v, &negative) ? out_of_range(why, pointer, t)
+                                      : wrong(why, pointer, "expected an integer, beyond 2^53 as a decimal string");
+    return *out > UINT64_MAX >> (64 - 8 * t->bytes) ? out_of_range(why, pointer, t) : STATUS_OK;
+}
+
+static bool bits_of(double value, const struct arg_type *t, uint64_t *out)
+{
+    if (t->bytes == 8) {
+        memcpy(out, &value, sizeof value);
+        return true;
+    }
+    if (t->bytes == 4)
+        return float_bits(value, FLOAT_F32, out);
+    return float_bits(value, strcmp(t->name, "bf16") == 0 ? FLOAT_BF16 : FLOAT_F16, out);
+}
+
+static enum status decode_float(const struct json *v, const struct arg_type *t, const char *pointer, uint64_t *out, struct problem *why)
+{
+    double value;
+
+    if (json_type_of(v) == JSON_NUMBER)
+        value = json_double(v);
+    else if (json_type_of(v) != JSON_STRING || !float_text(json_text(v), &value))
+        return wrong(why, pointer, "expected a number, or a string with a decimal number, nan, inf or -inf");
+    if (json_type_of(v) == JSON_NUMBER && !isfinite(value))
+        return out_of_range(why, pointer, t);
+    return bits_of(value, t, out) ? STATUS_OK : out_of_range(why, pointer, t);
+}
+
+static enum status decode_bool(const struct json *v, const char *pointer, uint64_t *out, struct problem *why)
+{
+    if (json_type_of(v) != JSON_BOOL)
+        return wrong(why, pointer, "expected true or false");
+    *out = json_bool(v);
+    return STATUS_OK;
+}
+
+static enum status decode_scalar(const struct json *v, const struct arg_type *t, const char *pointer, struct launch_arg *out,
+                                 struct problem *why)
+{
+    *out = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = t->bytes, .type = t->name};
+    switch (t->form) {
+    case SIGNED:
+        return decode_signed(v, t, pointer, &out->value, why);
+    case UNSIGNED:
+        return decode_unsigned(v, t, pointer, &out->value, why);
+    case FLOAT:
+        return decode_float(v, t, pointer, &out->value, why);
+    case BOOL:
+        return decode_bool(v, pointer, &out->value, why);
+    }
+    return STATUS_INTERNAL;
+}
+
+enum status scalar_decode(const struct json *value, const char *pointer, struct launch_arg *out, struct problem *why)
+{
+    const struct json     *only = json_first(value);
+    const struct arg_type *t = only ? type_of(json_name(only)) : NULL;
+
+    if (json_type_of(value) != JSON_OBJECT || json_count(value) != 1 || !t)
+        return wrong(why, pointer, "expected an object with one scalar, such as {\"u32\": 0}");
+    return decode_scalar(only, t, pointer, out, why);
+}
+
+enum status scalar_decode_as(const struct json *value, struct span type, const char *pointer, struct launch_arg *out, struct problem *why)
+{
+    const struct arg_type *t = type_of(type);
+
+    return t ? decode_scalar(value, t, pointer, out, why) : wrong(why, pointer, "there is no scalar of this type");
+}
+
+static enum status decode_buffer(const struct json *object, const char *pointer, struct launch_arg *out, struct problem *why)
+{
+    const struct json *offset = json_member(object, "offset");
+
+    *out = (struct launch_arg){.kind = ARG_BUFFER, .buffer = json_text(json_member(object, "buf"))};
+    if (out->buffer.bytes == 0 || json_count(object) != (offset ? 2u : 1u))
+        return wrong(why, pointer, "expected {\"buf\": \"id\"} with an optional \"offset\"");
+    if (offset && !json_u64(offset, &out->offset))
+        return wrong(why, pointer, "offset " JSON_U64_EXPECTED);
+    return STATUS_OK;
+}
+
+static enum status decode_bytes(const struct json *v, struct arena *a, const char *pointer, struct launch_arg *out, struct problem *why)
+{
+    *out = (struct launch_arg){.kind = ARG_BYTES};
+    if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, &out->bytes) || out->bytes.bytes == 0)
+        return wrong(why, pointer, "bytes must be a non-empty base64 string");
+    if (out->bytes.bytes > KERNEL_PARAM_BYTES_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "%zu bytes; a kernel has at most %d bytes of parameters",
+                             out->bytes.bytes, KERNEL_PARAM_BYTES_MAX);
+    return STATUS_OK;
+}
+
+static enum status decode_list(const struct json *array, struct arena *a, const char *pointer, unsigned depth,
+                               const struct launch_arg **out, unsigned *count, struct problem *why);
+
+static enum status decode_struct(const struct json *v, struct arena *a, const char *pointer, unsigned depth, struct launch_arg *out,
+                                 struct problem *why)
+{
+    char inner[PROBLEM_POINTER_BYTES];
+
+    *out = (struct launch_arg){.kind = ARG_STRUCT};
+    if (json_type_of(v) != JSON_ARRAY || json_count(v) == 0)
+        return wrong(why, pointer, "struct must be a non-empty array of members");
+    if (depth >= LAUNCH_ARG_DEPTH_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "depth", "structs nest at most %d deep", LAUNCH_ARG_DEPTH_MAX);
+    snprintf(inner, sizeof inner, "%.100s/struct", pointer);
+    return decode_list(v, a, inner, depth + 1, &out->members, &out->members_count, why);
+}
+
+static enum status decode_one(const struct json *v, struct arena *a, const char *pointer, unsigned depth, struct launch_arg *out,
+                              struct problem *why)
+{
+    const struct json     *only = json_first(v);
+    const struct arg_type *t = only ? type_of(json_name(only)) : NULL;
+
+    if (json_type_of(v) == JSON_OBJECT && json_member(v, "buf"))
+        return decode_buffer(v, pointer, out, why);
+    if (json_type_of(v) != JSON_OBJECT || json_count(v) != 1)
+        return wrong(why, pointer, "expected an object with one member, such as {\"i32\": 5} or {\"buf\": \"id\"}");
+    if (t)
+        return decode_scalar(only, t, pointer, out, why);
+    if (span_is(json_name(only), "bytes"))
+        return decode_bytes(only, a, pointer, out, why);
+    if (span_is(json_name(only), "struct"))
+        return decode_struct(only, a, pointer, depth, out, why);
+    return problem_field(why, STATUS_UNKNOWN_FIELD, pointer, "unknown", "no such argument type");
+}
+
+static enum status decode_list(const struct json *array, struct arena *a, const char *pointer, unsigned depth,
+                               const struct launch_arg **out, unsigned *count, struct problem *why)
+{
+    size_t             n = json_count(array);
+    struct launch_arg *args;
+    enum status        st = STATUS_OK;
+    unsigned           i = 0;
+
+    if (n > LAUNCH_ARGS_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "count", "at most %d arguments", LAUNCH_ARGS_MAX);
+    args = arena_array(a, n, sizeof *args);
+    if (!args)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "the arguments do not fit");
+    for (const struct json *v = json_first(array); v && !st; v = json_next(v), i++) {
+        char inner[PROBLEM_POINTER_BYTES];
+        problem_pointer(inner, pointer, i);
+        st = decode_one(v, a, inner, depth, &args[i], why);
+    }
+    *out = args;
+    *count = (unsigned)n;
+    return st;
+}
+
+enum status args_decode(const struct json *array, struct arena *a, const struct launch_arg **out, unsigned *count, struct problem *why)
+{
+    *out = NULL;
+    *count = 0;
+    if (json_type_of(array) == JSON_ABSENT || json_type_of(array) == JSON_NULL)
+        return STATUS_OK;
+    if (json_type_of(array) != JSON_ARRAY)
+        return wrong(why, "/args", "expected an array");
+    return decode_list(array, a, "/args", 0, out, count, why);
+}

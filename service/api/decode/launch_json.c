@@ -1,0 +1,197 @@
+/* Decodes launch requests and writes launches. */
+#include "api/decode/launch_json.h"
+
+#include "api/decode/args.h"
+
+struct launch_request {
+    struct span        id, stream;
+    const struct json *args;
+    struct launch_form form;
+    uint64_t           timeout_ms;
+};
+static const struct json_field fields[] = {
+    JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
+    LAUNCH_FORM_FIELDS(struct launch_request),
+    JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
+    JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
+    JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
+};
+
+/* 1 to 3 numbers; those left out are 1. What no device could do is an impossible configuration, not a wrong type. */
+static enum status decode_dims(const struct json *v, const char *pointer, uint32_t out[3], struct problem *why)
+{
+    unsigned n = 0;
+
+    if (json_type_of(v) != JSON_ARRAY || json_count(v) < 1 || json_count(v) > 3)
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s must be an array of 1 to 3 integers", pointer + 1);
+    out[0] = out[1] = out[2] = 1;
+    for (const struct json *e = json_first(v); e; e = json_next(e), n++) {
+        char     at[PROBLEM_POINTER_BYTES];
+        uint64_t value;
+
+        problem_pointer(at, pointer, n);
+        if (!json_u64(e, &value))
+            return problem_field(why, STATUS_INVALID_FIELD, at, "type", "%s: " JSON_U64_EXPECTED, at);
+        if (value < 1 || value > UINT32_MAX)
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "every extent of %s must be from 1 to 2^32-1",
+                                 pointer + 1);
+        out[n] = (uint32_t)value;
+    }
+    return STATUS_OK;
+}
+
+static enum status decode_threads(const struct json *v, struct launch_spec *out, struct problem *why)
+{
+    const struct json *threads = json_member(v, "threads");
+
+    if (json_count(v) != 1 || !threads)
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "expected {\"threads\": N}");
+    if (!json_u64(threads, &out->threads))
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid/threads", "type", "/grid/threads: " JSON_U64_EXPECTED);
+    if (out->threads == 0)
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid/threads", "range", "at least 1 thread");
+    return STATUS_OK;
+}
+
+static enum status launch_shape_decode(const struct json *grid, const struct json *block, struct launch_spec *out, struct problem *why)
+{
+    enum status st;
+
+    if (json_type_of(grid) == JSON_OBJECT && block)
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "a number of threads goes with an automatic block only");
+    if (json_type_of(grid) == JSON_OBJECT)
+        return decode_threads(grid, out, why);
+    st = decode_dims(grid, "/grid", out->grid, why);
+    if (!st && block)
+        st = decode_dims(block, "/block", out->block, why);
+    return st;
+}
+
+static enum status misplaced(const char *pointer, struct problem *why)
+{
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
+                         "a built-in kernel has no module, and a grid, a block and shared memory of its own: leave out %s", pointer + 1);
+}
+
+const char *engine_name(bool vendor)
+{
+    return vendor ? "vendor" : "builtin";
+}
+
+static enum status engine_decode(const struct launch_form *f, enum launch_engine *out, struct problem *why)
+{
+    *out = ENGINE_ANY;
+    if (!f->engine.data)
+        return STATUS_OK;
+    *out = span_is(f->engine, engine_name(true)) ? ENGINE_VENDOR : ENGINE_BUILTIN;
+    if (*out == ENGINE_BUILTIN && !span_is(f->engine, engine_name(false)))
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "value",
+                             "engine is \"builtin\" or \"vendor\"; leave it out and the service chooses");
+    return STATUS_OK;
+}
+
+static enum status builtin_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+{
+    if (f->module.data)
+        return misplaced("/module", why);
+    if (f->kernel.data)
+        return misplaced("/kernel", why);
+    if (f->grid)
+        return misplaced("/grid", why);
+    if (f->block)
+        return misplaced("/block", why);
+    if (f->shared_bytes)
+        return misplaced("/shared_bytes", why);
+    if (f->cooperative)
+        return misplaced("/cooperative", why);
+    if (!f->dtype.bytes)
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel is launched for a dtype, such as \"f32\"");
+    out->kernel = f->builtin;
+    out->dtype = f->dtype;
+    return engine_decode(f, &out->engine, why);
+}
+
+enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+{
+    if (f->builtin.data)
+        return builtin_decode(f, out, why);
+    if (f->dtype.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "conflict", "only built-in kernels have a dtype");
+    if (f->engine.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "conflict", "only built-in kernels have an engine");
+    if (!f->kernel.data)
+        return problem_field(why, STATUS_INVALID_FIELD, "/kernel", "required", "kernel is missing, or builtin");
+    if (!f->grid)
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "required", "grid is missing");
+    out->module = f->module;
+    out->kernel = f->kernel;
+    out->shared_bytes = f->shared_bytes;
+    out->cooperative = f->cooperative;
+    return launch_shape_decode(f->grid, f->block, out, why);
+}
+
+enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc)
+{
+    struct launch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
+    enum status           st = body_decode(r, fields, COUNT(fields), &q, doc);
+
+    if (!st && q.id.data && q.id.bytes == 0)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format",
+                           "an id is not empty; leave it out and the service chooses one");
+    if (!st && q.timeout_ms == 0)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
+    *out = (struct launch_spec){.id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
+    if (!st && !q.form.builtin.data && !q.form.module.data)
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module is missing, or builtin");
+    if (!st)
+        st = launch_form_decode(&q.form, out, &r->problem);
+    return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
+}
+
+static void add_dims(struct json_writer *w, const char *name, const uint32_t dims[3])
+{
+    json_open_array(w, name);
+    for (unsigned i = 0; i < 3; i++)
+        json_add_u64(w, NULL, dims[i]);
+    json_close_array(w);
+}
+
+static void add_end(struct json_writer *w, const struct request *r, const struct launch_info *i)
+{
+    if (i->state == LAUNCH_SUCCEEDED)
+        json_add_double(w, "gpu_us", i->gpu_us);
+    if (i->state == LAUNCH_SUCCEEDED || i->output.bytes) {
+        json_add_string(w, "stdout", i->output);
+        json_add_bool(w, "stdout_truncated", i->output_truncated);
+    }
+    if (i->state == LAUNCH_FAILED)
+        add_problem(w, "problem", r, &i->problem);
+}
+
+void launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i)
+{
+    json_add_text(w, "id", i->id);
+    if (i->dtype[0]) {
+        json_add_null(w, "module");
+        json_add_text(w, "builtin", i->kernel);
+        json_add_text(w, "dtype", i->dtype);
+        json_add_text(w, "engine", engine_name(i->vendor));
+    } else {
+        json_add_text(w, "module", i->module);
+    }
+    json_add_text(w, "kernel", i->kernel);
+    add_dims(w, "grid", i->grid);
+    add_dims(w, "block", i->block);
+    json_add_u64(w, "shared_bytes", i->shared_bytes);
+    if (i->stream[0])
+        json_add_text(w, "stream", i->stream);
+    else
+        json_add_null(w, "stream");
+    json_add_text(w, "state", launch_state_name(i->state));
+    json_add_time(w, "created_at", i->created_wall_ns);
+    if (i->started_wall_ns)
+        json_add_time(w, "started_at", i->started_wall_ns);
+    if (i->finished_wall_ns)
+        json_add_time(w, "finished_at", i->finished_wall_ns);
+    add_end(w, r, i);
+}

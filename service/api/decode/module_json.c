@@ -1,0 +1,70 @@
+/* Writes modules and their kernels as JSON. */
+#include "api/decode/kernel_name.h"
+#include "api/modules.h"
+
+static void add_params(struct json_writer *w, const struct kernel_desc *k)
+{
+    json_open_array(w, "params");
+    for (uint32_t i = 0; i < k->params_count; i++) {
+        json_open_object(w, NULL);
+        json_add_u64(w, "offset", k->params[i].offset);
+        json_add_u64(w, "size", k->params[i].size);
+        if (k->params[i].type[0])
+            json_add_text(w, "type", k->params[i].type);
+        json_close_object(w);
+    }
+    json_close_array(w);
+}
+
+/* The expression that was lowered to this kernel, else its plain name. */
+static struct span name_of(struct request *r, const struct module_view *v, const char *mangled)
+{
+    for (unsigned i = 0; i < v->expressions_count; i++)
+        if (strcmp(v->lowered[i], mangled) == 0)
+            return span_of(v->expressions[i]);
+    return kernel_plain_name(span_of(mangled), &r->arena);
+}
+
+static void add_kernel(struct json_writer *w, struct request *r, const struct module_view *v, const struct kernel_desc *k)
+{
+    json_open_object(w, NULL);
+    json_add_string(w, "name", name_of(r, v, k->name));
+    json_add_text(w, "mangled", k->name);
+    add_params(w, k);
+    json_add_u64(w, "registers", k->registers);
+    json_add_u64(w, "shared_bytes", k->shared_bytes);
+    json_add_u64(w, "local_bytes", k->local_bytes);
+    json_add_u64(w, "const_bytes", k->const_bytes);
+    json_add_u64(w, "max_threads", k->max_threads);
+    json_close_object(w);
+}
+
+static void add_globals(struct json_writer *w, struct request *r, const struct kernel_table *t)
+{
+    json_open_array(w, "globals");
+    for (uint32_t i = 0; i < t->globals_count; i++) {
+        json_open_object(w, NULL);
+        json_add_string(w, "name", kernel_plain_name(span_of(t->globals[i].name), &r->arena));
+        json_add_text(w, "mangled", t->globals[i].name);
+        json_add_u64(w, "bytes", t->globals[i].bytes);
+        json_add_bool(w, "constant", t->globals[i].constant != 0);
+        json_close_object(w);
+    }
+    json_close_array(w);
+}
+
+void module_members(struct json_writer *w, struct request *r, const struct module_view *v, bool full)
+{
+    json_add_text(w, "id", v->id);
+    json_open_array(w, "kernels");
+    for (uint32_t i = 0; i < v->table->kernels_count; i++)
+        add_kernel(w, r, v, &v->table->kernels[i]);
+    json_close_array(w);
+    add_globals(w, r, v->table);
+    json_add_text(w, "arch", v->arch);
+    json_add_bool(w, "cached", v->cached);
+    json_add_double(w, "compile_ms", v->compile_ms);
+    json_add_time(w, "created_at", v->created_wall_ns);
+    if (full)
+        json_add_string(w, "log", v->log);
+}

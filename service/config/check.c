@@ -1,0 +1,180 @@
+/* Looks at what the settings name: addresses, files, folders. The settings themselves were checked as they were taken. */
+#include "config/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/bind.h"
+#include "config/config.h"
+#include "http/engine/server.h"
+#include "http/filter/auth.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* How a check ended. */
+struct verdict {
+    unsigned wrong;
+};
+
+static void wrong(struct verdict *v, const char *flag, const char *value, const char *why)
+{
+    fprintf(stderr, "gpurestd: --%s %s%s%s\n", flag, value, value[0] ? ": " : "", why);
+    v->wrong++;
+}
+
+static void note(const char *flag, const char *value, const char *why)
+{
+    printf("# --%s %s: %s\n", flag, value, why);
+}
+
+/* ---- addresses ---- */
+
+static void check_address(struct verdict *v, const char *address)
+{
+    struct problem why = {0};
+
+    switch (server_check_address(address, &why)) {
+    case ADDRESS_GOOD:
+        return;
+    case ADDRESS_IN_USE:
+        note("listen", address, "in use at the moment");
+        return;
+    case ADDRESS_NO_FOLDER:
+        note("listen", address, "its folder is not there yet");
+        return;
+    case ADDRESS_BAD:
+        wrong(v, "listen", address, why.detail);
+    }
+}
+
+static void check_addresses(struct verdict *v, const struct config *c)
+{
+    struct problem why = {0};
+
+    if (bind_check(c, &why))
+        wrong(v, "listen", "", why.detail);
+    if (c->listen.count > LISTENERS_MAX) {
+        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d addresses can be served", LISTENERS_MAX);
+        wrong(v, "listen", "", why.detail);
+    }
+    for (unsigned i = 0; i < c->listen.count; i++)
+        check_address(v, c->listen.items[i]);
+    if (c->listen.count == 0)
+        check_address(v, LISTEN_DEFAULT);
+}
+
+static void check_proxies(struct verdict *v, const struct config *c)
+{
+    struct problem why = {0};
+
+    if (c->trusted_proxy.count > TRUSTED_PROXIES_MAX) {
+        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d trusted proxies are possible", TRUSTED_PROXIES_MAX);
+        wrong(v, "trusted-proxy", "", why.detail);
+    }
+    for (unsigned i = 0; i < c->trusted_proxy.count; i++)
+        if (server_check_proxy(c->trusted_proxy.items[i], &why))
+            wrong(v, "trusted-proxy", c->trusted_proxy.items[i], why.detail);
+}
+
+/* ---- files that are read ---- */
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+static void check_tls(struct verdict *v, const struct config *c)
+{
+    struct server_config config = {.tls_cert = or_null(c->tls_cert),
+                                   .tls_key = or_null(c->tls_key),
+                                   .tls_client_ca = or_null(c->tls_client_ca),
+                                   .tls_client_crl = or_null(c->tls_client_crl)};
+    struct problem       why = {0};
+
+    if (server_check_tls(&config, &why))
+        wrong(v, "tls-cert", c->tls_cert, why.detail);
+}
+
+static void check_tokens(struct verdict *v, const struct config *c)
+{
+    struct problem why = {0};
+    struct auth   *auth = NULL;
+
+    if (!c->tokens[0])
+        return;
+    if (auth_create(&auth, c->tokens, &why))
+        wrong(v, "tokens", c->tokens, why.detail);
+    else
+        auth_destroy(auth);
+}
+
+/* A name without a slash is the loader's to find. */
+static void check_library(struct verdict *v, const char *flag, const char *path)
+{
+    if (strchr(path, '/') && access(path, R_OK))
+        wrong(v, flag, path, strerror(errno));
+}
+
+static void check_headers(struct verdict *v, const char *path)
+{
+    struct stat what;
+
+    if (!path[0])
+        return;
+    if (stat(path, &what))
+        wrong(v, "cuda-include", path, strerror(errno));
+    else if (!S_ISDIR(what.st_mode) || access(path, R_OK | X_OK))
+        wrong(v, "cuda-include", path, "is no folder that can be read");
+}
+
+/* ---- what is written ---- */
+
+static void check_folder(struct verdict *v, const char *flag, const char *folder)
+{
+    if (access(folder, W_OK | X_OK) == 0)
+        return;
+    if (errno == ENOENT)
+        note(flag, folder, "the folder is not there yet");
+    else
+        wrong(v, flag, folder, strerror(errno));
+}
+
+static void check_written_file(struct verdict *v, const char *flag, const char *path)
+{
+    char  folder[PATH_BYTES];
+    char *slash;
+
+    if (!path[0])
+        return;
+    if (!span_copy(span_of(path), folder, sizeof folder)) {
+        wrong(v, flag, path, "the name is too long");
+        return;
+    }
+    slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    check_folder(v, flag, slash ? folder : ".");
+}
+
+int config_check(const struct config *c)
+{
+    struct verdict v = {0};
+
+    check_addresses(&v, c);
+    check_proxies(&v, c);
+    check_tls(&v, c);
+    check_tokens(&v, c);
+    check_library(&v, "nvrtc", c->nvrtc);
+    check_library(&v, "libcuda", c->libcuda);
+    check_library(&v, "libcublaslt", c->libcublaslt);
+    check_library(&v, "libcufft", c->libcufft);
+    check_headers(&v, c->cuda_include);
+    if (c->cache[0] && strcmp(c->cache, "none") != 0)
+        check_folder(&v, "cache", c->cache);
+    check_written_file(&v, "log-file", c->log_file);
+    check_written_file(&v, "port-file", c->port_file);
+    fflush(stdout);
+    return v.wrong ? 2 : 0;
+}

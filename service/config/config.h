@@ -1,0 +1,40 @@
+/* The settings of the front-end: one member per row of config.def, from flags, GPUREST_… variables and a file. */
+#ifndef GPUREST_CONFIG_H
+#define GPUREST_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limits.h"
+
+/* Where the service is when --listen is not given. */
+#define LISTEN_DEFAULT "127.0.0.1:8080"
+
+struct config_list {
+    char    *items[CONFIG_LIST_ITEMS_MAX]; /* owned */
+    unsigned count;
+};
+
+struct config {
+#define SETTING_LIST(name, help)                        struct config_list name;
+#define SETTING_TEXT(name, preset, help)                char *name; /* owned; "" = unset */
+#define SETTING_CHOICE(name, preset, choices, help)     char *name; /* owned; one of the choices */
+#define SETTING_SWITCH(name, help)                      bool name;
+#define SETTING_NUMBER(name, preset, least, most, help) uint64_t name;
+#include "config/config.def"
+#undef SETTING_LIST
+#undef SETTING_TEXT
+#undef SETTING_CHOICE
+#undef SETTING_SWITCH
+#undef SETTING_NUMBER
+    bool only_check; /* --check-config: the settings were printed, nothing is to be started */
+};
+
+/* True: go on, *out is filled and config_finish() is due. False: --help, --man or --version
+ * was answered on standard output (*exit_code = 0), or one line on standard error says what is wrong (*exit_code = 2); nothing is to be
+ * freed. */
+bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code);
+/* A zeroed config is fine. */
+void config_finish(struct config *c);
+
+#endif

@@ -1,0 +1,79 @@
+/* What the files of the settings (config.c, config/file.c, config/print.c) share: config.def as a table, and taking one value. */
+#ifndef GPUREST_CONFIG_TABLE_H
+#define GPUREST_CONFIG_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "config/config.h"
+
+enum setting_kind { KIND_LIST, KIND_TEXT, KIND_SWITCH, KIND_NUMBER, KIND_CHOICE };
+
+struct setting {
+    const char       *name; /* with '_' */
+    enum setting_kind kind;
+    size_t            offset;              /* of the member of struct config */
+    const char       *preset;              /* TEXT, CHOICE */
+    const char       *choices;             /* CHOICE: words, with '|' between */
+    uint64_t          number, least, most; /* NUMBER */
+    const char       *help;
+};
+
+enum {
+#define SETTING_LIST(name, help)                        SETTING_##name,
+#define SETTING_TEXT(name, preset, help)                SETTING_##name,
+#define SETTING_CHOICE(name, preset, choices, help)     SETTING_##name,
+#define SETTING_SWITCH(name, help)                      SETTING_##name,
+#define SETTING_NUMBER(name, preset, least, most, help) SETTING_##name,
+#include "config/config.def"
+#undef SETTING_LIST
+#undef SETTING_TEXT
+#undef SETTING_CHOICE
+#undef SETTING_SWITCH
+#undef SETTING_NUMBER
+    SETTINGS_COUNT
+};
+
+enum {
+    SETTING_NAME_BYTES = 64,
+    SETTING_LABEL_BYTES = SETTING_NAME_BYTES + 16, /* with "--" or "GPUREST_" */
+};
+
+extern const struct setting settings[SETTINGS_COUNT];
+
+/* One layer of values: the file, the environment or the flags. A later layer wins. */
+struct config_layer {
+    enum { LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAGS } kind;
+    const char *path;                 /* LAYER_FILE */
+    unsigned    line;                 /* LAYER_FILE, from 1 */
+    bool        seen[SETTINGS_COUNT]; /* set here; the first value of a list drops those of the layers before */
+};
+
+void *setting_member(struct config *c, const struct setting *s);
+/* "drain_timeout" with '-' for people; returns out. */
+const char *setting_flag(const struct setting *s, char out[SETTING_NAME_BYTES]);
+/* GPUREST_… in capitals; returns out. */
+const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYTES]);
+/* '-' and '_' are the same to it when `loose`, else only '-' is right. NULL: there is none. */
+const struct setting *setting_find(struct span name, bool loose);
+
+/* Copies the value. False: a line on standard error says what is wrong and where. */
+bool config_take(struct config *c, const struct setting *s, struct span value, struct config_layer *layer);
+/* Writes that line, with the file's name and line number if the layer has them; always false. */
+bool config_complain(const struct config_layer *layer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Takes every line of the file at `path`. */
+bool config_file_take(struct config *c, const char *path);
+
+/* Warns of each variable GPUREST_… that is no setting and nobody's else (environment.def). */
+void config_environment_check(void);
+
+void config_print_help(void);
+/* The manual page, for man(1). */
+void config_print_manual(void);
+/* Every setting as a line of a configuration file. */
+void config_print_settings(struct config *c);
+
+#endif

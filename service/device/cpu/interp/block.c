@@ -1,0 +1,399 @@
+/* Sets up and runs one block of threads: memory of its lanes, frames of functions, special registers, and texts of faults. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "device/cpu/interp/form.h"
+#include "device/cpu/runtime/launch.h"
+
+enum { LANE_ROUNDING = 64 };
+
+/* Contents need not survive. */
+static bool grow(uint8_t **memory, size_t *room, size_t bytes)
+{
+    if (bytes <= *room)
+        return true;
+    free(*memory);
+    *memory = aligned_alloc(LANE_ROUNDING, (bytes + LANE_ROUNDING - 1) / LANE_ROUNDING * LANE_ROUNDING);
+    *room = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
+static bool prepare_lane_memory(struct block_run *r)
+{
+    size_t   s = r->lanes.stride;
+    uint8_t *at;
+
+    if (!grow(&r->lane_memory, &r->lane_room, s * 14))
+        return false;
+    memset(r->lane_memory, 0, s * 14);
+    at = r->lane_memory;
+    r->resume = (uint32_t *)(void *)at;
+    r->live = at + 4 * s;
+    r->waits = at + 5 * s;
+    r->wait_depth = at + 6 * s;
+    r->votes = at + 7 * s;
+    r->lanes.carry = at + 8 * s;
+    r->passes = at + 9 * s;
+    r->stack_top = (uint32_t *)(void *)(at + 10 * s);
+    r->stack_used = true;
+    return true;
+}
+
+static void empty_stacks(struct block_run *r)
+{
+    for (uint32_t i = 0; i < r->lanes.count; i++)
+        r->stack_top[i] = r->local_bytes;
+    r->stack_used = false;
+}
+
+/* The end of the local memory that all lanes have free for frames. */
+static uint32_t stack_bottom(const struct block_run *r)
+{
+    uint32_t least = r->local_bytes;
+
+    for (uint32_t i = 0; r->stack_used && i < r->lanes.count; i++)
+        least = r->stack_top[i] < least ? r->stack_top[i] : least;
+    return least;
+}
+
+/* A kernel may read what it never wrote: nothing of this process, where pointers into it lie about. */
+static bool prepare_shared(struct block_run *r)
+{
+    if (r->shared)
+        return true;
+    r->shared = aligned_alloc(LANE_ROUNDING, CPU_SHARED_BYTES_MAX);
+    if (r->shared)
+        memset(r->shared, 0, CPU_SHARED_BYTES_MAX);
+    return r->shared != NULL;
+}
+
+enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes)
+{
+    const uint32_t *b = grid->launch->block;
+
+    r->grid = grid;
+    r->lanes.run = r;
+    r->lanes.count = b[0] * b[1] * b[2];
+    r->lanes.width = b[0];
+    r->lanes.height = b[1];
+    r->lanes.stride = (r->lanes.count + LANE_ROUNDING - 1) / LANE_ROUNDING * LANE_ROUNDING;
+    r->shared_bytes = (uint32_t)shared_bytes;
+    r->local_bytes = grid->local_bytes;
+    r->depth = 0;
+    r->fault = FAULT_NONE;
+    for (unsigned i = 0; i < CPU_CALL_DEPTH_MAX; i++)
+        r->activations[i].filled_code = NULL;
+    if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
+        return STATUS_OUT_OF_MEMORY;
+    memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
+    return STATUS_OK;
+}
+
+void block_run_finish(struct block_run *r)
+{
+    for (unsigned i = 0; i < CPU_CALL_DEPTH_MAX; i++)
+        free(r->activations[i].memory);
+    free(r->lane_memory);
+    free(r->local);
+    free(r->shared);
+}
+
+/* One value in all lanes; the bounds are read once, since what is written could be them for all the compiler knows. */
+#define FILL(T)                                                           \
+    do {                                                                  \
+        T *restrict    to = LANE(T, c->place);                            \
+        const T        value = (T)c->value;                               \
+        const uint32_t count = l->count;                                  \
+        for (uint32_t i = 0; i < count; i++)                              \
+            to[i] = value;                                                \
+    } while (0)
+
+static void fill_constant(struct lanes *l, const struct code_constant *c)
+{
+    switch (c->width) {
+    case 1:  FILL(uint8_t); break;
+    case 2:  FILL(uint16_t); break;
+    case 4:  FILL(uint32_t); break;
+    default: FILL(uint64_t); break;
+    }
+}
+
+/* The bits of the lanes below, at or above a lane in its warp. */
+static uint32_t lane_mask(enum ptx_special which, uint32_t lane)
+{
+    uint32_t bit = 1u << (lane % WARP_LANES);
+
+    switch ((int)which) {
+    case PTX_SPECIAL_LANEMASK_EQ: return bit;
+    case PTX_SPECIAL_LANEMASK_LT: return bit - 1;
+    case PTX_SPECIAL_LANEMASK_LE: return bit | (bit - 1);
+    case PTX_SPECIAL_LANEMASK_GE: return ~(bit - 1);
+    default:                  return ~(bit | (bit - 1));
+    }
+}
+
+static uint64_t special_of_lane(const struct block_run *r, enum ptx_special which, uint32_t lane)
+{
+    const struct cpu_launch *k = r->grid->launch;
+    uint32_t                 x = k->block[0], y = k->block[1];
+
+    switch ((int)which) {
+    case PTX_SPECIAL_TID_X:    return lane % x;
+    case PTX_SPECIAL_TID_Y:    return lane / x % y;
+    case PTX_SPECIAL_TID_Z:    return lane / x / y;
+    case PTX_SPECIAL_NTID_X:   return x;
+    case PTX_SPECIAL_NTID_Y:   return y;
+    case PTX_SPECIAL_NTID_Z:   return k->block[2];
+    /* A cluster is one block. */
+    case PTX_SPECIAL_CTAID_X: case PTX_SPECIAL_CLUSTERID_X: return r->block[0];
+    case PTX_SPECIAL_CTAID_Y: case PTX_SPECIAL_CLUSTERID_Y: return r->block[1];
+    case PTX_SPECIAL_CTAID_Z: case PTX_SPECIAL_CLUSTERID_Z: return r->block[2];
+    case PTX_SPECIAL_NCTAID_X: case PTX_SPECIAL_NCLUSTERID_X: return k->grid[0];
+    case PTX_SPECIAL_NCTAID_Y: case PTX_SPECIAL_NCLUSTERID_Y: return k->grid[1];
+    case PTX_SPECIAL_NCTAID_Z: case PTX_SPECIAL_NCLUSTERID_Z: return k->grid[2];
+    case PTX_SPECIAL_CLUSTER_NCTAID_X: case PTX_SPECIAL_CLUSTER_NCTAID_Y: case PTX_SPECIAL_CLUSTER_NCTAID_Z:
+    case PTX_SPECIAL_CLUSTER_NCTARANK: return 1;
+    case PTX_SPECIAL_IS_EXPLICIT_CLUSTER: return k->kernel->explicit_cluster;
+    case PTX_SPECIAL_LANEID:   return lane % WARP_LANES;
+    case PTX_SPECIAL_WARPID:   return lane / WARP_LANES;
+    case PTX_SPECIAL_NWARPID:  return (r->lanes.count + WARP_LANES - 1) / WARP_LANES;
+    case PTX_SPECIAL_SMID:     return r->host_thread;
+    case PTX_SPECIAL_NSMID:    return CPU_POOL_THREADS_MAX;
+    case PTX_SPECIAL_GRIDID:   return 1;
+    case PTX_SPECIAL_ENVREG1:  return r->grid->workspace >> 32;
+    case PTX_SPECIAL_ENVREG2:  return r->grid->workspace & UINT32_MAX;
+    case PTX_SPECIAL_DYNAMIC_SMEM_SIZE: return k->shared_bytes;
+    case PTX_SPECIAL_TOTAL_SMEM_SIZE:   return r->shared_bytes;
+    case PTX_SPECIAL_LANEMASK_EQ: case PTX_SPECIAL_LANEMASK_LT: case PTX_SPECIAL_LANEMASK_LE:
+    case PTX_SPECIAL_LANEMASK_GE: case PTX_SPECIAL_LANEMASK_GT: return lane_mask(which, lane);
+    default: return 0;
+    }
+}
+
+static bool depends_on_lane(int which)
+{
+    return which == PTX_SPECIAL_TID_X || which == PTX_SPECIAL_TID_Y || which == PTX_SPECIAL_TID_Z || which == PTX_SPECIAL_LANEID
+           || which == PTX_SPECIAL_WARPID || (which >= PTX_SPECIAL_LANEMASK_EQ && which <= PTX_SPECIAL_LANEMASK_GT);
+}
+
+static void fill_special(struct block_run *r, const struct code_special *s)
+{
+    struct lanes *l = &r->lanes;
+
+    if (!depends_on_lane(s->which)) {
+        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0), NO_FORM});
+        return;
+    }
+    for (uint32_t i = 0; i < l->count; i++) {
+        uint64_t v = special_of_lane(r, (enum ptx_special)s->which, i);
+        if (s->width == 8)
+            LANE(uint64_t, s->place)[i] = v;
+        else
+            LANE(uint32_t, s->place)[i] = (uint32_t)v;
+    }
+}
+
+static bool depends_on_block(int which)
+{
+    return which == PTX_SPECIAL_CTAID_X || which == PTX_SPECIAL_CTAID_Y || which == PTX_SPECIAL_CTAID_Z
+           || (which >= PTX_SPECIAL_CLUSTERID_X && which <= PTX_SPECIAL_CLUSTERID_Z);
+}
+
+static void say_special(struct block_run *r, struct form *forms, const struct code_special *s)
+{
+    struct form f;
+
+    if (s->form == NO_FORM || !form_special(&r->lanes, s->which, special_of_lane(r, (enum ptx_special)s->which, 0), &f))
+        return;
+    forms[s->form] = f;
+    if (s->wanted || !depends_on_block(s->which))
+        forms[s->form].state |= FORM_FILLED;
+}
+
+static void say_constants(struct form *forms, const struct code *code)
+{
+    for (uint32_t i = 0; i < code->constants_count; i++) {
+        if (code->constants[i].form != NO_FORM)
+            forms[code->constants[i].form] = (struct form){.base = code->constants[i].value, .state = FORM_SAID | FORM_FILLED};
+    }
+}
+
+/* Arrays of constants and special registers stay valid while the same function uses the frame. */
+static void fill(struct block_run *r, struct activation *a, const struct code *code)
+{
+    bool fresh = a->filled_code != code;
+
+    for (uint32_t i = 0; fresh && i < code->constants_count; i++)
+        fill_constant(&r->lanes, &code->constants[i]);
+    if (fresh)
+        say_constants(a->forms, code);
+    for (uint32_t i = 0; i < code->specials_count; i++) {
+        const struct code_special *s = &code->specials[i];
+        bool                       by_block = depends_on_block(s->which);
+
+        if (!fresh && (!by_block || a->filled_block == r->block_number + 1))
+            continue;
+        if (s->wanted || !by_block)
+            fill_special(r, s);
+        say_special(r, a->forms, s);
+    }
+    a->filled_code = code;
+    a->filled_block = r->block_number + 1;
+}
+
+/* Only entries have one: all lanes live. What it says is written out as well, since it stays for every block. */
+static void run_prologue(struct block_run *r, const struct activation *a, const struct code *code)
+{
+    struct lanes     *l = &r->lanes;
+    const struct mask all = {.m = r->live, .high = l->count, .count = l->count};
+
+    lanes_use(l, &all);
+    for (uint32_t i = 0; i < code->prologue_count; i++) {
+        const struct op *o = &code->prologue[i];
+
+        l->current = o;
+        if (!o->forms) {
+            o->run(l, o);
+            continue;
+        }
+        form_run(l, a->forms, o, true);
+        if (o->forms->result != NO_FORM)
+            form_fill(l, &a->forms[o->forms->result], o->d, o->forms->width);
+    }
+}
+
+static size_t activation_bytes(const struct block_run *r, const struct code *code)
+{
+    size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
+
+    return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 16
+           + code->forms_count * sizeof(struct form) + 4 * LANE_ROUNDING;
+}
+
+/* Masks are all zero at the start and again whenever an activation ends without a fault. */
+static void lay_out(struct block_run *r, struct activation *a, const struct code *code)
+{
+    size_t   s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
+    uint8_t *at = a->memory;
+
+    a->frame = at;
+    at += s * code->frame_bytes;
+    a->params = at;
+    at += (size_t)code->param_bytes * s;
+    a->current = (struct mask){.m = at};
+    a->side = (struct mask){.m = at + s};
+    a->guard = (struct mask){.m = at + 2 * s};
+    memset(at, 0, (blocks + 3) * s);
+    at += 3 * s;
+    a->pending = (struct mask *)(void *)(at + blocks * s);
+    for (size_t i = 0; i < blocks; i++)
+        a->pending[i] = (struct mask){.m = at + i * s};
+    a->pending_bits = (uint64_t *)(void *)(a->pending + blocks);
+    a->deferred_bits = a->pending_bits + words;
+    memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
+    a->forms = (struct form *)(void *)(a->deferred_bits + words);
+    for (uint32_t i = 0; i < code->forms_count; i++)
+        a->forms[i] = (struct form){.state = FORM_FILLED};
+    a->words = (uint32_t)words;
+    a->turn = a->spins = 0;
+    a->code = code;
+}
+
+/* The same function has run here before, with as many lanes: masks are where they were, and all zero. */
+static void start_again(struct activation *a)
+{
+    memset(a->pending_bits, 0, 2 * a->words * sizeof *a->pending_bits);
+    a->turn = a->spins = 0;
+}
+
+struct activation *activation_enter(struct block_run *r, const struct code *code)
+{
+    struct activation *a = &r->activations[r->depth], *caller = r->depth ? a - 1 : NULL;
+    size_t             bytes = activation_bytes(r, code);
+    struct lanes      *l = &r->lanes;
+    bool               fresh;
+
+    if (r->depth >= CPU_CALL_DEPTH_MAX)
+        block_fault(l, FAULT_TRAP, -1, "more than %d nested calls", CPU_CALL_DEPTH_MAX);
+    if (bytes > CPU_REGISTER_FILE_BYTES_MAX)
+        block_fault(l, FAULT_MEMORY, -1, "the register file of %u threads exceeds %d bytes", l->count, CPU_REGISTER_FILE_BYTES_MAX);
+    if (bytes > a->room) {
+        a->filled_code = NULL;
+        if (!grow(&a->memory, &a->room, bytes))
+            block_fault(l, FAULT_MEMORY, -1, "the host is short of memory for registers");
+        memset(a->memory, 0, bytes);
+    }
+    if (a->filled_code == code)
+        start_again(a);
+    else
+        lay_out(r, a, code);
+    a->local_base = caller ? caller->local_base + caller->code->local_bytes : 0;
+    if (a->local_base + (uint64_t)code->local_bytes > stack_bottom(r))
+        block_fault(l, FAULT_TRAP, -1, "the stack of local memory overflowed");
+    l->frame = a->frame;
+    l->plain = code->plain;
+    fresh = a->filled_code != code;
+    fill(r, a, code);
+    r->depth++;
+    if (fresh)
+        run_prologue(r, a, code);
+    return a;
+}
+
+void activation_leave(struct block_run *r)
+{
+    r->depth--;
+    if (r->depth)
+        r->lanes.frame = r->activations[r->depth - 1].frame;
+}
+
+static void start_lanes(struct block_run *r)
+{
+    struct activation *a;
+
+    memset(r->live, 1, r->lanes.count);
+    memset(r->waits, NO_BARRIER, r->lanes.count);
+    memset(r->passes, 0, r->lanes.count);
+    r->passing = 0;
+    if (r->barriers_used)
+        memset(r->barriers, 0, sizeof r->barriers);
+    r->barriers_used = 0;
+    r->live_count = r->lanes.count;
+    r->depth = 0;
+    if (r->stack_used)
+        empty_stacks(r);
+    a = activation_enter(r, r->grid->code);
+    memset(a->current.m, 1, r->lanes.count);
+    a->current.high = a->current.count = r->lanes.count;
+}
+
+static void set_block(struct block_run *r, uint64_t number)
+{
+    const uint32_t *g = r->grid->launch->grid;
+
+    r->block_number = number;
+    r->waits_for_company = 0;
+    r->block[0] = (uint32_t)(number % g[0]);
+    r->block[1] = (uint32_t)(number / g[0] % g[1]);
+    r->block[2] = (uint32_t)(number / g[0] / g[1]);
+}
+
+bool block_run(struct block_run *r, uint64_t number)
+{
+    int how;
+
+    set_block(r, number);
+    r->lanes.current = NULL;
+    how = sigsetjmp(r->guard.jump, 0);
+    if (how == 1)
+        block_describe_guard(r);
+    if (how)
+        return false;
+    r->guard.armed = true;
+    start_lanes(r);
+    activation_run(r, activation_now(r));
+    activation_leave(r);
+    r->guard.armed = false;
+    return true;
+}

@@ -1,0 +1,12 @@
+/* The one door into a compilation of the interpreter. The build compiles the interp_*.c once per instruction set, each with its own
+ * INTERPRETER (the table's name) and INTERPRETER_NAME, and hides everything but this table. */
+#include "device/cpu/interp/variants.h"
+
+extern const struct interpreter INTERPRETER;
+
+const struct interpreter INTERPRETER = {
+    .name = INTERPRETER_NAME,
+    .code_create = code_create,
+    .block_run_prepare = block_run_prepare,
+    .block_run = block_run,
+};

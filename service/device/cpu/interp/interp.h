@@ -1,0 +1,251 @@
+/* The interpreter: executes a decoded function for all threads of a block in lockstep.
+ * A running block belongs to one host thread; nothing here is shared except device memory and the stop flag. */
+#ifndef GPUREST_DEVICE_CPU_INTERP_H
+#define GPUREST_DEVICE_CPU_INTERP_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/problem.h"
+#include "device/cpu/interp/lanes.h"
+#include "device/cpu/runtime/fault.h"
+#include "device/cpu/runtime/memory.h"
+
+struct interpreter;
+struct ptx_module;
+struct ptx_function;
+struct form;
+
+/* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space itself
+ * is the offset from its window. */
+#define SHARED_WINDOW (1ull << 48)
+#define LOCAL_WINDOW  (1ull << 49)
+#define PARAM_WINDOW  (1ull << 50)
+#define WINDOW_BYTES  (1ull << 32)
+
+/* The last barrier is the cluster's; programs name the others. */
+enum { BARRIERS = 17, CLUSTER_BARRIER = 16, NO_BARRIER = 255, NO_BLOCK = UINT32_MAX };
+
+enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARRIER };
+
+/* A basic block: its operations, then one way to leave. Barriers end a block, warp operations begin one. */
+struct code_block {
+    uint32_t        first, count; /* of ops */
+    enum block_end  end;
+    bool            warp_first; /* its first operation needs all its warp's named members */
+    bool            spins;      /* leaving backwards closes a loop that holds an atomic or volatile read: somebody may wait in it */
+    uint32_t        members;    /* warp_first: the place of that operation's member mask */
+    uint32_t        target;
+    struct op       last;       /* guard, operands and text of the leaving instruction */
+    uint32_t        guard_form; /* END_BRANCH: of the guard, or NO_FORM */
+    const uint32_t *table;      /* END_TABLE: the targets, borrowed from code */
+    uint32_t        table_count;
+};
+
+/* Values that fill an array before the function runs. */
+struct code_constant {
+    uint32_t place;
+    uint32_t width;
+    uint64_t value;
+    uint32_t form; /* or NO_FORM */
+};
+
+/* A special register that the function reads: which one, and where its array is. */
+struct code_special {
+    uint32_t place;
+    uint32_t width;
+    int      which;  /* enum special */
+    uint32_t form;   /* or NO_FORM */
+    bool     wanted; /* as an array, too */
+};
+
+/* A function ready to run, for any number of threads. Made at load, immutable. */
+struct code {
+    const struct interpreter *by; /* runs it */
+    struct op                *ops;
+    uint32_t                  ops_count;
+    struct op                *prologue; /* for all lanes, once per launch and host thread: results that no block changes */
+    uint32_t                  prologue_count;
+    struct code_block        *blocks;
+    uint32_t                  blocks_count;
+    struct code_constant     *constants;
+    uint32_t                  constants_count;
+    struct code_special      *specials;
+    uint32_t                  specials_count;
+    uint32_t                  forms_count; /* of the values that may be said in a few numbers (device/cpu/interp/form.h) */
+    uint32_t                  frame_bytes; /* per lane: registers, constants, temporaries; places lie below it */
+    uint32_t                  param_bytes; /* per lane: .param variables of the function and of its calls */
+    uint32_t                  local_bytes; /* per lane */
+    bool                      calls;       /* needs a stack */
+    bool                      allocates;   /* alloca: of an entry, needs a stack */
+    uint32_t                  stack_place; /* allocates: 4 bytes, where calls keep the caller's stack_top */
+    bool                      meets;       /* has atomics on memory that blocks share */
+    uint32_t                  grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
+    bool                      plain;       /* see cpu_code_load_as */
+    bool                      checked;     /* accesses to device memory go through memcheck */
+    struct span               name;        /* borrowed from the module */
+    struct arena              arena;       /* owns what `extra` and `table` point to */
+};
+
+/* Lanes that are to run one block of an activation. */
+struct activation {
+    const struct code *code;
+    uint8_t           *memory; /* owned: frame, params, masks */
+    size_t             room;
+    uint8_t           *frame;
+    uint8_t           *params;     /* [lanes][param_bytes] */
+    struct form       *forms;      /* [forms_count] */
+    uint32_t           local_base; /* of the function's local variables in each lane's local memory */
+    struct mask        current;
+    struct mask        side;    /* scratch of branches */
+    struct mask        guard;   /* scratch of guarded operations */
+    struct mask       *pending; /* [blocks_count] */
+    uint64_t          *pending_bits;
+    uint64_t          *deferred_bits; /* pending, but some warp members are missing */
+    uint32_t           words;
+    uint32_t           turn; /* where the last turn out of order went */
+    uint32_t           spins;
+    uint64_t           filled_block; /* block number + 1 the special registers are for */
+    const struct code *filled_code;
+};
+
+struct barrier {
+    uint32_t arrived;
+    uint32_t expected; /* 0: all live lanes */
+    uint32_t line;
+};
+
+enum fault_code {
+    FAULT_NONE,
+    FAULT_ILLEGAL_ADDRESS,
+    FAULT_MISALIGNED,
+    FAULT_TRAP,
+    FAULT_ASSERT,
+    FAULT_TIMEOUT,
+    FAULT_CANCELLED,
+    FAULT_MEMORY,
+    FAULT_UNINITIALISED
+};
+
+enum stop { STOP_NONE, STOP_FAILED, STOP_CANCEL };
+
+/* What all blocks of one launch share. */
+struct grid_run {
+    const struct cpu_launch *launch;
+    const struct code       *code;
+    struct cpu_engine       *engine;
+    void (*company)(struct cpu_engine *e); /* NULL, or to be called by host thread 0 where its block waits: others may run, too */
+    struct cpu_memory *memory;
+    struct cpu_shadow *shadow; /* NULL unless memcheck is on */
+    uint64_t           memory_base;
+    uint64_t           memory_span;
+    struct cpu_output *output;
+    struct cpu_heap   *heap;
+    uint64_t           deadline;
+    atomic_int        *stop;        /* enum stop */
+    uint32_t           local_bytes; /* per lane, stack included */
+    uint32_t           static_shared;
+    bool               contended; /* other host threads may run blocks of it at the same time */
+    uint64_t           workspace; /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
+};
+
+/* One host thread's block at work; reused from block to block and launch to launch. */
+struct block_run {
+    struct lanes       lanes;
+    struct grid_run   *grid;
+    uint32_t           block[3];
+    uint64_t           block_number;
+    struct fault_guard guard;
+    uint8_t           *shared;
+    uint32_t           shared_bytes;
+    uint8_t           *local; /* [lanes][local_bytes] */
+    size_t             local_room;
+    uint32_t           local_bytes;
+    uint8_t           *lane_memory; /* owned: the arrays below */
+    size_t             lane_room;
+    uint8_t           *live;
+    uint32_t           live_count;
+    uint8_t           *waits; /* the barrier a lane waits at, or NO_BARRIER */
+    uint8_t           *wait_depth;
+    uint32_t          *resume;    /* where it goes on */
+    uint8_t           *votes;     /* what it brought to a reducing barrier */
+    uint32_t          *stack_top; /* alloca: a lane's local memory is free from its frames up to there */
+    bool               stack_used;
+    uint8_t           *passes;  /* 1: the next warp operation does not hold this lane up, its members wait elsewhere */
+    uint32_t           passing; /* how many of those are set */
+    struct barrier     barriers[BARRIERS];
+    uint32_t           barriers_used; /* bit i: somebody arrived at barrier i */
+    uint32_t           depth;
+    struct activation  activations[CPU_CALL_DEPTH_MAX];
+    uint32_t           back_edges;
+    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could go on */
+    uint32_t           starts;            /* of blocks of threads and of calls */
+    unsigned           host_thread;
+    enum fault_code    fault;
+    struct problem     problem; /* valid when fault is set */
+};
+
+/* Decodes one function; MODULE_INVALID names the instruction that cannot be executed, with its line. Symbols must have addresses. */
+enum status code_create(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out, struct problem *why);
+void        code_destroy(struct code *c);
+
+/* Prepares for blocks of `threads` threads. OUT_OF_MEMORY. Once per launch and host thread. */
+enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
+void        block_run_finish(struct block_run *r);
+/* Runs one block to its end; false, with r->problem, when it faulted. */
+bool block_run(struct block_run *r, uint64_t number);
+
+/* Leaves the block at once. `lane` < 0: no single thread is to blame. */
+_Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Fills r->fault and r->problem: the text, kernel, PTX line, block and thread. */
+void block_describe(struct block_run *r, enum fault_code code, int64_t lane, const char *text);
+
+/* As block_describe, for an access that only the guard pages caught. */
+void block_describe_guard(struct block_run *r);
+
+/* device/cpu/interp/mask.c */
+/* Sets low, high and count from the bytes of [0, count). */
+void mask_measure(struct mask *m, uint32_t count);
+void mask_clear(struct mask *m);
+void mask_add(struct mask *to, const struct mask *m);
+/* The ones of m become 0 in an array of lanes. */
+void mask_remove(uint8_t *lanes, const struct mask *m);
+/* In how many lanes of m the predicate, flipped if `flip` is 1, holds. */
+uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip);
+/* Those lanes become `to`; or they move from m to `side`. */
+void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, uint8_t flip);
+void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uint8_t flip);
+
+/* For operations: */
+void lanes_use(struct lanes *l, const struct mask *m);
+/* Runs `function` for the active lanes until all have returned. Parameters are in `a`'s param memory already. */
+struct activation               *activation_enter(struct block_run *r, const struct code *code);
+void                             activation_run(struct block_run *r, struct activation *a);
+void                             activation_leave(struct block_run *r);
+static inline struct activation *activation_now(struct block_run *r)
+{
+    return &r->activations[r->depth - 1];
+}
+
+/* device/cpu/interp/barrier.c */
+/* The lanes of `a->current` arrive; true: all are here and go on. False: they wait, current is empty. */
+bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *o, uint32_t resume);
+/* Lanes left: barriers that waited only for them open. True when any opened. */
+bool barriers_settle(struct block_run *r);
+/* Does any lane of the running activation wait? */
+bool activation_waits(const struct block_run *r);
+/* Nobody can run and lanes still wait: a launch failure. */
+_Noreturn void barriers_stuck(struct block_run *r);
+void           pending_add(struct activation *a, uint32_t block, const struct mask *m);
+void           pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
+
+/* device/cpu/interp/warp.c: lanes that wait at different bar.warp.sync but together are all that is waited for may pass; false: none could. */
+bool warp_release(struct block_run *r, struct activation *a);
+/* Nobody can run and lanes wait for members of their warp that never come. */
+_Noreturn void warp_stuck(struct block_run *r, struct activation *a);
+/* Removes lanes from `a->current` whose warp's named members have not arrived, and puts them back as deferred. */
+void warp_gather(struct block_run *r, struct activation *a, uint32_t block);
+
+#endif

@@ -1,0 +1,99 @@
+/* The state of one running block of threads, and the loops every operation is made of.
+ * A register is an array over all threads ("lanes") of the block; an operation is one loop over the active lanes. */
+#ifndef GPUREST_DEVICE_CPU_LANES_H
+#define GPUREST_DEVICE_CPU_LANES_H
+
+#include "device/cpu/interp/math.h"
+#include "limits.h"
+
+#include <stddef.h>
+
+enum { WARP_LANES = 32, OP_NONE = -1 };
+
+struct lanes;
+struct op;
+struct ptx_insn;
+struct op_forms;
+
+typedef void (*op_fn)(struct lanes *l, const struct op *o);
+
+/* Which lanes take part: m[i] is 1 or 0, all ones lie in [low, high). */
+struct mask {
+    uint8_t *m;
+    uint32_t low;
+    uint32_t high;
+    uint32_t count;
+};
+
+/* One decoded step. d, a, b, c, e are places in the register file: bytes per lane before the register. */
+struct op {
+    op_fn                  run;
+    uint32_t               d, a, b, c, e;
+    int32_t                guard; /* place of the predicate, or OP_NONE */
+    bool                   guard_not;
+    bool                   addresses; /* a + immediate is an address of memory */
+    uint8_t                mode;  /* the operation's own variant */
+    uint8_t                width; /* elements of a vector access, bytes of an element where a handler needs it */
+    int64_t                immediate;
+    const void            *extra; /* borrowed from the program */
+    const struct ptx_insn *insn;  /* for texts; borrowed from the module */
+    const struct op_forms *forms; /* how it deals with values that are not written out (device/cpu/interp/form.h), or NULL; borrowed from the program */
+};
+
+/* What the registers' arrays hold at place p for lane i: ((T *)(frame + p * stride))[i]. */
+#define LANE(T, place) ((T *)(void *)(l->frame + (size_t)(place) * l->stride))
+
+/* The operations below run on these; everything else about a running block is in interp.h. */
+struct lanes {
+    uint8_t       *frame;  /* register file of the running function */
+    size_t         stride; /* lanes, rounded up so that every array is aligned */
+    uint32_t       count;  /* threads of the block */
+    uint32_t       width, height; /* of the block: lane i is thread (i % width, i / width % height) of its plane */
+    const uint8_t *m;      /* active lanes of the running operation */
+    uint32_t       low;
+    uint32_t       high;
+    bool           dense;  /* every lane of [low, high) is active: no test per lane */
+    bool           plain;  /* handlers take no short ways */
+    uint8_t       *carry;  /* the condition code, per lane */
+    const struct op *volatile current; /* what a fault handler blames */
+    struct block_run *run;
+};
+
+/* On functions that read and write kernels' memory: whether kernels race there is their affair, and not what ThreadSanitizer is to find. */
+#define KERNEL_MEMORY __attribute__((no_sanitize_thread))
+
+/* A destination may be a source too, but only lane by lane: so there is never a dependency between iterations. */
+#define LANES_LOOP(STATEMENT)                                             \
+    do {                                                                  \
+        const uint32_t low_ = l->low, high_ = l->high;                    \
+        _Pragma("GCC ivdep") for (uint32_t i = low_; i < high_; i++) {    \
+            STATEMENT;                                                    \
+        }                                                                 \
+    } while (0)
+
+/* Cheap expressions: computed for inactive lanes too and then thrown away, so that the loop can be vectorised.
+ * LOAD declares the operands of lane i. */
+#define LANES_SET(T, place, LOAD, EXPRESSION)                             \
+    do {                                                                  \
+        T *d_ = LANE(T, place);                                           \
+        if (l->dense) {                                                   \
+            LANES_LOOP(LOAD; d_[i] = (T)(EXPRESSION));                    \
+        } else {                                                          \
+            const uint8_t *m_ = l->m;                                     \
+            LANES_LOOP(LOAD; T r_ = (T)(EXPRESSION); d_[i] = m_[i] ? r_ : d_[i]); \
+        }                                                                 \
+    } while (0)
+
+/* Expensive expressions, or statements with effects: only for active lanes. */
+#define LANES_EACH(STATEMENT)                                             \
+    do {                                                                  \
+        const uint8_t *m_ = l->m;                                         \
+        const uint32_t high_ = l->high;                                   \
+        for (uint32_t i = l->low; i < high_; i++) {                       \
+            if (m_[i]) {                                                  \
+                STATEMENT;                                                \
+            }                                                             \
+        }                                                                 \
+    } while (0)
+
+#endif

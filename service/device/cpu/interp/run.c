@@ -1,0 +1,378 @@
+/* The heart of the interpreter: which lanes run which basic block next, and leaving a block by branch, return or fault.
+ * Rule: the lowest block with pending lanes runs. It is right for any control flow, and lanes meet again where paths join. */
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "device/cpu/interp/form.h"
+
+enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
+/* In units of CPU_SPIN_ROUNDS: a loop that only looks like waiting has mostly ended by then. */
+enum { WAITS_FOR_COMPANY = (1 << 14) / CPU_SPIN_ROUNDS };
+
+void lanes_use(struct lanes *l, const struct mask *m)
+{
+    l->m = m->m;
+    l->low = m->low;
+    l->high = m->high;
+    l->dense = m->count == m->high - m->low;
+}
+
+static void mark(struct activation *a, uint32_t block)
+{
+    a->pending_bits[block / 64] |= 1ull << (block % 64);
+    a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
+}
+
+void pending_add(struct activation *a, uint32_t block, const struct mask *m)
+{
+    if (!m->count)
+        return;
+    mask_add(&a->pending[block], m);
+    mark(a, block);
+}
+
+void pending_add_lane(struct activation *a, uint32_t block, uint32_t lane)
+{
+    struct mask *p = &a->pending[block];
+
+    p->m[lane] = 1;
+    if (!p->count || lane < p->low)
+        p->low = lane;
+    if (!p->count || lane >= p->high)
+        p->high = lane + 1;
+    p->count++;
+    mark(a, block);
+}
+
+/* The lowest pending block at or above `from`; deferred ones only if asked. NO_BLOCK when there is none. */
+static uint32_t lowest(const struct activation *a, uint32_t from, bool deferred)
+{
+    for (uint32_t w = from / 64; w < a->words; w++) {
+        uint64_t bits = a->pending_bits[w] & (deferred ? ~0ull : ~a->deferred_bits[w]);
+        if (w == from / 64)
+            bits &= ~0ull << (from % 64);
+        if (bits)
+            return w * 64 + (uint32_t)__builtin_ctzll(bits);
+    }
+    return NO_BLOCK;
+}
+
+/* current must be empty. */
+static void take_pending(struct activation *a, uint32_t block)
+{
+    struct mask empty = a->current;
+
+    a->current = a->pending[block];
+    a->pending[block] = empty;
+    a->pending_bits[block / 64] &= ~(1ull << (block % 64));
+    a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
+}
+
+_Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
+{
+    struct block_run *r = l->run;
+    char              text[PROBLEM_DETAIL_BYTES / 2];
+    va_list           args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    block_describe(r, code, lane, text);
+    r->guard.armed = false;
+    siglongjmp(r->guard.jump, 2);
+}
+
+static void check_stop(struct block_run *r)
+{
+    int stop = atomic_load_explicit(r->grid->stop, memory_order_relaxed);
+
+    if (stop == STOP_CANCEL)
+        block_fault(&r->lanes, FAULT_CANCELLED, -1, "cancelled");
+    if (stop != STOP_NONE)
+        block_fault(&r->lanes, FAULT_TRAP, -1, "another block failed");
+}
+
+static void check_time(struct block_run *r)
+{
+    check_stop(r);
+    if (r->grid->deadline != DEADLINE_NEVER && deadline_left_ns(r->grid->deadline) == 0)
+        block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline passed");
+}
+
+/* A loop may wait for lanes, blocks or the host that only run when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
+ * rounds; then some other pending block has one turn, each in its order. */
+static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint32_t block)
+{
+    uint32_t other;
+
+    if (++a->spins < CPU_SPIN_ROUNDS)
+        return NO_BLOCK;
+    a->spins = 0;
+    other = lowest(a, a->turn + 1 < a->code->blocks_count ? a->turn + 1 : 0, true);
+    if (other == NO_BLOCK)
+        other = lowest(a, 0, true);
+    if (other == NO_BLOCK || other == block) {
+        if (r->grid->company && r->host_thread == 0 && ++r->waits_for_company % WAITS_FOR_COMPANY == 0)
+            r->grid->company(r->grid->engine);
+        sched_yield();
+        return NO_BLOCK;
+    }
+    a->turn = other;
+    return other;
+}
+
+/* All of current goes to `target`; returns the block to run next, its lanes in current. */
+static uint32_t go(struct block_run *r, struct activation *a, const struct code_block *from, uint32_t block, uint32_t target)
+{
+    uint32_t next = NO_BLOCK, low;
+
+    if (target <= block) {
+        if (++r->back_edges % EDGES_PER_CLOCK == 0)
+            check_time(r);
+        if (from->spins)
+            next = turn_for_others(r, a, target);
+    }
+    low = lowest(a, 0, false);
+    if (next == NO_BLOCK && low > target && !a->pending[target].count)
+        return target;
+    pending_add(a, target, &a->current);
+    mask_clear(&a->current);
+    if (next == NO_BLOCK)
+        next = lowest(a, 0, false);
+    take_pending(a, next);
+    return next;
+}
+
+/* side = the lanes of current whose predicate holds; current keeps the others. */
+static void split(struct block_run *r, struct activation *a, const struct op *o)
+{
+    struct lanes *l = &r->lanes;
+
+    mask_split(&a->current, &a->side, LANE(uint8_t, o->guard), o->guard_not);
+}
+
+static void swap_masks(struct mask *x, struct mask *y)
+{
+    struct mask t = *x;
+
+    *x = *y;
+    *y = t;
+}
+
+/* What is left in current goes on behind `block`; with nobody left, the lowest pending block is next, or NO_BLOCK. */
+static uint32_t fall(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+{
+    uint32_t next;
+
+    if (a->current.count && block + 1 < a->code->blocks_count)
+        return go(r, a, b, block, block + 1);
+    mask_clear(&a->current); /* running off the end is a return */
+    next = lowest(a, 0, false);
+    if (next != NO_BLOCK)
+        take_pending(a, next);
+    return next;
+}
+
+/* Of the guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
+static int way_of_all(const struct activation *a, const struct code_block *b)
+{
+    const struct form *f = b->guard_form == NO_FORM ? NULL : &a->forms[b->guard_form];
+
+    if (!f || !(f->state & FORM_SAID))
+        return -1;
+    return (int)(f->base & 1) ^ b->last.guard_not;
+}
+
+static uint32_t branch(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+{
+    int way = b->last.guard == OP_NONE ? 1 : way_of_all(a, b);
+
+    if (way >= 0)
+        return way ? go(r, a, b, block, b->target) : fall(r, a, b, block);
+    split(r, a, &b->last);
+    if (!a->side.count)
+        return fall(r, a, b, block);
+    if (!a->current.count) {
+        swap_masks(&a->current, &a->side);
+        return go(r, a, b, block, b->target);
+    }
+    pending_add(a, b->target, &a->side);
+    if (b->target <= block) {
+        /* The lanes that stay in the loop come first; the time check is theirs. */
+        pending_add(a, block + 1, &a->current);
+        mask_clear(&a->current);
+        take_pending(a, b->target);
+        return go(r, a, b, block, b->target);
+    }
+    return fall(r, a, b, block);
+}
+
+static uint32_t branch_table(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+{
+    struct lanes   *l = &r->lanes;
+    const uint32_t *index = LANE(uint32_t, b->last.a);
+    const uint32_t  count = b->table_count;
+
+    mask_clear(&a->side);
+    if (b->last.guard != OP_NONE)
+        split(r, a, &b->last);
+    else
+        swap_masks(&a->current, &a->side);
+    for (uint32_t i = a->side.low; i < a->side.high; i++) {
+        if (!a->side.m[i])
+            continue;
+        if (index[i] >= count)
+            block_fault(l, FAULT_TRAP, i, "branch index out of range");
+        pending_add_lane(a, b->table[index[i]], i);
+    }
+    if (b->last.guard == OP_NONE)
+        mask_clear(&a->current);
+    if (++r->back_edges % EDGES_PER_CLOCK == 0)
+        check_time(r);
+    return fall(r, a, b, block);
+}
+
+/* Lanes that exit leave the block for good: nobody waits for them any more. */
+static void leave_lanes(struct block_run *r, struct activation *a, const struct mask *m)
+{
+    mask_remove(r->live, m);
+    r->live_count -= m->count;
+    memset(a->deferred_bits, 0, a->words * sizeof *a->deferred_bits);
+}
+
+static uint32_t leave(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+{
+    bool gone = b->end == END_EXIT || r->depth == 1;
+
+    mask_clear(&a->side);
+    if (b->last.guard != OP_NONE)
+        split(r, a, &b->last);
+    else
+        swap_masks(&a->current, &a->side);
+    if (gone)
+        leave_lanes(r, a, &a->side);
+    mask_clear(&a->side);
+    if (b->last.guard == OP_NONE)
+        mask_clear(&a->current);
+    return fall(r, a, b, block);
+}
+
+static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+{
+    bool all;
+
+    mask_clear(&a->side);
+    if (b->last.guard != OP_NONE) {
+        split(r, a, &b->last);
+        swap_masks(&a->current, &a->side);
+        pending_add(a, block + 1, &a->side);
+        mask_clear(&a->side);
+    }
+    all = a->current.count == 0 || barrier_arrive(r, a, &b->last, block + 1);
+    if (!all)
+        mask_clear(&a->current);
+    return fall(r, a, b, block);
+}
+
+/* Lanes are to run `next`, or nobody can: barriers that only waited for lanes that left open, then warp operations that wait for
+ * each other at different places. */
+static uint32_t settle(struct block_run *r, struct activation *a)
+{
+    uint32_t next;
+
+    for (;;) {
+        next = lowest(a, 0, false);
+        if (next != NO_BLOCK)
+            break;
+        if (barriers_settle(r))
+            continue;
+        if (lowest(a, 0, true) == NO_BLOCK)
+            break;
+        if (!warp_release(r, a))
+            warp_stuck(r, a);
+    }
+    if (next != NO_BLOCK)
+        take_pending(a, next);
+    else if (activation_waits(r))
+        barriers_stuck(r);
+    return next;
+}
+
+static void run_guarded(struct lanes *l, struct activation *a, const struct op *o)
+{
+    const uint8_t *p = LANE(uint8_t, o->guard);
+    uint32_t       holds = mask_holds(&a->current, p, o->guard_not);
+
+    if (holds == a->current.count) {
+        o->run(l, o);
+    } else if (holds) {
+        mask_pick(&a->guard, &a->current, p, o->guard_not);
+        lanes_use(l, &a->guard);
+        o->run(l, o);
+    }
+    lanes_use(l, &a->current);
+}
+
+static void run_ops(struct block_run *r, struct activation *a, const struct code_block *b)
+{
+    struct lanes    *l = &r->lanes;
+    const struct op *o = a->code->ops + b->first, *end = o + b->count;
+
+    lanes_use(l, &a->current);
+    for (; o < end; o++) {
+        l->current = o;
+        if (o->forms)
+            form_run(l, a->forms, o, a->current.count == r->live_count);
+        else if (o->guard == OP_NONE)
+            o->run(l, o);
+        else
+            run_guarded(l, a, o);
+    }
+    l->current = &b->last;
+}
+
+static uint32_t step(struct block_run *r, struct activation *a, uint32_t block)
+{
+    const struct code_block *b = &a->code->blocks[block];
+
+    if (b->warp_first && (a->current.count != r->live_count || r->passing)) {
+        warp_gather(r, a, block);
+        if (!a->current.count)
+            return fall(r, a, b, block);
+    }
+    run_ops(r, a, b);
+    switch (b->end) {
+    case END_FALL:
+        return fall(r, a, b, block);
+    case END_BRANCH:
+        return branch(r, a, b, block);
+    case END_TABLE:
+        return branch_table(r, a, b, block);
+    case END_RETURN:
+    case END_EXIT:
+        return leave(r, a, b, block);
+    case END_BARRIER:
+        return wait_at_barrier(r, a, b, block);
+    }
+    return NO_BLOCK;
+}
+
+void activation_run(struct block_run *r, struct activation *a)
+{
+    uint32_t block = 0;
+
+    if (!a->code->blocks_count)
+        return;
+    if (r->starts++ % BLOCKS_PER_CLOCK == 0)
+        check_time(r);
+    else
+        check_stop(r);
+    do {
+        while (block != NO_BLOCK)
+            block = step(r, a, block);
+        block = settle(r, a);
+    } while (block != NO_BLOCK);
+}

@@ -1,0 +1,30 @@
+/* The interpreter exists several times in the executable: the same sources, compiled for different instruction sets.
+ * All give the same results, bit for bit; the best one that the host can run is chosen when a module is loaded. */
+#ifndef GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
+#define GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
+
+#include "device/cpu/interp/interp.h"
+
+struct interpreter {
+    const char *name;
+    enum status (*code_create)(const struct ptx_module *m, const struct ptx_function *f, unsigned options, struct code **out,
+                               struct problem *why);
+    enum status (*block_run_prepare)(struct block_run *r, struct grid_run *grid, uint64_t shared_bytes);
+    bool (*block_run)(struct block_run *r, uint64_t number);
+};
+
+/* NULL behind the last; those that the host cannot run are left out. The last one is the best. */
+const struct interpreter *interpreter_at(unsigned i);
+const struct interpreter *interpreter_best(void);
+/* NULL: no such name, or the host cannot run it. */
+const struct interpreter *interpreter_named(const char *name);
+
+enum code_option {
+    CODE_PLAIN = 1,   /* without the decoder's improvements and the handlers' short ways, as the reference for them */
+    CODE_CHECKED = 2, /* every access to device memory is checked against the memory's shadow, which must be on when it runs */
+};
+
+/* cpu_code_load by a given interpreter (NULL: the best) and with enum code_option's. */
+enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why);
+
+#endif

@@ -1,0 +1,427 @@
+/* Functions of a PTX text: signature, directives, and the statements of the body with their scopes. */
+#include "device/cpu/ptx/parser.h"
+
+#include <stdlib.h>
+
+/* One ".param type name" of a list, placed behind *used. `of`: the function's name, which results come before. */
+static bool take_param(struct ptx_parser *p, struct span of, struct ptx_variable *out, uint32_t *used)
+{
+    struct ptx_declaration d;
+    uint64_t               offset = *used;
+
+    if (ptx_is_word(p, ".reg"))
+        return ptx_fail(p, p->now.line, "parameters in registers are not supported on device cpu");
+    if (!ptx_is_word(p, ".param"))
+        return ptx_expected(p, "`.param`");
+    ptx_next(p);
+    if (!ptx_take_declaration(p, &d))
+        return false;
+    if (!ptx_align_up(&offset, d.align, KERNEL_PARAM_BYTES_MAX) || d.bytes > KERNEL_PARAM_BYTES_MAX - offset)
+        return ptx_fail(p, p->now.line, "the parameters of %.*s exceed %d bytes", (int)of.bytes, of.data, KERNEL_PARAM_BYTES_MAX);
+    *out = (struct ptx_variable){d.name, d.type, (uint32_t)offset, (uint32_t)d.bytes, d.align};
+    *used = (uint32_t)(offset + d.bytes);
+    return true;
+}
+
+static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_variable **out, unsigned *count, uint32_t *used)
+{
+    struct ptx_variable all[KERNEL_PARAMS_MAX];
+
+    *count = 0;
+    if (!ptx_expect(p, '('))
+        return false;
+    while (!ptx_accept(p, ')')) {
+        if (*count == KERNEL_PARAMS_MAX)
+            return ptx_fail(p, p->now.line, "at most %d parameters are allowed", KERNEL_PARAMS_MAX);
+        if ((*count && !ptx_expect(p, ',')) || !take_param(p, of, &all[*count], used))
+            return false;
+        ++*count;
+    }
+    *out = ptx_copy_array(p, all, *count, sizeof *all);
+    return *out != NULL;
+}
+
+bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes)
+{
+    *out = (struct ptx_prototype){0};
+    *bytes = 0;
+    if (!entry && ptx_is_mark(p, '(') && !take_params(p, span_of("a function"), &out->results, &out->results_count, bytes))
+        return false;
+    if (!ptx_take_name(p, &out->name, "a function's name"))
+        return false;
+    return !ptx_is_mark(p, '(') || take_params(p, out->name, &out->params, &out->params_count, bytes);
+}
+
+static bool add_prototype(struct ptx_parser *p, struct span name, const struct ptx_prototype *prototype)
+{
+    struct ptx_prototype *kept = ptx_copy_array(p, prototype, 1, sizeof *prototype);
+    struct ptx_name      *added = kept ? ptx_names_add(&p->names, name, NAME_PROTOTYPE) : NULL;
+
+    if (!added)
+        return ptx_fail_memory(p);
+    added->prototype = kept;
+    return true;
+}
+
+bool ptx_parse_callprototype(struct ptx_parser *p, struct span name)
+{
+    struct ptx_prototype prototype;
+    uint32_t             bytes;
+
+    if (!ptx_parse_signature(p, false, &prototype, &bytes) || !add_prototype(p, name, &prototype))
+        return false;
+    if (ptx_is_word(p, ".noreturn"))
+        ptx_next(p);
+    return ptx_expect(p, ';');
+}
+
+/* All targets have the same signature: the first one's counts. */
+bool ptx_parse_calltargets(struct ptx_parser *p, struct span name)
+{
+    const struct ptx_prototype *first = NULL;
+    const struct ptx_name      *known;
+    struct span                 target;
+
+    do {
+        if (!ptx_take_name(p, &target, "a function"))
+            return false;
+        known = ptx_names_find(&p->names, target);
+        if (!known || known->kind != NAME_FUNCTION)
+            return ptx_fail(p, p->now.line, "`%.*s` is no function", SPAN_ARG(span_first(target, 64)));
+        first = first ? first : &p->functions[known->first].signature;
+    } while (ptx_accept(p, ','));
+    return add_prototype(p, name, first) && ptx_expect(p, ';');
+}
+
+static bool same_variables(const struct ptx_variable *a, const struct ptx_variable *b, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (a[i].bytes != b[i].bytes || a[i].offset != b[i].offset)
+            return false;
+    }
+    return true;
+}
+
+bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b)
+{
+    return a->results_count == b->results_count && a->params_count == b->params_count &&
+           same_variables(a->results, b->results, a->results_count) && same_variables(a->params, b->params, a->params_count);
+}
+
+static bool add_function(struct ptx_parser *p, struct span text, uint32_t *index)
+{
+    struct ptx_name *name;
+
+    if (!ptx_grow((void **)&p->functions, &p->functions_room, p->functions_count, sizeof *p->functions, PTX_FUNCTIONS_MAX))
+        return ptx_fail_memory(p);
+    name = ptx_names_add(&p->names, text, NAME_FUNCTION);
+    if (!name)
+        return ptx_fail_memory(p);
+    name->first = *index = p->functions_count;
+    p->functions[p->functions_count++] = (struct ptx_function){.max_threads = CPU_BLOCK_THREADS_MAX};
+    return true;
+}
+
+/* The function of that name, new or declared before with the same signature. */
+static bool find_function(struct ptx_parser *p, const struct ptx_prototype *signature, bool entry, uint32_t *index)
+{
+    const struct ptx_name *known = ptx_names_find(&p->names, signature->name);
+    struct ptx_function   *f;
+
+    if (!known) {
+        if (!add_function(p, signature->name, index))
+            return false;
+    } else if (known->kind != NAME_FUNCTION || p->functions[known->first].defined || p->functions[known->first].entry != entry ||
+               !ptx_same_signature(&p->functions[known->first].signature, signature)) {
+        return ptx_fail(p, p->now.line, "`%.*s` is declared twice, or with another signature", SPAN_ARG(span_first(signature->name, 64)));
+    } else {
+        *index = known->first;
+    }
+    f = &p->functions[*index];
+    f->name = signature->name;
+    f->entry = entry;
+    f->signature = *signature;
+    return true;
+}
+
+static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
+{
+    uint64_t value = 1, product = 1;
+
+    ptx_next(p);
+    out[1] = out[2] = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        if (i && !ptx_accept(p, ','))
+            break;
+        if (!ptx_take_integer(p, CPU_BLOCK_THREADS_MAX, &value, "a number of threads"))
+            return false;
+        out[i] = (uint32_t)value;
+        product *= value;
+    }
+    return (product && product <= CPU_BLOCK_THREADS_MAX) || ptx_fail(p, p->now.line, "a block has 1 to %d threads", CPU_BLOCK_THREADS_MAX);
+}
+
+/* ".minnctapersm 2", ".noreturn": hints for a code generator. */
+static bool skip_hint(struct ptx_parser *p)
+{
+    static const char *const hints[] = {".minnctapersm",    ".maxnctapersm",   ".maxnreg",      ".noreturn",
+                                        ".explicitcluster", ".maxclusterrank", ".abi_preserve", ".abi_preserve_control"};
+
+    for (unsigned i = 0; i < COUNT(hints); i++) {
+        if (!ptx_is_word(p, hints[i]))
+            continue;
+        ptx_next(p);
+        if (p->now.kind == TOKEN_INTEGER)
+            ptx_next(p);
+        return true;
+    }
+    return false;
+}
+
+static bool take_directives(struct ptx_parser *p, struct ptx_function *f)
+{
+    while (!ptx_is_mark(p, '{') && !ptx_is_mark(p, ';')) {
+        uint32_t size[3];
+        bool     required = ptx_is_word(p, ".reqntid");
+
+        if (required || ptx_is_word(p, ".maxntid")) {
+            if (!take_sizes(p, size))
+                return false;
+            f->max_threads = size[0] * size[1] * size[2];
+            if (required)
+                memcpy(f->min_threads_x, size, sizeof size);
+        } else if (ptx_is_word(p, ".reqnctapercluster")) {
+            if (!take_sizes(p, size))
+                return false;
+            if (size[0] != 1 || size[1] != 1 || size[2] != 1)
+                return ptx_fail(p, p->now.line, "clusters of several blocks are not supported on device cpu");
+            f->explicit_cluster = true;
+        } else if (!ptx_skip_directive(p) && !skip_hint(p)) {
+            return ptx_expected(p, "`{`, `;` or a directive that device cpu supports");
+        }
+    }
+    return true;
+}
+
+static bool add_register(struct ptx_parser *p, enum ptx_type type, uint64_t count, uint32_t *first)
+{
+    struct ptx_body *b = &p->body;
+    unsigned         bytes = ptx_type_bytes(type);
+
+    *first = b->registers_count;
+    if (count > PTX_REGISTERS_MAX - b->registers_count)
+        return ptx_fail(p, p->now.line, "at most %d registers are allowed", PTX_REGISTERS_MAX);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!ptx_grow((void **)&b->registers, &b->registers_room, b->registers_count, sizeof *b->registers, PTX_REGISTERS_MAX))
+            return ptx_fail_memory(p);
+        b->registers[b->registers_count++] = (struct ptx_register){type, (uint8_t)(bytes == 1 && type != PTX_PRED ? 2 : bytes)};
+    }
+    return true;
+}
+
+/* "name" or "name<count>" */
+static bool parse_register(struct ptx_parser *p, enum ptx_type type)
+{
+    struct span      text;
+    struct ptx_name *name;
+    uint64_t         count = 1;
+    uint32_t         first;
+    bool             range;
+
+    if (!ptx_take_name(p, &text, "a register's name"))
+        return false;
+    range = ptx_accept(p, '<');
+    if (range && (!ptx_take_integer(p, PTX_REGISTERS_MAX, &count, "a number of registers") || !ptx_expect(p, '>')))
+        return false;
+    if (ptx_names_has_since(&p->names, text, p->body.scopes[p->body.scope].names))
+        return ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(text, 64)));
+    if (!add_register(p, type, count, &first))
+        return false;
+    name = ptx_names_add(&p->names, text, range ? NAME_REGISTERS : NAME_REGISTER);
+    if (!name)
+        return ptx_fail_memory(p);
+    name->first = first;
+    name->count = (uint32_t)count;
+    return true;
+}
+
+static bool parse_registers(struct ptx_parser *p)
+{
+    enum ptx_type type;
+
+    ptx_next(p);
+    if (ptx_is_word(p, ".v2") || ptx_is_word(p, ".v4"))
+        return ptx_fail(p, p->now.line, "vector registers are not supported on device cpu");
+    if (!ptx_take_type(p, &type))
+        return false;
+    do {
+        if (!parse_register(p, type))
+            return false;
+    } while (ptx_accept(p, ','));
+    return ptx_expect(p, ';');
+}
+
+static bool open_scope(struct ptx_parser *p)
+{
+    struct ptx_body *b = &p->body;
+
+    if (b->depth >= PTX_SCOPE_DEPTH_MAX)
+        return ptx_fail(p, p->now.line, "at most %d nested scopes are allowed", PTX_SCOPE_DEPTH_MAX);
+    if (!ptx_grow((void **)&b->scopes, &b->scopes_room, b->scopes_count, sizeof *b->scopes, PTX_SCOPES_MAX))
+        return ptx_fail_memory(p);
+    b->scopes[b->scopes_count] = (struct ptx_scope){b->scope, p->names.count, b->params_used};
+    b->scope = b->scopes_count++;
+    b->depth++;
+    return true;
+}
+
+static void close_scope(struct ptx_parser *p)
+{
+    struct ptx_body *b = &p->body;
+
+    ptx_names_release(&p->names, b->scopes[b->scope].names);
+    b->params_used = b->scopes[b->scope].params;
+    b->scope = b->scopes[b->scope].parent;
+    b->depth--;
+}
+
+static bool parse_label(struct ptx_parser *p, struct span name, uint32_t line)
+{
+    bool (*rest)(struct ptx_parser *, struct span) = ptx_is_word(p, ".branchtargets")   ? ptx_parse_targets
+                                                     : ptx_is_word(p, ".calltargets")   ? ptx_parse_calltargets
+                                                     : ptx_is_word(p, ".callprototype") ? ptx_parse_callprototype
+                                                                                        : NULL;
+
+    if (!rest)
+        return ptx_label_define(p, name, line);
+    ptx_next(p);
+    return rest(p, name);
+}
+
+static bool parse_word(struct ptx_parser *p)
+{
+    struct ptx_token first = p->now;
+    struct ptx_lexer behind = p->lexer;
+
+    if (first.text.data[0] == '.') {
+        if (ptx_is_word(p, ".reg"))
+            return parse_registers(p);
+        if (ptx_space_word(first.text) != PTX_GENERIC)
+            return ptx_parse_variable(p, false);
+        return ptx_skip_directive(p) || ptx_expected(p, "an instruction");
+    }
+    ptx_next(p);
+    if (ptx_accept(p, ':'))
+        return parse_label(p, first.text, first.line);
+    p->now = first;
+    p->lexer = behind;
+    return ptx_parse_insn(p);
+}
+
+static bool parse_statements(struct ptx_parser *p)
+{
+    while (p->body.depth) {
+        bool ok = true;
+
+        if (ptx_is_mark(p, '{')) {
+            ptx_next(p);
+            ok = open_scope(p);
+        } else if (ptx_is_mark(p, '}')) {
+            ptx_next(p);
+            close_scope(p);
+        } else if (!ptx_accept(p, ';')) {
+            ok = p->now.kind == TOKEN_WORD ? parse_word(p)
+                 : ptx_is_mark(p, '@')     ? ptx_parse_insn(p)
+                                           : ptx_expected(p, "an instruction or `}`");
+        }
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static bool name_params(struct ptx_parser *p, const struct ptx_variable *all, unsigned count, enum ptx_space space)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct ptx_name *name = ptx_names_add(&p->names, all[i].name, NAME_VARIABLE);
+
+        if (!name)
+            return ptx_fail_memory(p);
+        name->bytes = all[i].bytes;
+        name->operand = (struct ptx_operand){
+            .kind = PTX_ADDRESS, .space = (uint8_t)space, .reg = PTX_NO_REG, .index = PTX_NO_INDEX, .value = all[i].offset};
+    }
+    return true;
+}
+
+/* A body always ends with `ret`, so that labels at its end have something to name. */
+static bool add_return(struct ptx_parser *p)
+{
+    struct ptx_body *b = &p->body;
+
+    if (!ptx_grow((void **)&b->insns, &b->insns_room, b->insns_count, sizeof *b->insns, PTX_INSNS_MAX))
+        return ptx_fail_memory(p);
+    b->insns[b->insns_count++] =
+        (struct ptx_insn){.opcode = PTX_OP_RET, .guard = PTX_NO_REG, .line = p->now.line, .vector = 1, .text = SPAN_LITERAL("ret")};
+    return true;
+}
+
+static bool complete_body(struct ptx_parser *p)
+{
+    struct ptx_body     *b = &p->body;
+    struct ptx_function *f = b->function;
+
+    if (!add_return(p) || !ptx_resolve_labels(p))
+        return false;
+    f->registers = ptx_copy_array(p, b->registers, b->registers_count, sizeof *b->registers);
+    f->registers_count = b->registers_count;
+    f->insns = ptx_copy_array(p, b->insns, b->insns_count, sizeof *b->insns);
+    f->insns_count = b->insns_count;
+    f->defined = true;
+    return f->registers && f->insns;
+}
+
+void ptx_body_finish(struct ptx_body *b)
+{
+    free(b->registers);
+    free(b->insns);
+    free(b->labels);
+    free(b->uses);
+    free(b->lists);
+    free(b->targets);
+    free(b->scopes);
+    *b = (struct ptx_body){0};
+}
+
+static bool parse_body(struct ptx_parser *p, struct ptx_function *f)
+{
+    enum ptx_space space = f->entry ? PTX_KERNEL_PARAM : PTX_PARAM;
+    bool           ok;
+
+    ptx_next(p);
+    p->body.function = f;
+    p->source_line = 0;
+    p->body.params_used = f->param_frame_bytes;
+    ok = open_scope(p) && name_params(p, f->signature.results, f->signature.results_count, space) &&
+         name_params(p, f->signature.params, f->signature.params_count, space) && parse_statements(p) && complete_body(p);
+    ptx_body_finish(&p->body);
+    return ok;
+}
+
+bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
+{
+    struct ptx_prototype signature;
+    struct ptx_function *f;
+    uint32_t             bytes, index = PTX_NO_INDEX;
+
+    if (!ptx_parse_signature(p, entry, &signature, &bytes) || !find_function(p, &signature, entry, &index))
+        return false;
+    f = &p->functions[index];
+    f->params_bytes = entry ? bytes : 0;
+    f->param_frame_bytes = entry ? 0 : bytes;
+    if (!take_directives(p, f))
+        return false;
+    if (ptx_is_mark(p, '{'))
+        return !external ? parse_body(p, f) : ptx_fail(p, p->now.line, "an `.extern` function has no body");
+    return ptx_expect(p, ';');
+}

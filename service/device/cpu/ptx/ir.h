@@ -1,0 +1,243 @@
+/* A PTX module as the front end gives it to the interpreter: parsed, names resolved, immediates converted, targets indexed.
+ * Made once at load, immutable afterwards. All pointers belong to the module. */
+#ifndef GPUREST_DEVICE_CPU_IR_H
+#define GPUREST_DEVICE_CPU_IR_H
+
+#include "base/arena.h"
+#include "base/problem.h"
+#include "limits.h"
+
+enum ptx_type {
+    PTX_NO_TYPE,
+#define PTX_TYPE(NAME, word, bytes) PTX_##NAME,
+#include "device/cpu/ptx/types.def"
+#undef PTX_TYPE
+    PTX_TYPE_COUNT
+};
+unsigned    ptx_type_bytes(enum ptx_type t);
+const char *ptx_type_word(enum ptx_type t);
+
+enum ptx_opcode {
+#define PTX_OP(NAME, word, result, stype) PTX_OP_##NAME,
+#include "device/cpu/ptx/opcodes.def"
+#undef PTX_OP
+    PTX_OP_COUNT
+};
+
+/* All modifiers share one number space; 0 is "not given". */
+enum ptx_modifier {
+    PTX_NO_MODIFIER,
+#define PTX_MOD(NAME, word, member) PTX_##NAME,
+#include "device/cpu/ptx/modifiers.def"
+#undef PTX_MOD
+};
+
+enum ptx_special {
+#define PTX_SPECIAL(NAME, word) PTX_SPECIAL_##NAME,
+#include "device/cpu/ptx/specials.def"
+#undef PTX_SPECIAL
+    PTX_SPECIAL_COUNT
+};
+
+/* PTX_KERNEL_PARAM: in operands only, an entry's own parameter (the block that the launch brings); PTX_PARAM is the frame of .param
+ * variables of a function and its calls. Instructions say PTX_PARAM for both: a register base in an entry means the launch's block. */
+enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_CONST, PTX_PARAM, PTX_KERNEL_PARAM };
+
+/* What an instruction does besides its name: atom/red operation, setp/set's combining operation, bar.red, vote, shfl, match, redux, brx, bar form. */
+enum ptx_action {
+    PTX_NO_ACTION,
+    PTX_DO_ADD, PTX_DO_INC, PTX_DO_DEC, PTX_DO_MIN, PTX_DO_MAX, PTX_DO_AND, PTX_DO_OR, PTX_DO_XOR, PTX_DO_EXCH, PTX_DO_CAS, PTX_DO_POPC,
+    PTX_DO_UP, PTX_DO_DOWN, PTX_DO_BFLY, PTX_DO_IDX,        /* shfl */
+    PTX_DO_ALL, PTX_DO_ANY, PTX_DO_UNI, PTX_DO_BALLOT,      /* vote; match has all and any */
+    PTX_DO_SYNC, PTX_DO_ARRIVE,                             /* bar, barrier; with an operation of the first row: bar.red */
+    PTX_DO_LEFT, PTX_DO_RIGHT,                              /* shf */
+    PTX_DO_COMMIT, PTX_DO_WAIT, PTX_DO_WAIT_ALL,            /* cp.async */
+    PTX_DO_LOAD, PTX_DO_STORE, PTX_DO_MULTIPLY,             /* wmma */
+    PTX_DO_INIT, PTX_DO_INVAL, PTX_DO_ARRIVE_DROP, PTX_DO_TEST_WAIT, PTX_DO_TRY_WAIT, PTX_DO_PENDING_COUNT, /* mbarrier */
+    PTX_DO_F4E, PTX_DO_B4E, PTX_DO_RC8, PTX_DO_ECL, PTX_DO_ECR, PTX_DO_RC16, /* prmt */
+};
+
+enum { PTX_NO_REG = UINT32_MAX, PTX_NO_INDEX = UINT32_MAX, PTX_VECTOR_MAX = 8, PTX_OPERANDS_MAX = 6 };
+
+/* Of the matrices of mma, wmma and ldmatrix. */
+enum ptx_shape { PTX_NO_SHAPE, PTX_M8N8, PTX_M8N8K16, PTX_M16N8K4, PTX_M16N8K8, PTX_M16N8K16, PTX_M16N8K32,
+                 PTX_M16N16K16, PTX_M32N8K16, PTX_M8N32K16, PTX_M16N16K8, PTX_M8N8K4, PTX_M8N8K32, PTX_M8N8K128, PTX_M16N8K64, PTX_M16N8K128,
+                 PTX_M16N8K256 };
+
+enum ptx_operand_kind {
+    PTX_NOTHING,
+    PTX_REG,       /* reg */
+    PTX_IMMEDIATE, /* value: raw bits in the operation's type (of that operand), zero-extended; integers sign-extended to 64 bits */
+    PTX_SPECIAL_,  /* special */
+    PTX_SINK,      /* '_': the result is dropped */
+    PTX_VECTOR,    /* elements[0..count) */
+    PTX_ADDRESS,   /* [reg + value] or [symbol + value]; also a bare symbol in mov: its address in its own space */
+    PTX_FUNCTION,  /* index into functions: a function's address */
+};
+
+struct ptx_operand {
+    uint8_t  kind;    /* enum ptx_operand_kind */
+    bool     negated; /* "!%p" */
+    uint8_t  special; /* enum ptx_special */
+    uint8_t  count;   /* PTX_VECTOR */
+    uint8_t  space;   /* PTX_ADDRESS with a symbol: the space of that symbol (enum ptx_space) */
+    uint32_t reg;     /* PTX_REG; PTX_ADDRESS: base, or PTX_NO_REG */
+    uint32_t index;   /* PTX_ADDRESS: module symbol for GLOBAL and CONST (its address is known after load), else PTX_NO_INDEX;
+                         PTX_FUNCTION: function */
+    uint64_t value;   /* PTX_IMMEDIATE; PTX_ADDRESS: offset, two's complement; for SHARED, LOCAL and PARAM symbols their own offset is in it */
+    const struct ptx_operand *elements; /* PTX_VECTOR: REG, IMMEDIATE, SPECIAL_ or SINK */
+};
+
+/* A call's actual parameters are .param variables or registers, in order. */
+struct ptx_call {
+    uint32_t           function;  /* index, or PTX_NO_INDEX: indirect through `target` */
+    struct ptx_operand target;    /* register with a function's address */
+    const struct ptx_operand *results; /* PTX_ADDRESS in PTX_PARAM space, or PTX_REG */
+    unsigned           results_count;
+    const struct ptx_operand *args;    /* as results, or PTX_IMMEDIATE */
+    unsigned           args_count;
+    const struct ptx_prototype *prototype; /* indirect calls */
+};
+
+struct ptx_insn {
+    uint8_t  opcode;   /* enum ptx_opcode */
+    uint8_t  type;     /* enum ptx_type: the operation's, for cvt/set/slct the destination's; PTX_NO_TYPE if none */
+    uint8_t  stype;    /* second type: source type of cvt, set, slct, dp2a, dp4a */
+    uint8_t  compare;  /* enum ptx_modifier EQ..., TESTP_... */
+    uint8_t  action;   /* enum ptx_action: the boolean of setp/set (AND OR XOR), atom, red, bar.red, vote, shfl, ... */
+    uint8_t  rounding, ftz, sat, relu, nan, xorsign, approx, carry, part, wrap, shiftamt, order, scope, to, uniform, noftz; /* enum ptx_modifier */
+    uint8_t  space;    /* enum ptx_space of ld st atom red cvta isspacep prefetch */
+    uint8_t  vector;   /* elements of ld/st: 1, 2, 4 or 8 */
+    uint8_t  shape;    /* enum ptx_shape of mma and ldmatrix */
+    uint8_t  types[4]; /* mma: of d, a, b and c; wmma, vabsdiff, cvt.pack: as written */
+    uint8_t  types_count;
+    char     matrix;     /* wmma.load, wmma.store: 'a', 'b', 'c' or 'd' */
+    uint8_t  bit_action; /* wmma.mma of bits: PTX_DO_XOR or PTX_DO_AND, then counted */
+    bool     layouts[2]; /* wmma: by columns; of the matrix, or of a and b */
+    uint8_t  layouts_count;
+    bool     transposed; /* ldmatrix.trans */
+    bool     async;    /* cp.async */
+    bool     noinc;    /* cp.async.mbarrier.arrive.noinc */
+    bool     parity;   /* mbarrier.test_wait.parity, try_wait.parity */
+    bool     pack;     /* cvt.pack; its types are in `types` */
+    bool     sync;     /* ".sync" was written */
+    bool     nc;       /* ".nc" */
+    bool     red;      /* bar.red, barrier.red */
+    bool     warp;     /* bar.warp */
+    bool     guard_not;
+    uint32_t guard;    /* predicate register, or PTX_NO_REG */
+    unsigned operands_count;
+    struct ptx_operand operands[PTX_OPERANDS_MAX]; /* destinations first */
+    struct ptx_operand predicate; /* second destination behind '|' (shfl, match, setp, lop3), or PTX_NOTHING */
+    uint32_t target;   /* bra: index of the instruction; in brx: unused */
+    const uint32_t *targets; /* brx.idx: [targets_count] */
+    uint32_t targets_count;
+    const struct ptx_call *call;
+    uint32_t line;     /* of the PTX text, from 1 */
+    uint32_t source_file; /* as `.file` numbers it; valid with source_line */
+    uint32_t source_line; /* by `.loc`; 0: not known */
+    struct span text;  /* the opcode with its modifiers, for messages: "setp.lt.s32" */
+};
+
+struct ptx_variable { /* a parameter, or a .param variable of a body */
+    struct span   name;
+    enum ptx_type type;
+    uint32_t      offset; /* in its frame */
+    uint32_t      bytes;
+    uint32_t      align;
+};
+
+struct ptx_prototype {
+    struct span                name;
+    const struct ptx_variable *results;
+    unsigned                   results_count;
+    const struct ptx_variable *params; /* offsets: the layout of the caller's parameter block for an entry; for functions each from 0 of its own */
+    unsigned                   params_count;
+};
+
+struct ptx_register {
+    enum ptx_type type; /* as declared: tells the width only */
+    uint8_t       bytes; /* 1 (pred), 2, 4, 8 or 16; 8-bit registers count 2 */
+};
+
+struct ptx_function {
+    struct span                name;
+    bool                       entry;
+    bool                       defined; /* false: declared only (vprintf, __assertfail, malloc, free are the interpreter's) */
+    struct ptx_prototype       signature;
+    uint32_t                   params_bytes; /* entry: size of the parameter block */
+    const struct ptx_register *registers;
+    uint32_t                   registers_count;
+    const struct ptx_insn     *insns;
+    uint32_t                   insns_count; /* falling off the end returns */
+    uint32_t                   param_frame_bytes; /* results, params (functions only) and .param variables of its calls, per thread */
+    uint32_t                   local_bytes;       /* per thread */
+    uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
+    uint32_t                   max_threads;       /* .maxntid, else 1024 */
+    uint32_t                   min_threads_x[3];  /* .reqntid, else 0 */
+    bool                       explicit_cluster;  /* of one block: others are refused */
+    const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
+};
+/* In functions (not entries) results come first in the param frame, then params, then the variables of calls; their variables' offsets say where. */
+
+/* A module-level variable in global or const space. */
+struct ptx_symbol {
+    struct span    name;
+    enum ptx_space space; /* PTX_GLOBAL or PTX_CONST */
+    uint64_t       bytes;
+    uint32_t       align;
+    const uint8_t *init;  /* [init_bytes]; the rest is zero */
+    uint64_t       init_bytes;
+    const struct ptx_relocation *relocations;
+    unsigned       relocations_count;
+    uint64_t       address; /* 0 until the loader placed it */
+};
+
+/* At `offset` of the initialiser stands, as 8 bytes (or 4), the address of a symbol or function plus addend.
+ * bytes 1: the byte of that address which begins at bit `shift`. */
+struct ptx_relocation {
+    uint64_t offset;
+    uint32_t bytes;
+    uint32_t shift;
+    uint32_t symbol;   /* or PTX_NO_INDEX */
+    uint32_t function; /* or PTX_NO_INDEX */
+    int64_t  addend;
+    bool     generic;
+};
+
+/* `.file`: a source file's number and name. */
+struct ptx_file {
+    uint32_t    number;
+    struct span name;
+};
+
+struct ptx_module {
+    struct arena         arena;
+    struct ptx_function *functions;
+    uint32_t             functions_count;
+    struct ptx_symbol   *symbols;
+    uint32_t             symbols_count;
+    uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the
+                                                   largest kernel's static variables, aligned for the most demanding variable */
+    char                 target[32];   /* "sm_75" */
+    const struct ptx_file *files;      /* that `.loc` may name */
+    uint32_t             files_count;
+};
+
+/* Parses text (a NUL stands behind it). MODULE_INVALID with the line and what was expected. *out is destroyed by ptx_module_destroy. */
+enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why);
+void        ptx_module_destroy(struct ptx_module *m); /* NULL is a no-op */
+/* Index of that function or symbol; PTX_NO_INDEX if there is none. */
+uint32_t ptx_find_function(const struct ptx_module *m, struct span name);
+uint32_t ptx_find_symbol(const struct ptx_module *m, struct span name);
+/* The last part of that source file's path; empty when it is not known. */
+struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
+/* Same number, offsets and sizes of results and parameters: calls through the one may go to the other. */
+bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
+const char *ptx_opcode_word(enum ptx_opcode op);
+const char *ptx_special_word(enum ptx_special s);
+
+/* The address of function number i as kernels see it: never a valid data address. */
+#define PTX_FUNCTION_ADDRESS(i) (0xF000000000000000ull + 16ull * (i))
+
+#endif

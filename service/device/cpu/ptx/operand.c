@@ -1,0 +1,161 @@
+/* One operand of an instruction: register, literal, special register, vector, address, function. */
+#include "device/cpu/ptx/parser.h"
+
+enum { NAME_BYTES = 64, WARP_SIZE = 32 };
+
+static bool undeclared(struct ptx_parser *p, struct span name)
+{
+    return ptx_fail(p, p->now.line, "`%.*s` is not declared", SPAN_ARG(span_first(name, NAME_BYTES)));
+}
+
+bool ptx_take_register(struct ptx_parser *p, uint32_t *out)
+{
+    struct span name = p->now.text;
+
+    if (p->now.kind != TOKEN_WORD)
+        return ptx_expected(p, "a register");
+    *out = ptx_names_register(&p->names, name);
+    if (*out == PTX_NO_REG)
+        return undeclared(p, name);
+    ptx_next(p);
+    return true;
+}
+
+static bool take_literal(struct ptx_parser *p, enum ptx_type type, bool negative, struct ptx_operand *out)
+{
+    struct ptx_token number = p->now;
+
+    if (number.kind != TOKEN_INTEGER && number.kind != TOKEN_FLOAT32 && number.kind != TOKEN_FLOAT64)
+        return ptx_expected(p, "an operand");
+    if (!ptx_literal(number.kind, number.value, negative, type, &out->value))
+        return ptx_fail(p, number.line, "`%.*s` is no value of type .%s", SPAN_ARG(span_first(number.text, NAME_BYTES)),
+                        ptx_type_word(type));
+    out->kind = PTX_IMMEDIATE;
+    ptx_next(p);
+    return true;
+}
+
+/* "+4", "-4", "+-4" behind a base. */
+static bool take_offset(struct ptx_parser *p, uint64_t *offset)
+{
+    bool     negative = false;
+    uint64_t value;
+
+    if (!ptx_is_mark(p, '+') && !ptx_is_mark(p, '-'))
+        return true;
+    while (ptx_is_mark(p, '+') || ptx_is_mark(p, '-')) {
+        negative ^= ptx_is_mark(p, '-');
+        ptx_next(p);
+    }
+    if (!ptx_take_integer(p, UINT64_MAX, &value, "an offset"))
+        return false;
+    *offset += negative ? 0 - value : value;
+    return true;
+}
+
+static bool take_name(struct ptx_parser *p, struct ptx_operand *out)
+{
+    struct span            text = p->now.text;
+    const struct ptx_name *name = ptx_names_find(&p->names, text);
+    enum ptx_special       special;
+
+    if (name && name->kind == NAME_VARIABLE) {
+        *out = name->operand;
+        ptx_next(p);
+        return take_offset(p, &out->value);
+    }
+    if (name && name->kind == NAME_FUNCTION) {
+        *out = (struct ptx_operand){.kind = PTX_FUNCTION, .reg = PTX_NO_REG, .index = name->first};
+        ptx_next(p);
+        return true;
+    }
+    special = ptx_special_find(text);
+    if (special != PTX_SPECIAL_COUNT) {
+        *out = (struct ptx_operand){.kind = PTX_SPECIAL_, .special = (uint8_t)special, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+        ptx_next(p);
+        return true;
+    }
+    out->kind = PTX_REG;
+    return ptx_take_register(p, &out->reg);
+}
+
+static bool take_word(struct ptx_parser *p, struct ptx_operand *out)
+{
+    if (ptx_is_word(p, "_"))
+        out->kind = PTX_SINK;
+    else if (ptx_is_word(p, "WARP_SZ"))
+        *out = (struct ptx_operand){.kind = PTX_IMMEDIATE, .reg = PTX_NO_REG, .index = PTX_NO_INDEX, .value = WARP_SIZE};
+    else
+        return take_name(p, out);
+    ptx_next(p);
+    return true;
+}
+
+static bool take_simple(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out)
+{
+    *out = (struct ptx_operand){.reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+    if (p->now.kind == TOKEN_WORD)
+        return take_word(p, out);
+    return take_literal(p, type, ptx_accept(p, '-'), out);
+}
+
+static bool is_element(const struct ptx_operand *o)
+{
+    return o->kind == PTX_REG || o->kind == PTX_IMMEDIATE || o->kind == PTX_SPECIAL_ || o->kind == PTX_SINK;
+}
+
+static bool take_vector(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out)
+{
+    struct ptx_operand all[PTX_VECTOR_MAX];
+    uint8_t            count = 0;
+
+    do {
+        if (count == PTX_VECTOR_MAX)
+            return ptx_fail(p, p->now.line, "a vector has at most %d elements", PTX_VECTOR_MAX);
+        if (!take_simple(p, type, &all[count]))
+            return false;
+        if (!is_element(&all[count]))
+            return ptx_fail(p, p->now.line, "a vector consists of registers and numbers");
+        count++;
+    } while (ptx_accept(p, ','));
+    *out = (struct ptx_operand){.kind = PTX_VECTOR, .count = count, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+    out->elements = ptx_copy_array(p, all, count, sizeof *all);
+    return out->elements && ptx_expect(p, '}');
+}
+
+static bool take_address(struct ptx_parser *p, struct ptx_operand *out)
+{
+    struct ptx_operand base;
+
+    if (!take_simple(p, PTX_U64, &base))
+        return false;
+    if (base.kind == PTX_REG || base.kind == PTX_IMMEDIATE) {
+        *out = (struct ptx_operand){.kind = PTX_ADDRESS, .reg = base.reg, .index = PTX_NO_INDEX, .value = base.value};
+        if (base.kind == PTX_IMMEDIATE)
+            out->reg = PTX_NO_REG;
+        if (!take_offset(p, &out->value))
+            return false;
+    } else if (base.kind == PTX_ADDRESS) {
+        *out = base;
+    } else {
+        return ptx_fail(p, p->now.line, "an address is a register or a variable, with an offset");
+    }
+    return ptx_expect(p, ']');
+}
+
+bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out)
+{
+    bool negated;
+
+    if (ptx_accept(p, '{'))
+        return take_vector(p, type, out);
+    if (ptx_accept(p, '['))
+        return take_address(p, out);
+    negated = ptx_accept(p, '!');
+    if (!take_simple(p, type, out))
+        return false;
+    if (negated && out->kind != PTX_REG)
+        return ptx_fail(p, p->now.line, "`!` stands before predicates only");
+    out->negated = negated;
+    return true;
+}

@@ -1,0 +1,359 @@
+/* The module level of the PTX parser, its errors, and what all levels use. */
+#include "device/cpu/ptx/parser.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHARED_ALIGN_LEAST = 16 };
+
+bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...)
+{
+    char    text[PROBLEM_DETAIL_BYTES];
+    va_list args;
+
+    if (p->status != STATUS_OK)
+        return false;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (char *c = text; *c; c++)
+        *c = (unsigned char)*c < ' ' || (unsigned char)*c >= 127 ? '?' : *c;
+    p->status = problem_set(p->why, STATUS_MODULE_INVALID, "%s, PTX line %u", text, line);
+    return false;
+}
+
+bool ptx_fail_memory(struct ptx_parser *p)
+{
+    if (p->status == STATUS_OK)
+        p->status = problem_set(p->why, STATUS_OUT_OF_MEMORY, "the module is too large for the device, PTX line %u", p->now.line);
+    return false;
+}
+
+enum { QUOTED_BYTES = 64 };
+
+bool ptx_expected(struct ptx_parser *p, const char *what)
+{
+    if (p->now.kind == TOKEN_END)
+        return ptx_fail(p, p->now.line, "%s is expected, not the end of the text", what);
+    return ptx_fail(p, p->now.line, "%s is expected, not `%.*s`", what, SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
+}
+
+void ptx_next(struct ptx_parser *p)
+{
+    ptx_lexer_next(&p->lexer, &p->now);
+}
+
+bool ptx_is_mark(const struct ptx_parser *p, char c)
+{
+    return p->now.kind == TOKEN_MARK && p->now.text.data[0] == c;
+}
+
+bool ptx_is_word(const struct ptx_parser *p, const char *word)
+{
+    return p->now.kind == TOKEN_WORD && span_is(p->now.text, word);
+}
+
+bool ptx_accept(struct ptx_parser *p, char c)
+{
+    if (!ptx_is_mark(p, c))
+        return false;
+    ptx_next(p);
+    return true;
+}
+
+bool ptx_expect(struct ptx_parser *p, char c)
+{
+    char what[] = {'`', c, '`', '\0'};
+
+    return ptx_accept(p, c) || ptx_expected(p, what);
+}
+
+bool ptx_take_name(struct ptx_parser *p, struct span *out, const char *what)
+{
+    if (p->now.kind != TOKEN_WORD || p->now.text.data[0] == '.')
+        return ptx_expected(p, what);
+    *out = p->now.text;
+    ptx_next(p);
+    return true;
+}
+
+bool ptx_take_integer(struct ptx_parser *p, uint64_t max, uint64_t *out, const char *what)
+{
+    if (p->now.kind != TOKEN_INTEGER)
+        return ptx_expected(p, what);
+    if (p->now.value > max)
+        return ptx_fail(p, p->now.line, "%s is too large", what);
+    *out = p->now.value;
+    ptx_next(p);
+    return true;
+}
+
+bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out)
+{
+    if (p->now.kind != TOKEN_WORD || p->now.text.data[0] != '.')
+        return ptx_expected(p, "a type");
+    *out = ptx_type_find(span_from(p->now.text, 1));
+    if (*out == PTX_NO_TYPE)
+        return ptx_expected(p, "a type");
+    ptx_next(p);
+    return true;
+}
+
+void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes)
+{
+    void *to = arena_array(&p->module->arena, count, element_bytes);
+
+    if (!to)
+        ptx_fail_memory(p);
+    else if (count)
+        memcpy(to, from, count * element_bytes);
+    return to;
+}
+
+static void skip_line(struct ptx_parser *p)
+{
+    uint32_t line = p->now.line;
+
+    while (p->now.kind != TOKEN_END && p->now.line == line)
+        ptx_next(p);
+}
+
+static void skip_braces(struct ptx_parser *p)
+{
+    while (p->now.kind != TOKEN_END && !ptx_is_mark(p, '}'))
+        ptx_next(p);
+    ptx_next(p);
+}
+
+bool ptx_skip_directive(struct ptx_parser *p)
+{
+    if (ptx_is_word(p, ".file")) {
+        ptx_parse_file(p);
+    } else if (ptx_is_word(p, ".loc")) {
+        ptx_parse_loc(p);
+    } else if (ptx_is_word(p, ".section")) {
+        skip_braces(p);
+    } else if (ptx_is_word(p, ".pragma")) {
+        while (p->now.kind != TOKEN_END && !ptx_is_mark(p, ';'))
+            ptx_next(p);
+        ptx_next(p);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool parse_target(struct ptx_parser *p)
+{
+    ptx_next(p);
+    if (p->now.kind != TOKEN_WORD)
+        return ptx_expected(p, "a target such as sm_75");
+    span_copy(span_first(p->now.text, sizeof p->module->target - 1), p->module->target, sizeof p->module->target);
+    skip_line(p);
+    return true;
+}
+
+static bool parse_head(struct ptx_parser *p)
+{
+    if (!ptx_is_word(p, ".version"))
+        return ptx_expected(p, "`.version`");
+    ptx_next(p);
+    if (p->now.kind != TOKEN_FLOAT64)
+        return ptx_expected(p, "a version such as 7.8");
+    ptx_next(p);
+    if (!ptx_is_word(p, ".target"))
+        return ptx_expected(p, "`.target`");
+    return parse_target(p);
+}
+
+static bool parse_address_size(struct ptx_parser *p)
+{
+    uint64_t bits = 0;
+    uint32_t line = p->now.line;
+
+    ptx_next(p);
+    if (!ptx_take_integer(p, UINT32_MAX, &bits, "64"))
+        return false;
+    return bits == 64 || ptx_fail(p, line, "only `.address_size 64` is supported on device cpu");
+}
+
+static bool is_linkage(const struct ptx_parser *p)
+{
+    return ptx_is_word(p, ".visible") || ptx_is_word(p, ".extern") || ptx_is_word(p, ".weak") || ptx_is_word(p, ".common");
+}
+
+static bool parse_declaration(struct ptx_parser *p)
+{
+    bool external = false, entry;
+
+    while (is_linkage(p)) {
+        external = external || ptx_is_word(p, ".extern");
+        ptx_next(p);
+    }
+    entry = ptx_is_word(p, ".entry");
+    if (entry || ptx_is_word(p, ".func")) {
+        ptx_next(p);
+        return ptx_parse_function(p, entry, external);
+    }
+    if (p->now.kind == TOKEN_WORD && ptx_space_word(p->now.text) != PTX_GENERIC)
+        return ptx_parse_variable(p, external);
+    if (p->now.kind == TOKEN_WORD && p->now.text.data[0] == '.')
+        return ptx_fail(p, p->now.line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
+    return ptx_expected(p, "a variable, `.func` or `.entry`");
+}
+
+static bool parse_module(struct ptx_parser *p)
+{
+    ptx_next(p);
+    if (!parse_head(p))
+        return false;
+    while (p->now.kind != TOKEN_END) {
+        bool ok = true;
+
+        if (ptx_is_mark(p, '@'))
+            skip_line(p); /* @@DWARF */
+        else if (ptx_is_mark(p, ';'))
+            ptx_next(p);
+        else if (ptx_is_word(p, ".address_size"))
+            ok = parse_address_size(p);
+        else if (!ptx_skip_directive(p))
+            ok = parse_declaration(p);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static void place_operand(const struct ptx_parser *p, struct ptx_operand *o, uint32_t entry_base)
+{
+    if (o->kind != PTX_ADDRESS || o->space != PTX_SHARED)
+        return;
+    if (o->index == SHARED_OF_ENTRY)
+        o->value += entry_base;
+    else if (o->index == SHARED_DYNAMIC)
+        o->value += p->module->dynamic_shared_offset;
+    o->index = PTX_NO_INDEX;
+}
+
+/* Static variables of the module come first in the window, then the kernel's own, then, alike for all kernels, the dynamic ones. */
+static bool place_shared(struct ptx_parser *p)
+{
+    uint64_t base = p->shared_module, dynamic;
+
+    ptx_align_up(&base, p->shared_align, UINT32_MAX);
+    dynamic = base;
+    for (uint32_t f = 0; f < p->functions_count; f++) {
+        struct ptx_function *function = &p->functions[f];
+        if (!function->entry)
+            continue;
+        function->shared_bytes = function->shared_bytes ? (uint32_t)base + function->shared_bytes : p->shared_module;
+        if (function->shared_bytes > CPU_SHARED_BYTES_MAX)
+            return ptx_fail(p, p->now.line, "`%.*s` needs %u bytes of shared memory, %d are allowed", SPAN_ARG(function->name),
+                            function->shared_bytes, CPU_SHARED_BYTES_MAX);
+        dynamic = function->shared_bytes > dynamic ? function->shared_bytes : dynamic;
+    }
+    ptx_align_up(&dynamic, p->shared_align, UINT32_MAX);
+    p->module->dynamic_shared_offset = (uint32_t)dynamic;
+    for (uint32_t f = 0; f < p->functions_count; f++) {
+        struct ptx_insn *insns = (struct ptx_insn *)p->functions[f].insns;
+        for (uint32_t i = 0; i < p->functions[f].insns_count; i++) {
+            for (unsigned o = 0; o < insns[i].operands_count; o++)
+                place_operand(p, &insns[i].operands[o], (uint32_t)base);
+        }
+    }
+    return true;
+}
+
+static bool check_externs(struct ptx_parser *p)
+{
+    for (uint32_t i = 0; i < p->symbols_count; i++) {
+        if (p->externs[i])
+            return ptx_fail(p, p->now.line, "`%.*s` is declared `.extern` and defined nowhere",
+                            SPAN_ARG(span_first(p->symbols[i].name, QUOTED_BYTES)));
+    }
+    return true;
+}
+
+static bool complete_module(struct ptx_parser *p)
+{
+    struct ptx_module *m = p->module;
+
+    if (!place_shared(p) || !check_externs(p) || !ptx_resolve_initialisers(p))
+        return false;
+    m->functions = ptx_copy_array(p, p->functions, p->functions_count, sizeof *p->functions);
+    m->symbols = ptx_copy_array(p, p->symbols, p->symbols_count, sizeof *p->symbols);
+    m->functions_count = p->functions_count;
+    m->symbols_count = p->symbols_count;
+    m->files = ptx_copy_array(p, p->files, p->files_count, sizeof *p->files);
+    m->files_count = p->files_count;
+    return m->functions && m->symbols && m->files;
+}
+
+static void parser_finish(struct ptx_parser *p)
+{
+    ptx_body_finish(&p->body);
+    ptx_names_finish(&p->names);
+    free(p->functions);
+    free(p->symbols);
+    free(p->externs);
+    free(p->files);
+    free(p->pending);
+}
+
+static enum status parse_copy(struct ptx_module *m, struct span text, struct problem *why)
+{
+    struct ptx_parser p = {.module = m, .why = why, .shared_align = SHARED_ALIGN_LEAST};
+
+    if (!ptx_names_init(&p.names))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    ptx_lexer_init(&p.lexer, text);
+    if (parse_module(&p))
+        complete_module(&p);
+    parser_finish(&p);
+    return p.status;
+}
+
+enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why)
+{
+    struct ptx_module *m = calloc(1, sizeof *m);
+    struct span        copy;
+    enum status        st;
+
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    arena_init(&m->arena, PTX_MODULE_BYTES_MAX);
+    copy = arena_copy(&m->arena, span_first(text, strnlen(text.data, text.bytes)));
+    st = copy.data ? parse_copy(m, copy, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    if (st == STATUS_OK)
+        *out = m;
+    else
+        ptx_module_destroy(m);
+    return st;
+}
+
+void ptx_module_destroy(struct ptx_module *m)
+{
+    if (!m)
+        return;
+    arena_finish(&m->arena);
+    free(m);
+}
+
+uint32_t ptx_find_function(const struct ptx_module *m, struct span name)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        if (span_equal(m->functions[i].name, name))
+            return i;
+    }
+    return PTX_NO_INDEX;
+}
+
+uint32_t ptx_find_symbol(const struct ptx_module *m, struct span name)
+{
+    for (uint32_t i = 0; i < m->symbols_count; i++) {
+        if (span_equal(m->symbols[i].name, name))
+            return i;
+    }
+    return PTX_NO_INDEX;
+}

@@ -1,0 +1,169 @@
+/* What the files of the PTX parser share. All functions that answer bool have recorded the problem when they answer false. */
+#ifndef GPUREST_DEVICE_CPU_PTX_PARSER_H
+#define GPUREST_DEVICE_CPU_PTX_PARSER_H
+
+#include "device/cpu/ptx/ir.h"
+#include "device/cpu/ptx/lex.h"
+#include "device/cpu/ptx/names.h"
+
+/* Where the offset of a shared variable counts from, while parsing: the places are known once all functions are read. */
+enum shared_base {
+    SHARED_OF_MODULE = 0xfffffff0, /* variables of the module and of device functions: at the start of the window */
+    SHARED_OF_ENTRY,               /* of one kernel: behind those */
+    SHARED_DYNAMIC,                /* extern: behind the largest kernel's */
+};
+
+struct ptx_label {
+    struct span text;
+    uint32_t    scope;
+    uint32_t    insn;
+    uint32_t    line;
+};
+
+/* `.branchtargets`: names[first .. first + count) */
+struct ptx_target_list {
+    struct span text;
+    uint32_t    scope;
+    uint32_t    first, count;
+};
+
+struct ptx_scope {
+    uint32_t parent;
+    uint32_t names;  /* how many names there were before */
+    uint32_t params; /* how much of the frame of .param variables was in use before: variables of scopes side by side share it */
+};
+
+/* The function that is being read. Arrays are owned, and copied to the module's arena when it is complete. */
+struct ptx_body {
+    struct ptx_function    *function;
+    struct ptx_register    *registers;
+    uint32_t                registers_count, registers_room;
+    struct ptx_insn        *insns;
+    uint32_t                insns_count, insns_room;
+    struct ptx_label       *labels; /* defined */
+    uint32_t                labels_count, labels_room;
+    struct ptx_label       *uses; /* of labels by bra, and of target lists by brx: insn is the user */
+    uint32_t                uses_count, uses_room;
+    struct ptx_target_list *lists;
+    uint32_t                lists_count, lists_room;
+    struct ptx_label       *targets; /* names in those lists */
+    uint32_t                targets_count, targets_room;
+    struct ptx_scope       *scopes;
+    uint32_t                scopes_count, scopes_room;
+    uint32_t                scope, depth;
+    uint32_t                params_used; /* bytes of the frame of .param variables, now */
+};
+
+/* An initialiser's word that names a symbol or function: resolved at the end of the text. */
+struct ptx_pending {
+    struct span           name;
+    uint32_t              line;
+    uint32_t              symbol; /* whose initialiser */
+    struct ptx_relocation relocation;
+};
+
+struct ptx_parser {
+    struct ptx_lexer     lexer;
+    struct ptx_token     now;
+    struct ptx_module   *module;
+    struct problem      *why;
+    enum status          status;
+    struct ptx_names     names;
+    struct ptx_body      body;
+    struct ptx_function *functions; /* owned; moves to the arena at the end, as symbols */
+    uint32_t             functions_count, functions_room;
+    struct ptx_symbol   *symbols;
+    uint32_t             symbols_count, symbols_room;
+    bool                *externs; /* symbols only declared; owned */
+    uint32_t             externs_room;
+    struct ptx_pending  *pending; /* owned */
+    uint32_t             pending_count, pending_room;
+    struct ptx_file     *files; /* owned */
+    uint32_t             files_count, files_room;
+    uint32_t             source_file, source_line; /* of the instructions that follow, by `.loc`; line 0: not known */
+    uint32_t             shared_module;            /* bytes */
+    uint32_t             shared_align;
+};
+
+/* device/cpu/ptx/tables.c */
+enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
+enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
+enum ptx_opcode  ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */
+enum ptx_special ptx_special_find(struct span word);     /* PTX_SPECIAL_COUNT if none */
+/* A number token as bits of type t; false when it has no meaning there. */
+bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum ptx_type t, uint64_t *out);
+
+/* device/cpu/ptx/parse.c */
+bool ptx_fail(struct ptx_parser *p, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool ptx_fail_memory(struct ptx_parser *p);
+bool ptx_expected(struct ptx_parser *p, const char *what);
+void ptx_next(struct ptx_parser *p);
+bool ptx_is_mark(const struct ptx_parser *p, char c);
+bool ptx_is_word(const struct ptx_parser *p, const char *word);
+bool ptx_accept(struct ptx_parser *p, char c);
+bool ptx_expect(struct ptx_parser *p, char c);
+bool ptx_take_name(struct ptx_parser *p, struct span *out, const char *what);
+bool ptx_take_integer(struct ptx_parser *p, uint64_t max, uint64_t *out, const char *what);
+/* A type directive such as ".b32". */
+bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out);
+/* Takes .file and .loc, passes over .section and .pragma, of which nothing matters. False when the current token is none of them. */
+bool ptx_skip_directive(struct ptx_parser *p);
+/* device/cpu/ptx/source.c: `.file number "name"` and `.loc file line column`. What does not read so is passed over: it says nothing about the code. */
+void  ptx_parse_file(struct ptx_parser *p);
+void  ptx_parse_loc(struct ptx_parser *p);
+void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes);
+
+/* device/cpu/ptx/variable.c */
+struct ptx_declaration {
+    struct span   name;
+    enum ptx_type type;
+    uint32_t      align;
+    unsigned      vector;
+    uint64_t      dimensions[PTX_DIMENSIONS_MAX];
+    unsigned      dimensions_count;
+    bool          open; /* "[]" */
+    uint64_t      bytes;
+};
+/* What stands behind the state space: .align, type, name, dimensions. */
+bool           ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d);
+enum ptx_space ptx_space_word(struct span word); /* ".global" ...; PTX_GENERIC if it is none */
+/* `.space ... ;` of a module or a body, the space not yet taken. */
+bool ptx_parse_variable(struct ptx_parser *p, bool external);
+bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max);
+
+/* device/cpu/ptx/initialiser.c */
+bool ptx_parse_initialiser(struct ptx_parser *p, const struct ptx_declaration *d, uint32_t symbol);
+bool ptx_resolve_initialisers(struct ptx_parser *p);
+
+/* device/cpu/ptx/function.c */
+bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external);
+/* "(results) name (params)"; the name may be _. offsets are those of the frame, or of the kernel's block. */
+bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes);
+/* Behind "name : .callprototype" and "name : .calltargets". */
+bool ptx_parse_callprototype(struct ptx_parser *p, struct span name);
+bool ptx_parse_calltargets(struct ptx_parser *p, struct span name);
+void ptx_body_finish(struct ptx_body *b);
+
+/* device/cpu/ptx/labels.c */
+bool ptx_label_define(struct ptx_parser *p, struct span name, uint32_t line);
+bool ptx_label_use(struct ptx_parser *p, struct span name, uint32_t line);
+bool ptx_parse_targets(struct ptx_parser *p, struct span name);
+bool ptx_resolve_labels(struct ptx_parser *p);
+
+/* device/cpu/ptx/opcode.c */
+bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *in, bool *policy);
+
+/* device/cpu/ptx/operand.c */
+bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_operand *out);
+bool ptx_take_register(struct ptx_parser *p, uint32_t *out);
+
+/* device/cpu/ptx/form.c */
+/* The type of operand i of that instruction; `count` as far as known (bar.red). */
+enum ptx_type ptx_operand_type(const struct ptx_insn *in, unsigned i);
+bool          ptx_check_form(struct ptx_parser *p, const struct ptx_insn *in);
+
+/* device/cpu/ptx/insn.c, device/cpu/ptx/call.c: from the guard or opcode to the ';' */
+bool ptx_parse_insn(struct ptx_parser *p);
+bool ptx_parse_call(struct ptx_parser *p, struct ptx_insn *in);
+
+#endif

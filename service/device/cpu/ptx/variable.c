@@ -1,0 +1,259 @@
+/* Declarations of variables, in a module and in a body: .global, .const, .shared, .local, .param, .reg. */
+#include "device/cpu/ptx/parser.h"
+
+bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max)
+{
+    uint64_t padded;
+
+    if (__builtin_add_overflow(*offset, align - 1, &padded))
+        return false;
+    *offset = padded & ~(align - 1);
+    return *offset <= max;
+}
+
+enum ptx_space ptx_space_word(struct span word)
+{
+    static const struct {
+        const char    *word;
+        enum ptx_space space;
+    } rows[] = {
+        {".global", PTX_GLOBAL}, {".const", PTX_CONST}, {".shared", PTX_SHARED}, {".local", PTX_LOCAL}, {".param", PTX_PARAM},
+    };
+
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        if (span_is(word, rows[i].word))
+            return rows[i].space;
+    }
+    return PTX_GENERIC;
+}
+
+static bool take_align(struct ptx_parser *p, uint32_t *align)
+{
+    uint64_t value;
+
+    if (!ptx_is_word(p, ".align"))
+        return true;
+    ptx_next(p);
+    if (!ptx_take_integer(p, PTX_ALIGN_MAX, &value, "an alignment"))
+        return false;
+    if (!value || (value & (value - 1)))
+        return ptx_fail(p, p->now.line, "an alignment must be a power of two");
+    *align = (uint32_t)value;
+    return true;
+}
+
+/* ".ptr .global .align 4": what a pointer parameter points to; it changes nothing here. */
+static bool skip_pointer(struct ptx_parser *p)
+{
+    uint32_t ignored;
+
+    if (!ptx_is_word(p, ".ptr"))
+        return true;
+    ptx_next(p);
+    if (p->now.kind == TOKEN_WORD && ptx_space_word(p->now.text) != PTX_GENERIC)
+        ptx_next(p);
+    return take_align(p, &ignored);
+}
+
+/* ".attribute(.managed)": memory that the host may reach too is ordinary device memory here. */
+static bool skip_attribute(struct ptx_parser *p)
+{
+    while (ptx_is_word(p, ".attribute")) {
+        ptx_next(p);
+        if (!ptx_expect(p, '('))
+            return false;
+        if (!ptx_is_word(p, ".managed"))
+            return ptx_fail(p, p->now.line, "the attribute `%.*s` is not supported on device cpu", SPAN_ARG(span_first(p->now.text, 64)));
+        ptx_next(p);
+        if (!ptx_expect(p, ')'))
+            return false;
+    }
+    return true;
+}
+
+static bool take_vector(struct ptx_parser *p, unsigned *count)
+{
+    *count = ptx_is_word(p, ".v2") ? 2 : ptx_is_word(p, ".v4") ? 4 : 1;
+    if (*count > 1)
+        ptx_next(p);
+    return true;
+}
+
+static bool take_dimensions(struct ptx_parser *p, struct ptx_declaration *d)
+{
+    while (ptx_accept(p, '[')) {
+        if (d->dimensions_count == PTX_DIMENSIONS_MAX)
+            return ptx_fail(p, p->now.line, "at most %d dimensions are supported", PTX_DIMENSIONS_MAX);
+        if (ptx_accept(p, ']')) {
+            if (d->dimensions_count)
+                return ptx_fail(p, p->now.line, "only the first dimension may be open");
+            d->open = true;
+            d->dimensions[d->dimensions_count++] = 0;
+            continue;
+        }
+        if (!ptx_take_integer(p, UINT64_MAX >> 16, &d->dimensions[d->dimensions_count++], "a dimension") || !ptx_expect(p, ']'))
+            return false;
+    }
+    return true;
+}
+
+static bool take_name_and_size(struct ptx_parser *p, struct ptx_declaration *d)
+{
+    d->dimensions_count = 0;
+    d->open = false;
+    if (!ptx_take_name(p, &d->name, "a name") || !take_dimensions(p, d))
+        return false;
+    d->bytes = (uint64_t)ptx_type_bytes(d->type) * d->vector;
+    for (unsigned i = 0; i < d->dimensions_count; i++) {
+        if (__builtin_mul_overflow(d->bytes, d->dimensions[i], &d->bytes) || d->bytes > UINT64_MAX >> 16)
+            return ptx_fail(p, p->now.line, "the variable is too large");
+    }
+    return true;
+}
+
+bool ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d)
+{
+    *d = (struct ptx_declaration){0};
+    if (!skip_attribute(p) || !take_align(p, &d->align) || !take_vector(p, &d->vector) || !ptx_take_type(p, &d->type) || !skip_pointer(p) ||
+        !take_align(p, &d->align))
+        return false;
+    if (d->type == PTX_PRED)
+        return ptx_fail(p, p->now.line, "a variable cannot have type .pred");
+    if (!d->align)
+        d->align = ptx_type_bytes(d->type) * d->vector;
+    return take_name_and_size(p, d);
+}
+
+static struct ptx_name *add_variable(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)
+{
+    uint32_t         mark = p->body.function ? p->body.scopes[p->body.scope].names : 0;
+    struct ptx_name *name;
+
+    if (ptx_names_has_since(&p->names, d->name, mark)) {
+        ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(d->name, 64)));
+        return NULL;
+    }
+    name = ptx_names_add(&p->names, d->name, NAME_VARIABLE);
+    if (!name) {
+        ptx_fail_memory(p);
+        return NULL;
+    }
+    name->bytes = d->bytes;
+    name->operand = (struct ptx_operand){.kind = PTX_ADDRESS, .space = (uint8_t)space, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
+    return name;
+}
+
+/* Gives the variable its place behind *used. */
+static bool place(struct ptx_parser *p, const struct ptx_declaration *d, uint32_t *used, uint32_t max, uint64_t *offset)
+{
+    *offset = *used;
+    if (!ptx_align_up(offset, d->align, max) || d->bytes > max - *offset)
+        return ptx_fail(p, p->now.line, "`%.*s` does not fit: %u bytes are allowed", SPAN_ARG(span_first(d->name, 64)), max);
+    *used = (uint32_t)(*offset + d->bytes);
+    return true;
+}
+
+static bool declare_shared(struct ptx_parser *p, const struct ptx_declaration *d, bool external)
+{
+    struct ptx_name     *name = add_variable(p, d, PTX_SHARED);
+    struct ptx_function *f = p->body.function;
+    bool                 own = f && f->entry;
+
+    if (!name)
+        return false;
+    if (d->align > p->shared_align)
+        p->shared_align = d->align;
+    if (external || d->open) {
+        name->operand.index = SHARED_DYNAMIC;
+        name->bytes = 0;
+        return true;
+    }
+    name->operand.index = own ? SHARED_OF_ENTRY : SHARED_OF_MODULE;
+    return place(p, d, own ? &f->shared_bytes : &p->shared_module, CPU_SHARED_BYTES_MAX, &name->operand.value);
+}
+
+static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)
+{
+    struct ptx_function *f = p->body.function;
+    struct ptx_name     *name;
+
+    if (!f)
+        return ptx_fail(p, p->now.line, "`.local` and `.param` variables belong into a function");
+    name = add_variable(p, d, space);
+    if (!name)
+        return false;
+    if (space == PTX_LOCAL)
+        return place(p, d, &f->local_bytes, CPU_LOCAL_BYTES_MAX, &name->operand.value);
+    if (!place(p, d, &p->body.params_used, CPU_LOCAL_BYTES_MAX, &name->operand.value))
+        return false;
+    if (p->body.params_used > f->param_frame_bytes)
+        f->param_frame_bytes = p->body.params_used;
+    return true;
+}
+
+static uint32_t add_symbol(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)
+{
+    struct ptx_name *name = add_variable(p, d, space);
+
+    if (!name)
+        return PTX_NO_INDEX;
+    if (!ptx_grow((void **)&p->symbols, &p->symbols_room, p->symbols_count, sizeof *p->symbols, PTX_SYMBOLS_MAX) ||
+        !ptx_grow((void **)&p->externs, &p->externs_room, p->symbols_count, sizeof *p->externs, PTX_SYMBOLS_MAX)) {
+        ptx_fail_memory(p);
+        return PTX_NO_INDEX;
+    }
+    name->operand.index = p->symbols_count;
+    p->externs[p->symbols_count] = false;
+    p->symbols[p->symbols_count] = (struct ptx_symbol){0};
+    return p->symbols_count++;
+}
+
+static bool declare_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
+{
+    struct ptx_name *known = ptx_names_find(&p->names, d->name);
+    uint32_t         index = PTX_NO_INDEX;
+
+    if (known && known->kind == NAME_VARIABLE && known->operand.space == space && known->operand.index < p->symbols_count) {
+        index = known->operand.index;
+        if (external)
+            return true;
+        if (!p->externs[index])
+            return ptx_fail(p, p->now.line, "`%.*s` is declared twice", SPAN_ARG(span_first(d->name, 64)));
+        p->externs[index] = false;
+    }
+    if (index == PTX_NO_INDEX)
+        index = add_symbol(p, d, space);
+    if (index == PTX_NO_INDEX)
+        return false;
+    p->symbols[index] = (struct ptx_symbol){.name = d->name, .space = space, .bytes = d->bytes, .align = d->align};
+    p->externs[index] = external;
+    if (ptx_accept(p, '='))
+        return ptx_parse_initialiser(p, d, index);
+    return external || !d->open || ptx_fail(p, p->now.line, "an open dimension needs an initialiser");
+}
+
+static bool declare(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
+{
+    if (space == PTX_GLOBAL || space == PTX_CONST)
+        return declare_symbol(p, d, space, external);
+    if (space == PTX_SHARED)
+        return declare_shared(p, d, external);
+    if (d->open)
+        return ptx_fail(p, p->now.line, "a `.local` or `.param` variable needs its size");
+    return declare_in_frame(p, d, space);
+}
+
+bool ptx_parse_variable(struct ptx_parser *p, bool external)
+{
+    enum ptx_space         space = ptx_space_word(p->now.text);
+    struct ptx_declaration d;
+
+    ptx_next(p);
+    if (!ptx_take_declaration(p, &d) || !declare(p, &d, space, external))
+        return false;
+    while (ptx_accept(p, ',')) {
+        if (!take_name_and_size(p, &d) || !declare(p, &d, space, external))
+            return false;
+    }
+    return ptx_expect(p, ';');
+}

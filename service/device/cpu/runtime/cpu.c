@@ -1,0 +1,451 @@
+/* The `cpu` device: struct device_ops over memory, modules, the engine and its queue. All streams share one queue, which keeps the order
+ * of issue: stricter than what device.h promises. */
+#include "device/device.h"
+
+#include <stdlib.h>
+
+#include "device/cpu/runtime/graph.h"
+#include "device/cpu/runtime/info.h"
+#include "device/cpu/runtime/launch.h"
+#include "device/cpu/runtime/module.h"
+#include "device/cpu/runtime/printf_format.h"
+#include "device/cpu/runtime/queue.h"
+
+/* What the caller made and has not yet destroyed: close() frees it. */
+struct owned {
+    struct owned  *next;
+    struct owned **link; /* what points here */
+};
+
+struct device_graph {
+    struct owned      owned;
+    struct cpu_graph *graph;
+};
+
+struct device {
+    struct owned      *graphs;
+    struct owned      *modules;
+    struct owned      *streams;
+    struct owned      *events;
+    struct cpu_memory *memory;
+    struct cpu_engine *engine;
+    struct cpu_queue  *queue;
+    struct device_info info; /* all but memory; fixed */
+};
+
+/* `owned` stands first: a list element is the object. */
+struct device_module {
+    struct owned       owned;
+    struct cpu_module *loaded;
+};
+
+struct device_event {
+    struct owned      owned;
+    struct cpu_event *event;
+};
+
+struct device_stream {
+    struct owned owned; /* a stream is only a name here */
+};
+
+enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first caches */
+
+static unsigned device_count(struct problem *why)
+{
+    (void)why;
+    return 1;
+}
+
+static void own(struct owned **list, struct owned *o)
+{
+    o->next = *list;
+    o->link = list;
+    if (o->next)
+        o->next->link = &o->next;
+    *list = o;
+}
+
+static void disown(struct owned *o)
+{
+    *o->link = o->next;
+    if (o->next)
+        o->next->link = o->link;
+}
+
+static void module_unload(struct device *d, struct device_module *m)
+{
+    (void)d;
+    if (!m)
+        return;
+    disown(&m->owned);
+    cpu_module_unload(m->loaded);
+    free(m);
+}
+
+static void stream_destroy(struct device *d, struct device_stream *s)
+{
+    (void)d;
+    if (!s)
+        return;
+    disown(&s->owned);
+    free(s);
+}
+
+static void event_destroy(struct device *d, struct device_event *e)
+{
+    if (!e)
+        return;
+    disown(&e->owned);
+    cpu_event_destroy(d->queue, e->event);
+    free(e);
+}
+
+static void graph_destroy(struct device *d, struct device_graph *g)
+{
+    (void)d;
+    if (!g)
+        return;
+    disown(&g->owned);
+    cpu_graph_destroy(g->graph);
+    free(g);
+}
+
+static void device_close(struct device *d)
+{
+    if (!d)
+        return;
+    while (d->graphs)
+        graph_destroy(d, (struct device_graph *)(void *)d->graphs);
+    while (d->events)
+        event_destroy(d, (struct device_event *)(void *)d->events);
+    while (d->streams)
+        stream_destroy(d, (struct device_stream *)(void *)d->streams);
+    cpu_queue_destroy(d->queue); /* no kernel runs from here on */
+    while (d->modules)
+        module_unload(d, (struct device_module *)(void *)d->modules);
+    cpu_engine_destroy(d->engine);
+    cpu_memory_destroy(d->memory);
+    free(d);
+}
+
+static enum status open_parts(struct device *d)
+{
+    enum status st = cpu_memory_create(0, &d->memory);
+
+    if (!st)
+        st = cpu_engine_create(d->memory, 0, &d->engine);
+    if (!st)
+        st = cpu_queue_create(d->memory, d->engine, &d->queue);
+    return st;
+}
+
+static enum status device_open(struct device **out, unsigned index, struct problem *why)
+{
+    struct device *d;
+    enum status    st;
+
+    if (index)
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is one cpu device");
+    d = calloc(1, sizeof *d);
+    if (!d)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    cpu_info_read(&d->info);
+    st = open_parts(d);
+    if (st) {
+        device_close(d);
+        return problem_set(why, st, "the cpu device cannot be opened");
+    }
+    cpu_engine_set_format(d->engine, printf_format);
+    *out = d;
+    return STATUS_OK;
+}
+
+static enum status device_info(struct device *d, struct device_info *out)
+{
+    struct device_memory memory;
+
+    cpu_memory_stats(d->memory, &memory);
+    *out = d->info;
+    out->total_bytes = memory.total_bytes;
+    out->free_bytes = memory.free_bytes;
+    return cpu_queue_lost(d->queue, NULL);
+}
+
+static enum status device_memory(struct device *d, struct device_memory *out)
+{
+    cpu_memory_stats(d->memory, out);
+    return cpu_queue_lost(d->queue, NULL);
+}
+
+static enum status mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
+{
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    return st ? st : cpu_memory_alloc(d->memory, bytes, address);
+}
+
+static enum status mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
+{
+    enum status st = cpu_queue_lost(d->queue, NULL);
+
+    out->taken = file_bytes;
+    return st ? st : cpu_memory_alloc_file(d->memory, bytes, file, file_bytes, &out->address, &out->offset);
+}
+
+static enum status mem_free(struct device *d, uint64_t address)
+{
+    return cpu_queue_free(d->queue, address);
+}
+
+/* Code that is loaded already was decoded without checks and stays so. */
+static enum status memcheck(struct device *d)
+{
+    enum status st = cpu_queue_drain(d->queue, NULL);
+
+    return st ? st : cpu_memory_watch(d->memory);
+}
+
+static enum status mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
+{
+    (void)s;
+    return cpu_queue_write(d->queue, to, from, bytes);
+}
+
+static enum status mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes)
+{
+    (void)s;
+    return cpu_queue_read(d->queue, to, from, bytes);
+}
+
+static enum status mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
+{
+    (void)s;
+    return cpu_queue_copy(d->queue, to, from, bytes);
+}
+
+static enum status mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes,
+                            uint64_t count)
+{
+    (void)s;
+    return cpu_queue_fill(d->queue, to, pattern, pattern_bytes, count);
+}
+
+static enum status module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why)
+{
+    struct device_module *m;
+    enum status           st = cpu_queue_lost(d->queue, why);
+
+    if (st)
+        return st;
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    st = cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why);
+    if (st) {
+        free(m);
+        return st;
+    }
+    own(&d->modules, &m->owned);
+    *out = m;
+    return STATUS_OK;
+}
+
+static const struct kernel_table *module_table(const struct device_module *m)
+{
+    return &m->loaded->table;
+}
+
+/* What the queue takes; borrows the parameters. */
+static enum status prepare_launch(const struct device_launch *l, struct cpu_launch *run, struct problem *why)
+{
+    const struct ptx_function *kernel = cpu_module_kernel(l->module->loaded, l->kernel);
+
+    *run = (struct cpu_launch){.module = l->module->loaded->program,
+                               .kernel = kernel,
+                               .shared_bytes = l->shared_bytes,
+                               .cooperative = l->cooperative,
+                               .params = l->params,
+                               .params_bytes = l->params_bytes,
+                               .deadline_ms = l->deadline_ms};
+    if (!kernel)
+        return problem_set(why, STATUS_INTERNAL, "there is no kernel %u", l->kernel);
+    if (l->params_bytes != kernel->params_bytes)
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %u bytes of parameters, not %u", kernel->params_bytes,
+                           l->params_bytes);
+    memcpy(run->grid, l->grid, sizeof run->grid);
+    memcpy(run->block, l->block, sizeof run->block);
+    return cpu_launch_check(run, why);
+}
+
+static enum status launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
+{
+    struct cpu_launch run;
+    enum status       st = prepare_launch(l, &run, why);
+
+    (void)s;
+    if (st)
+        return st;
+    st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->before ? l->after->event : NULL);
+    return st ? problem_set(why, st, "the launch cannot be queued") : STATUS_OK;
+}
+
+static enum status best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)
+{
+    const struct ptx_function *f = cpu_module_kernel(m->loaded, kernel);
+
+    (void)d;
+    if (!f)
+        return STATUS_INTERNAL;
+    if (shared_bytes > CPU_SHARED_BYTES_MAX - m->loaded->program->dynamic_shared_offset)
+        return STATUS_LAUNCH_CONFIG_INVALID;
+    *threads = f->max_threads < BEST_BLOCK_THREADS || f->min_threads_x[0] ? f->max_threads : BEST_BLOCK_THREADS;
+    return STATUS_OK;
+}
+
+static enum status stream_create(struct device *d, struct device_stream **out)
+{
+    struct device_stream *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return STATUS_OUT_OF_MEMORY;
+    own(&d->streams, &s->owned);
+    *out = s;
+    return STATUS_OK;
+}
+
+static enum status event_create(struct device *d, struct device_event **out)
+{
+    struct device_event *e = calloc(1, sizeof *e);
+    enum status          st;
+
+    if (!e)
+        return STATUS_OUT_OF_MEMORY;
+    st = cpu_event_create(&e->event);
+    if (st) {
+        free(e);
+        return st;
+    }
+    own(&d->events, &e->owned);
+    *out = e;
+    return STATUS_OK;
+}
+
+static enum status event_record(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    (void)s;
+    return cpu_event_record(d->queue, e->event);
+}
+
+static enum status event_query(struct device *d, struct device_event *e, struct problem *why)
+{
+    return cpu_event_query(d->queue, e->event, why);
+}
+
+static enum status event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
+{
+    (void)d;
+    return cpu_event_elapsed(from->event, to->event, us);
+}
+
+/* One queue for all streams: it is so already. */
+static enum status stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    (void)s, (void)e;
+    return cpu_queue_lost(d->queue, NULL);
+}
+
+static enum status graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
+{
+    struct cpu_launch run;
+    enum status       st = prepare_launch(l, &run, why);
+
+    (void)d;
+    if (st)
+        return st;
+    st = cpu_graph_set(g->graph, index, &run);
+    return st ? problem_set(why, st, "the launch cannot be kept") : STATUS_OK;
+}
+
+static enum status graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                                struct problem *why)
+{
+    struct device_graph *g = calloc(1, sizeof *g);
+    enum status          st = g ? cpu_graph_create(count, &g->graph) : STATUS_OUT_OF_MEMORY;
+
+    if (st) {
+        free(g);
+        return problem_set(why, st, "host memory is used up");
+    }
+    own(&d->graphs, &g->owned);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = graph_set(d, g, i, &launches[i], why);
+    if (st)
+        graph_destroy(d, g);
+    else
+        *out = g;
+    return st;
+}
+
+static enum status graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why)
+{
+    enum status st = cpu_graph_run(g->graph, d->queue);
+
+    (void)s;
+    return st ? problem_set(why, st, "the launches cannot be queued") : STATUS_OK;
+}
+
+static void wait_progress(struct device *d, uint64_t ns)
+{
+    cpu_queue_wait_progress(d->queue, ns);
+}
+
+static enum status take_output(struct device *d, struct device_stream *s, struct buf *out)
+{
+    (void)s;
+    cpu_engine_take_output(d->engine, out);
+    return STATUS_OK;
+}
+
+static void cancel(struct device *d)
+{
+    cpu_queue_cancel(d->queue);
+}
+
+extern const struct device_ops device_cpu;
+const struct device_ops        device_cpu = {
+           .name = "cpu",
+           .events_are_cheap = true,
+           .count = device_count,
+           .open = device_open,
+           .close = device_close,
+           .info = device_info,
+           .memory = device_memory,
+           .mem_alloc = mem_alloc,
+           .mem_alloc_shared = mem_alloc_shared,
+           .mem_free = mem_free,
+           .memcheck = memcheck,
+           .mem_write = mem_write,
+           .mem_read = mem_read,
+           .mem_copy = mem_copy,
+           .mem_fill = mem_fill,
+           .module_load = module_load,
+           .module_unload = module_unload,
+           .module_table = module_table,
+           .launch = launch,
+           .best_block = best_block,
+           .stream_create = stream_create,
+           .stream_destroy = stream_destroy,
+           .event_create = event_create,
+           .event_destroy = event_destroy,
+           .event_record = event_record,
+           .event_query = event_query,
+           .event_elapsed = event_elapsed,
+           .stream_wait = stream_wait,
+           .graph_create = graph_create,
+           .graph_set = graph_set,
+           .graph_run = graph_run,
+           .graph_destroy = graph_destroy,
+           .wait_progress = wait_progress,
+           .take_output = take_output,
+           .cancel = cancel,
+};

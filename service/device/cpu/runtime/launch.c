@@ -1,0 +1,481 @@
+/* Launches: checks a configuration, deals the blocks of a grid to a few host threads, collects the first fault. */
+#include "device/cpu/runtime/launch.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "device/cpu/interp/variants.h"
+#include "device/cpu/ptx/ir.h"
+#include "device/cpu/runtime/cooperative.h"
+#include "device/cpu/runtime/heap.h"
+#include "device/cpu/runtime/memcheck.h"
+
+/* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
+ * they turn out to take longer than that. */
+enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
+/* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics need no lock either. So
+ * kernels with such atomics begin on the caller alone, and helpers that bring nothing are sent away: when a while after they came, blocks
+ * do not end in less than so many tenths of the time that they took alone. */
+enum { ALONE_US = 100, TOGETHER_US = 150, WORTH_TENTHS = 9 };
+/* Processors pass memory between them in lines of this many bytes. */
+enum { CACHE_LINE = 64 };
+/* What CUDA's headers expect of the memory where blocks meet: its size in the first 4 bytes, the barrier in the next. */
+enum { WORKSPACE_BYTES = 256 };
+
+struct helper {
+    struct cpu_engine *engine;
+    pthread_t          thread;
+    struct block_run   run;
+    bool               started;
+};
+
+/* The caller's own: how fast blocks end alone and with helpers. */
+struct pace {
+    uint64_t began;
+    uint64_t call_at; /* when it calls helpers after all, or DEADLINE_NEVER */
+    uint64_t look_at; /* when it looks whether they help, or DEADLINE_NEVER */
+    uint64_t called;  /* when it called them, */
+    uint64_t before;  /* how many blocks had been taken by then */
+    bool     leaving; /* they were sent away, and some may still be at work */
+};
+
+struct cpu_engine {
+    struct cpu_memory *memory;
+    struct cpu_output  output;
+    struct cpu_heap    heap;
+    unsigned           threads; /* the caller included */
+    struct helper     *helpers; /* [threads]; the first is the caller's own */
+    pthread_mutex_t    lock;    /* guards all below but atomics */
+    pthread_cond_t     start;
+    pthread_cond_t     done;
+    struct grid_run   *grid;   /* of the running launch, for helpers */
+    unsigned           wanted; /* helpers that still may join */
+    unsigned           busy;
+    bool               ending;
+    struct problem     problem; /* the first fault of the launch */
+    bool               failed;
+    uint64_t           shared_bytes;
+    uint64_t           blocks;
+    atomic_int         stop;
+    atomic_bool        cancelled;
+    atomic_bool        sent_away; /* helpers take no more blocks */
+    struct pace        pace;
+    _Alignas(CACHE_LINE) atomic_ullong next; /* block to be taken next: ascending, so that waiting on lower blocks makes progress. In a
+                                                line of its own: whatever else threads read all the time stays theirs */
+    _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
+};
+
+static void record(struct cpu_engine *e, const struct problem *p)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!e->failed) {
+        e->failed = true;
+        e->problem = *p;
+    }
+    pthread_mutex_unlock(&e->lock);
+    atomic_compare_exchange_strong(&e->stop, &(int){STOP_NONE}, STOP_FAILED);
+}
+
+/* As many as there is work for. From now on other threads are at the grid's memory. */
+static void call_helpers(struct cpu_engine *e)
+{
+    e->pace.call_at = DEADLINE_NEVER;
+    pthread_mutex_lock(&e->lock);
+    e->grid->contended = true;
+    e->wanted = e->threads - 1 < e->blocks - 1 ? e->threads - 1 : (unsigned)(e->blocks - 1);
+    if (e->wanted)
+        pthread_cond_broadcast(&e->start);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* They finish their blocks. */
+static void send_away(struct cpu_engine *e)
+{
+    atomic_store(&e->sent_away, true);
+    pthread_mutex_lock(&e->lock);
+    e->wanted = 0;
+    pthread_mutex_unlock(&e->lock);
+    e->pace.leaving = true;
+}
+
+/* When the last has left, the caller is alone with the grid's memory again. */
+static void see_off(struct cpu_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!e->busy) {
+        e->grid->contended = false;
+        e->pace.leaving = false;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* The caller's block waits for something, perhaps for a block that nobody has taken yet: then it is no time to be alone. */
+static void call_company(struct cpu_engine *e)
+{
+    if (e->pace.call_at == DEADLINE_NEVER && !atomic_load(&e->sent_away))
+        return;
+    e->pace.look_at = DEADLINE_NEVER;
+    e->pace.leaving = false;
+    atomic_store(&e->sent_away, false);
+    call_helpers(e);
+}
+
+static double ns_per_block(uint64_t ns, uint64_t blocks)
+{
+    return (double)ns / (double)blocks;
+}
+
+/* Behind each block of the caller's. */
+static void keep_pace(struct cpu_engine *e)
+{
+    struct pace *p = &e->pace;
+    uint64_t     now, taken;
+
+    if (p->leaving)
+        see_off(e);
+    if (p->call_at == DEADLINE_NEVER && p->look_at == DEADLINE_NEVER)
+        return;
+    now = now_ns();
+    taken = atomic_load(&e->next);
+    if (p->call_at != DEADLINE_NEVER && now >= p->call_at) {
+        p->called = now;
+        p->before = taken;
+        p->look_at = e->grid->code->meets ? now + TOGETHER_US * NS_PER_US : DEADLINE_NEVER;
+        call_helpers(e);
+    } else if (p->look_at != DEADLINE_NEVER && now >= p->look_at && taken > p->before + e->threads && taken < e->blocks) {
+        p->look_at = DEADLINE_NEVER;
+        if (ns_per_block(now - p->called, taken - p->before) * 10 >= ns_per_block(p->called - p->began, p->before) * WORTH_TENTHS)
+            send_away(e);
+    }
+}
+
+static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *grid)
+{
+    const struct interpreter *by = grid->code->by;
+    enum status               st = by->block_run_prepare(&h->run, grid, e->shared_bytes);
+
+    if (st) {
+        struct problem why;
+        problem_set(&why, st, "the host is short of memory for a block of threads");
+        record(e, &why);
+        return;
+    }
+    while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
+        bool     own = h == &e->helpers[0];
+        uint64_t number;
+
+        if (!own && atomic_load_explicit(&e->sent_away, memory_order_relaxed))
+            return;
+        number = atomic_fetch_add(&e->next, 1);
+        if (number >= e->blocks)
+            return;
+        if (!by->block_run(&h->run, number)) {
+            record(e, &h->run.problem);
+            return;
+        }
+        if (own)
+            keep_pace(e);
+    }
+}
+
+static void *help(void *context)
+{
+    struct helper     *h = context;
+    struct cpu_engine *e = h->engine;
+
+    if (!fault_thread_start(&h->run.guard, cpu_memory_base(e->memory), cpu_memory_span(e->memory)))
+        return NULL;
+    pthread_mutex_lock(&e->lock);
+    for (;;) {
+        while (!e->ending && !e->wanted)
+            pthread_cond_wait(&e->start, &e->lock);
+        if (e->ending)
+            break;
+        e->wanted--;
+        e->busy++;
+        pthread_mutex_unlock(&e->lock);
+        run_blocks(e, h, e->grid);
+        pthread_mutex_lock(&e->lock);
+        if (--e->busy == 0)
+            pthread_cond_signal(&e->done);
+    }
+    pthread_mutex_unlock(&e->lock);
+    fault_thread_end(&h->run.guard);
+    return NULL;
+}
+
+static unsigned host_threads(unsigned asked)
+{
+    return !asked ? cpu_host_threads() : asked > CPU_POOL_THREADS_MAX ? CPU_POOL_THREADS_MAX : asked;
+}
+
+static void start_helpers(struct cpu_engine *e)
+{
+    for (unsigned i = 0; i < e->threads; i++) {
+        e->helpers[i].engine = e;
+        e->helpers[i].run.host_thread = i;
+        if (i > 0)
+            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, help, &e->helpers[i]) == 0;
+    }
+}
+
+enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out)
+{
+    struct cpu_engine *e = fault_install() ? aligned_alloc(CACHE_LINE, sizeof *e) : NULL;
+
+    if (!e)
+        return STATUS_OUT_OF_MEMORY;
+    memset(e, 0, sizeof *e);
+    e->memory = memory;
+    e->threads = host_threads(threads);
+    e->helpers = calloc(e->threads, sizeof *e->helpers);
+    if (!e->helpers) {
+        free(e);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->start, NULL);
+    pthread_cond_init(&e->done, NULL);
+    pthread_mutex_init(&e->output.lock, NULL);
+    buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
+    cpu_heap_init(&e->heap, memory);
+    start_helpers(e);
+    *out = e;
+    return STATUS_OK;
+}
+
+void cpu_engine_destroy(struct cpu_engine *e)
+{
+    if (!e)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->ending = true;
+    pthread_cond_broadcast(&e->start);
+    pthread_mutex_unlock(&e->lock);
+    for (unsigned i = 0; i < e->threads; i++) {
+        if (e->helpers[i].started)
+            pthread_join(e->helpers[i].thread, NULL);
+        block_run_finish(&e->helpers[i].run);
+    }
+    cpu_heap_finish(&e->heap);
+    if (e->workspace)
+        cpu_memory_free(e->memory, e->workspace);
+    buf_finish(&e->output.text);
+    pthread_mutex_destroy(&e->output.lock);
+    pthread_cond_destroy(&e->done);
+    pthread_cond_destroy(&e->start);
+    pthread_mutex_destroy(&e->lock);
+    free(e->helpers);
+    free(e);
+}
+
+static uint64_t shared_total(const struct cpu_launch *l)
+{
+    return l->shared_bytes ? (uint64_t)l->module->dynamic_shared_offset + l->shared_bytes : l->kernel->shared_bytes;
+}
+
+static enum status check_cooperation(const struct cpu_launch *l, struct problem *why)
+{
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint32_t line = l->kernel->code ? ((const struct code *)l->kernel->code)->grid_line : 0;
+
+    if (l->cooperative && blocks > cpu_resident_blocks())
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu blocks in a cooperative launch; at most %u run at once on this device",
+                           (unsigned long long)blocks, cpu_resident_blocks());
+    if (!l->cooperative && line)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                           "the kernel waits for its whole grid (PTX line %u): the launch must be cooperative", line);
+    return STATUS_OK;
+}
+
+enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
+{
+    static const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535}, block_max[3] = {1024, 1024, 64};
+    uint64_t              threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (l->grid[i] < 1 || l->grid[i] > grid_max[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "grid dimension %u must be 1 to %u", i, grid_max[i]);
+        if (l->block[i] < 1 || l->block[i] > block_max[i])
+            return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "block dimension %u must be 1 to %u", i, block_max[i]);
+    }
+    if (threads > CPU_BLOCK_THREADS_MAX || threads > l->kernel->max_threads)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu threads per block; at most %u for this kernel",
+                           (unsigned long long)threads,
+                           l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads : CPU_BLOCK_THREADS_MAX);
+    if (shared_total(l) > CPU_SHARED_BYTES_MAX)
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
+                           (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
+    if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "%u bytes of parameters; the kernel needs %u", l->params_bytes,
+                           l->kernel->params_bytes);
+    return check_cooperation(l, why);
+}
+
+static bool small(const struct cpu_launch *l, uint64_t blocks)
+{
+    return blocks < 2 || blocks * l->block[0] * l->block[1] * l->block[2] < SMALL_GRID_THREADS;
+}
+
+static void deal(struct cpu_engine *e, struct grid_run *grid)
+{
+    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (small(grid->launch, e->blocks) || grid->code->meets);
+    uint64_t first_us = grid->code->meets ? ALONE_US : HELPER_WAKE_US;
+
+    pthread_mutex_lock(&e->lock);
+    e->grid = grid;
+    e->wanted = 0;
+    pthread_mutex_unlock(&e->lock);
+    atomic_store(&e->sent_away, false);
+    e->pace = (struct pace){
+        .began = now_ns(), .call_at = later ? deadline_after_ns(first_us * NS_PER_US) : DEADLINE_NEVER, .look_at = DEADLINE_NEVER};
+    if (!alone && !later)
+        call_helpers(e);
+    run_blocks(e, &e->helpers[0], grid);
+    pthread_mutex_lock(&e->lock);
+    e->wanted = 0;
+    while (e->busy)
+        pthread_cond_wait(&e->done, &e->lock);
+    e->grid = NULL;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void start_launch(struct cpu_engine *e, const struct cpu_launch *l, struct grid_run *grid)
+{
+    const struct code *code = l->kernel->code;
+
+    *grid = (struct grid_run){
+        .launch = l,
+        .code = code,
+        .engine = e,
+        .output = &e->output,
+        .heap = &e->heap,
+        .stop = &e->stop,
+        .company = l->cooperative || e->threads == 1 ? NULL : call_company,
+        .memory = e->memory,
+        .shadow = cpu_memory_shadow(e->memory),
+        .memory_base = cpu_memory_base(e->memory),
+        .memory_span = cpu_memory_span(e->memory),
+        .deadline = l->deadline_ms ? deadline_after_ms(l->deadline_ms) : DEADLINE_NEVER,
+        .local_bytes = code->local_bytes + (code->calls || code->allocates ? CPU_STACK_BYTES : 0),
+    };
+    e->shared_bytes = shared_total(l);
+    e->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    grid->contended = e->blocks > 1 && l->cooperative;
+    e->failed = false;
+    atomic_store(&e->next, 0);
+    atomic_store(&e->stop, atomic_load(&e->cancelled) ? STOP_CANCEL : STOP_NONE);
+}
+
+static enum status take_workspace(struct cpu_engine *e, struct grid_run *grid, struct problem *why)
+{
+    uint32_t size = WORKSPACE_BYTES;
+
+    if (!e->workspace && cpu_memory_alloc(e->memory, WORKSPACE_BYTES, &e->workspace))
+        return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "no device memory for a cooperative launch");
+    grid->workspace = e->workspace;
+    cpu_shadow_set(grid->shadow, e->workspace, WORKSPACE_BYTES, SHADOW_WRITTEN);
+    memset((void *)(uintptr_t)e->workspace, 0, WORKSPACE_BYTES);
+    memcpy((void *)(uintptr_t)e->workspace, &size, sizeof size);
+    return STATUS_OK;
+}
+
+static void block_failed(void *context, const struct problem *p)
+{
+    record(context, p);
+}
+
+/* On the caller's thread, or, if cooperative, on a thread per block. */
+static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct problem *why)
+{
+    struct helper *own = &e->helpers[0];
+    enum status    st = grid->launch->cooperative ? take_workspace(e, grid, why) : STATUS_OK;
+
+    if (st)
+        return st;
+    if (grid->launch->cooperative) {
+        cooperative_run(grid, (uint32_t)e->blocks, e->shared_bytes, block_failed, e);
+        return STATUS_OK;
+    }
+    if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no signal stack");
+    deal(e, grid);
+    fault_thread_end(&own->run.guard);
+    return STATUS_OK;
+}
+
+enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why)
+{
+    struct grid_run grid;
+    enum status     st = cpu_launch_check(l, why);
+
+    if (st)
+        return st;
+    start_launch(e, l, &grid);
+    st = run_grid(e, &grid, why);
+    if (st)
+        return st;
+    if (e->failed) {
+        if (why)
+            *why = e->problem;
+        return e->problem.status;
+    }
+    return atomic_load(&e->stop) == STOP_CANCEL ? problem_set(why, STATUS_CANCELLED, "cancelled") : STATUS_OK;
+}
+
+void cpu_engine_cancel(struct cpu_engine *e)
+{
+    atomic_store(&e->cancelled, true);
+    atomic_store(&e->stop, STOP_CANCEL);
+}
+
+void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format)
+{
+    e->output.format = format;
+}
+
+void cpu_engine_take_output(struct cpu_engine *e, struct buf *out)
+{
+    struct span text;
+
+    pthread_mutex_lock(&e->output.lock);
+    text = buf_span(&e->output.text);
+    if (text.bytes > out->max - out->bytes)
+        text = span_first(text, out->max - out->bytes);
+    buf_add_span(out, text);
+    buf_finish(&e->output.text);
+    buf_init(&e->output.text, KERNEL_OUTPUT_BYTES_MAX);
+    pthread_mutex_unlock(&e->output.lock);
+}
+
+enum status cpu_code_load(struct ptx_module *m, struct problem *why)
+{
+    return cpu_code_load_as(m, NULL, 0, why);
+}
+
+enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why)
+{
+    by = by ? by : interpreter_best();
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        struct code *code = NULL;
+        enum status  st = m->functions[i].defined ? by->code_create(m, &m->functions[i], options, &code, why) : STATUS_OK;
+
+        if (st) {
+            cpu_code_unload(m);
+            return st;
+        }
+        if (code)
+            code->by = by;
+        m->functions[i].code = code;
+    }
+    return STATUS_OK;
+}
+
+void cpu_code_unload(struct ptx_module *m)
+{
+    for (uint32_t i = 0; i < m->functions_count; i++) {
+        code_destroy((struct code *)(uintptr_t)m->functions[i].code);
+        m->functions[i].code = NULL;
+    }
+}

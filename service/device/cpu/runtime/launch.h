@@ -1,0 +1,48 @@
+/* Runs kernels: blocks in ascending order, taken by a few threads. One kernel at a time, on the calling thread plus helpers. */
+#ifndef GPUREST_DEVICE_CPU_LAUNCH_H
+#define GPUREST_DEVICE_CPU_LAUNCH_H
+
+#include "base/problem.h"
+#include "device/cpu/runtime/memory.h"
+#include "device/cpu/runtime/output.h"
+#include "limits.h"
+
+struct ptx_module;
+struct ptx_function;
+struct cpu_engine;
+
+struct cpu_launch {
+    const struct ptx_module   *module;
+    const struct ptx_function *kernel;
+    uint32_t                   grid[3];
+    uint32_t                   block[3];
+    uint32_t                   shared_bytes; /* dynamic */
+    bool                       cooperative;
+    const void                *params; /* aligned to 8 */
+    uint32_t                   params_bytes;
+    uint64_t                   deadline_ms; /* 0: none; counts from the start of execution */
+};
+
+/* threads 0: one per core of the host. memory is borrowed. */
+enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out);
+void        cpu_engine_destroy(struct cpu_engine *e);
+
+/* LAUNCH_CONFIG_INVALID with the reason when the kernel can never run so. */
+enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why);
+/* Runs to the end. KERNEL_FAULT with CUDA's number, EXECUTION_TIMEOUT, CANCELLED, OUT_OF_MEMORY. One caller at a time. */
+enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why);
+/* From any thread: the running kernel, and every later one, ends with CANCELLED. */
+void cpu_engine_cancel(struct cpu_engine *e);
+
+/* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code).
+ * MODULE_INVALID names the first instruction that cannot be executed, with its line. */
+enum status cpu_code_load(struct ptx_module *m, struct problem *why);
+/* Frees that. Also right after a failed load. */
+void cpu_code_unload(struct ptx_module *m);
+
+/* The formatter for printf, once, before the first launch; see output.h. */
+void cpu_engine_set_format(struct cpu_engine *e, output_format_fn format);
+/* Moves the printed text into out, as much as fits; the rest is dropped. */
+void cpu_engine_take_output(struct cpu_engine *e, struct buf *out);
+
+#endif

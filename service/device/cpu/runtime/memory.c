@@ -1,0 +1,463 @@
+/* Allocates device memory out of one reserved range: fresh zero pages, guard pages, right-aligned ends. */
+#include "device/cpu/runtime/memory.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/cpu/runtime/memcheck.h"
+#include "limits.h"
+
+enum { ALIGNMENT_BYTES = 256 };
+
+/* Slots are sorted by `base` and never overlap. */
+struct slot {
+    uint64_t base; /* first usable page; a guard page stands before it unless the slot is unguarded */
+    uint64_t span; /* usable bytes, whole pages */
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t guard;  /* bytes kept free on each side */
+    uint64_t filled; /* the host has written up to here in long pieces: those pages are there */
+    bool     file;   /* its pages are a file's */
+};
+
+/* An allocation that is no more. */
+struct freed {
+    uint64_t address;
+    uint64_t bytes;
+};
+
+struct cpu_memory {
+    pthread_mutex_t    lock; /* guards all below */
+    uint64_t           base;
+    uint64_t           span;
+    uint64_t           page;
+    uint64_t           limit;
+    struct slot       *slots;
+    size_t             count;
+    size_t             room;
+    uint64_t           cursor; /* addresses from here on were never used */
+    uint64_t           allocated;
+    uint64_t           reserved;
+    uint64_t           peak;
+    struct cpu_shadow *shadow;      /* NULL: memcheck is off */
+    struct freed      *freed;       /* the last CPU_FREED_KEPT_MAX, while memcheck is on */
+    uint64_t           freed_count; /* ever */
+};
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) & ~(unit - 1);
+}
+
+/* Twice the size is mapped and trimmed, because the range must be aligned to its own size. */
+static bool reserve(struct cpu_memory *m, uint64_t span)
+{
+    char    *at = mmap(NULL, span * 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t start = (uint64_t)(uintptr_t)at;
+    uint64_t base = round_up(start, span);
+
+    if (at == MAP_FAILED)
+        return false;
+    if (base > start)
+        munmap(at, base - start);
+    if (start + span > base)
+        munmap(at + (base - start) + span, start + span - base);
+    m->base = base;
+    m->span = span;
+    m->cursor = base;
+    return true;
+}
+
+static uint64_t read_number(const char *path, const char *key)
+{
+    FILE    *f = fopen(path, "re");
+    char     line[256];
+    size_t   n = strlen(key);
+    uint64_t value = 0;
+
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, key, n) == 0 && sscanf(line + n, "%" SCNu64, &value) == 1)
+            break;
+    }
+    fclose(f);
+    return value;
+}
+
+/* A sixteenth, at least CPU_MEMORY_RESERVE_BYTES, stays for the service and the host. */
+static uint64_t host_spare_bytes(void)
+{
+    uint64_t available = read_number("/proc/meminfo", "MemAvailable:") * 1024;
+    uint64_t group = read_number("/sys/fs/cgroup/memory.max", "");
+    uint64_t keep;
+
+    if (group && group < available)
+        available = group;
+    keep = available / 16 > CPU_MEMORY_RESERVE_BYTES ? available / 16 : CPU_MEMORY_RESERVE_BYTES;
+    return available > keep ? available - keep : available / 2;
+}
+
+enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out)
+{
+    struct cpu_memory *m = calloc(1, sizeof *m);
+    uint64_t           span = CPU_ARENA_BYTES_MAX;
+
+    if (!m)
+        return STATUS_OUT_OF_MEMORY;
+    while (span >= CPU_ARENA_BYTES_MIN && !reserve(m, span))
+        span /= 2;
+    if (span < CPU_ARENA_BYTES_MIN) {
+        free(m);
+        return STATUS_OUT_OF_MEMORY;
+    }
+    m->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    m->limit = limit_bytes ? limit_bytes : host_spare_bytes();
+    if (m->limit > m->span / 2)
+        m->limit = m->span / 2;
+    pthread_mutex_init(&m->lock, NULL);
+    *out = m;
+    return STATUS_OK;
+}
+
+void cpu_memory_destroy(struct cpu_memory *m)
+{
+    if (!m)
+        return;
+    munmap((void *)(uintptr_t)m->base, m->span);
+    pthread_mutex_destroy(&m->lock);
+    cpu_shadow_destroy(m->shadow);
+    free(m->freed);
+    free(m->slots);
+    free(m);
+}
+
+/* The number of slots whose base is <= address. */
+static size_t slots_up_to(const struct cpu_memory *m, uint64_t address)
+{
+    size_t low = 0, high = m->count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (m->slots[mid].base <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct slot *slot_of(const struct cpu_memory *m, uint64_t address)
+{
+    size_t       n = slots_up_to(m, address);
+    struct slot *s = n ? &m->slots[n - 1] : NULL;
+
+    return s && address >= s->address && address - s->address < s->bytes ? s : NULL;
+}
+
+static uint64_t gap_end(const struct cpu_memory *m, size_t i)
+{
+    return i < m->count ? m->slots[i].base - m->slots[i].guard : m->base + m->span;
+}
+
+static uint64_t gap_start(const struct cpu_memory *m, size_t i)
+{
+    return i ? m->slots[i - 1].base + m->slots[i - 1].span + m->slots[i - 1].guard : m->base;
+}
+
+/* Fresh addresses first, so that a stale pointer meets a fault and not somebody else's data; then the first gap that fits. */
+static bool find_place(const struct cpu_memory *m, uint64_t need, uint64_t *start, size_t *index)
+{
+    if (need <= m->base + m->span - m->cursor) {
+        *start = m->cursor;
+        *index = m->count;
+        return true;
+    }
+    for (size_t i = 0; i <= m->count; i++) {
+        if (gap_end(m, i) - gap_start(m, i) >= need && gap_end(m, i) > gap_start(m, i)) {
+            *start = gap_start(m, i);
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool make_room(struct cpu_memory *m)
+{
+    size_t       room = m->room ? m->room * 2 : 64;
+    struct slot *grown;
+
+    if (m->count < m->room)
+        return true;
+    grown = realloc(m->slots, room * sizeof *grown);
+    if (!grown)
+        return false;
+    m->slots = grown;
+    m->room = room;
+    return true;
+}
+
+static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
+{
+    memmove(&m->slots[index + 1], &m->slots[index], (m->count - index) * sizeof *s);
+    m->slots[index] = *s;
+    m->count++;
+    if (s->base + s->span + s->guard > m->cursor)
+        m->cursor = s->base + s->span + s->guard;
+    m->allocated += s->bytes;
+    m->reserved += s->span;
+    if (m->allocated > m->peak)
+        m->peak = m->allocated;
+}
+
+/* All pages now: one by one they would be the first kernel's to wait for. */
+static bool open_pages(const struct slot *s, int file)
+{
+    void *at = (void *)(uintptr_t)s->base;
+
+    if (!s->file)
+        return mprotect(at, s->span, PROT_READ | PROT_WRITE) == 0;
+    return mmap(at, s->span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0) != MAP_FAILED;
+}
+
+/* A file's pages stay with the file, others' with nobody. */
+static bool close_pages(const struct slot *s)
+{
+    void *at = (void *)(uintptr_t)s->base;
+
+    if (s->file)
+        return mmap(at, s->span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+    return madvise(at, s->span, MADV_DONTNEED) == 0 && mprotect(at, s->span, PROT_NONE) == 0;
+}
+
+/* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
+static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
+{
+    uint64_t    guarded = m->shadow ? CPU_GUARDED_ALLOCATIONS_MAX / 2 : CPU_GUARDED_ALLOCATIONS_MAX; /* its state has mappings, too */
+    uint64_t    guard = m->count < guarded ? m->page : 0;
+    struct slot s = {.span = round_up(bytes, m->page), .bytes = bytes, .guard = guard, .file = file >= 0};
+    uint64_t    start;
+    size_t      index;
+
+    if (!make_room(m) || !find_place(m, s.span + 2 * guard, &start, &index))
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    s.base = start + guard;
+    s.address = s.base + (s.span - round_up(bytes, ALIGNMENT_BYTES));
+    if (!open_pages(&s, file))
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (cpu_shadow_open(m->shadow, s.base, s.span)) {
+        close_pages(&s);
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    }
+    insert(m, index, &s);
+    cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* what others write is not seen */
+    *address = s.address;
+    return STATUS_OK;
+}
+
+static enum status alloc(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
+{
+    enum status st = STATUS_DEVICE_MEMORY_EXHAUSTED;
+
+    if (bytes == 0)
+        return STATUS_INTERNAL;
+    pthread_mutex_lock(&m->lock);
+    if (bytes <= m->limit && round_up(bytes, m->page) <= m->limit - (m->reserved < m->limit ? m->reserved : m->limit))
+        st = place(m, bytes, file, address);
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+enum status cpu_memory_alloc(struct cpu_memory *m, uint64_t bytes, uint64_t *address)
+{
+    return alloc(m, bytes, -1, address);
+}
+
+enum status cpu_memory_alloc_file(struct cpu_memory *m, uint64_t bytes, int file, uint64_t file_bytes, uint64_t *address, uint64_t *offset)
+{
+    if (file < 0 || file_bytes < bytes || file_bytes != round_up(bytes, m->page))
+        return STATUS_INTERNAL;
+    *offset = file_bytes - round_up(bytes, ALIGNMENT_BYTES);
+    return alloc(m, bytes, file, address);
+}
+
+static void remember_freed(struct cpu_memory *m, const struct slot *s)
+{
+    cpu_shadow_set(m->shadow, s->address, s->bytes, SHADOW_FOREIGN);
+    cpu_shadow_close(m->shadow, s->base, s->span);
+    if (m->freed)
+        m->freed[m->freed_count++ % CPU_FREED_KEPT_MAX] = (struct freed){s->address, s->bytes};
+}
+
+enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
+{
+    enum status st = STATUS_INTERNAL;
+    size_t      n;
+
+    pthread_mutex_lock(&m->lock);
+    n = slots_up_to(m, address);
+    if (n && m->slots[n - 1].address == address) {
+        struct slot s = m->slots[n - 1];
+
+        /* It must succeed before the addresses may be given out again: else the slot stays taken. */
+        if (close_pages(&s)) {
+            memmove(&m->slots[n - 1], &m->slots[n], (m->count - n) * sizeof s);
+            m->count--;
+            m->allocated -= s.bytes;
+            m->reserved -= s.span;
+            remember_freed(m, &s);
+            st = STATUS_OK;
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}
+
+uint64_t cpu_memory_left(struct cpu_memory *m, uint64_t address)
+{
+    const struct slot *s;
+    uint64_t           left;
+
+    pthread_mutex_lock(&m->lock);
+    s = slot_of(m, address);
+    left = s ? s->bytes - (address - s->address) : 0;
+    pthread_mutex_unlock(&m->lock);
+    return left;
+}
+
+bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t left = cpu_memory_left(m, address);
+
+    return left > 0 && bytes <= left;
+}
+
+/* Under lock. What of the range lies behind all that was filled before, in whole pages but for its end; 0 bytes: nothing. */
+static uint64_t take_unfilled(struct cpu_memory *m, uint64_t address, uint64_t bytes, uint64_t *from)
+{
+    struct slot *s = slot_of(m, address);
+    uint64_t     end = address + bytes;
+
+    if (!s || s->file || bytes > s->bytes - (address - s->address) || end <= s->filled)
+        return 0;
+    *from = (address > s->filled ? address : s->filled) & ~(m->page - 1);
+    s->filled = end;
+    return end - *from;
+}
+
+void cpu_memory_expect_write(struct cpu_memory *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t from = 0, fresh;
+
+    if (bytes < CPU_POPULATE_BYTES_MIN)
+        return;
+    pthread_mutex_lock(&m->lock);
+    fresh = take_unfilled(m, address, bytes, &from);
+    pthread_mutex_unlock(&m->lock);
+    if (fresh)
+        madvise((void *)(uintptr_t)from, fresh, MADV_POPULATE_WRITE); /* hosts before Linux 5.14 refuse: the write makes them one by one */
+}
+
+void cpu_memory_stats(struct cpu_memory *m, struct device_memory *out)
+{
+    pthread_mutex_lock(&m->lock);
+    *out = (struct device_memory){
+        .total_bytes = m->limit,
+        .free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+        .allocated_bytes = m->allocated,
+        .reserved_bytes = m->reserved,
+        .peak_bytes = m->peak,
+        .largest_free_bytes = m->limit > m->reserved ? m->limit - m->reserved : 0,
+    };
+    pthread_mutex_unlock(&m->lock);
+}
+
+uint64_t cpu_memory_base(const struct cpu_memory *m)
+{
+    return m->base;
+}
+
+uint64_t cpu_memory_span(const struct cpu_memory *m)
+{
+    return m->span;
+}
+
+enum status cpu_memory_watch(struct cpu_memory *m)
+{
+    struct freed *freed = calloc(CPU_FREED_KEPT_MAX, sizeof *freed);
+    enum status   st = freed ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+
+    pthread_mutex_lock(&m->lock);
+    if (!st && !m->shadow)
+        st = cpu_shadow_create(m->base, m->span, &m->shadow);
+    for (size_t i = 0; i < m->count && !st && !m->freed; i++)
+        st = cpu_shadow_open(m->shadow, m->slots[i].base, m->slots[i].span);
+    if (!st && !m->freed) {
+        for (size_t i = 0; i < m->count; i++)
+            cpu_shadow_set(m->shadow, m->slots[i].address, m->slots[i].bytes, SHADOW_WRITTEN);
+        m->freed = freed;
+        m->limit /= 2;
+        freed = NULL;
+    }
+    pthread_mutex_unlock(&m->lock);
+    free(freed);
+    return st;
+}
+
+struct cpu_shadow *cpu_memory_shadow(const struct cpu_memory *m)
+{
+    return m->shadow;
+}
+
+/* The youngest one that held the address; NULL if none is known. */
+static const struct freed *freed_at(const struct cpu_memory *m, uint64_t address)
+{
+    uint64_t kept = m->freed_count < CPU_FREED_KEPT_MAX ? m->freed_count : CPU_FREED_KEPT_MAX;
+
+    for (uint64_t i = 1; i <= kept; i++) {
+        const struct freed *f = &m->freed[(m->freed_count - i) % CPU_FREED_KEPT_MAX];
+        if (address - f->address < f->bytes)
+            return f;
+    }
+    return NULL;
+}
+
+static void describe_beside(const struct cpu_memory *m, uint64_t address, char *text, size_t room)
+{
+    size_t             n = slots_up_to(m, address);
+    const struct slot *before = n ? &m->slots[n - 1] : NULL, *behind = n < m->count ? &m->slots[n] : NULL;
+    uint64_t           past = before ? address - (before->address + before->bytes) : UINT64_MAX;
+
+    if (before && address < before->address) { /* the unused start of its first page */
+        behind = before;
+        past = UINT64_MAX;
+    }
+    if (past != UINT64_MAX && (!behind || past < behind->address - address))
+        snprintf(text, room, "%" PRIu64 " bytes behind the end of an allocation of %" PRIu64, past, before->bytes);
+    else if (behind)
+        snprintf(text, room, "%" PRIu64 " bytes before an allocation of %" PRIu64, behind->address - address, behind->bytes);
+    else
+        snprintf(text, room, "in no allocation");
+}
+
+void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room)
+{
+    const struct slot  *s;
+    const struct freed *f;
+
+    pthread_mutex_lock(&m->lock);
+    s = slot_of(m, address);
+    f = s ? NULL : freed_at(m, address);
+    if (s)
+        snprintf(text, room, "at offset %" PRIu64 " of an allocation of %" PRIu64, address - s->address, s->bytes);
+    else if (f)
+        snprintf(text, room, "at offset %" PRIu64 " of a freed allocation of %" PRIu64, address - f->address, f->bytes);
+    else
+        describe_beside(m, address, text, room);
+    pthread_mutex_unlock(&m->lock);
+}

@@ -1,0 +1,216 @@
+/* Loads a module: parses, places its variables in device memory, resolves addresses, decodes, and describes its kernels. */
+#include "device/cpu/runtime/module.h"
+
+#include <stdlib.h>
+
+#include "device/cpu/interp/variants.h"
+#include "device/cpu/ptx/parser.h"
+#include "device/cpu/runtime/launch.h"
+#include "device/cpu/runtime/memcheck.h"
+
+enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
+
+/* Functions that the interpreter itself provides: bytes of results and parameters, as CUDA's headers declare them. */
+static const struct provided {
+    const char *name;
+    unsigned    results_count, params_count;
+    uint32_t    result_bytes, param_bytes[5];
+} provided[] = {
+    {"vprintf", 1, 2, 4, {8, 8}},
+    {"__assertfail", 0, 5, 0, {8, 8, 4, 8, 8}},
+    {"malloc", 1, 1, 8, {8}},
+    {"free", 0, 1, 0, {8}},
+};
+
+static bool is_provided(const struct ptx_function *f)
+{
+    for (unsigned i = 0; i < COUNT(provided); i++) {
+        const struct provided      *r = &provided[i];
+        const struct ptx_prototype *s = &f->signature;
+        bool                        same = s->results_count == r->results_count && s->params_count == r->params_count;
+
+        if (!span_is(f->name, r->name))
+            continue;
+        for (unsigned k = 0; same && k < s->params_count; k++)
+            same = s->params[k].bytes == r->param_bytes[k];
+        return same && (!s->results_count || s->results[0].bytes == r->result_bytes);
+    }
+    return false;
+}
+
+/* A function that is declared only, and called or named: the text is incomplete. */
+static enum status check_calls(const struct ptx_module *m, struct problem *why)
+{
+    for (uint32_t f = 0; f < m->functions_count; f++) {
+        for (uint32_t i = 0; i < m->functions[f].insns_count; i++) {
+            const struct ptx_insn     *in = &m->functions[f].insns[i];
+            const struct ptx_function *callee;
+
+            if (!in->call || in->call->function == PTX_NO_INDEX)
+                continue;
+            callee = &m->functions[in->call->function];
+            if (!callee->defined && !is_provided(callee))
+                return problem_set(why, STATUS_MODULE_INVALID, "function `%.*s` is not defined, PTX line %u",
+                                   SPAN_ARG(span_first(callee->name, 128)), in->line);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Gives every variable its offset; *bytes is their sum, *align the strictest demand. `gap` bytes stay free behind each. */
+static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, uint32_t *align, struct problem *why)
+{
+    uint64_t constant = 0;
+
+    *bytes = 0;
+    *align = MEMORY_ALIGN;
+    for (uint32_t i = 0; i < m->symbols_count; i++) {
+        struct ptx_symbol *s = &m->symbols[i];
+
+        if (!ptx_align_up(bytes, s->align, CPU_ARENA_BYTES_MAX) || s->bytes > CPU_ARENA_BYTES_MAX - gap - *bytes)
+            return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "the module's variables exceed the device's memory");
+        s->address = *bytes;
+        *bytes += s->bytes + gap;
+        *align = s->align > *align ? s->align : *align;
+        if (s->space == PTX_CONST)
+            constant += s->bytes;
+    }
+    if (constant > PTX_CONST_BYTES_MAX)
+        return problem_set(why, STATUS_MODULE_INVALID, "`.const` variables take %llu bytes, %d are allowed", (unsigned long long)constant,
+                           PTX_CONST_BYTES_MAX);
+    return STATUS_OK;
+}
+
+static void relocate(const struct ptx_module *m, const struct ptx_symbol *s)
+{
+    for (unsigned i = 0; i < s->relocations_count; i++) {
+        const struct ptx_relocation *r = &s->relocations[i];
+        uint64_t value = r->function != PTX_NO_INDEX ? PTX_FUNCTION_ADDRESS(r->function) : m->symbols[r->symbol].address;
+
+        value = (value + (uint64_t)r->addend) >> r->shift;
+        memcpy((void *)(uintptr_t)(s->address + r->offset), &value, r->bytes); /* the parser keeps offset + bytes inside */
+    }
+}
+
+static enum status place_variables(struct cpu_module *m, struct problem *why)
+{
+    struct ptx_module *p = m->program;
+    struct cpu_shadow *shadow = cpu_memory_shadow(m->memory);
+    uint64_t           bytes, base;
+    uint32_t           align;
+    enum status        st = lay_out(p, shadow ? CPU_VARIABLE_GAP_BYTES : 0, &bytes, &align, why);
+
+    if (st || !bytes)
+        return st;
+    st = cpu_memory_alloc(m->memory, bytes + align - MEMORY_ALIGN, &m->variables);
+    if (st)
+        return problem_set(why, st, "no device memory for the module's variables, %llu bytes", (unsigned long long)bytes);
+    cpu_shadow_set(shadow, m->variables, bytes + align - MEMORY_ALIGN, SHADOW_FOREIGN);
+    base = (m->variables + align - 1) & ~(uint64_t)(align - 1);
+    for (uint32_t i = 0; i < p->symbols_count; i++)
+        p->symbols[i].address += base;
+    for (uint32_t i = 0; i < p->symbols_count; i++) {
+        const struct ptx_symbol *s = &p->symbols[i];
+        if (s->init_bytes)
+            memcpy((void *)(uintptr_t)s->address, s->init, s->init_bytes);
+        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* what has no initialiser is zero */
+        relocate(p, s);
+    }
+    return STATUS_OK;
+}
+
+static bool describe_kernel(struct cpu_module *m, const struct ptx_function *f)
+{
+    struct kernel_desc *k = kernel_table_add(&m->table, f->name, f->signature.params_count);
+
+    if (!k)
+        return false;
+    k->shared_bytes = f->shared_bytes;
+    k->local_bytes = f->local_bytes;
+    k->max_threads = f->max_threads;
+    k->max_dynamic_shared_bytes = CPU_SHARED_BYTES_MAX - m->program->dynamic_shared_offset;
+    k->params_bytes = f->params_bytes;
+    for (unsigned i = 0; i < f->signature.params_count; i++) {
+        const struct ptx_variable *v = &f->signature.params[i];
+        k->params[i].offset = v->offset;
+        k->params[i].size = v->bytes;
+        span_copy(span_of(ptx_type_word(v->type)), k->params[i].type, sizeof k->params[i].type);
+    }
+    return true;
+}
+
+static bool describe_global(struct cpu_module *m, const struct ptx_symbol *s)
+{
+    struct kernel_global *g = kernel_table_add_global(&m->table, s->name);
+
+    if (!g)
+        return false;
+    g->address = s->address;
+    g->bytes = s->bytes;
+    g->constant = s->space == PTX_CONST;
+    return true;
+}
+
+static enum status describe(struct cpu_module *m, struct problem *why)
+{
+    const struct ptx_module *p = m->program;
+    bool                     ok;
+
+    m->table.prints =
+        ptx_find_function(p, SPAN_LITERAL("vprintf")) != PTX_NO_INDEX || ptx_find_function(p, SPAN_LITERAL("__assertfail")) != PTX_NO_INDEX;
+    m->kernels = calloc((size_t)p->functions_count + 1, sizeof *m->kernels);
+    ok = m->kernels != NULL;
+    for (uint32_t i = 0; ok && i < p->functions_count; i++) {
+        if (!p->functions[i].entry || !p->functions[i].defined)
+            continue;
+        m->kernels[m->table.kernels_count] = i;
+        ok = describe_kernel(m, &p->functions[i]);
+    }
+    for (uint32_t i = 0; ok && i < p->symbols_count; i++)
+        ok = !p->symbols[i].bytes || describe_global(m, &p->symbols[i]);
+    return ok ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "the module has too many kernels or variables");
+}
+
+enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct cpu_module **out, struct problem *why)
+{
+    struct cpu_module *m = calloc(1, sizeof *m);
+    enum status        st;
+
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    m->memory = memory;
+    kernel_table_init(&m->table);
+    st = ptx_parse(text, &m->program, why);
+    if (!st)
+        st = check_calls(m->program, why);
+    if (!st)
+        st = place_variables(m, why);
+    if (!st)
+        st = cpu_code_load_as(m->program, NULL, cpu_memory_shadow(memory) ? CODE_CHECKED : 0, why);
+    if (!st)
+        st = describe(m, why);
+    if (st)
+        cpu_module_unload(m);
+    else
+        *out = m;
+    return st;
+}
+
+void cpu_module_unload(struct cpu_module *m)
+{
+    if (!m)
+        return;
+    if (m->program)
+        cpu_code_unload(m->program);
+    if (m->variables)
+        cpu_memory_free(m->memory, m->variables);
+    kernel_table_finish(&m->table);
+    ptx_module_destroy(m->program);
+    free(m->kernels);
+    free(m);
+}
+
+const struct ptx_function *cpu_module_kernel(const struct cpu_module *m, unsigned kernel)
+{
+    return kernel < m->table.kernels_count ? &m->program->functions[m->kernels[kernel]] : NULL;
+}

@@ -1,0 +1,75 @@
+/* Takes a lane's printf: fetches its format and arguments, has them formatted, and keeps the text until it is asked for. */
+#include "device/cpu/runtime/output.h"
+
+#include <stdio.h>
+
+#include "device/cpu/interp/ops.h"
+
+enum { FORMAT_BYTES_MAX = 1024, ARGS_BYTES_MAX = 512 };
+
+struct string_source {
+    struct lanes *lanes;
+    uint32_t      lane;
+};
+
+static bool read_string(void *context, uint64_t address, char *out, size_t room)
+{
+    struct string_source *s = context;
+    size_t                n = 0;
+
+    out[0] = 0;
+    while (n + 1 < room) {
+        const uint8_t *p = lane_peek(s->lanes, address + n, 1, s->lane);
+        if (!p)
+            return false;
+        out[n] = (char)*p;
+        if (!*p)
+            return true;
+        n++;
+    }
+    out[n] = 0;
+    return true;
+}
+
+void output_string(struct lanes *l, uint32_t lane, uint64_t address, char *out, size_t room)
+{
+    struct string_source s = {l, lane};
+
+    if (!read_string(&s, address, out, room))
+        snprintf(out, room, "?");
+}
+
+/* How many argument bytes are there is known to the format only: all that can be read, up to the bound, is offered. */
+static size_t read_args(struct lanes *l, uint32_t lane, uint64_t address, uint8_t *out)
+{
+    size_t n = 0;
+
+    while (address && n < ARGS_BYTES_MAX) {
+        const uint8_t *p = lane_peek(l, address + n, 1, lane);
+        if (!p)
+            break;
+        out[n++] = *p;
+    }
+    return n;
+}
+
+int output_printf(struct lanes *l, uint32_t lane, uint64_t format, uint64_t args)
+{
+    struct cpu_output   *out = l->run->grid->output;
+    struct string_source s = {l, lane};
+    char                 text[FORMAT_BYTES_MAX];
+    uint8_t              packed[ARGS_BYTES_MAX];
+    size_t               n = read_args(l, lane, args, packed);
+    int                  used = -1;
+
+    if (!read_string(&s, format, text, sizeof text))
+        block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "illegal address 0x%llx of a printf format", (unsigned long long)format);
+    if (!out || !out->format)
+        return -1;
+    pthread_mutex_lock(&out->lock);
+    if (!out->text.failed)
+        used = out->format(&out->text, text, packed, n, read_string, &s);
+    out->dropped += out->text.failed;
+    pthread_mutex_unlock(&out->lock);
+    return used;
+}

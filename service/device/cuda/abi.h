@@ -1,0 +1,122 @@
+/* The part of the CUDA driver's binary interface that is used here, declared anew so that no CUDA header is needed to build.
+ * Checked against cuda.h, where that exists, by the unit tests. Enumerations travel as unsigned int, as the compiler makes them. */
+#ifndef GPUREST_DEVICE_CUDA_ABI_H
+#define GPUREST_DEVICE_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef unsigned int       cuda_result;
+typedef int                cuda_ordinal;
+typedef unsigned long long cuda_address;
+
+typedef struct CUctx_st           *cuda_context;
+typedef struct CUmod_st           *cuda_module;
+typedef struct CUfunc_st          *cuda_function;
+typedef struct CUstream_st        *cuda_stream;
+typedef struct CUevent_st         *cuda_event;
+typedef struct CUmemPoolHandle_st *cuda_pool;
+typedef struct CUgraph_st         *cuda_graph;
+typedef struct CUgraphExec_st     *cuda_graph_exec;
+typedef struct CUgraphNode_st     *cuda_graph_node;
+
+/* Dynamic shared memory in bytes that a block of that many threads needs. */
+typedef size_t (*cuda_block_to_shared)(int threads);
+
+struct cuda_uuid {
+    char bytes[16];
+};
+
+/* A launch in a graph. `kernel` is another way to name the function: NULL here, and `context` then without meaning. */
+struct cuda_kernel_node {
+    cuda_function function;
+    unsigned      grid[3];
+    unsigned      block[3];
+    unsigned      shared_bytes;
+    void        **params;
+    void        **extra;
+    void         *kernel;
+    cuda_context  context;
+};
+
+struct cuda_location {
+    unsigned type;
+    int      id;
+};
+
+/* Memory that can be mapped by several processes. */
+typedef unsigned long long cuda_share;
+
+struct cuda_share_props {
+    unsigned             allocation_type;
+    unsigned             handle_types;
+    struct cuda_location location;
+    void                *windows_attributes;
+    unsigned char        compression;
+    unsigned char        rdma;
+    unsigned short       usage;
+    unsigned char        reserved[4];
+};
+
+struct cuda_access {
+    struct cuda_location location;
+    unsigned             flags;
+};
+
+struct cuda_pool_props {
+    unsigned             allocation_type;
+    unsigned             handle_types;
+    struct cuda_location location;
+    void                *security_attributes;
+    size_t               max_bytes; /* 0: no bound of its own */
+    unsigned short       usage;
+    unsigned char        reserved[54];
+};
+
+enum {
+    CUDA_STREAM_NON_BLOCKING = 1,
+    CUDA_EVENT_DEFAULT = 0,
+    CUDA_EVENT_DISABLE_TIMING = 2,
+    CUDA_CAPTURE_RELAXED = 2,
+    CUDA_HOST_REGISTER_PORTABLE = 1,
+    CUDA_LIMIT_PRINTF_FIFO_BYTES = 1,
+    CUDA_LOCATION_DEVICE = 1,
+    CUDA_ALLOCATION_PINNED = 1,
+    CUDA_HANDLE_POSIX_DESCRIPTOR = 1,
+    CUDA_GRANULARITY_MINIMUM = 0,
+    CUDA_ACCESS_READ_WRITE = 3,
+
+    CUDA_POOL_REUSE_OPPORTUNISTIC = 2,         /* int */
+    CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES = 3, /* int */
+    CUDA_POOL_RELEASE_THRESHOLD = 4,           /* uint64_t, bytes kept back from the device */
+    CUDA_POOL_RESERVED_CURRENT = 5,            /* uint64_t, bytes */
+
+    CUDA_FUNCTION_MAX_THREADS = 0,
+    CUDA_FUNCTION_SHARED_BYTES = 1,
+    CUDA_FUNCTION_CONST_BYTES = 2,
+    CUDA_FUNCTION_LOCAL_BYTES = 3,
+    CUDA_FUNCTION_REGISTERS = 4,
+    CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8,
+
+    CUDA_JIT_ERROR_LOG = 5,
+    CUDA_JIT_ERROR_LOG_BYTES = 6,
+};
+
+/* What the `extra` list of a launch is made of: CUDA_LAUNCH_BUFFER, block, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END. */
+#define CUDA_LAUNCH_END    ((void *)0)
+#define CUDA_LAUNCH_BUFFER ((void *)1)
+#define CUDA_LAUNCH_BYTES  ((void *)2)
+
+enum {
+#define RESULT(NAME, number, status) CUDA_RESULT_##NAME = number,
+#include "device/cuda/results.def"
+#undef RESULT
+};
+
+enum {
+#define ATTRIBUTE(NAME, name, number) CUDA_ATTRIBUTE_##NAME = number,
+#include "device/attributes.def"
+#undef ATTRIBUTE
+};
+
+#endif

@@ -1,0 +1,217 @@
+/* The cuda backend: finds the devices, opens and closes a context, remembers how it was lost. */
+#include "base/log.h"
+#include "device/cuda/vendor.h"
+
+#include <stdlib.h>
+
+enum status cuda_check(struct device *d, cuda_result r, struct problem *why, const char *doing)
+{
+    struct problem told;
+    enum status    st;
+
+    if (r == CUDA_RESULT_SUCCESS)
+        return STATUS_OK;
+    st = cuda_problem(d->cu, r, &told, doing);
+    if (st == STATUS_PENDING)
+        return st;
+    if (st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT) {
+        if (!d->lost.status) {
+            log_warn("device", "the context is lost: %s", told.detail);
+            problem_cuda(&d->lost, st, (int)r, told.cuda_name, "the device reports %s", told.cuda_name);
+        }
+        told = d->lost;
+    }
+    if (why)
+        *why = told;
+    return told.status;
+}
+
+enum status cuda_alive(const struct device *d, struct problem *why)
+{
+    if (d->lost.status && why)
+        *why = d->lost;
+    return d->lost.status;
+}
+
+static unsigned count_devices(struct problem *why)
+{
+    const struct cuda_driver *cu = cuda_driver_load(why);
+    int                       count = 0;
+
+    if (!cu)
+        return 0;
+    if (cuda_problem(cu, cu->cuInit(0), why, "starting the CUDA driver") ||
+        cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices"))
+        return 0;
+    if (count <= 0)
+        problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver sees no device");
+    return count > 0 ? (unsigned)count : 0;
+}
+
+static enum status limit(struct device *d, unsigned which, uint32_t *out, struct problem *why)
+{
+    int         value = 0;
+    enum status st = cuda_check(d, d->cu->cuDeviceGetAttribute(&value, which, d->ordinal), why, "reading the device's limits");
+
+    *out = value > 0 ? (uint32_t)value : 0;
+    return st;
+}
+
+/* Devices before 7.0 know no opt-in. */
+static enum status shared_limit(struct device *d, struct problem *why)
+{
+    int value = 0;
+
+    if (d->cu->cuDeviceGetAttribute(&value, CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->ordinal) != CUDA_RESULT_SUCCESS ||
+        value <= 0)
+        return limit(d, CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &d->max_shared_bytes, why);
+    d->max_shared_bytes = (uint32_t)value;
+    return STATUS_OK;
+}
+
+static enum status read_limits(struct device *d, struct problem *why)
+{
+    static const unsigned blocks[] = {CUDA_ATTRIBUTE_MAX_BLOCK_DIM_X, CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Y, CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+    static const unsigned grids[] = {CUDA_ATTRIBUTE_MAX_GRID_DIM_X, CUDA_ATTRIBUTE_MAX_GRID_DIM_Y, CUDA_ATTRIBUTE_MAX_GRID_DIM_Z};
+    enum status           st = limit(d, CUDA_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &d->max_block_threads, why);
+
+    for (int i = 0; i < 3 && !st; i++) {
+        st = limit(d, blocks[i], &d->max_block[i], why);
+        if (!st)
+            st = limit(d, grids[i], &d->max_grid[i], why);
+    }
+    return st ? st : shared_limit(d, why);
+}
+
+static enum status select_device(struct device *d, unsigned index, struct problem *why)
+{
+    size_t      total = 0;
+    enum status st = cuda_check(d, d->cu->cuInit(0), why, "starting the CUDA driver");
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuDeviceGet(&d->ordinal, (int)index), why, "selecting the device");
+    if (!st)
+        st = cuda_check(d, d->cu->cuDeviceTotalMem_v2(&total, d->ordinal), why, "reading the memory size");
+    d->total_bytes = total;
+    return st;
+}
+
+static enum status make_context(struct device *d, struct problem *why)
+{
+    cuda_context context = NULL;
+    enum status  st = cuda_check(d, d->cu->cuDevicePrimaryCtxRetain(&context, d->ordinal), why, "creating the context");
+
+    if (st)
+        return st;
+    d->context = context;
+    st = cuda_check(d, d->cu->cuCtxSetCurrent(context), why, "selecting the context");
+    if (!st)
+        st = cuda_check(d, d->cu->cuCtxSetLimit(CUDA_LIMIT_PRINTF_FIFO_BYTES, KERNEL_OUTPUT_BYTES_MAX), why, "sizing the printf buffer");
+    return st;
+}
+
+static void close_device(struct device *d)
+{
+    if (!d)
+        return;
+    while (d->graphs)
+        cuda_graph_destroy(d, d->graphs);
+    while (d->modules)
+        cuda_module_unload(d, d->modules);
+    cuda_vendor_stop(d);
+    cuda_streams_stop(d);
+    if (d->context) {
+        cuda_memory_stop(d);
+        if (d->registered)
+            d->cu->cuMemHostUnregister(d->registered);
+        d->cu->cuDevicePrimaryCtxRelease_v2(d->ordinal);
+    }
+    cuda_output_stop(&d->output);
+    free(d);
+}
+
+static enum status open_device(struct device **out, unsigned index, struct problem *why)
+{
+    const struct cuda_driver *cu = cuda_driver_load(why);
+    struct device            *d;
+    enum status               st;
+
+    if (!cu)
+        return STATUS_DEVICE_NOT_FOUND;
+    d = calloc(1, sizeof *d);
+    if (!d)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a device");
+    d->cu = cu;
+    d->output = (struct cuda_output){-1, -1};
+    st = select_device(d, index, why);
+    if (!st)
+        st = read_limits(d, why);
+    if (st)
+        goto failed;
+    st = make_context(d, why);
+    if (st)
+        goto failed;
+    st = cuda_memory_start(d, why);
+    if (st)
+        goto failed;
+    st = cuda_stream_create(d, &d->default_stream);
+    if (st) {
+        problem_set(why, st, "the default stream cannot be created");
+        goto failed;
+    }
+    vendor_libraries_load();
+    cuda_output_start(&d->output);
+    *out = d;
+    return STATUS_OK;
+failed:
+    close_device(d);
+    return st;
+}
+
+static const char *driver_build(struct device *d)
+{
+    (void)d;
+    return cuda_driver_build();
+}
+
+const struct device_ops device_cuda = {
+    .name = "cuda",
+    .count = count_devices,
+    .open = open_device,
+    .close = close_device,
+    .driver_build = driver_build,
+    .info = cuda_info,
+    .memory = cuda_memory_info,
+    .host_register = cuda_host_register,
+    .host_attach = cuda_host_attach,
+    .host_detach = cuda_host_detach,
+    .mem_alloc = cuda_mem_alloc,
+    .mem_alloc_shared = cuda_mem_alloc_shared,
+    .mem_export = cuda_mem_export,
+    .mem_free = cuda_mem_free,
+    .mem_trim = cuda_mem_trim,
+    .mem_write = cuda_mem_write,
+    .mem_read = cuda_mem_read,
+    .mem_copy = cuda_mem_copy,
+    .mem_fill = cuda_mem_fill,
+    .module_load = cuda_module_load,
+    .vendor_load = cuda_vendor_load,
+    .module_unload = cuda_module_unload,
+    .module_table = cuda_module_table,
+    .launch = cuda_launch,
+    .best_block = cuda_best_block,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .event_elapsed = cuda_event_elapsed,
+    .stream_wait = cuda_stream_wait,
+    .mark = cuda_mark,
+    .graph_create = cuda_graph_create,
+    .graph_set = cuda_graph_set,
+    .graph_run = cuda_graph_run,
+    .graph_destroy = cuda_graph_destroy,
+    .take_output = cuda_take_output,
+};

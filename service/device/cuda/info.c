@@ -1,0 +1,111 @@
+/* Describes the device: fixed attributes from the driver, live figures from the driver and the management library. */
+#include "device/cuda/internal.h"
+#include "device/cuda/nvml.h"
+#include "device/cuda/vendor_library.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    unsigned    number;
+} attributes[] = {
+#define ATTRIBUTE(NAME, name, number) {#name, number},
+#include "device/attributes.def"
+#undef ATTRIBUTE
+};
+
+static_assert(COUNT(attributes) <= DEVICE_ATTRIBUTES_MAX, "every attribute has a place");
+
+static bool read_attribute(const struct device *d, unsigned number, int *value)
+{
+    return d->cu->cuDeviceGetAttribute(value, number, d->ordinal) == CUDA_RESULT_SUCCESS;
+}
+
+/* 0 where the driver does not know it. */
+static uint32_t positive(const struct device *d, unsigned number)
+{
+    int value = 0;
+
+    return read_attribute(d, number, &value) && value > 0 ? (uint32_t)value : 0;
+}
+
+static void fill_attributes(const struct device *d, struct device_info *out)
+{
+    for (size_t i = 0; i < COUNT(attributes); i++) {
+        struct device_attribute *to = &out->attributes[out->attributes_count];
+        int                      value;
+
+        if (!read_attribute(d, attributes[i].number, &value))
+            continue;
+        snprintf(to->name, sizeof to->name, "%s", attributes[i].name);
+        to->value = value;
+        out->attributes_count++;
+    }
+}
+
+static void fill_uuid(const struct device *d, struct device_info *out)
+{
+    struct cuda_uuid id;
+    unsigned char    b[16];
+
+    if (!d->cu->cuDeviceGetUuid_v2 || d->cu->cuDeviceGetUuid_v2(&id, d->ordinal) != CUDA_RESULT_SUCCESS)
+        return;
+    memcpy(b, id.bytes, sizeof b);
+    snprintf(out->uuid, sizeof out->uuid, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static void fill_versions(const struct device *d, struct device_info *out)
+{
+    uint32_t major = positive(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    uint32_t minor = positive(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    int      driver = 0;
+
+    snprintf(out->compute_capability, sizeof out->compute_capability, "%u.%u", major % 1000, minor % 1000);
+    snprintf(out->compile_arch, sizeof out->compile_arch, "sm_%u%u", major % 1000, minor % 1000);
+    snprintf(out->cublaslt, sizeof out->cublaslt, "%s", cublaslt_version());
+    snprintf(out->cufft, sizeof out->cufft, "%s", cufft_version());
+    if (d->cu->cuDriverGetVersion(&driver) == CUDA_RESULT_SUCCESS)
+        snprintf(out->driver, sizeof out->driver, "%d.%d", driver / 1000, driver % 1000 / 10);
+}
+
+static void fill_figures(const struct device *d, struct device_info *out)
+{
+    out->total_bytes = d->total_bytes;
+    out->multiprocessors = positive(d, CUDA_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    out->clock_khz = positive(d, CUDA_ATTRIBUTE_CLOCK_RATE);
+    out->memory_clock_khz = positive(d, CUDA_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    out->l2_cache_bytes = positive(d, CUDA_ATTRIBUTE_L2_CACHE_SIZE);
+    out->warp_size = positive(d, CUDA_ATTRIBUTE_WARP_SIZE);
+    out->max_threads_per_block = d->max_block_threads;
+    memcpy(out->max_block, d->max_block, sizeof out->max_block);
+    memcpy(out->max_grid, d->max_grid, sizeof out->max_grid);
+    out->max_shared_bytes_per_block = d->max_shared_bytes;
+    out->unified_addressing = positive(d, CUDA_ATTRIBUTE_UNIFIED_ADDRESSING);
+    out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
+    out->sharing_unit = d->memory.share_unit;
+    out->temperature_c = out->power_w = out->utilization_pct = DEVICE_SENSOR_UNKNOWN;
+}
+
+enum status cuda_info(struct device *d, struct device_info *out)
+{
+    size_t      free_bytes = 0;
+    size_t      total_bytes = 0;
+    enum status st = cuda_alive(d, NULL);
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
+    if (st)
+        return st;
+    memset(out, 0, sizeof *out);
+    fill_figures(d, out);
+    out->free_bytes = free_bytes;
+    st = cuda_check(d, d->cu->cuDeviceGetName(out->name, sizeof out->name, d->ordinal), NULL, "reading the name");
+    if (st)
+        return st;
+    fill_uuid(d, out);
+    fill_versions(d, out);
+    fill_attributes(d, out);
+    nvml_read(out);
+    return STATUS_OK;
+}

@@ -1,0 +1,174 @@
+/* What the parts of the cuda backend share: the open device and its objects. Private to device/cuda/.
+ * Everything belongs to the worker's one command thread, whose current context is the device's. */
+#ifndef GPUREST_DEVICE_CUDA_DEVICE_H
+#define GPUREST_DEVICE_CUDA_DEVICE_H
+
+#include "device/cuda/cublaslt_abi.h"
+#include "device/cuda/driver.h"
+#include "device/device.h"
+
+struct cuda_plan;
+
+struct device_stream {
+    cuda_stream           handle;
+    cuda_event            fence; /* recorded when a free must come behind this stream's work */
+    bool                  busy;  /* work was queued since the stream was last seen idle */
+    struct device_stream *next;
+};
+
+struct device_event {
+    cuda_event           handle;
+    struct device_event *next;
+    struct device_event *previous;
+};
+
+struct cuda_kernel {
+    cuda_function function;
+    uint32_t      shared_bytes_set; /* dynamic shared memory that the function was last opened up for */
+};
+
+struct device_module {
+    struct device        *device;
+    cuda_module           handle;
+    struct kernel_table   table;
+    struct cuda_kernel   *kernels; /* [table.kernels_count], owned */
+    struct cuda_plan     *plan;    /* not NULL: its kernel is a library's, and there is no handle. Owned */
+    struct device_module *next;
+    struct device_module *previous;
+};
+
+struct cuda_allocation {
+    uint64_t   address; /* 0: the place is free */
+    uint64_t   bytes;   /* as asked for */
+    uint64_t   taken;   /* of a shared one: what is mapped; 0: it is of the pool */
+    cuda_share share;   /* of a shared one */
+};
+
+/* A freed allocation whose memory may still be in use by queued work. */
+struct cuda_pending_free {
+    struct cuda_allocation    allocation;
+    cuda_event                done;
+    struct cuda_pending_free *next;
+};
+
+struct cuda_memory {
+    cuda_pool                 pool;
+    cuda_stream               stream;      /* allocations and frees only, so that it is always idle */
+    cuda_stream               reaper;      /* waits for other streams on behalf of pending frees; nothing else runs on it */
+    bool                      reaper_busy; /* it waits for work that a destroyed stream left behind */
+    struct cuda_allocation   *places;      /* open addressing, [room]; room is a power of two or 0 */
+    size_t                    room;
+    size_t                    count;
+    uint64_t                  bytes; /* sum of what is allocated, as asked for */
+    uint64_t                  peak_bytes;
+    uint64_t                  share_unit;   /* sizes of shared allocations are multiples of it; 0: the driver shares none */
+    uint64_t                  shared_bytes; /* taken by shared allocations */
+    struct cuda_pending_free *oldest;       /* done in the order of the list */
+    struct cuda_pending_free *newest;
+    struct cuda_pending_free *spare; /* with their events, for reuse */
+};
+
+struct cuda_output {
+    int file;   /* takes the place of standard output while the device is open; -1: no capture */
+    int before; /* the standard output that was there; -1: none */
+};
+
+struct device {
+    const struct cuda_driver *cu;
+    cuda_ordinal              ordinal;
+    cuda_context              context;
+    uint64_t                  total_bytes;
+    uint32_t                  max_block_threads;
+    uint32_t                  max_block[3];
+    uint32_t                  max_grid[3];
+    uint32_t                  max_shared_bytes; /* per block, with opt-in */
+    struct cuda_memory        memory;
+    struct cuda_output        output;
+    struct device_stream     *streams; /* the first made, the default one, is the last of the list */
+    struct device_stream     *default_stream;
+    struct device_event      *events;
+    struct device_module     *modules;
+    bool                      may_print;  /* a module that calls printf was loaded */
+    void                     *registered; /* host memory; NULL: none */
+    size_t                    registered_bytes;
+    uint64_t                  registered_at; /* its address on the device; 0: it has none, or the driver writes no words */
+    struct device_graph      *graphs;
+    cublaslt_handle           blas;    /* NULL until the first product of the library */
+    struct device_stream     *capture; /* nothing runs on it: launches for graphs are noted there. NULL until the first one */
+    struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
+    struct problem            lost;    /* status OK while the context lives */
+};
+
+/* Translates the answer to a call; remembers a lost context. *why may be NULL; it is filled on failure. */
+enum status cuda_check(struct device *d, cuda_result r, struct problem *why, const char *doing);
+/* OK, or how the context was lost. */
+enum status cuda_alive(const struct device *d, struct problem *why);
+
+static inline struct device_stream *cuda_stream_of(const struct device *d, struct device_stream *s)
+{
+    return s ? s : d->default_stream;
+}
+
+/* Each _start is undone by its _stop, which a zeroed member survives. */
+enum status cuda_memory_start(struct device *d, struct problem *why);
+void        cuda_memory_stop(struct device *d);
+void        cuda_output_start(struct cuda_output *o);
+void        cuda_output_stop(struct cuda_output *o);
+void        cuda_streams_stop(struct device *d); /* and events */
+/* True when nothing that was queued on any stream is unfinished. Never blocks. */
+bool cuda_streams_idle(struct device *d);
+
+/* ---- device/cuda/share.c ---- */
+/* 0 when this driver, or this device, hands out no descriptors of memory. */
+uint64_t cuda_share_unit(const struct device *d);
+/* Makes one of at least a->bytes > 0 bytes, mapped and all zeros, and fills in the rest of *a. Leaves nothing behind on failure. */
+enum status cuda_share_make(struct device *d, struct cuda_allocation *a);
+/* Nothing queued uses it any more. Others who have mapped it keep it. */
+enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a);
+
+/* What the driver would refuse less clearly; opens the kernel up for its shared memory. */
+enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
+
+/* The members of device_cuda, by part. */
+enum status cuda_info(struct device *d, struct device_info *out);
+enum status cuda_memory_info(struct device *d, struct device_memory *out);
+enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address);
+enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
+enum status cuda_mem_export(struct device *d, uint64_t address, int *fd);
+enum status cuda_mem_free(struct device *d, uint64_t address);
+enum status cuda_mem_trim(struct device *d);
+enum status cuda_host_register(struct device *d, void *base, size_t bytes);
+enum status cuda_host_attach(struct device *d, void *base, size_t bytes);
+void        cuda_host_detach(struct device *d, void *base);
+enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);
+enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
+enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
+enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
+enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
+/* A module of nothing yet, linked with the others. NULL without memory. */
+struct device_module *cuda_module_new(struct device *d);
+enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
+                             struct problem *why);
+void        cuda_module_unload(struct device *d, struct device_module *m);
+const struct kernel_table *cuda_module_table(const struct device_module *m);
+enum status                cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
+/* Of a checked launch: the driver's answer, not yet translated for launches. */
+enum status cuda_launch_cooperative(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
+enum status cuda_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
+enum status cuda_stream_create(struct device *d, struct device_stream **out);
+void        cuda_stream_destroy(struct device *d, struct device_stream *s);
+enum status cuda_event_create(struct device *d, struct device_event **out);
+void        cuda_event_destroy(struct device *d, struct device_event *e);
+enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e);
+enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why);
+enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us);
+enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e);
+enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
+enum status cuda_graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
+                              struct problem *why);
+enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why);
+enum status cuda_graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why);
+void        cuda_graph_destroy(struct device *d, struct device_graph *g);
+enum status cuda_take_output(struct device *d, struct device_stream *s, struct buf *out);
+
+#endif

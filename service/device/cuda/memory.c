@@ -1,0 +1,423 @@
+/* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and a free never hands memory out
+ * again while queued work of any stream may still use it. */
+#include "base/deadline.h"
+#include "base/log.h"
+#include "device/cuda/internal.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+
+enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20 };
+
+static_assert((PLACES_MIN & (PLACES_MIN - 1)) == 0, "places are found by mask");
+
+/* Addresses are multiples of 256, so the low byte says nothing. */
+static size_t place_of(uint64_t address, size_t room)
+{
+    return (size_t)((address >> 8) * 0x9E3779B97F4A7C15ull >> 20) & (room - 1);
+}
+
+/* The place of `address`, or the free place where it belongs. */
+static size_t find(const struct cuda_memory *m, uint64_t address)
+{
+    size_t i = place_of(address, m->room);
+
+    while (m->places[i].address && m->places[i].address != address)
+        i = (i + 1) & (m->room - 1);
+    return i;
+}
+
+static bool grow(struct cuda_memory *m)
+{
+    struct cuda_memory larger = *m;
+
+    larger.room = m->room ? 2 * m->room : PLACES_MIN;
+    larger.places = calloc(larger.room, sizeof *larger.places);
+    if (!larger.places)
+        return false;
+    for (size_t i = 0; i < m->room; i++)
+        if (m->places[i].address)
+            larger.places[find(&larger, m->places[i].address)] = m->places[i];
+    free(m->places);
+    *m = larger;
+    return true;
+}
+
+static bool has_room(struct cuda_memory *m)
+{
+    if (m->count >= DEVICE_ALLOCATIONS_MAX)
+        return false;
+    return 2 * (m->count + 1) <= m->room || grow(m);
+}
+
+static void remember(struct cuda_memory *m, const struct cuda_allocation *a)
+{
+    m->places[find(m, a->address)] = *a;
+    m->count++;
+    m->bytes += a->bytes;
+    if (m->bytes > m->peak_bytes)
+        m->peak_bytes = m->bytes;
+}
+
+/* Closes the gap, so that no later entry of the same run becomes unreachable. */
+static void forget(struct cuda_memory *m, size_t gap)
+{
+    size_t mask = m->room - 1;
+
+    m->bytes -= m->places[gap].bytes;
+    m->count--;
+    for (size_t i = (gap + 1) & mask; m->places[i].address; i = (i + 1) & mask) {
+        size_t home = place_of(m->places[i].address, m->room);
+
+        if (((i - home) & mask) >= ((i - gap) & mask)) {
+            m->places[gap] = m->places[i];
+            gap = i;
+        }
+    }
+    m->places[gap] = (struct cuda_allocation){0};
+}
+
+static enum status set_pool(struct device *d, unsigned which, void *value, struct problem *why)
+{
+    return cuda_check(d, d->cu->cuMemPoolSetAttribute(d->memory.pool, which, value), why, "configuring the memory pool");
+}
+
+/* Freed memory stays with the process, so that allocating is fast. Reuse across streams is left to the order of our own
+ * memory stream: nothing else could make an allocation wait for a kernel. */
+static enum status configure_pool(struct device *d, struct problem *why)
+{
+    uint64_t    keep_all = UINT64_MAX;
+    int         off = 0;
+    enum status st = set_pool(d, CUDA_POOL_RELEASE_THRESHOLD, &keep_all, why);
+
+    if (!st)
+        st = set_pool(d, CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES, &off, why);
+    return st;
+}
+
+enum status cuda_memory_start(struct device *d, struct problem *why)
+{
+    struct cuda_pool_props props = {.allocation_type = CUDA_ALLOCATION_PINNED, .location = {CUDA_LOCATION_DEVICE, d->ordinal}};
+    struct cuda_memory    *m = &d->memory;
+    cuda_pool              pool = NULL;
+    enum status            st = cuda_check(d, d->cu->cuMemPoolCreate(&pool, &props), why, "creating the memory pool");
+
+    if (st)
+        return st;
+    m->pool = pool;
+    m->share_unit = cuda_share_unit(d);
+    st = configure_pool(d, why);
+    if (!st)
+        st = cuda_check(d, d->cu->cuStreamCreate(&m->stream, CUDA_STREAM_NON_BLOCKING), why, "creating the memory stream");
+    if (!st)
+        st = cuda_check(d, d->cu->cuStreamCreate(&m->reaper, CUDA_STREAM_NON_BLOCKING), why, "creating the memory stream");
+    return st;
+}
+
+/* Nothing queued uses it any more. */
+static enum status release(struct device *d, const struct cuda_allocation *a)
+{
+    if (a->taken)
+        return cuda_share_drop(d, a);
+    return cuda_check(d, d->cu->cuMemFreeAsync(a->address, d->memory.stream), NULL, "freeing memory");
+}
+
+static void drop(struct device *d, struct cuda_pending_free *p)
+{
+    while (p) {
+        struct cuda_pending_free *next = p->next;
+
+        d->cu->cuEventDestroy_v2(p->done);
+        free(p);
+        p = next;
+    }
+}
+
+void cuda_memory_stop(struct device *d)
+{
+    struct cuda_memory *m = &d->memory;
+
+    for (size_t i = 0; i < m->room; i++)
+        if (m->places[i].address)
+            release(d, &m->places[i]);
+    for (struct cuda_pending_free *p = m->oldest; p; p = p->next)
+        release(d, &p->allocation);
+    drop(d, m->oldest);
+    drop(d, m->spare);
+    free(m->places);
+    if (m->reaper)
+        d->cu->cuStreamDestroy_v2(m->reaper);
+    if (m->stream)
+        d->cu->cuStreamDestroy_v2(m->stream);
+    if (m->pool)
+        d->cu->cuMemPoolDestroy(m->pool);
+    *m = (struct cuda_memory){0};
+}
+
+/* Frees what nobody can use any more. They are done in order, as all their events are on one stream. */
+static enum status reap(struct device *d)
+{
+    struct cuda_memory *m = &d->memory;
+
+    while (m->oldest) {
+        struct cuda_pending_free *p = m->oldest;
+        enum status               st = cuda_check(d, d->cu->cuEventQuery(p->done), NULL, "asking for a pending free");
+
+        if (st)
+            return st == STATUS_PENDING ? STATUS_OK : st;
+        m->oldest = p->next;
+        if (!m->oldest)
+            m->newest = NULL;
+        p->next = m->spare;
+        m->spare = p;
+        st = release(d, &p->allocation);
+        if (st)
+            return st;
+    }
+    return STATUS_OK;
+}
+
+static enum status pending_create(struct device *d, struct cuda_pending_free **out)
+{
+    struct cuda_pending_free *p = d->memory.spare;
+    enum status               st;
+
+    if (p) {
+        d->memory.spare = p->next;
+    } else {
+        p = calloc(1, sizeof *p);
+        if (!p)
+            return STATUS_OUT_OF_MEMORY;
+        st = cuda_check(d, d->cu->cuEventCreate(&p->done, CUDA_EVENT_DISABLE_TIMING), NULL, "creating an event");
+        if (st) {
+            free(p);
+            return st;
+        }
+    }
+    p->next = NULL;
+    *out = p;
+    return STATUS_OK;
+}
+
+/* Makes the reaper wait for everything queued so far and records `done` there. */
+static enum status fence(struct device *d, cuda_event done)
+{
+    const struct cuda_driver *cu = d->cu;
+    enum status               st = STATUS_OK;
+
+    for (struct device_stream *s = d->streams; s && !st; s = s->next) {
+        if (!s->busy)
+            continue;
+        st = cuda_check(d, cu->cuEventRecord(s->fence, s->handle), NULL, "recording an event");
+        if (!st)
+            st = cuda_check(d, cu->cuStreamWaitEvent(d->memory.reaper, s->fence, 0), NULL, "waiting for an event");
+    }
+    return st ? st : cuda_check(d, cu->cuEventRecord(done, d->memory.reaper), NULL, "recording an event");
+}
+
+static enum status defer(struct device *d, const struct cuda_allocation *a)
+{
+    struct cuda_memory       *m = &d->memory;
+    struct cuda_pending_free *p;
+    enum status               st = pending_create(d, &p);
+
+    if (st)
+        return st;
+    st = fence(d, p->done);
+    if (st) {
+        p->next = m->spare;
+        m->spare = p;
+        return st;
+    }
+    p->allocation = *a;
+    if (m->newest)
+        m->newest->next = p;
+    else
+        m->oldest = p;
+    m->newest = p;
+    return STATUS_OK;
+}
+
+enum status cuda_mem_free(struct device *d, uint64_t address)
+{
+    struct cuda_memory *m = &d->memory;
+    enum status         st = cuda_alive(d, NULL);
+    size_t              place;
+    bool                idle;
+
+    if (st)
+        return st;
+    place = m->room && address ? find(m, address) : 0;
+    if (!m->room || !address || !m->places[place].address)
+        return STATUS_INTERNAL;
+    st = reap(d);
+    idle = !st && cuda_streams_idle(d);
+    if (!st)
+        st = cuda_alive(d, NULL); /* asking may have shown that the context is lost */
+    if (!st)
+        st = idle ? release(d, &m->places[place]) : defer(d, &m->places[place]);
+    if (!st)
+        forget(m, place);
+    return st;
+}
+
+static enum status allocate(struct device *d, size_t bytes, cuda_address *address)
+{
+    return cuda_check(d, d->cu->cuMemAllocFromPoolAsync(address, bytes, d->memory.pool, d->memory.stream), NULL, "allocating memory");
+}
+
+static enum status pool_state(struct device *d, struct device_memory *out)
+{
+    size_t      free_bytes = 0;
+    size_t      total_bytes = 0;
+    enum status st = cuda_check(d, d->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes), NULL, "reading the memory state");
+
+    out->free_bytes = free_bytes;
+    out->total_bytes = total_bytes;
+    return st ? st
+              : cuda_check(d, d->cu->cuMemPoolGetAttribute(d->memory.pool, CUDA_POOL_RESERVED_CURRENT, &out->reserved_bytes), NULL,
+                           "reading the memory pool");
+}
+
+/* A driver that is refused a system call on the way says that all went well, and the memory is gone until the process ends. */
+static void check_returned(const struct device_memory *before, const struct device_memory *after)
+{
+    uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
+    uint64_t come = after->free_bytes > before->free_bytes ? after->free_bytes - before->free_bytes : 0;
+
+    if (given >= TRIM_CHECKED_BYTES && come < given / 2)
+        log_warn("device",
+                 "the memory pool gave up %" PRIu64 " MiB, and %" PRIu64
+                 " MiB more are free: unless another process took them, the driver lacks a system call",
+                 given >> 20, come >> 20);
+}
+
+static enum status trim_pool(struct device *d)
+{
+    struct device_memory before = {0}, after = {0};
+    enum status          st = pool_state(d, &before);
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuMemPoolTrimTo(d->memory.pool, 0), NULL, "trimming the memory pool");
+    if (!st)
+        st = pool_state(d, &after);
+    if (!st)
+        check_returned(&before, &after);
+    return st;
+}
+
+/* Lets pending frees come in for a moment, then gives what the pool does not use back to the device. */
+static enum status trim(struct device *d)
+{
+    uint64_t    deadline = deadline_after_ms(FREE_WAIT_MS);
+    enum status st = reap(d);
+
+    while (!st && d->memory.oldest && deadline_left_ns(deadline)) {
+        sched_yield();
+        st = reap(d);
+    }
+    if (!st)
+        st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "waiting for frees");
+    return st ? st : trim_pool(d);
+}
+
+enum status cuda_mem_trim(struct device *d)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    return st ? st : trim(d);
+}
+
+/* Memory is short: the holes of the pool may help. */
+static enum status allocate_again(struct device *d, size_t bytes, cuda_address *address)
+{
+    enum status st = trim(d);
+
+    return st ? st : allocate(d, bytes, address);
+}
+
+enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
+{
+    cuda_address got = 0;
+    enum status  st = cuda_alive(d, NULL);
+    size_t       rounded;
+
+    if (st)
+        return st;
+    if (bytes > d->total_bytes)
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (!has_room(&d->memory))
+        return STATUS_OUT_OF_MEMORY;
+    rounded = (size_t)((bytes + ALLOCATION_ALIGN - 1) / ALLOCATION_ALIGN * ALLOCATION_ALIGN);
+    st = reap(d);
+    if (!st)
+        st = allocate(d, rounded, &got);
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
+        st = allocate_again(d, rounded, &got);
+    if (st)
+        return st;
+    st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "allocating memory");
+    if (st) {
+        release(d, &(struct cuda_allocation){.address = got});
+        return st;
+    }
+    remember(&d->memory, &(struct cuda_allocation){.address = got, .bytes = bytes});
+    *address = got;
+    return STATUS_OK;
+}
+
+/* ---- memory that other processes map ---- */
+
+enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out)
+{
+    struct cuda_allocation made = {.bytes = bytes};
+    enum status            st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!d->memory.share_unit || file >= 0 || file_bytes)
+        return STATUS_NOT_IMPLEMENTED;
+    if (bytes > d->total_bytes)
+        return STATUS_DEVICE_MEMORY_EXHAUSTED;
+    if (!has_room(&d->memory))
+        return STATUS_OUT_OF_MEMORY;
+    st = cuda_share_make(d, &made);
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim(d))
+        st = cuda_share_make(d, &made);
+    if (st)
+        return st;
+    remember(&d->memory, &made);
+    *out = (struct device_shared){made.address, 0, made.taken};
+    return STATUS_OK;
+}
+
+enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
+{
+    const struct cuda_memory     *m = &d->memory;
+    const struct cuda_allocation *a = m->room && address ? &m->places[find(m, address)] : NULL;
+    enum status                   st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!a || !a->taken)
+        return STATUS_NOT_IMPLEMENTED;
+    return cuda_check(d, d->cu->cuMemExportToShareableHandle(fd, a->share, CUDA_HANDLE_POSIX_DESCRIPTOR, 0), NULL, "handing out memory");
+}
+
+enum status cuda_memory_info(struct device *d, struct device_memory *out)
+{
+    struct device_memory m = {.allocated_bytes = d->memory.bytes, .peak_bytes = d->memory.peak_bytes};
+    enum status          st = cuda_alive(d, NULL);
+
+    if (!st)
+        st = reap(d);
+    if (!st)
+        st = pool_state(d, &m);
+    if (st)
+        return st;
+    m.reserved_bytes += d->memory.shared_bytes;
+    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
+    *out = m;
+    return STATUS_OK;
+}

@@ -1,0 +1,181 @@
+/* Streams and events. Every stream is one of our own that does not wait for the driver's default stream. */
+#include "device/cuda/internal.h"
+
+#include <stdlib.h>
+
+static void stream_free(struct device *d, struct device_stream *s)
+{
+    if (s->fence)
+        d->cu->cuEventDestroy_v2(s->fence);
+    if (s->handle)
+        d->cu->cuStreamDestroy_v2(s->handle);
+    free(s);
+}
+
+enum status cuda_stream_create(struct device *d, struct device_stream **out)
+{
+    struct device_stream *s;
+    enum status           st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return STATUS_OUT_OF_MEMORY;
+    st = cuda_check(d, d->cu->cuStreamCreate(&s->handle, CUDA_STREAM_NON_BLOCKING), NULL, "creating a stream");
+    if (!st)
+        st = cuda_check(d, d->cu->cuEventCreate(&s->fence, CUDA_EVENT_DISABLE_TIMING), NULL, "creating an event");
+    if (st) {
+        stream_free(d, s);
+        return st;
+    }
+    s->next = d->streams;
+    d->streams = s;
+    *out = s;
+    return STATUS_OK;
+}
+
+/* The driver lets queued work of a destroyed stream finish; the reaper takes over waiting for it, so that later frees still do. */
+static void leave_work_behind(struct device *d, struct device_stream *s)
+{
+    if (!s->busy || d->lost.status || d->cu->cuStreamQuery(s->handle) == CUDA_RESULT_SUCCESS)
+        return;
+    if (cuda_check(d, d->cu->cuEventRecord(s->fence, s->handle), NULL, "recording an event") == STATUS_OK)
+        cuda_check(d, d->cu->cuStreamWaitEvent(d->memory.reaper, s->fence, 0), NULL, "waiting for an event");
+    d->memory.reaper_busy = true;
+}
+
+void cuda_stream_destroy(struct device *d, struct device_stream *s)
+{
+    struct device_stream **link = &d->streams;
+
+    if (!s || s == d->default_stream)
+        return;
+    leave_work_behind(d, s);
+    while (*link && *link != s)
+        link = &(*link)->next;
+    if (*link)
+        *link = s->next;
+    stream_free(d, s);
+}
+
+static bool still_busy(struct device *d, bool busy, cuda_stream stream)
+{
+    return busy && cuda_check(d, d->cu->cuStreamQuery(stream), NULL, "asking for a stream") != STATUS_OK;
+}
+
+bool cuda_streams_idle(struct device *d)
+{
+    bool busy = d->memory.reaper_busy = still_busy(d, d->memory.reaper_busy, d->memory.reaper);
+
+    for (struct device_stream *s = d->streams; s; s = s->next) {
+        s->busy = still_busy(d, s->busy, s->handle);
+        busy |= s->busy;
+    }
+    return !busy;
+}
+
+void cuda_streams_stop(struct device *d)
+{
+    while (d->events)
+        cuda_event_destroy(d, d->events);
+    while (d->streams) {
+        struct device_stream *s = d->streams;
+
+        d->streams = s->next;
+        stream_free(d, s);
+    }
+    d->default_stream = NULL;
+}
+
+enum status cuda_event_create(struct device *d, struct device_event **out)
+{
+    struct device_event *e;
+    enum status          st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return STATUS_OUT_OF_MEMORY;
+    st = cuda_check(d, d->cu->cuEventCreate(&e->handle, CUDA_EVENT_DEFAULT), NULL, "creating an event");
+    if (st) {
+        free(e);
+        return st;
+    }
+    e->next = d->events;
+    if (e->next)
+        e->next->previous = e;
+    d->events = e;
+    *out = e;
+    return STATUS_OK;
+}
+
+void cuda_event_destroy(struct device *d, struct device_event *e)
+{
+    if (!e)
+        return;
+    if (e->next)
+        e->next->previous = e->previous;
+    if (e->previous)
+        e->previous->next = e->next;
+    else
+        d->events = e->next;
+    d->cu->cuEventDestroy_v2(e->handle);
+    free(e);
+}
+
+enum status cuda_event_record(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    s = cuda_stream_of(d, s);
+    return cuda_check(d, d->cu->cuEventRecord(e->handle, s->handle), NULL, "recording an event");
+}
+
+enum status cuda_event_query(struct device *d, struct device_event *e, struct problem *why)
+{
+    enum status st = cuda_alive(d, why);
+
+    return st ? st : cuda_check(d, d->cu->cuEventQuery(e->handle), why, "asking for an event");
+}
+
+enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)
+{
+    float       ms = 0;
+    enum status st = cuda_alive(d, NULL);
+
+    if (!st)
+        st = cuda_check(d, d->cu->cuEventElapsedTime(&ms, from->handle, to->handle), NULL, "reading elapsed time");
+    if (!st)
+        *us = ms > 0 ? ms * 1000 : 0;
+    return st;
+}
+
+enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
+{
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    s = cuda_stream_of(d, s);
+    s->busy = true;
+    return cuda_check(d, d->cu->cuStreamWaitEvent(s->handle, e->handle, 0), NULL, "waiting for an event");
+}
+
+/* The write is ordered behind the stream's kernels, and what has been written stays readable when a later kernel faults. */
+enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value)
+{
+    uint64_t    offset = (uint64_t)((uintptr_t)word - (uintptr_t)d->registered);
+    enum status st = cuda_alive(d, NULL);
+
+    if (st)
+        return st;
+    if (!d->registered_at || offset >= d->registered_bytes)
+        return STATUS_NOT_IMPLEMENTED;
+    s = cuda_stream_of(d, s);
+    s->busy = true;
+    return cuda_check(d, d->cu->cuStreamWriteValue32_v2(s->handle, d->registered_at + offset, value, 0), NULL, "marking progress");
+}

@@ -1,0 +1,280 @@
+/* Threads for handlers that may block: started as needed, joined when they have been idle for a while. A caller has a portion of them. Probes
+ * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/portion.h"
+#include "http/engine/internal.h"
+
+enum slot_state { SLOT_FREE, SLOT_RUNNING, SLOT_ENDED };
+
+struct executor_slot {
+    struct executor *executor;
+    pthread_t        thread;
+    enum slot_state  state;
+};
+
+enum { THREADS_FOR_CALLERS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED };
+
+struct queue {
+    struct exchange *head, *tail;
+    unsigned         count;
+};
+
+struct executor {
+    pthread_mutex_t      lock; /* guards everything */
+    pthread_cond_t       work;
+    struct queue         probes, others;
+    unsigned             idle;
+    unsigned             busy; /* threads at a request that is no probe; a caller's of them are counted in caller.executor_threads */
+    bool                 stopping;
+    struct executor_slot slots[EXECUTOR_THREADS_MAX];
+};
+
+static bool is_probe(const struct exchange *x)
+{
+    return x->r.endpoint->probe;
+}
+
+static struct queue *queue_of(struct executor *e, const struct exchange *x)
+{
+    return is_probe(x) ? &e->probes : &e->others;
+}
+
+static void push(struct queue *q, struct exchange *x)
+{
+    x->executor_next = NULL;
+    if (q->tail)
+        q->tail->executor_next = x;
+    else
+        q->head = x;
+    q->tail = x;
+    q->count++;
+}
+
+/* Whose caller has its portion of the threads waits for one of his own to be free. */
+static bool may_run(const struct executor *e, const struct exchange *x)
+{
+    const struct portion threads = {"executor_threads", THREADS_FOR_CALLERS, e->busy, x->r.caller->executor_threads};
+
+    return portion_fits(&threads, 1);
+}
+
+/* The oldest probe, else the oldest that may run; NULL: none. */
+static struct exchange *next(const struct executor *e)
+{
+    struct exchange *x = e->probes.head;
+
+    if (x)
+        return x;
+    for (x = e->others.head; x && !may_run(e, x); x = x->executor_next)
+        continue;
+    return x;
+}
+
+static void take_out(struct queue *q, const struct exchange *x)
+{
+    struct exchange *before = NULL, *at = q->head;
+
+    while (at != x) {
+        before = at;
+        at = at->executor_next;
+    }
+    if (before)
+        before->executor_next = x->executor_next;
+    else
+        q->head = x->executor_next;
+    if (q->tail == x)
+        q->tail = before;
+    q->count--;
+}
+
+/* Under the lock. NULL: idle for long enough, or stopping. */
+static struct exchange *wait_for_work(struct executor *e)
+{
+    struct timespec  until = timespec_of_ns(deadline_after_ms(EXECUTOR_IDLE_MS));
+    struct exchange *x;
+    int              timed_out = 0;
+
+    e->idle++;
+    while (!(x = next(e)) && !e->stopping && !timed_out)
+        timed_out = pthread_cond_timedwait(&e->work, &e->lock, &until);
+    e->idle--;
+    if (e->stopping || !x)
+        return NULL;
+    take_out(queue_of(e, x), x);
+    return x;
+}
+
+/* Under the lock, which is given up meanwhile. x is the loop's as soon as it is posted. */
+static void run_one(struct executor *e, struct exchange *x)
+{
+    struct caller *caller = is_probe(x) ? NULL : x->r.caller;
+
+    if (caller) {
+        e->busy++;
+        caller->executor_threads++;
+    }
+    pthread_mutex_unlock(&e->lock);
+    x->executor_result = x->r.prepare ? exchange_run_prepare(x) : exchange_run_handler(x);
+    loop_post(x, EXCHANGE_EXECUTED);
+    pthread_mutex_lock(&e->lock);
+    if (caller) {
+        caller->executor_threads--;
+        e->busy--;
+    }
+}
+
+/* Under the lock, which an ended thread has let go of for good. */
+static void reap(struct executor_slot *slot)
+{
+    if (slot->state == SLOT_ENDED)
+        pthread_join(slot->thread, NULL);
+    slot->state = SLOT_FREE;
+}
+
+static void *executor_run(void *slot);
+
+/* Under the lock. True if a thread runs that was not there before. */
+static bool add_thread(struct executor *e)
+{
+    for (size_t i = 0; i < COUNT(e->slots); i++) {
+        struct executor_slot *slot = &e->slots[i];
+        if (slot->state == SLOT_RUNNING)
+            continue;
+        reap(slot);
+        slot->executor = e;
+        slot->state = SLOT_RUNNING;
+        if (thread_start(&slot->thread, executor_run, slot))
+            return true;
+        slot->state = SLOT_FREE;
+        log_warn("http", "an executor thread cannot be started");
+        return false;
+    }
+    return false;
+}
+
+/* Under the lock: a request has ended, and more than the next one may be able to run now. */
+static void look_again(struct executor *e)
+{
+    if (e->stopping || !next(e))
+        return;
+    if (e->idle)
+        pthread_cond_broadcast(&e->work);
+    else
+        add_thread(e);
+}
+
+static void *executor_run(void *argument)
+{
+    struct executor_slot *slot = argument;
+    struct executor      *e = slot->executor;
+    struct exchange      *x;
+
+    pthread_mutex_lock(&e->lock);
+    while ((x = wait_for_work(e))) {
+        run_one(e, x);
+        look_again(e);
+    }
+    slot->state = SLOT_ENDED;
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+static unsigned threads_running(const struct executor *e)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < COUNT(e->slots); i++)
+        count += e->slots[i].state == SLOT_RUNNING;
+    return count;
+}
+
+/* Under the lock: what is queued has as many threads as it may have, or gets one more. False: nobody would ever do it. */
+static bool find_thread(struct executor *e, const struct queue *q)
+{
+    unsigned running, most = q == &e->probes ? EXECUTOR_THREADS_MAX : THREADS_FOR_CALLERS;
+
+    if (q->count < e->idle)
+        return true;
+    running = threads_running(e);
+    return running >= most || add_thread(e) || running > 0;
+}
+
+enum status executor_create(struct executor **out, struct problem *why)
+{
+    struct executor   *e = calloc(1, sizeof *e);
+    pthread_condattr_t monotonic;
+
+    if (!e)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the executor");
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->work, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = e;
+    return STATUS_OK;
+}
+
+enum status executor_submit(struct executor *e, struct exchange *x)
+{
+    struct queue *q = queue_of(e, x);
+    bool          accepted;
+
+    pthread_mutex_lock(&e->lock);
+    accepted = !e->stopping && q->count < EXECUTOR_QUEUE_MAX && find_thread(e, q);
+    if (accepted) {
+        push(q, x);
+        pthread_cond_signal(&e->work);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return accepted ? STATUS_OK : problem_set(&x->r.problem, STATUS_OVERLOADED, "too many requests wait for a thread");
+}
+
+static void return_queued(struct queue *q)
+{
+    struct exchange *x;
+
+    while ((x = q->head)) {
+        take_out(q, x);
+        x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the server is shutting down");
+        loop_post(x, EXCHANGE_EXECUTED);
+    }
+}
+
+/* `stopping` keeps new threads away, so each slot is looked at once. */
+static void join_all(struct executor *e)
+{
+    for (size_t i = 0; i < COUNT(e->slots); i++) {
+        bool used;
+
+        pthread_mutex_lock(&e->lock);
+        used = e->slots[i].state != SLOT_FREE;
+        pthread_mutex_unlock(&e->lock);
+        if (used)
+            pthread_join(e->slots[i].thread, NULL);
+    }
+}
+
+void executor_stop(struct executor *e)
+{
+    if (!e)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->stopping = true;
+    return_queued(&e->probes);
+    return_queued(&e->others);
+    pthread_cond_broadcast(&e->work);
+    pthread_mutex_unlock(&e->lock);
+    join_all(e);
+}
+
+void executor_destroy(struct executor *e)
+{
+    if (!e)
+        return;
+    pthread_cond_destroy(&e->work);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}

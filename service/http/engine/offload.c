@@ -1,0 +1,413 @@
+/* Threads that move long bodies past MHD, each one body at a time; who finds none free is served by the loop. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/portion.h"
+#include "http/engine/internal.h"
+
+enum io_state { IO_FREE, IO_RESERVED, IO_BUSY };
+
+struct io_thread {
+    struct bulk     *bulk;
+    pthread_t        thread;
+    bool             started;
+    int              event_fd; /* the sink's or source's waker, and the server's end, are heard by it */
+    enum io_state    state;    /* under bulk.lock */
+    struct exchange *exchange; /* under bulk.lock */
+};
+
+struct bulk {
+    pthread_mutex_t  lock;
+    pthread_cond_t   work;
+    atomic_bool      stopping; /* set under the lock */
+    unsigned         count;
+    unsigned         busy; /* or reserved; a caller's of them are counted in caller.io_threads */
+    struct io_thread threads[];
+};
+
+/* ---- waiting, on the I/O thread ---- */
+
+static void ring(struct io_thread *t)
+{
+    uint64_t one = 1;
+
+    if (write(t->event_fd, &one, sizeof one) < 0 && errno != EAGAIN)
+        log_error("http", "an I/O thread cannot be woken: %s", strerror(errno));
+}
+
+static void wake(struct waker *w)
+{
+    struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, r.waker));
+
+    ring(x->handoff.thread);
+}
+
+bool io_stopping(const struct exchange *x)
+{
+    return atomic_load(&x->handoff.thread->bulk->stopping);
+}
+
+void io_progress(struct exchange *x)
+{
+    x->progress_ns = now_ns();
+}
+
+enum status io_lost(struct exchange *x)
+{
+    x->handoff.lost = true;
+    return STATUS_CANCELLED;
+}
+
+static uint64_t stall_left_ns(const struct exchange *x)
+{
+    return deadline_left_ns(x->progress_ns + x->loop->server->config.body_stall_s * NS_PER_S);
+}
+
+/* poll() may have let some bytes lie. */
+static bool waits_for_many(const struct exchange *x)
+{
+    return x->handoff.wakes_from > 1;
+}
+
+/* -1: for ever. The sink may have to wait for long; the client may not, and how fast it is on the whole is looked at every now and then. */
+static int patience_ms(const struct exchange *x, short events)
+{
+    uint64_t left_ms = stall_left_ns(x) / NS_PER_MS + 1, look_ms = waits_for_many(x) ? UPLOAD_WAKE_MS : PACE_LOOK_MS;
+
+    return !events ? -1 : (int)(left_ms < look_ms ? left_ms : look_ms);
+}
+
+static void hear_waker(struct exchange *x)
+{
+    uint64_t count;
+
+    if (read(x->handoff.thread->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
+        log_error("http", "an event counter cannot be read: %s", strerror(errno));
+    x->handoff.woken = true;
+}
+
+enum status io_wait(struct exchange *x, short events)
+{
+    struct pollfd p[2] = {{.fd = x->handoff.fd, .events = events}, {.fd = x->handoff.thread->event_fd, .events = POLLIN}};
+    int           n = poll(p, COUNT(p), patience_ms(x, events));
+
+    if (n < 0 && errno != EINTR)
+        return io_lost(x);
+    if (n > 0 && p[1].revents)
+        hear_waker(x);
+    if (io_stopping(x))
+        return io_lost(x);
+    if (n == 0 && (waits_for_many(x) || stall_left_ns(x) > 0)) {
+        x->handoff.fast = false;
+        return STATUS_OK;
+    }
+    if (n == 0) {
+        x->handoff.late = true;
+        return STATUS_CANCELLED;
+    }
+    /* With something to read or write, recv() or send() tells. */
+    return n > 0 && !events && p[0].revents ? io_lost(x) : STATUS_OK;
+}
+
+enum status io_wait_woken(struct exchange *x)
+{
+    enum status st = STATUS_OK;
+
+    pace_pause(&x->pace, now_ns());
+    while (!x->handoff.woken && !st)
+        st = io_wait(x, 0);
+    io_progress(x);
+    pace_go_on(&x->pace, x->progress_ns);
+    return st;
+}
+
+/* ---- threads ---- */
+
+static void move(struct exchange *x)
+{
+    io_progress(x);
+    pace_go_on(&x->pace, x->progress_ns);
+    if (x->handoff.receiving)
+        bulk_receive_all(x);
+    else
+        bulk_send_all(x);
+}
+
+/* Under the lock. */
+static struct exchange *wait_for_exchange(struct io_thread *t)
+{
+    while (!t->exchange && !atomic_load(&t->bulk->stopping))
+        pthread_cond_wait(&t->bulk->work, &t->bulk->lock);
+    return t->exchange;
+}
+
+/* Under the lock. */
+static void set_free(struct io_thread *t, struct caller *c)
+{
+    t->state = IO_FREE;
+    t->bulk->busy--;
+    c->io_threads--;
+}
+
+/* Free before the loop hears of it: whoever comes next finds it. */
+static void *io_run(void *argument)
+{
+    struct io_thread *t = argument;
+    struct bulk      *b = t->bulk;
+    struct exchange  *x;
+
+    pthread_mutex_lock(&b->lock);
+    while ((x = wait_for_exchange(t))) {
+        pthread_mutex_unlock(&b->lock);
+        move(x);
+        pthread_mutex_lock(&b->lock);
+        t->exchange = NULL;
+        set_free(t, x->r.caller);
+        pthread_mutex_unlock(&b->lock);
+        loop_post(x, EXCHANGE_MOVED);
+        pthread_mutex_lock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static bool start(struct bulk *b, struct io_thread *t)
+{
+    *t = (struct io_thread){.bulk = b, .event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    b->count++;
+    t->started = t->event_fd >= 0 && thread_start(&t->thread, io_run, t);
+    return t->started;
+}
+
+enum status bulk_create(struct bulk **out, unsigned threads, struct problem *why)
+{
+    struct bulk *b = calloc(1, sizeof *b + threads * sizeof b->threads[0]);
+
+    if (!b)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the I/O threads");
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->work, NULL);
+    for (unsigned i = 0; i < threads; i++) {
+        if (start(b, &b->threads[i]))
+            continue;
+        bulk_stop(b);
+        bulk_destroy(b);
+        return problem_set(why, STATUS_OVERLOADED, "an I/O thread cannot be started");
+    }
+    *out = b;
+    return STATUS_OK;
+}
+
+void bulk_stop(struct bulk *b)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    atomic_store(&b->stopping, true);
+    pthread_cond_broadcast(&b->work);
+    pthread_mutex_unlock(&b->lock);
+    for (unsigned i = 0; i < b->count; i++) {
+        if (!b->threads[i].started)
+            continue;
+        ring(&b->threads[i]);
+        pthread_join(b->threads[i].thread, NULL);
+    }
+}
+
+void bulk_destroy(struct bulk *b)
+{
+    if (!b)
+        return;
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->threads[i].event_fd >= 0)
+            close(b->threads[i].event_fd);
+    pthread_cond_destroy(&b->work);
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+/* Under the lock. NULL: none, or the caller has its portion of them. */
+static struct io_thread *find_free(struct bulk *b, const struct caller *c)
+{
+    const struct portion all = {"io_threads", b->count, b->busy, c->io_threads};
+
+    if (atomic_load(&b->stopping) || !portion_fits(&all, 1))
+        return NULL;
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->threads[i].state == IO_FREE)
+            return &b->threads[i];
+    return NULL;
+}
+
+static struct io_thread *reserve(struct bulk *b, struct caller *c)
+{
+    struct io_thread *t;
+
+    if (!b)
+        return NULL;
+    pthread_mutex_lock(&b->lock);
+    t = find_free(b, c);
+    if (t) {
+        t->state = IO_RESERVED;
+        b->busy++;
+        c->io_threads++;
+    }
+    pthread_mutex_unlock(&b->lock);
+    return t;
+}
+
+static void release(struct io_thread *t, struct caller *c)
+{
+    pthread_mutex_lock(&t->bulk->lock);
+    set_free(t, c);
+    pthread_mutex_unlock(&t->bulk->lock);
+}
+
+/* False when the server stops. */
+static bool give(struct exchange *x)
+{
+    struct io_thread *t = x->handoff.thread;
+    bool              taken;
+
+    pthread_mutex_lock(&t->bulk->lock);
+    taken = !atomic_load(&t->bulk->stopping);
+    if (taken) {
+        x->handoff.given = true;
+        x->r.waker.wake = wake;
+        t->state = IO_BUSY;
+        t->exchange = x;
+        pthread_cond_broadcast(&t->bulk->work);
+    }
+    pthread_mutex_unlock(&t->bulk->lock);
+    return taken;
+}
+
+void bulk_forget(struct exchange *x)
+{
+    if (x->handoff.thread && !x->handoff.given)
+        release(x->handoff.thread, x->r.caller);
+}
+
+/* ---- uploads, on the loop ---- */
+
+/* Suspended first: MHD then has the descriptor in no set, and what it names can be replaced. */
+static bool take_socket(struct exchange *x)
+{
+    int fd = fcntl(x->connection->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    exchange_suspend(x);
+    if (dup3(x->loop->dead_fd, x->connection->fd, O_CLOEXEC) >= 0) {
+        x->handoff.fd = fd;
+        return true;
+    }
+    log_error("http", "a socket cannot be taken over: %s", strerror(errno));
+    close(fd);
+    exchange_resume(x);
+    return false;
+}
+
+static bool suits(const struct exchange *x, size_t there)
+{
+    const struct request *r = &x->r;
+
+    return r->sink->borrow && r->has_body_bytes && !x->chunked && r->body_bytes >= HANDOFF_UPLOAD_BYTES_MIN && r->body_bytes > there &&
+           r->endpoint->place == ON_EXECUTOR;
+}
+
+/* MHD finds the dead socket's end; the client's goes on as a new connection, or lingers. */
+static void end_receiving(struct exchange *x)
+{
+    struct handoff *h = &x->handoff;
+
+    if (h->done) {
+        x->connection->successor = h->fd;
+    } else {
+        if (!h->lost)
+            linger_add(x->loop, h->fd);
+        close(h->fd);
+    }
+    h->fd = -1;
+}
+
+bool bulk_receive(struct exchange *x, struct span first)
+{
+    struct handoff   *h = &x->handoff;
+    struct io_thread *t;
+
+    if (h->asked || x->connection->is_tls || !suits(x, first.bytes))
+        return false;
+    h->asked = true;
+    h->head = arena_copy(&x->r.arena, first);
+    t = h->head.data ? reserve(x->loop->server->bulk, x->r.caller) : NULL;
+    if (!t)
+        return false;
+    if (!take_socket(x)) {
+        release(t, x->r.caller);
+        return false;
+    }
+    h->thread = t;
+    h->receiving = true;
+    h->wakes_from = 1;
+    h->left = x->r.body_bytes - first.bytes;
+    if (!give(x)) { /* else *h is the thread's now */
+        h->lost = true;
+        end_receiving(x);
+        exchange_resume(x);
+    }
+    return true;
+}
+
+/* ---- downloads, on the loop ---- */
+
+bool bulk_reserve(struct exchange *x)
+{
+    const struct reply *r = &x->r.reply;
+    struct handoff     *h = &x->handoff;
+
+    if (x->connection->is_tls || !r->source->lend || r->source_bytes < HANDOFF_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
+        return false;
+    h->thread = reserve(x->loop->server->bulk, x->r.caller);
+    h->fd = x->connection->fd;
+    h->left = r->source_bytes;
+    return h->thread != NULL;
+}
+
+/* Afterwards MHD closes the connection, whether all was sent or not: the client counts. */
+ssize_t bulk_send_body(struct exchange *x)
+{
+    struct handoff *h = &x->handoff;
+
+    pace_pause(&x->pace, now_ns()); /* until an I/O thread has it */
+    if (h->given || !give(x))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    exchange_suspend(x);
+    return 0;
+}
+
+/* The connection ends behind this answer: requests that were sent behind this one must not destroy what of it is on its way. */
+static void end_sending(struct exchange *x)
+{
+    struct connection *c = x->connection;
+    int                unread = 0;
+
+    c->linger |= c->begun < c->framing.begun || (ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0);
+}
+
+void bulk_moved(struct exchange *x)
+{
+    if (!x->suspended)
+        return;
+    if (x->handoff.receiving)
+        end_receiving(x);
+    else
+        end_sending(x);
+    exchange_resume(x);
+}

@@ -1,0 +1,212 @@
+/* Puts the server together and takes it apart: listeners, executor, event loops. */
+#include "http/engine/server.h"
+
+#include <stdlib.h>
+
+#include "http/engine/internal.h"
+#include "http/filter/auth_throttle.h"
+#include "http/filter/idempotency.h"
+
+static void free_texts(char **texts, unsigned count)
+{
+    for (unsigned i = 0; texts && i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+/* NULL without memory. */
+static char **copy_texts(const char *const *texts, unsigned count)
+{
+    char **copy = calloc(count + 1u, sizeof *copy);
+
+    for (unsigned i = 0; copy && i < count; i++) {
+        copy[i] = strdup(texts[i]);
+        if (!copy[i]) {
+            free_texts(copy, count);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static enum status check_config(const struct server_config *c, struct problem *why)
+{
+    if (c->listen_count == 0 || c->listen_count > LISTENERS_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "one to %d listen addresses are needed", LISTENERS_MAX);
+    if (c->loop_threads == 0 || c->loop_threads > LOOP_THREADS_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "one to %d event-loop threads are needed", LOOP_THREADS_MAX);
+    if (c->io_threads > IO_THREADS_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d I/O threads are possible", IO_THREADS_MAX);
+    if (c->hosts_count > HOSTS_MAX || c->origins_count > HOSTS_MAX)
+        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d hosts and origins are possible", HOSTS_MAX);
+    if (c->connections_max == 0 || c->connections_per_address_max == 0 || !c->auth)
+        return problem_set(why, STATUS_INVALID_REQUEST, "the server's limits are incomplete");
+    return STATUS_OK;
+}
+
+static enum status add_proxies(struct server *s, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < s->config.trusted_proxies_count && !st; i++)
+        st = networks_add(&s->proxies, s->config.trusted_proxies[i], why);
+    return st;
+}
+
+static enum status open_listeners(struct server *s, struct problem *why)
+{
+    for (unsigned i = 0; i < s->config.listen_count; i++) {
+        enum status st = listener_open(&s->listeners[i], s->config.listen[i], s->config.loop_threads, why);
+        if (st)
+            return st;
+        s->listeners_count++;
+    }
+    return STATUS_OK;
+}
+
+static enum status init_loops(struct server *s, struct problem *why)
+{
+    for (unsigned i = 0; i < s->config.loop_threads; i++) {
+        enum status st = loop_init(&s->loops[i], s, i, why);
+        if (st)
+            return st;
+        s->loops_count++;
+    }
+    return STATUS_OK;
+}
+
+/* All is in place before the first thread runs. */
+static enum status start_loops(struct server *s, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < s->loops_count && !st; i++)
+        st = loop_start(&s->loops[i], why);
+    return st;
+}
+
+static void init_nobody(struct caller *c)
+{
+    memcpy(c->name, "anonymous", sizeof "anonymous");
+    c->memory_max_bytes = MEMORY_LIMIT_NONE;
+}
+
+static struct server *allocate(const struct server_config *config)
+{
+    struct server *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->config = *config;
+    pthread_mutex_init(&s->slots_lock, NULL);
+    pthread_mutex_init(&s->held.lock, NULL);
+    init_nobody(&s->nobody);
+    s->hosts = copy_texts(config->hosts, config->hosts_count);
+    s->origins = copy_texts(config->origins, config->origins_count);
+    if (s->hosts && s->origins)
+        return s;
+    server_destroy(s);
+    return NULL;
+}
+
+enum status server_create(struct server **out, const struct server_config *config, struct problem *why)
+{
+    enum status    st = check_config(config, why);
+    struct server *s;
+
+    if (st)
+        return st;
+    s = allocate(config);
+    if (!s)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the server");
+    st = add_proxies(s, why);
+    if (!st)
+        st = tls_create(&s->tls, config, why);
+    if (!st)
+        st = open_listeners(s, why);
+    if (!st)
+        st = executor_create(&s->executor, why);
+    if (!st && idempotency_create(&s->idempotency))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for idempotency keys");
+    if (!st && !(s->guesses = guesses_create(config->token_failures_per_minute)))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for addresses");
+    s->metrics = server_metrics_create(config->endpoints_count);
+    if (!st && !s->metrics)
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for measurements");
+    if (!st && config->io_threads)
+        st = bulk_create(&s->bulk, config->io_threads, why);
+    if (!st)
+        st = init_loops(s, why);
+    if (!st)
+        st = start_loops(s, why);
+    if (st) {
+        server_destroy(s);
+        return st;
+    }
+    *out = s;
+    return STATUS_OK;
+}
+
+const char *server_address(const struct server *s, unsigned i)
+{
+    return i < s->listeners_count ? s->listeners[i].address : "";
+}
+
+static void wake_loops(struct server *s)
+{
+    for (unsigned i = 0; i < s->loops_count; i++)
+        loop_wake(&s->loops[i]);
+}
+
+void server_quiesce(struct server *s)
+{
+    atomic_store(&s->quiescing, true);
+    wake_loops(s);
+}
+
+unsigned server_in_flight(const struct server *s)
+{
+    return atomic_load(&s->in_flight);
+}
+
+/* Handlers that run see that their clients are gone and end; only then are the loops told to end, so that no exchange is lost. */
+void server_destroy(struct server *s)
+{
+    if (!s)
+        return;
+    atomic_store(&s->quiescing, true);
+    atomic_store(&s->stopping, true);
+    wake_loops(s);
+    executor_stop(s->executor);
+    bulk_stop(s->bulk);
+    atomic_store(&s->cutting, true);
+    wake_loops(s);
+    for (unsigned i = 0; i < s->loops_count; i++)
+        loop_join(&s->loops[i]);
+    for (unsigned i = 0; i < s->loops_count; i++)
+        loop_finish(&s->loops[i]);
+    for (unsigned i = 0; i < s->listeners_count; i++)
+        listener_close(&s->listeners[i]);
+    executor_destroy(s->executor);
+    bulk_destroy(s->bulk);
+    tls_destroy(s->tls);
+    idempotency_destroy(s->idempotency);
+    guesses_destroy(s->guesses);
+    server_metrics_destroy(s->metrics);
+    free_texts(s->hosts, s->config.hosts_count);
+    free_texts(s->origins, s->config.origins_count);
+    pthread_mutex_destroy(&s->held.lock);
+    pthread_mutex_destroy(&s->slots_lock);
+    free(s);
+}
+
+uint64_t server_last_turn_ns(const struct server *s)
+{
+    uint64_t oldest = UINT64_MAX;
+
+    for (unsigned i = 0; i < s->loops_count; i++) {
+        uint64_t turned = atomic_load_explicit(&s->loops[i].last_turn_ns, memory_order_relaxed);
+        oldest = turned < oldest ? turned : oldest;
+    }
+    return oldest;
+}

@@ -1,0 +1,33 @@
+/* Who may do what: bearer tokens from a file (their SHA-256 only), or one anonymous local caller when there is none. */
+#ifndef GPUREST_HTTP_AUTH_H
+#define GPUREST_HTTP_AUTH_H
+
+#include "base/digest.h"
+#include "http/message/request.h"
+
+struct auth;
+
+/* The token that a request came with, as it was found. Its thread's own. */
+struct auth_grant {
+    unsigned char  hash[SHA256_BYTES];
+    struct caller *caller;         /* NULL: nobody, or there are no tokens */
+    uint64_t       expires_wall_s; /* 0 = never */
+    uint64_t       generation;     /* of the tokens file that this was read from */
+};
+
+/* `path` NULL: no tokens; every request is the caller "anonymous" with all scopes. The file is JSON:
+ * {"tokens":[{"name":"alice","sha256":"<64 hex>","scopes":["read","write","compile","launch","metrics","admin"],
+ *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N,"rate"?:N}]}, rate in requests a second */
+enum status auth_create(struct auth **out, const char *path, struct problem *why);
+void        auth_destroy(struct auth *a);
+/* Reads the file anew (SIGHUP). On failure the old tokens stay. Callers keep their identity by name. Thread-safe. */
+enum status auth_reload(struct auth *a, struct problem *why);
+bool        auth_has_tokens(const struct auth *a);
+/* `header` is the Authorization value. Every stored hash is compared, without early exit. UNAUTHENTICATED or OK. Thread-safe. */
+enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why);
+/* The same, and what is needed to ask later whether it is still so. */
+enum status auth_admit(struct auth *a, struct span header, struct caller **out, struct auth_grant *grant, struct problem *why);
+/* The token is still in the file, for the same caller with these scopes, and has not expired. Cheap unless the file was read anew. Thread-safe. */
+bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes);
+
+#endif

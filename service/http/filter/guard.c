@@ -1,0 +1,219 @@
+/* Refuses header lines that must stand once, lengths that cannot be used, and targets that are not plain paths. How requests are framed, and
+ * what bytes their lines hold, was looked at before MHD had them (framing.c); that MHD read the same is checked here. */
+
+#include "http/engine/internal.h"
+
+struct header_walk {
+    struct exchange *x;
+    unsigned         count;
+};
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes, const char *value,
+                                    size_t value_bytes)
+{
+    (void)kind, (void)name, (void)name_bytes, (void)value, (void)value_bytes;
+    ++*(unsigned *)context;
+    return MHD_YES;
+}
+
+static enum MHD_Result keep_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes, const char *value,
+                                   size_t value_bytes)
+{
+    struct header_walk *w = context;
+
+    (void)kind;
+    if (w->x->headers_count == w->count)
+        return MHD_NO;
+    w->x->headers[w->x->headers_count++] = (struct header_line){{name, name_bytes}, {value, value_bytes}};
+    return MHD_YES;
+}
+
+static enum status keep_headers(struct exchange *x)
+{
+    struct header_walk w = {.x = x};
+
+    MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, count_header, &w.count);
+    if (w.count > REQUEST_HEADERS_MAX)
+        return problem_limit(&x->r.problem, STATUS_HEADERS_TOO_LARGE, "request_headers", REQUEST_HEADERS_MAX, 0, w.count);
+    x->headers = arena_array(&x->r.arena, w.count ? w.count : 1, sizeof *x->headers);
+    if (!x->headers)
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the header");
+    MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, keep_header, &w);
+    return STATUS_OK;
+}
+
+struct span exchange_header(const struct exchange *x, const char *name)
+{
+    struct span wanted = span_of(name), found = {NULL, 0};
+
+    for (unsigned i = 0; i < x->headers_count; i++) {
+        struct span value = x->headers[i].value;
+        char       *joined;
+
+        if (!span_equal_nocase(x->headers[i].name, wanted))
+            continue;
+        if (!found.data) {
+            found = value;
+            continue;
+        }
+        joined = arena_printf((struct arena *)(uintptr_t)&x->r.arena, "%.*s, %.*s", SPAN_ARG(found), SPAN_ARG(value));
+        if (joined)
+            found = span_of(joined);
+    }
+    return found;
+}
+
+static unsigned occurrences(const struct exchange *x, const char *name)
+{
+    struct span wanted = span_of(name);
+    unsigned    count = 0;
+
+    for (unsigned i = 0; i < x->headers_count; i++)
+        count += span_equal_nocase(x->headers[i].name, wanted);
+    return count;
+}
+
+static enum status bad(struct exchange *x, enum status st, const char *text)
+{
+    return problem_set(&x->r.problem, st, "%s", text);
+}
+
+static enum status check_lines(struct exchange *x)
+{
+    static const char *const once[] = {"Host", "Authorization", "Content-Type", "Content-Range", "Origin", "Expect", "Range"};
+
+    for (size_t i = 0; i < COUNT(once); i++)
+        if (occurrences(x, once[i]) > 1)
+            return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "%s stands more than once", once[i]);
+    return STATUS_OK;
+}
+
+static enum status check_coding(struct exchange *x)
+{
+    if (x->http_1_0 || occurrences(x, "Content-Length") || occurrences(x, "Transfer-Encoding") > 1)
+        return bad(x, STATUS_FRAMING_MISMATCH, "Transfer-Encoding cannot stand here");
+    if (!span_equal_nocase(span_trim(exchange_header(x, "Transfer-Encoding")), SPAN_LITERAL("chunked")))
+        return bad(x, STATUS_NOT_IMPLEMENTED, "the only transfer coding is chunked");
+    x->chunked = true;
+    x->r.has_body_bytes = false;
+    return STATUS_OK;
+}
+
+/* Without either header the body is empty (RFC 9112 section 6.3). */
+static enum status check_framing(struct exchange *x)
+{
+    struct span length = exchange_header(x, "Content-Length");
+
+    if (occurrences(x, "Transfer-Encoding"))
+        return check_coding(x);
+    if (occurrences(x, "Content-Length") > 1)
+        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length stands more than once");
+    /* 2^64 - 1 would mean "unknown" to MHD. */
+    if (length.data && (!span_u64(span_trim(length), &x->r.body_bytes) || x->r.body_bytes > INT64_MAX)) {
+        x->r.body_bytes = 0;
+        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a usable number");
+    }
+    return STATUS_OK;
+}
+
+/* %00 and, in the path, %2f and %5c: decoders differ about them. */
+static bool escapes_ok(struct span s, bool is_path)
+{
+    for (size_t i = 0; i + 2 < s.bytes; i++) {
+        struct span escape;
+
+        if (s.data[i] != '%')
+            continue;
+        escape = span_first(span_from(s, i), 3);
+        if (span_is(escape, "%00"))
+            return false;
+        if (is_path && (span_equal_nocase(escape, SPAN_LITERAL("%2f")) || span_equal_nocase(escape, SPAN_LITERAL("%5c"))))
+            return false;
+    }
+    return true;
+}
+
+static bool bytes_ok(struct span s)
+{
+    for (size_t i = 0; i < s.bytes; i++)
+        if (s.data[i] < 0x21 || s.data[i] > 0x7e || s.data[i] == '\\' || s.data[i] == '#')
+            return false;
+    return true;
+}
+
+/* "http://host:port/path", as clients of a proxy write it: RFC 9112, section 3.2.2. */
+static void take_absolute_form(struct exchange *x, const char *scheme)
+{
+    struct span rest = span_from(x->r.path, strlen(scheme));
+    const char *slash = rest.bytes ? memchr(rest.data, '/', rest.bytes) : NULL;
+    size_t      host_bytes = slash ? (size_t)(slash - rest.data) : rest.bytes;
+
+    if (!span_equal_nocase(span_first(x->r.path, strlen(scheme)), span_of(scheme)))
+        return;
+    x->is_absolute = true;
+    x->authority = span_first(rest, host_bytes);
+    x->r.path = slash ? span_from(rest, host_bytes) : SPAN_LITERAL("/");
+}
+
+static enum status check_target(struct exchange *x)
+{
+    struct span path = x->r.path, query = x->port.query;
+
+    if (path.bytes + query.bytes > URI_BYTES_MAX)
+        return problem_limit(&x->r.problem, STATUS_URI_TOO_LONG, "uri_bytes", URI_BYTES_MAX, 0, path.bytes + query.bytes);
+    take_absolute_form(x, "http://");
+    if (!x->is_absolute && x->connection && x->connection->is_tls)
+        take_absolute_form(x, "https://");
+    path = x->r.path;
+    if (!span_starts(path, "/"))
+        return bad(x, STATUS_INVALID_REQUEST,
+                   "the request target must be a path, or http:// (over TLS https:// as well), a host and a path");
+    if (!bytes_ok(path) || !bytes_ok(query) || !escapes_ok(path, true) || !escapes_ok(query, false))
+        return bad(x, STATUS_INVALID_REQUEST, "the request target holds bytes or escapes that are not allowed");
+    return STATUS_OK;
+}
+
+static bool id_ok(struct span id)
+{
+    for (size_t i = 0; i < id.bytes; i++) {
+        char c = id.data[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!alnum && c != '.' && c != '_' && c != '-')
+            return false;
+    }
+    return id.bytes > 0 && id.bytes < sizeof((struct request *)0)->id;
+}
+
+/* The caller's own id, if it is well formed; else the one made at the beginning stays. */
+static void adopt_request_id(struct exchange *x)
+{
+    struct span id = exchange_header(x, "X-Request-Id");
+
+    if (id_ok(id))
+        span_copy(id, x->r.id, sizeof x->r.id);
+}
+
+enum status exchange_guard_lines(struct exchange *x, const char *version)
+{
+    enum status st;
+
+    x->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
+    adopt_request_id(x);
+    trace_id_parse(exchange_header(x, "traceparent"), x->r.trace);
+    st = check_framing(x);
+    if (!st)
+        st = check_lines(x);
+    return st ? st : check_target(x);
+}
+
+enum status exchange_guard(struct exchange *x, const char *version)
+{
+    enum status st = keep_headers(x);
+
+    if (!st) {
+        client_of_request(x);
+        st = exchange_guard_lines(x, version);
+    }
+    x->r.is_local = x->connection->is_unix && !x->http_1_0;
+    return st;
+}

@@ -1,0 +1,369 @@
+/* A hash table of keys; those that are done also stand in a queue, oldest first, by which they are forgotten, and those with an answer in one of their
+ * caller's: who has the most bytes in answers makes room for more. */
+#include "http/filter/idempotency.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/deadline.h"
+#include "base/portion.h"
+
+struct idempotent {
+    struct idempotency_id      id;
+    struct idempotent         *chain;        /* in its bucket */
+    struct idempotent         *newer;        /* in the queue */
+    struct idempotent         *newer_answer; /* in its holder's */
+    bool                       done;
+    uint64_t                   done_ns;
+    struct idempotency_payload payload;
+    struct reply               answer;       /* without body and headers when it was not stored, or was dropped */
+    uint64_t                   answer_bytes; /* what it counts for; 0: not stored */
+};
+
+/* A caller of whom answers are stored. */
+struct holder {
+    const struct caller *caller;
+    struct idempotent   *oldest, *newest; /* those with an answer */
+    uint64_t             bytes;
+    struct holder       *next;
+};
+
+struct idempotency {
+    pthread_mutex_t    lock; /* over everything */
+    struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
+    struct idempotent *oldest, *newest; /* the queue of done ones */
+    struct holder     *holders;
+    unsigned           count;
+    uint64_t           answers_bytes;
+};
+
+/* ---- keys ---- */
+
+static bool is_key(struct span key, bool quoted)
+{
+    if (key.bytes == 0 || key.bytes > IDEMPOTENCY_KEY_CHARS_MAX)
+        return false;
+    for (size_t i = 0; i < key.bytes; i++) {
+        char c = key.data[i];
+        if (c < 0x21 || c > 0x7e || (quoted && (c == '"' || c == '\\')))
+            return false;
+    }
+    return true;
+}
+
+enum status idempotency_key_parse(struct span header, struct span *key, struct problem *why)
+{
+    bool quoted;
+
+    *key = span_trim(header);
+    quoted = key->bytes >= 2 && key->data[0] == '"' && key->data[key->bytes - 1] == '"';
+    if (quoted)
+        *key = span_first(span_from(*key, 1), key->bytes - 2);
+    if (is_key(*key, quoted))
+        return STATUS_OK;
+    return problem_set(why, STATUS_INVALID_HEADER, "Idempotency-Key must have 1 to %d visible ASCII characters", IDEMPOTENCY_KEY_CHARS_MAX);
+}
+
+void idempotency_identify(struct idempotency_id *out, struct caller *caller, enum method method, struct span path, struct span key)
+{
+    struct sha256 h;
+
+    out->caller = caller;
+    digest_init(&h);
+    digest_add_field(&h, span_of(method_name(method)));
+    digest_add_field(&h, path);
+    digest_add_field(&h, key);
+    digest_end(&h, out->digest);
+}
+
+/* ---- the table; all with the lock held ---- */
+
+static struct idempotent **bucket_of(struct idempotency *store, const struct idempotency_id *id)
+{
+    size_t hash;
+
+    memcpy(&hash, id->digest, sizeof hash);
+    return &store->buckets[hash % IDEMPOTENCY_BUCKETS];
+}
+
+static struct idempotent **find(struct idempotency *store, const struct idempotency_id *id)
+{
+    struct idempotent **at = bucket_of(store, id);
+
+    while (*at && ((*at)->id.caller != id->caller || memcmp((*at)->id.digest, id->digest, SHA256_BYTES) != 0))
+        at = &(*at)->chain;
+    return at;
+}
+
+static struct holder **holder_of(struct idempotency *store, const struct caller *caller)
+{
+    struct holder **at = &store->holders;
+
+    while (*at && (*at)->caller != caller)
+        at = &(*at)->next;
+    return at;
+}
+
+/* The caller's oldest: both queues are in the order of time. */
+static void drop_answer(struct idempotency *store, struct holder **at)
+{
+    struct holder     *h = *at;
+    struct idempotent *e = h->oldest;
+
+    store->answers_bytes -= e->answer_bytes;
+    h->bytes -= e->answer_bytes;
+    e->answer_bytes = 0;
+    reply_finish(&e->answer);
+    h->oldest = e->newer_answer;
+    if (h->oldest)
+        return;
+    *at = h->next;
+    free(h);
+}
+
+static void forget(struct idempotency *store, struct idempotent *e)
+{
+    *find(store, &e->id) = e->chain;
+    store->count--;
+    atomic_fetch_sub(&e->id.caller->idempotency_keys, 1);
+    if (e->answer_bytes)
+        drop_answer(store, holder_of(store, e->id.caller));
+    free(e);
+}
+
+static void sweep(struct idempotency *store, uint64_t now)
+{
+    struct idempotent *e;
+
+    while ((e = store->oldest) && now > e->done_ns && now - e->done_ns >= IDEMPOTENCY_S * NS_PER_S) {
+        store->oldest = e->newer;
+        if (store->newest == e)
+            store->newest = NULL;
+        forget(store, e);
+    }
+}
+
+static void enqueue(struct idempotency *store, struct idempotent *e)
+{
+    if (store->newest)
+        store->newest->newer = e;
+    else
+        store->oldest = e;
+    store->newest = e;
+}
+
+static struct holder **greatest_holder(struct idempotency *store)
+{
+    struct holder **most = &store->holders;
+
+    for (struct holder **at = most; *at; at = &(*at)->next)
+        if ((*at)->bytes > (*most)->bytes)
+            most = at;
+    return most;
+}
+
+/* The keys stay: what was done is not done again, even when its answer is gone. */
+static void drop_old_answers(struct idempotency *store)
+{
+    while (store->answers_bytes > IDEMPOTENCY_ANSWERS_BYTES_MAX)
+        drop_answer(store, greatest_holder(store));
+}
+
+/* False without memory. */
+static bool hold_answer(struct idempotency *store, struct idempotent *e, const struct reply *answer, uint64_t bytes)
+{
+    struct holder **at = holder_of(store, e->id.caller), *h = *at;
+
+    if (!h) {
+        h = calloc(1, sizeof *h);
+        if (!h)
+            return false;
+        *at = h;
+        h->caller = e->id.caller;
+    }
+    if (h->oldest)
+        h->newest->newer_answer = e;
+    else
+        h->oldest = e;
+    h->newest = e;
+    h->bytes += bytes;
+    store->answers_bytes += bytes;
+    e->answer = *answer;
+    e->answer_bytes = bytes;
+    return true;
+}
+
+enum status idempotency_create(struct idempotency **out)
+{
+    struct idempotency *store = calloc(1, sizeof *store);
+
+    if (!store)
+        return STATUS_OUT_OF_MEMORY;
+    pthread_mutex_init(&store->lock, NULL);
+    *out = store;
+    return STATUS_OK;
+}
+
+void idempotency_destroy(struct idempotency *store)
+{
+    if (!store)
+        return;
+    while (store->holders)
+        drop_answer(store, &store->holders);
+    for (size_t i = 0; i < COUNT(store->buckets); i++)
+        while (store->buckets[i])
+            forget(store, store->buckets[i]);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+void idempotency_sweep(struct idempotency *store, uint64_t now)
+{
+    pthread_mutex_lock(&store->lock);
+    sweep(store, now);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- claiming ---- */
+
+static enum status refuse_reuse(struct problem *why)
+{
+    return problem_set(why, STATUS_IDEMPOTENCY_KEY_REUSED, "the key was used for another request on this path");
+}
+
+static enum status look_at_known(const struct idempotent *e, uint64_t body_bytes, struct problem *why)
+{
+    if (!e->done)
+        return problem_set(why, STATUS_IDEMPOTENCY_IN_PROGRESS, "the request with this key is not finished");
+    return body_bytes != UINT64_MAX && body_bytes != e->payload.body_bytes ? refuse_reuse(why) : STATUS_OK;
+}
+
+static enum status check_room(const struct idempotency *store, const struct idempotency_id *id, uint64_t now, struct problem *why)
+{
+    unsigned             used = atomic_load(&id->caller->idempotency_keys);
+    const struct portion all = {"idempotency_keys_total", IDEMPOTENCY_KEYS_MAX, store->count, used};
+    enum status          st;
+
+    if (used < IDEMPOTENCY_KEYS_PER_CALLER_MAX)
+        return portion_check(&all, 1, why);
+    st = problem_limit(why, STATUS_RATE_LIMITED, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, used, 1);
+    if (store->oldest && why) /* no earlier can any of them be forgotten */
+        why->retry_after_ms = (uint32_t)(IDEMPOTENCY_S * 1000 - (now - store->oldest->done_ns) / NS_PER_MS + 1);
+    return st;
+}
+
+static enum status add(struct idempotency *store, const struct idempotency_id *id, struct idempotent **mine, struct problem *why)
+{
+    struct idempotent *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the idempotency key");
+    e->id = *id;
+    reply_init(&e->answer);
+    *find(store, id) = e;
+    store->count++;
+    atomic_fetch_add(&id->caller->idempotency_keys, 1);
+    *mine = e;
+    return STATUS_OK;
+}
+
+enum status idempotency_claim(struct idempotency *store, const struct idempotency_id *id, uint64_t body_bytes, uint64_t now,
+                              struct idempotent **mine, struct problem *why)
+{
+    struct idempotent *known;
+    enum status        st;
+
+    *mine = NULL;
+    pthread_mutex_lock(&store->lock);
+    sweep(store, now);
+    known = *find(store, id);
+    if (known)
+        st = look_at_known(known, body_bytes, why);
+    else if ((st = check_room(store, id, now, why)) == STATUS_OK)
+        st = add(store, id, mine, why);
+    pthread_mutex_unlock(&store->lock);
+    return st;
+}
+
+void idempotency_release(struct idempotency *store, struct idempotent *mine)
+{
+    pthread_mutex_lock(&store->lock);
+    forget(store, mine);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- answers ---- */
+
+/* What it takes in memory; 0: too much, or it cannot be copied. */
+static uint64_t bytes_of(const struct reply *r)
+{
+    uint64_t bytes = sizeof *r + r->body.bytes;
+
+    for (unsigned i = 0; i < r->headers_count; i++)
+        bytes += strlen(r->headers[i].name) + strlen(r->headers[i].value) + 2;
+    return r->source || r->descriptor >= 0 || r->body.failed || r->body.bytes > IDEMPOTENCY_ANSWER_BYTES_MAX ? 0 : bytes;
+}
+
+/* False without memory; *to is empty then. */
+static bool copy(const struct reply *from, struct reply *to)
+{
+    reply_init(to);
+    to->http_status = from->http_status;
+    for (unsigned i = 0; i < from->headers_count; i++)
+        reply_header_text(to, from->headers[i].name, from->headers[i].value);
+    buf_add_span(&to->body, buf_span(&from->body));
+    if (!to->body.failed)
+        return true;
+    reply_finish(to);
+    return false;
+}
+
+void idempotency_finish(struct idempotency *store, struct idempotent *mine, const struct idempotency_payload *payload,
+                        const struct reply *answer, uint64_t now)
+{
+    uint64_t     bytes = bytes_of(answer);
+    struct reply stored;
+
+    if (bytes && !copy(answer, &stored))
+        bytes = 0;
+    pthread_mutex_lock(&store->lock);
+    if (bytes && !hold_answer(store, mine, &stored, bytes))
+        reply_finish(&stored);
+    mine->payload = *payload;
+    mine->done = true;
+    mine->done_ns = now;
+    enqueue(store, mine);
+    drop_old_answers(store);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* With the lock held. */
+static enum status replay(const struct idempotent *e, const struct idempotency_payload *payload, struct reply *answer, struct problem *why)
+{
+    if (!e)
+        return problem_set(why, STATUS_REPLAY_UNAVAILABLE, "the key was forgotten while the request came in");
+    if (!e->done)
+        return look_at_known(e, UINT64_MAX, why);
+    if (e->payload.body_bytes != payload->body_bytes || memcmp(e->payload.digest, payload->digest, SHA256_BYTES) != 0)
+        return refuse_reuse(why);
+    if (!e->answer_bytes)
+        return problem_set(why, STATUS_REPLAY_UNAVAILABLE,
+                           "the request was done; its answer was too long to be stored, or had to make room");
+    reply_finish(answer);
+    return copy(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the stored answer");
+}
+
+enum status idempotency_replay(struct idempotency *store, const struct idempotency_id *id, const struct idempotency_payload *payload,
+                               uint64_t now, struct reply *answer, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&store->lock);
+    sweep(store, now);
+    st = replay(*find(store, id), payload, answer, why);
+    pthread_mutex_unlock(&store->lock);
+    if (!st)
+        reply_header_text(answer, "Idempotency-Replayed", "true");
+    return st;
+}

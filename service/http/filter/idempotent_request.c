@@ -1,0 +1,105 @@
+/* Requests with an Idempotency-Key: the key is decided before the body is read, the body is hashed on its way, and the settled answer
+ * is stored. */
+#include "http/engine/internal.h"
+#include "http/filter/idempotency.h"
+
+struct keyed {
+    struct idempotency_id id;
+    struct idempotent    *mine; /* NULL: to be replayed, or finished */
+    bool                  replays;
+    struct sha256         payload;
+    uint64_t              body_bytes;
+};
+
+static void start_payload(struct exchange *x, struct keyed *k)
+{
+    digest_init(&k->payload);
+    digest_add_field(&k->payload, span_trim(exchange_header(x, "Content-Type")));
+    digest_add_field(&k->payload, x->port.query);
+}
+
+static struct idempotency_payload end_payload(struct keyed *k)
+{
+    struct idempotency_payload p = {.body_bytes = k->body_bytes};
+
+    digest_end(&k->payload, p.digest);
+    return p;
+}
+
+enum status keyed_begin(struct exchange *x)
+{
+    struct idempotency *store = x->loop->server->idempotency;
+    struct span         header = exchange_header(x, "Idempotency-Key"), key;
+    struct keyed       *k;
+    enum status         st;
+
+    if (!header.data || x->r.method != METHOD_POST)
+        return STATUS_OK;
+    st = idempotency_key_parse(header, &key, &x->r.problem);
+    if (st)
+        return st;
+    k = arena_alloc(&x->r.arena, sizeof *k);
+    if (!k)
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the idempotency key");
+    idempotency_identify(&k->id, x->r.caller, x->r.method, x->r.path, key);
+    st = idempotency_claim(store, &k->id, x->r.has_body_bytes ? x->r.body_bytes : UINT64_MAX, now_ns(), &k->mine, &x->r.problem);
+    if (st)
+        return st;
+    start_payload(x, k);
+    k->replays = k->mine == NULL;
+    x->keyed = k;
+    x->r.wants_inline = true;
+    x->r.wants_whole = true;
+    return STATUS_OK;
+}
+
+bool keyed_replays(const struct exchange *x)
+{
+    return x->keyed && x->keyed->replays;
+}
+
+/* What is done for a key is done to its end: who asks again gets the answer. */
+bool keyed_goes_on(const struct exchange *x)
+{
+    return x->keyed && x->keyed->mine && !atomic_load(&x->loop->server->stopping);
+}
+
+void keyed_add(struct exchange *x, struct span piece)
+{
+    if (!x->keyed)
+        return;
+    digest_add(&x->keyed->payload, piece.data, piece.bytes);
+    x->keyed->body_bytes += piece.bytes;
+}
+
+enum status keyed_replay(struct exchange *x)
+{
+    struct idempotency_payload p = end_payload(x->keyed);
+
+    return idempotency_replay(x->loop->server->idempotency, &x->keyed->id, &p, now_ns(), &x->r.reply, &x->r.problem);
+}
+
+/* A retryable failure says that nothing was done, except when it was only the answer that found no memory. */
+static bool was_done(const struct exchange *x, enum status st)
+{
+    return x->handler_ran && (!status_retryable(st) || st == STATUS_OK || st == STATUS_OUT_OF_MEMORY || x->r.calls > 1);
+}
+
+void keyed_settled(struct exchange *x, enum status st)
+{
+    struct keyed              *k = x->keyed;
+    struct idempotency_payload p;
+
+    if (!k || !k->mine || !was_done(x, st))
+        return;
+    p = end_payload(k);
+    idempotency_finish(x->loop->server->idempotency, k->mine, &p, &x->r.reply, now_ns());
+    k->mine = NULL;
+}
+
+void keyed_end(struct exchange *x)
+{
+    if (x->keyed && x->keyed->mine)
+        idempotency_release(x->loop->server->idempotency, x->keyed->mine);
+    x->keyed = NULL;
+}

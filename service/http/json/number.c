@@ -1,0 +1,99 @@
+/* Reads numbers by their digits, without rounding. */
+#include "http/json/number.h"
+
+#include <assert.h>
+
+#include "http/json/scan.h"
+#include "limits.h"
+
+enum { EXPONENT_MAX = 1000 };
+
+static_assert(EXPONENT_MAX > 2 * JSON_NUMBER_CHARS_MAX, "no digits make up for an exponent that is cut there");
+
+/* Behind the 'e'. */
+static int exponent_of(struct span text)
+{
+    bool negative = span_starts(text, "-");
+    int  value = 0;
+
+    for (size_t i = negative || span_starts(text, "+"); i < text.bytes; i++)
+        value = value < EXPONENT_MAX ? value * 10 + (text.data[i] - '0') : EXPONENT_MAX;
+    return negative ? -value : value;
+}
+
+static bool shift_in(uint64_t *magnitude, unsigned digit)
+{
+    *magnitude = *magnitude * 10 + digit;
+    return *magnitude <= JSON_INTEGER_MAX;
+}
+
+static_assert(UINT64_MAX / 10 > (1ull << 53) + 1, "a magnitude within the bound takes another digit");
+
+/* The digits of `whole`, then of `fraction`; `point` of them stand before the decimal point once the exponent has moved it. */
+static bool digits_are_integer(struct span whole, struct span fraction, int point)
+{
+    const size_t count = whole.bytes + fraction.bytes;
+    uint64_t     magnitude = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        unsigned digit = (unsigned)((i < whole.bytes ? whole.data[i] : fraction.data[i - whole.bytes]) - '0');
+
+        if ((int)i >= point ? digit != 0 : !shift_in(&magnitude, digit))
+            return false;
+    }
+    for (int i = (int)count; magnitude && i < point; i++)
+        if (!shift_in(&magnitude, 0))
+            return false;
+    return true;
+}
+
+bool json_number_is_integer(struct span number)
+{
+    struct span rest = span_from(number, span_starts(number, "-"));
+    struct span whole, fraction, exponent;
+    size_t      mantissa = 0;
+
+    assert(number.bytes <= JSON_NUMBER_CHARS_MAX);
+    while (mantissa < rest.bytes && rest.data[mantissa] != 'e' && rest.data[mantissa] != 'E')
+        mantissa++;
+    exponent = span_from(rest, mantissa + 1);
+    fraction = span_first(rest, mantissa);
+    whole = span_cut(&fraction, '.');
+    return digits_are_integer(whole, fraction, (int)whole.bytes + exponent_of(exponent));
+}
+
+/* Behind the opening quote. */
+static void skip_string(struct span *rest)
+{
+    size_t i = 0;
+
+    while (i < rest->bytes && rest->data[i] != '"')
+        i += rest->data[i] == '\\' ? 2 : 1;
+    *rest = span_from(*rest, i + 1);
+}
+
+static bool number_char(char c)
+{
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+bool json_number_next(struct span *rest, struct span *number)
+{
+    while (rest->bytes) {
+        char   c = rest->data[0];
+        size_t n = 0;
+
+        if (c != '-' && (c < '0' || c > '9')) {
+            *rest = span_from(*rest, 1);
+            if (c == '"')
+                skip_string(rest);
+            continue;
+        }
+        while (n < rest->bytes && number_char(rest->data[n]))
+            n++;
+        *number = span_first(*rest, n);
+        *rest = span_from(*rest, n);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,315 @@
+/* The strict JSON scanner: one pass over the bytes, its stack of open brackets is one bit per level. */
+#include "http/json/scan.h"
+
+#include "http/json/number.h"
+#include "limits.h"
+
+struct scan {
+    size_t                  values_max;
+    struct span             text;
+    size_t                  at;
+    unsigned                depth;
+    unsigned                values;
+    bool                    long_numbers;
+    uint64_t                objects; /* bit n: the bracket open at level n + 1 is '{' */
+    struct json_scan_error *error;
+};
+
+static_assert(JSON_DEPTH_MAX <= 64, "one bit per level");
+
+static bool fail_at(struct scan *s, size_t offset, const char *reason)
+{
+    *s->error = (struct json_scan_error){offset, reason};
+    return false;
+}
+
+static bool fail(struct scan *s, const char *reason)
+{
+    return fail_at(s, s->at, reason);
+}
+
+/* -1 at the end of the text. */
+static int peek(const struct scan *s)
+{
+    return s->at < s->text.bytes ? (unsigned char)s->text.data[s->at] : -1;
+}
+
+static bool take(struct scan *s, char c)
+{
+    if (peek(s) != c)
+        return false;
+    s->at++;
+    return true;
+}
+
+static void skip_blanks(struct scan *s)
+{
+    while (peek(s) == ' ' || peek(s) == '\t' || peek(s) == '\n' || peek(s) == '\r')
+        s->at++;
+}
+
+static bool continuation(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+size_t utf8_sequence(struct span s)
+{
+    const unsigned char *p = (const unsigned char *)s.data;
+
+    if (p[0] < 0x80)
+        return 1;
+    if (p[0] >= 0xc2 && p[0] <= 0xdf)
+        return s.bytes >= 2 && continuation(p[1]) ? 2 : 0;
+    if (p[0] >= 0xe0 && p[0] <= 0xef) {
+        if (s.bytes < 3 || !continuation(p[1]) || !continuation(p[2]))
+            return 0;
+        if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
+            return 0;
+        return 3;
+    }
+    if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+        if (s.bytes < 4 || !continuation(p[1]) || !continuation(p[2]) || !continuation(p[3]))
+            return 0;
+        if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+            return 0;
+        return 4;
+    }
+    return 0;
+}
+
+static int hex_value(int c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool scan_hex4(struct scan *s, unsigned *out)
+{
+    *out = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_value(peek(s));
+        if (digit < 0)
+            return fail(s, "\\u needs four hexadecimal digits");
+        *out = *out << 4 | (unsigned)digit;
+        s->at++;
+    }
+    return true;
+}
+
+/* Behind "\u". */
+static bool scan_unicode_escape(struct scan *s)
+{
+    size_t   start = s->at - 2;
+    unsigned unit;
+
+    if (!scan_hex4(s, &unit))
+        return false;
+    if (unit == 0)
+        return fail_at(s, start, "\\u0000 is not accepted");
+    if (unit >= 0xdc00 && unit <= 0xdfff)
+        return fail_at(s, start, "low surrogate without a high one");
+    if (unit < 0xd800 || unit > 0xdbff)
+        return true;
+    if (!take(s, '\\') || !take(s, 'u'))
+        return fail_at(s, start, "high surrogate without a low one");
+    if (!scan_hex4(s, &unit))
+        return false;
+    return (unit >= 0xdc00 && unit <= 0xdfff) || fail_at(s, start, "high surrogate without a low one");
+}
+
+/* Behind the backslash. */
+static bool scan_escape(struct scan *s)
+{
+    int c = peek(s);
+
+    if (c < 0)
+        return fail(s, "text ends inside a string");
+    if (c == 0 || !strchr("\"\\/bfnrtu", c))
+        return fail(s, "unknown escape in a string");
+    s->at++;
+    return c != 'u' || scan_unicode_escape(s);
+}
+
+/* Behind the opening quote. */
+static bool scan_string(struct scan *s)
+{
+    for (;;) {
+        int    c = peek(s);
+        size_t n;
+
+        if (c < 0)
+            return fail(s, "text ends inside a string");
+        if (c == '"') {
+            s->at++;
+            return true;
+        }
+        if (c < 0x20)
+            return fail(s, "control character in a string");
+        if (c == '\\') {
+            s->at++;
+            if (!scan_escape(s))
+                return false;
+            continue;
+        }
+        n = utf8_sequence(span_from(s->text, s->at));
+        if (n == 0)
+            return fail(s, "invalid UTF-8");
+        s->at += n;
+    }
+}
+
+static bool digits(struct scan *s)
+{
+    size_t start = s->at;
+
+    while (peek(s) >= '0' && peek(s) <= '9')
+        s->at++;
+    return s->at > start || fail(s, "a digit is missing in a number");
+}
+
+static bool scan_number(struct scan *s)
+{
+    size_t start = s->at;
+
+    take(s, '-');
+    if (!take(s, '0') && !digits(s))
+        return false;
+    if (take(s, '.') && !digits(s))
+        return false;
+    if (take(s, 'e') || take(s, 'E')) {
+        s->long_numbers = true;
+        if (!take(s, '+'))
+            take(s, '-');
+        if (!digits(s))
+            return false;
+    }
+    if (peek(s) >= '0' && peek(s) <= '9')
+        return fail(s, "a number has a leading zero");
+    s->long_numbers |= s->at - start > JSON_PLAIN_NUMBER_CHARS;
+    return s->at - start <= JSON_NUMBER_CHARS_MAX || fail_at(s, start, "a number is too long");
+}
+
+static bool scan_word(struct scan *s, const char *word)
+{
+    if (!span_starts(span_from(s->text, s->at), word))
+        return fail(s, "a value is expected");
+    s->at += strlen(word);
+    return true;
+}
+
+static bool in_object(const struct scan *s)
+{
+    return s->depth > 0 && (s->objects >> (s->depth - 1) & 1);
+}
+
+static bool open_level(struct scan *s, bool object)
+{
+    if (s->depth == JSON_DEPTH_MAX)
+        return fail(s, "nested too deeply");
+    s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
+    s->depth++;
+    s->at++;
+    return true;
+}
+
+static bool scan_name(struct scan *s)
+{
+    skip_blanks(s);
+    if (!take(s, '"'))
+        return fail(s, "a name in quotes is expected");
+    if (!scan_string(s))
+        return false;
+    skip_blanks(s);
+    return take(s, ':') || fail(s, "a colon is expected");
+}
+
+/* One value, or the opening of an array or object. *opened tells that a first element or name may follow. */
+static bool scan_value_start(struct scan *s, bool *opened)
+{
+    int c;
+
+    *opened = false;
+    skip_blanks(s);
+    c = peek(s);
+    if (++s->values > s->values_max)
+        return fail(s, "too many values");
+    if (c == '{' || c == '[') {
+        *opened = true;
+        return open_level(s, c == '{');
+    }
+    if (c == '"') {
+        s->at++;
+        return scan_string(s);
+    }
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return scan_number(s);
+    return scan_word(s, c == 't' ? "true" : c == 'f' ? "false" : "null");
+}
+
+/* Closes as many levels as end here; true in *more when another element or member follows a comma. */
+static bool scan_after_value(struct scan *s, bool *more)
+{
+    *more = false;
+    while (s->depth) {
+        skip_blanks(s);
+        if (take(s, ',')) {
+            *more = true;
+            return true;
+        }
+        if (!take(s, in_object(s) ? '}' : ']'))
+            return fail(s, peek(s) < 0 ? "text ends too early" : "a comma or closing bracket is expected");
+        s->depth--;
+    }
+    return true;
+}
+
+/* Right behind an opening bracket: true in *empty when it closes at once. */
+static void close_if_empty(struct scan *s, bool *empty)
+{
+    skip_blanks(s);
+    *empty = take(s, in_object(s) ? '}' : ']');
+    if (*empty)
+        s->depth--;
+}
+
+static bool scan_all(struct scan *s)
+{
+    bool more = true, opened;
+
+    while (more) {
+        if (in_object(s) && !scan_name(s))
+            return false;
+        if (!scan_value_start(s, &opened))
+            return false;
+        if (opened) {
+            bool empty;
+            close_if_empty(s, &empty);
+            if (!empty)
+                continue;
+        }
+        if (!scan_after_value(s, &more))
+            return false;
+    }
+    skip_blanks(s);
+    return peek(s) < 0 || fail(s, "something follows the value");
+}
+
+bool json_scan(struct span text, struct json_scan_error *error)
+{
+    bool long_numbers;
+
+    return json_scan_up_to(text, JSON_VALUES_MAX, &long_numbers, error);
+}
+
+bool json_scan_up_to(struct span text, size_t values_max, bool *long_numbers, struct json_scan_error *error)
+{
+    struct scan s = {.values_max = values_max, .text = text, .error = error};
+    bool        ok = scan_all(&s);
+
+    *long_numbers = s.long_numbers;
+    return ok;
+}

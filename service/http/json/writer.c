@@ -1,0 +1,233 @@
+/* JSON output into a buf; always valid UTF-8 and valid JSON, whatever the values hold. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/deadline.h"
+#include "http/json/json.h"
+#include "http/json/scan.h"
+
+#define REPLACEMENT_CHARACTER "\xef\xbf\xbd"
+
+void json_writer_init(struct json_writer *w, struct buf *out)
+{
+    *w = (struct json_writer){.out = out};
+}
+
+/* Bytes that may stand in a JSON string as they are. */
+static size_t plain_bytes(struct span s)
+{
+    size_t n = 0;
+
+    while (n < s.bytes && (unsigned char)s.data[n] >= 0x20 && (unsigned char)s.data[n] < 0x7f && s.data[n] != '"' && s.data[n] != '\\')
+        n++;
+    return n;
+}
+
+static void put_escaped(struct buf *out, unsigned char c)
+{
+    static const char named[] = "\b\f\n\r\t\"\\";
+    const char       *at = c ? strchr(named, c) : NULL;
+
+    if (at)
+        buf_printf(out, "\\%c", "bfnrt\"\\"[at - named]);
+    else
+        buf_printf(out, "\\u%04x", c);
+}
+
+/* Most strings: all of it at once, or nothing. */
+static bool put_plain(struct buf *out, struct span s)
+{
+    char *at = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2) : NULL;
+
+    if (!at)
+        return false;
+    at[0] = '"';
+    if (s.bytes)
+        memcpy(at + 1, s.data, s.bytes);
+    at[s.bytes + 1] = '"';
+    buf_grew(out, s.bytes + 2);
+    return true;
+}
+
+static void put_string(struct buf *out, struct span s)
+{
+    if (put_plain(out, s))
+        return;
+    buf_add_text(out, "\"");
+    while (s.bytes && !out->failed) {
+        size_t n = plain_bytes(s);
+
+        buf_add(out, s.data, n);
+        s = span_from(s, n);
+        if (!s.bytes)
+            break;
+        n = utf8_sequence(s);
+        if (n == 1)
+            put_escaped(out, (unsigned char)s.data[0]);
+        else if (n)
+            buf_add(out, s.data, n);
+        else
+            buf_add_text(out, REPLACEMENT_CHARACTER);
+        s = span_from(s, n ? n : 1);
+    }
+    buf_add_text(out, "\"");
+}
+
+/* Comma and name of what follows. */
+static void start_value(struct json_writer *w, const char *name)
+{
+    if (w->comma)
+        buf_add(w->out, ",", 1);
+    if (name) {
+        put_string(w->out, span_of(name));
+        buf_add(w->out, ":", 1);
+    }
+    w->comma = true;
+}
+
+static void open_level(struct json_writer *w, const char *name, const char *bracket)
+{
+    start_value(w, name);
+    buf_add_text(w->out, bracket);
+    w->comma = false;
+    w->depth++;
+}
+
+static void close_level(struct json_writer *w, const char *bracket)
+{
+    buf_add_text(w->out, bracket);
+    w->comma = true;
+    w->depth--;
+}
+
+void json_open_object(struct json_writer *w, const char *name)
+{
+    open_level(w, name, "{");
+}
+
+void json_open_array(struct json_writer *w, const char *name)
+{
+    open_level(w, name, "[");
+}
+
+void json_close_object(struct json_writer *w)
+{
+    close_level(w, "}");
+}
+
+void json_close_array(struct json_writer *w)
+{
+    close_level(w, "]");
+}
+
+void json_add_u64(struct json_writer *w, const char *name, uint64_t value)
+{
+    start_value(w, name);
+    buf_add_u64(w->out, value);
+}
+
+void json_add_i64(struct json_writer *w, const char *name, int64_t value)
+{
+    start_value(w, name);
+    buf_printf(w->out, "%" PRId64, value);
+}
+
+/* Up to 12 digits, the last three behind the point: as times in microseconds or milliseconds are. "%.15g" would print the same. */
+static bool put_thousandths(struct buf *out, double value)
+{
+    double   scaled = value * 1000;
+    uint64_t n = scaled >= 1 && scaled < 1e12 ? (uint64_t)(scaled + 0.5) : 0;
+    char     digits[4] = {'.', (char)('0' + n / 100 % 10), (char)('0' + n / 10 % 10), (char)('0' + n % 10)};
+    size_t   kept = sizeof digits;
+
+    if (!n || (double)n / 1000 != value)
+        return false;
+    buf_add_u64(out, n / 1000);
+    while (kept > 1 && digits[kept - 1] == '0')
+        kept--;
+    buf_add(out, digits, kept > 1 ? kept : 0);
+    return true;
+}
+
+void json_add_double(struct json_writer *w, const char *name, double value)
+{
+    char text[40];
+
+    start_value(w, name);
+    if (!isfinite(value)) {
+        buf_add_text(w->out, "null");
+        return;
+    }
+    if (put_thousandths(w->out, value))
+        return;
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buf_add_text(w->out, text);
+}
+
+void json_add_bool(struct json_writer *w, const char *name, bool value)
+{
+    start_value(w, name);
+    buf_add_text(w->out, value ? "true" : "false");
+}
+
+void json_add_null(struct json_writer *w, const char *name)
+{
+    start_value(w, name);
+    buf_add_text(w->out, "null");
+}
+
+void json_add_string(struct json_writer *w, const char *name, struct span value)
+{
+    start_value(w, name);
+    put_string(w->out, value);
+}
+
+void json_add_text(struct json_writer *w, const char *name, const char *value)
+{
+    json_add_string(w, name, span_of(value));
+}
+
+/* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Mostly asked for the second that it was asked for before. */
+static const char *second_text(uint64_t seconds)
+{
+    static _Thread_local uint64_t known;
+    static _Thread_local char     text[40];
+    time_t                        at = (time_t)seconds;
+    struct tm                     t;
+
+    if (seconds == known && known)
+        return text;
+    known = 0;
+    if (!gmtime_r(&at, &t) || !strftime(text, sizeof text, "\"%Y-%m-%dT%H:%M:%S", &t))
+        return NULL;
+    known = seconds;
+    return text;
+}
+
+void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970)
+{
+    const char *text = wall_ns_since_1970 ? second_text(wall_ns_since_1970 / NS_PER_S) : NULL;
+    unsigned    ms = (unsigned)(wall_ns_since_1970 % NS_PER_S / NS_PER_MS);
+    const char  rest[] = {'.', (char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z', '"'};
+
+    if (!text) {
+        json_add_null(w, name);
+        return;
+    }
+    start_value(w, name);
+    buf_add_text(w->out, text);
+    buf_add(w->out, rest, sizeof rest);
+}
+
+void json_add_raw(struct json_writer *w, const char *name, struct span text)
+{
+    start_value(w, name);
+    buf_add_span(w->out, text);
+}

@@ -1,0 +1,174 @@
+/* Writes problem documents and the header fields that go with their status. */
+#include "http/message/problem_document.h"
+
+#include <inttypes.h>
+
+#include "base/random.h"
+#include "http/json/json.h"
+
+enum { RETRY_AFTER_DEFAULT_MS = 1000 };
+
+/* A handler that fails with no failure is our bug. */
+static enum status failure_of(const struct problem *why)
+{
+    bool none = why->status == STATUS_OK || why->status == STATUS_PENDING || (unsigned)why->status >= STATUS_COUNT;
+
+    return none ? STATUS_INTERNAL : why->status;
+}
+
+static void write_fields(struct json_writer *w, const struct problem *why)
+{
+    json_open_array(w, "errors");
+    for (unsigned i = 0; i < why->fields_count && i < PROBLEM_FIELDS_MAX; i++) {
+        json_open_object(w, NULL);
+        json_add_text(w, "pointer", why->fields[i].pointer);
+        json_add_text(w, "code", why->fields[i].code);
+        json_add_text(w, "detail", why->fields[i].detail);
+        json_close_object(w);
+    }
+    json_close_array(w);
+}
+
+static void write_cuda(struct json_writer *w, const struct problem *why)
+{
+    if (why->cuda_result == 0) {
+        json_add_null(w, "cuda");
+        return;
+    }
+    json_open_object(w, "cuda");
+    json_add_i64(w, "result", why->cuda_result);
+    json_add_text(w, "name", why->cuda_name);
+    json_close_object(w);
+}
+
+static void write_diagnostic(struct json_writer *w, const struct diagnostic *d)
+{
+    json_open_object(w, NULL);
+    json_add_string(w, "file", d->file);
+    json_add_u64(w, "line", d->line);
+    json_add_u64(w, "column", d->column);
+    json_add_string(w, "severity", d->severity);
+    json_add_string(w, "message", d->message);
+    json_close_object(w);
+}
+
+static void write_compile(struct json_writer *w, const struct problem *why)
+{
+    if (!why->compile_log.data && why->diagnostics_count == 0) {
+        json_add_null(w, "compile");
+        return;
+    }
+    json_open_object(w, "compile");
+    json_add_string(w, "log", why->compile_log);
+    json_add_bool(w, "log_truncated", why->compile_log_truncated);
+    json_open_array(w, "diagnostics");
+    for (size_t i = 0; i < why->diagnostics_count; i++)
+        write_diagnostic(w, &why->diagnostics[i]);
+    json_close_array(w);
+    json_close_object(w);
+}
+
+/* Limits may exceed what a JSON number holds exactly; "none" reads as null. */
+static void write_amount(struct json_writer *w, const char *name, uint64_t value)
+{
+    if (value <= JSON_INTEGER_MAX)
+        json_add_u64(w, name, value);
+    else
+        json_add_null(w, name);
+}
+
+static void write_limit(struct json_writer *w, const struct problem *why)
+{
+    if (why->limit_name[0] == '\0') {
+        json_add_null(w, "limit");
+        return;
+    }
+    json_open_object(w, "limit");
+    json_add_text(w, "name", why->limit_name);
+    write_amount(w, "max", why->limit_max);
+    write_amount(w, "used", why->limit_used);
+    write_amount(w, "requested", why->limit_requested);
+    json_close_object(w);
+}
+
+static void write_head(struct json_writer *w, const struct problem *why, const struct problem_place *place)
+{
+    enum status st = failure_of(why);
+    char        type[96] = "/problems/";
+
+    strncat(type, status_code(st), sizeof type - sizeof "/problems/");
+    json_add_text(w, "type", type);
+    json_add_text(w, "title", status_title(st));
+    json_add_u64(w, "status", status_http(st));
+    json_add_text(w, "detail", why->detail[0] ? why->detail : status_title(st));
+    json_add_string(w, "instance", place->instance);
+    json_add_text(w, "code", status_code(st));
+    json_add_text(w, "request_id", place->request_id);
+    json_add_bool(w, "retryable", status_retryable(st));
+}
+
+void problem_document_write(const struct problem *why, const struct problem_place *place, uint32_t retry_after_ms, struct buf *out)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out);
+    json_open_object(&w, NULL);
+    write_head(&w, why, place);
+    if (retry_after_ms)
+        json_add_u64(&w, "retry_after_ms", retry_after_ms);
+    else
+        json_add_null(&w, "retry_after_ms");
+    write_fields(&w, why);
+    write_cuda(&w, why);
+    write_compile(&w, why);
+    write_limit(&w, why);
+    if (why->has_op) {
+        json_add_u64(&w, "op_index", why->op_index);
+        if (why->op_index_last > why->op_index)
+            json_add_u64(&w, "op_index_last", why->op_index_last);
+        json_add_u64(&w, "completed_ops", why->completed_ops);
+    }
+    json_close_object(&w);
+}
+
+/* Up to half as much again, so that the refused do not all come back at once. */
+static uint32_t retry_after_ms(const struct problem *why)
+{
+    unsigned http = status_http(failure_of(why));
+    uint32_t base = why->retry_after_ms, jitter = 0;
+
+    if (!base && (http == 429 || http == 503) && status_retryable(failure_of(why)))
+        base = RETRY_AFTER_DEFAULT_MS;
+    if (!base || base > UINT32_MAX / 2 || !random_bytes(&jitter, sizeof jitter))
+        return base;
+    return base + jitter % (base / 2 + 1);
+}
+
+static void add_status_headers(const struct problem *why, const struct problem_place *place, uint32_t retry_ms, struct reply *r)
+{
+    unsigned http = status_http(failure_of(why));
+
+    if (http == 401)
+        reply_header_text(r, "WWW-Authenticate", "Bearer");
+    if (http == 405 && place->allow)
+        reply_header_text(r, "Allow", place->allow);
+    if (http == 415 && place->accept)
+        reply_header_text(r, "Accept", place->accept);
+    if (failure_of(why) == STATUS_UNSUPPORTED_DIGEST)
+        reply_header_text(r, "Want-Content-Digest", "sha-256=10, crc32c=5");
+    if (retry_ms)
+        reply_header(r, "Retry-After", "%" PRIu32, retry_ms / 1000 + (retry_ms % 1000 != 0));
+    if (http == 416 && why->has_unsatisfied_range)
+        reply_header(r, "Content-Range", "bytes */%" PRIu64, why->range_size);
+}
+
+void problem_document_reply(const struct problem *why, const struct problem_place *place, struct reply *r)
+{
+    uint32_t retry_ms = retry_after_ms(why);
+
+    reply_finish(r);
+    r->http_status = status_http(failure_of(why));
+    reply_header_text(r, "Content-Type", "application/problem+json");
+    add_status_headers(why, place, retry_ms, r);
+    problem_document_write(why, place, retry_ms, &r->body);
+}

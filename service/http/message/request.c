@@ -1,0 +1,309 @@
+/* What handlers read from a request besides its body: query, preferences, media types. */
+#include "http/message/request.h"
+
+#include "base/portion.h"
+
+struct span request_header(const struct request *r, const char *name)
+{
+    return r->port->header(r, name);
+}
+
+bool request_gone(const struct request *r)
+{
+    return r->port->gone(r);
+}
+
+/* With held.lock held. */
+static enum status check_hold(struct request *r, uint64_t bytes)
+{
+    const struct portion p = {"held_body_bytes", HELD_BODIES_BYTES_MAX, r->port->held->bytes, r->caller->held_bytes};
+
+    return portion_check(&p, bytes, &r->problem);
+}
+
+enum status request_may_hold(struct request *r, uint64_t bytes)
+{
+    enum status st;
+
+    if (!r->port->held)
+        return STATUS_OK;
+    pthread_mutex_lock(&r->port->held->lock);
+    st = check_hold(r, bytes);
+    pthread_mutex_unlock(&r->port->held->lock);
+    return st;
+}
+
+uint64_t request_held_by_caller(const struct request *r)
+{
+    struct held_bodies *all = r->port->held;
+    uint64_t            bytes;
+
+    if (!all)
+        return 0;
+    pthread_mutex_lock(&all->lock);
+    bytes = r->caller->held_bytes;
+    pthread_mutex_unlock(&all->lock);
+    return bytes;
+}
+
+bool request_revoked(const struct request *r)
+{
+    return r->port->revoked && r->port->revoked(r);
+}
+
+enum status request_hold(struct request *r, uint64_t bytes)
+{
+    struct held_bodies *all = r->port->held;
+    enum status         st;
+
+    if (!all)
+        return STATUS_OK;
+    pthread_mutex_lock(&all->lock);
+    st = check_hold(r, bytes);
+    if (!st) {
+        all->bytes += bytes;
+        r->caller->held_bytes += bytes;
+        r->held_bytes += bytes;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return st;
+}
+
+void request_release(struct request *r)
+{
+    struct held_bodies *all = r->port->held;
+
+    if (!r->held_bytes)
+        return;
+    pthread_mutex_lock(&all->lock);
+    all->bytes -= r->held_bytes;
+    r->caller->held_bytes -= r->held_bytes;
+    pthread_mutex_unlock(&all->lock);
+    r->held_bytes = 0;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The next byte of percent-encoded text; -1 for a bad escape or a control byte. */
+static int decode_byte(struct span *rest)
+{
+    int high, low, c = (unsigned char)rest->data[0];
+
+    if (c == '%') {
+        high = rest->bytes >= 3 ? hex_value(rest->data[1]) : -1;
+        low = rest->bytes >= 3 ? hex_value(rest->data[2]) : -1;
+        if (high < 0 || low < 0)
+            return -1;
+        c = high << 4 | low;
+        *rest = span_from(*rest, 2);
+    }
+    *rest = span_from(*rest, 1);
+    return c < 0x20 || c == 0x7f ? -1 : c;
+}
+
+/* `to` has room for text.bytes; NULL only checks. */
+static bool decode_text(struct span text, char *to, size_t *bytes)
+{
+    *bytes = 0;
+    while (text.bytes) {
+        int c = decode_byte(&text);
+        if (c < 0)
+            return false;
+        if (to)
+            to[*bytes] = (char)c;
+        ++*bytes;
+    }
+    return true;
+}
+
+/* Splits "name=value" off the query; false at its end. Empty pieces ("a=1&&b=2") are skipped. */
+static bool next_parameter(struct span *rest, struct span *name, struct span *value)
+{
+    while (rest->bytes) {
+        struct span piece = span_cut(rest, '&');
+        if (piece.bytes == 0)
+            continue;
+        *name = span_cut(&piece, '=');
+        *value = piece;
+        return true;
+    }
+    return false;
+}
+
+enum status request_take_params(struct request *r, const struct route *route)
+{
+    for (unsigned i = 0; i < route->params_count; i++) {
+        struct span raw = route->params[i];
+        char       *to;
+
+        r->params[i] = raw;
+        if (!memchr(raw.data, '%', raw.bytes))
+            continue;
+        to = arena_alloc(&r->arena, raw.bytes + 1);
+        if (!to)
+            return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the path");
+        if (!decode_text(raw, to, &r->params[i].bytes))
+            return problem_set(&r->problem, STATUS_INVALID_REQUEST, "the path is badly encoded");
+        r->params[i].data = to;
+    }
+    return STATUS_OK;
+}
+
+bool request_query(struct request *r, const char *name, struct span *out)
+{
+    struct span rest = r->port->query, found, value;
+    char       *to;
+
+    while (next_parameter(&rest, &found, &value)) {
+        if (!span_is(found, name))
+            continue;
+        to = arena_alloc(&r->arena, value.bytes + 1);
+        if (!to || !decode_text(value, to, &out->bytes))
+            return false;
+        to[out->bytes] = '\0';
+        out->data = to;
+        return true;
+    }
+    return false;
+}
+
+static unsigned occurrences(struct span query, struct span name)
+{
+    struct span found, value;
+    unsigned    count = 0;
+
+    while (next_parameter(&query, &found, &value))
+        count += span_equal(found, name);
+    return count;
+}
+
+static bool listed(struct span name, const char *const *names)
+{
+    for (; *names; names++)
+        if (span_is(name, *names))
+            return true;
+    return false;
+}
+
+enum status request_query_only(struct request *r, const char *const *names)
+{
+    struct span rest = r->port->query, name, value;
+    size_t      bytes;
+
+    while (next_parameter(&rest, &name, &value)) {
+        char pointer[PROBLEM_POINTER_BYTES] = "?";
+
+        span_copy(span_first(name, sizeof pointer - 2), pointer + 1, sizeof pointer - 1);
+        if (!listed(name, names))
+            return problem_field(&r->problem, STATUS_UNKNOWN_FIELD, pointer, "unknown", "this query parameter is not known here");
+        if (occurrences(r->port->query, name) > 1)
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "duplicate", "this query parameter stands twice");
+        if (!decode_text(value, NULL, &bytes))
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "encoding", "this query parameter is badly encoded");
+    }
+    return STATUS_OK;
+}
+
+static struct span unquote(struct span s)
+{
+    if (s.bytes >= 2 && s.data[0] == '"' && s.data[s.bytes - 1] == '"')
+        return span_first(span_from(s, 1), s.bytes - 2);
+    return s;
+}
+
+/* UINT64_MAX is "absent". */
+static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
+
+static void apply_preference(struct prefer *p, struct span item)
+{
+    struct span head = span_trim(span_cut(&item, ';'));
+    struct span name = span_trim(span_cut(&head, '='));
+    struct span value = unquote(span_trim(head));
+    uint64_t    seconds;
+
+    if (span_equal_nocase(name, SPAN_LITERAL("respond-async")))
+        p->respond_async = true;
+    if (span_equal_nocase(name, SPAN_LITERAL("handling")))
+        p->lenient = span_equal_nocase(value, SPAN_LITERAL("lenient"));
+    if (span_equal_nocase(name, SPAN_LITERAL("wait")) && p->wait_s == UINT64_MAX && span_u64_saturated(value, &seconds))
+        p->wait_s = seconds < WAIT_S_GREATEST ? seconds : WAIT_S_GREATEST;
+}
+
+struct prefer request_prefer(const struct request *r)
+{
+    struct prefer p = {.wait_s = UINT64_MAX};
+    struct span   rest = request_header(r, "Prefer");
+
+    while (rest.bytes)
+        apply_preference(&p, span_cut(&rest, ','));
+    return p;
+}
+
+/* q=0, q=0.0, ... : not acceptable. */
+static bool zero_quality(struct span parameters)
+{
+    while (parameters.bytes) {
+        struct span value = span_cut(&parameters, ';');
+        struct span name = span_trim(span_cut(&value, '='));
+        bool        zero = true;
+
+        if (!span_equal_nocase(name, SPAN_LITERAL("q")))
+            continue;
+        value = span_trim(value);
+        for (size_t i = 0; i < value.bytes; i++)
+            zero = zero && (value.data[i] == '0' || value.data[i] == '.');
+        return zero;
+    }
+    return false;
+}
+
+/* How closely a media range fits: 3 exact, 2 "type/<any>", 1 any, 0 not at all. */
+static unsigned range_fits(struct span range, struct span type)
+{
+    const char *slash = memchr(type.data, '/', type.bytes);
+    size_t      main_bytes = slash ? (size_t)(slash - type.data) + 1 : type.bytes;
+
+    if (span_equal_nocase(range, type))
+        return 3;
+    if (span_is(range, "*/*"))
+        return 1;
+    if (range.bytes == main_bytes + 1 && range.data[main_bytes] == '*' &&
+        span_equal_nocase(span_first(range, main_bytes), span_first(type, main_bytes)))
+        return 2;
+    return 0;
+}
+
+bool request_accepts(const struct request *r, const char *media_type)
+{
+    struct span rest = request_header(r, "Accept");
+    unsigned    best = 0;
+    bool        accepted = false;
+
+    if (span_trim(rest).bytes == 0)
+        return true;
+    while (rest.bytes) {
+        struct span item = span_cut(&rest, ',');
+        struct span range = span_trim(span_cut(&item, ';'));
+        unsigned    fit = range_fits(range, span_of(media_type));
+
+        if (fit > best) {
+            best = fit;
+            accepted = !zero_quality(item);
+        }
+    }
+    return accepted;
+}
+
+struct span request_media_type(const struct request *r)
+{
+    struct span value = request_header(r, "Content-Type");
+
+    return span_trim(span_cut(&value, ';'));
+}

@@ -1,0 +1,159 @@
+/* Starts compile workers; a job goes in by a socket, the output comes back by a pipe, a deadline stands over both. */
+#include "pool/compile/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "ipc/compile_job.h"
+
+/* The word by which our executable takes the role; main.c and roles.def have it too. */
+static const char ROLE[] = "compile-worker";
+
+enum {
+    READ_PIECE_BYTES = 64 * 1024,
+    ARGUMENTS_MAX = 7,
+};
+
+/* ---- start ---- */
+
+/* NULL-terminated; everything borrowed. */
+static void arguments_fill(const struct compile_command *c, const char *more, char *argv[ARGUMENTS_MAX])
+{
+    unsigned n = 0;
+
+    argv[n++] = c->executable;
+    argv[n++] = (char *)(uintptr_t)ROLE;
+    if (c->nvrtc_argument)
+        argv[n++] = c->nvrtc_argument;
+    if (c->include_argument)
+        argv[n++] = c->include_argument;
+    if (c->allow_no_sandbox)
+        argv[n++] = (char *)(uintptr_t) "--allow-no-sandbox";
+    if (more)
+        argv[n++] = (char *)(uintptr_t)more;
+    argv[n] = NULL;
+}
+
+/* Not a pipe: a worker that has died must not be a SIGPIPE for us. */
+static enum status job_socket(int *ours, int *its)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return STATUS_OUT_OF_MEMORY;
+    *ours = fcntl(ends[0], F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
+    *its = fcntl(ends[1], F_DUPFD_CLOEXEC, SPAWN_FD_LEAST);
+    close(ends[0]);
+    close(ends[1]);
+    if (*ours >= 0 && *its >= 0)
+        return STATUS_OK;
+    spawn_close(ours);
+    spawn_close(its);
+    return STATUS_OUT_OF_MEMORY;
+}
+
+enum status compile_child_start(const struct compile_command *c, const char *more, struct compile_child *out)
+{
+    char           *argv[ARGUMENTS_MAX];
+    struct spawn_fd fds[] = {{-1, COMPILE_JOB_FD}, {-1, COMPILE_OUTPUT_FD}};
+    enum status     st = job_socket(&out->job_fd, &fds[0].from);
+
+    out->stop_fd = -1;
+    if (st)
+        return st;
+    st = spawn_pipe(&out->output_fd, &fds[1].from);
+    if (st) {
+        spawn_close(&fds[0].from);
+        spawn_close(&out->job_fd);
+        return st;
+    }
+    arguments_fill(c, more, argv);
+    st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
+    spawn_close(&fds[0].from); /* only the worker's ends may keep them open */
+    spawn_close(&fds[1].from);
+    if (st) {
+        spawn_close(&out->job_fd);
+        spawn_close(&out->output_fd);
+    }
+    return st;
+}
+
+/* ---- wait ---- */
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Waits until fd is ready or at its end; false at the deadline, and when stop_fd is readable. */
+static bool wait_for(int fd, short events, int stop_fd, uint64_t deadline)
+{
+    struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = stop_fd, .events = POLLIN}};
+
+    for (;;) {
+        uint64_t        left_ns = deadline_left_ns(deadline);
+        struct timespec left = timespec_of_ns(left_ns);
+        int             n = left_ns ? ppoll(p, COUNT(p), &left, NULL) : 0;
+        if (n > 0)
+            return p[0].revents;
+        if (n == 0 || errno != EINTR)
+            return false;
+    }
+}
+
+bool compile_child_lives(const struct compile_child *c)
+{
+    return !is_readable(c->process.pid_fd);
+}
+
+bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline)
+{
+    while (job.bytes) {
+        ssize_t n = send(c->job_fd, job.data, job.bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n > 0)
+            job = span_from(job, (size_t)n);
+        else if (errno != EINTR && (errno != EAGAIN || !wait_for(c->job_fd, POLLOUT, c->stop_fd, deadline)))
+            break;
+    }
+    spawn_close(&c->job_fd);
+    return job.bytes == 0;
+}
+
+enum status compile_child_read(const struct compile_child *c, uint64_t deadline, struct buf *into)
+{
+    for (;;) {
+        char   *at;
+        ssize_t n;
+        if (!wait_for(c->output_fd, POLLIN, c->stop_fd, deadline))
+            return is_readable(c->stop_fd) ? STATUS_DRAINING : STATUS_COMPILE_TIMEOUT;
+        at = buf_reserve(into, READ_PIECE_BYTES);
+        if (!at)
+            return STATUS_COMPILER_CRASHED;
+        n = read(c->output_fd, at, READ_PIECE_BYTES);
+        if (n == 0)
+            return STATUS_OK;
+        if (n > 0)
+            buf_grew(into, (size_t)n);
+        else if (errno != EINTR)
+            return STATUS_INTERNAL;
+    }
+}
+
+int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline)
+{
+    int state = 0;
+
+    if (!patient || !wait_for(c->process.pid_fd, POLLIN, c->stop_fd, deadline))
+        spawn_kill(&c->process);
+    spawn_reap(&c->process, &state);
+    spawn_close(&c->process.pid_fd);
+    spawn_close(&c->job_fd);
+    spawn_close(&c->output_fd);
+    return state;
+}

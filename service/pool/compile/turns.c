@@ -1,0 +1,183 @@
+/* Deals turns to compile. There are few of them at a time, as each is a waiting thread: they are looked through, nothing is kept about callers. */
+#include "pool/compile/turns.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/deadline.h"
+#include "limits.h"
+
+bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller)
+{
+    pthread_condattr_t a;
+    bool               ok;
+
+    *t = (struct compile_turns){.turns = turns, .turns_of_caller = turns_of_caller};
+    if (pthread_condattr_init(&a))
+        return false;
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    ok = pthread_cond_init(&t->dealt, &a) == 0;
+    pthread_condattr_destroy(&a);
+    if (ok && pthread_mutex_init(&t->lock, NULL)) {
+        pthread_cond_destroy(&t->dealt);
+        ok = false;
+    }
+    return ok;
+}
+
+void compile_turns_finish(struct compile_turns *t)
+{
+    assert(!t->first);
+    pthread_cond_destroy(&t->dealt);
+    pthread_mutex_destroy(&t->lock);
+}
+
+/* ---- all below under the lock ---- */
+
+static bool same_caller(const struct compile_turn *a, const struct compile_turn *b)
+{
+    const char *x = a->whom.caller ? a->whom.caller : "", *y = b->whom.caller ? b->whom.caller : "";
+
+    return strcmp(x, y) == 0;
+}
+
+/* Those of that kind that run or wait; of the caller of `of`, or with NULL of all. */
+static unsigned count(const struct compile_turns *t, const struct compile_turn *of, bool builtin, bool running)
+{
+    unsigned n = 0;
+
+    for (const struct compile_turn *c = t->first; c; c = c->next)
+        n += c->whom.builtin == builtin && c->running == running && (!of || same_caller(c, of));
+    return n;
+}
+
+static bool may_run(const struct compile_turns *t, const struct compile_turn *c)
+{
+    unsigned sources = count(t, NULL, false, true), builtins = count(t, NULL, true, true);
+
+    if (c->whom.builtin && builtins < COMPILE_BUILTIN_TURNS)
+        return true;
+    if (builtins > COMPILE_BUILTIN_TURNS)
+        sources += builtins - COMPILE_BUILTIN_TURNS;
+    return sources < t->turns && (c->whom.builtin || count(t, c, false, true) < t->turns_of_caller);
+}
+
+/* Whether a goes before b, which came earlier. */
+static bool goes_before(const struct compile_turns *t, const struct compile_turn *a, const struct compile_turn *b)
+{
+    unsigned of_a = count(t, a, a->whom.builtin, true), of_b = count(t, b, b->whom.builtin, true);
+
+    if (a->whom.builtin != b->whom.builtin)
+        return a->whom.builtin;
+    return of_a != of_b ? of_a < of_b : a->served < b->served;
+}
+
+static struct compile_turn *choose(const struct compile_turns *t)
+{
+    struct compile_turn *best = NULL;
+
+    for (struct compile_turn *c = t->first; c; c = c->next)
+        if (!c->running && may_run(t, c) && (!best || goes_before(t, c, best)))
+            best = c;
+    return best;
+}
+
+static void mark_served(struct compile_turns *t, const struct compile_turn *of)
+{
+    t->served++;
+    for (struct compile_turn *c = t->first; c; c = c->next)
+        if (same_caller(c, of))
+            c->served = t->served;
+}
+
+static void deal(struct compile_turns *t)
+{
+    struct compile_turn *c;
+    bool                 any = false;
+
+    while (!t->closed && (c = choose(t))) {
+        c->running = any = true;
+        mark_served(t, c);
+    }
+    if (any)
+        pthread_cond_broadcast(&t->dealt);
+}
+
+/* At the end; what is remembered of its caller holds for it, too. */
+static void enter(struct compile_turns *t, struct compile_turn *turn)
+{
+    struct compile_turn **at = &t->first;
+
+    for (; *at; at = &(*at)->next)
+        if (same_caller(*at, turn))
+            turn->served = (*at)->served;
+    *at = turn;
+}
+
+static void leave(struct compile_turns *t, struct compile_turn *turn)
+{
+    struct compile_turn **at = &t->first;
+
+    while (*at != turn)
+        at = &(*at)->next;
+    *at = turn->next;
+}
+
+/* ---- without it ---- */
+
+enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn, struct compile_for whom, uint64_t deadline_ns)
+{
+    struct timespec until = timespec_of_ns(deadline_ns);
+    enum status     st = STATUS_OK;
+
+    *turn = (struct compile_turn){.whom = whom};
+    pthread_mutex_lock(&t->lock);
+    if (!whom.builtin && count(t, turn, false, false) >= COMPILE_WAITING_PER_CALLER_MAX) {
+        pthread_mutex_unlock(&t->lock);
+        return STATUS_TOO_MANY_IN_FLIGHT;
+    }
+    enter(t, turn);
+    deal(t);
+    while (!turn->running && !t->closed && pthread_cond_timedwait(&t->dealt, &t->lock, &until) == 0) {
+    }
+    if (!turn->running) {
+        leave(t, turn);
+        st = t->closed ? STATUS_DRAINING : STATUS_OVERLOADED;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return st;
+}
+
+void compile_turns_close(struct compile_turns *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->closed = true;
+    pthread_cond_broadcast(&t->dealt);
+    pthread_mutex_unlock(&t->lock);
+}
+
+unsigned compile_turns_waiting(struct compile_turns *t, const char *caller)
+{
+    const struct compile_turn of = {.whom = {.caller = caller}};
+    unsigned                  n;
+
+    pthread_mutex_lock(&t->lock);
+    n = count(t, &of, false, false);
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn)
+{
+    bool quiet;
+
+    pthread_mutex_lock(&t->lock);
+    assert(turn->running);
+    leave(t, turn);
+    deal(t);
+    quiet = count(t, NULL, false, true) + count(t, NULL, true, true) == 0;
+    pthread_mutex_unlock(&t->lock);
+    return quiet;
+}

@@ -1,0 +1,126 @@
+/* One thread that asks keepers how their devices are, first of all when they have come up. A device that is too hot takes no new work until
+ * it has cooled down; one whose hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
+#include "base/log.h"
+#include "pool/devices/devices.h"
+
+/* The setting wins over what the device tells. 0: there is none. */
+static int32_t temperature_max(const struct pool *p, const struct device_info *info)
+{
+    if (p->config.temperature_max_c)
+        return (int32_t)p->config.temperature_max_c;
+    return info->health.temperature_max_c == DEVICE_SENSOR_UNKNOWN ? 0 : info->health.temperature_max_c;
+}
+
+/* Under the pool's lock. */
+static void judge_temperature(struct pool *p, struct device_slot *d, const struct device_info *info)
+{
+    int32_t max = temperature_max(p, info), now = info->temperature_c;
+    bool    hot = atomic_load(&d->hot);
+
+    if (max && now != DEVICE_SENSOR_UNKNOWN && now >= max && !hot) {
+        log_error("pool", "device %s is too hot: %d degrees, at most %d; it takes no new work", d->public.id, now, max);
+        atomic_store(&d->hot, true);
+    }
+    if (hot && (!max || (now != DEVICE_SENSOR_UNKNOWN && now <= max - TEMPERATURE_HYSTERESIS_C))) {
+        log_info("pool", "device %s has cooled down to %d degrees", d->public.id, now);
+        atomic_store(&d->hot, false);
+    }
+}
+
+/* Under the pool's lock. */
+static void judge_hardware(struct device_slot *d, const struct device_health *h)
+{
+    if (h->action <= d->verdict || h->action > DEVICE_ACTION_END)
+        return;
+    d->verdict = (enum device_action)h->action;
+    if (h->xid)
+        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s reports Xid %u and must be reset", d->public.id, h->xid);
+    else
+        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s does not answer its management library any more", d->public.id);
+    log_error("pool", "%s: it takes no new work%s", d->last_problem.detail,
+              d->verdict == DEVICE_ACTION_END ? ", and what runs on it ends" : "");
+}
+
+static void look(struct pool *p, struct device_slot *d)
+{
+    struct device_info info;
+
+    if (!keeper_info(p, d, KEEPER_ANSWER_MS, &info))
+        return; /* a keeper that hangs is killed at its call's deadline, and its death is looked after */
+    pthread_mutex_lock(&p->lock);
+    d->public.info = info;
+    if (info.health.watched || d->verdict) {
+        judge_hardware(d, &info.health);
+        judge_temperature(p, d, &info);
+    }
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Under the pool's lock. */
+static bool is_watched(const struct pool *p)
+{
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (p->devices[i].keeper_known && p->devices[i].public.info.health.watched)
+            return true;
+    return false;
+}
+
+/* Under the pool's lock. True when there was one to take notice of. */
+static bool keepers_notice(struct pool *p)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
+        any = keeper_notice(p, &p->devices[i]) || any;
+    return any;
+}
+
+void *health_run(void *pool)
+{
+    struct pool *p = pool;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->stopping) {
+        uint64_t next = deadline_after_ms(HEALTH_PERIOD_MS);
+
+        while (!p->stopping && (deadline_left_ns(next) > 0 || !is_watched(p)))
+            if (!keepers_notice(p))
+                pool_wait(p, is_watched(p) ? next : DEADLINE_NEVER);
+        for (unsigned i = 0; i < p->devices_count && !p->stopping; i++) {
+            if (!p->devices[i].public.info.health.watched)
+                continue;
+            pthread_mutex_unlock(&p->lock);
+            look(p, &p->devices[i]);
+            pthread_mutex_lock(&p->lock);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+/* ---- what others ask ---- */
+
+enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why)
+{
+    if (i < p->devices_count && atomic_load_explicit(&p->devices[i].hot, memory_order_relaxed))
+        return problem_set(why, STATUS_OVERLOADED, "device %s is too hot for new work", p->devices[i].public.id);
+    return STATUS_OK;
+}
+
+enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    if (i >= p->devices_count)
+        return STATUS_OK;
+    pthread_mutex_lock(&p->lock);
+    if (p->devices[i].verdict == DEVICE_ACTION_END) {
+        st = STATUS_DEVICE_ERROR;
+        if (why)
+            *why = p->devices[i].last_problem;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}

@@ -1,0 +1,127 @@
+/* Questions to a device's keeper that are waited for only so long: a slow device must not hold up a health check. */
+#include "pool/devices/devices.h"
+
+static struct worker *keeper_pin(struct pool *p, struct device_slot *d)
+{
+    struct worker *w;
+
+    pthread_mutex_lock(&p->lock);
+    w = d->keeper;
+    if (w)
+        w->pins++;
+    pthread_mutex_unlock(&p->lock);
+    return w;
+}
+
+static void unpin(struct pool *p, struct worker *w)
+{
+    pthread_mutex_lock(&p->lock);
+    w->pins--;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Under ask_lock. True when no question is open any more. */
+static bool collect(struct pool *p, struct device_slot *d, uint64_t deadline_ns)
+{
+    struct ask *a = &d->ask;
+
+    if (!a->worker)
+        return true;
+    if (!call_wait_until(a->worker, &a->call, deadline_ns))
+        return false;
+    if (a->slice.data)
+        staging_give(a->worker, &a->slice);
+    unpin(p, a->worker);
+    a->worker = NULL;
+    return true;
+}
+
+static enum status submit(struct ask *a)
+{
+    struct msg_canary      canary = {0};
+    struct msg_device_info info;
+    enum status            st;
+
+    if (a->message == MESSAGE_CANARY)
+        return worker_submit_canary(a->worker, &canary, &a->call);
+    st = staging_take(a->worker, sizeof(struct device_info), &a->slice, NULL);
+    if (st)
+        return st;
+    info.to = a->slice.ref;
+    return worker_submit_device_info(a->worker, &info, &a->call);
+}
+
+/* Under ask_lock, nothing open. */
+static enum status ask(struct pool *p, struct device_slot *d, enum message m, uint64_t deadline_ns)
+{
+    struct ask *a = &d->ask;
+    enum status st;
+
+    *a = (struct ask){.message = m, .worker = keeper_pin(p, d)};
+    if (!a->worker)
+        return STATUS_NO_WORKER;
+    a->call.deadline_ns = deadline_after_ms(CANARY_DEADLINE_MS);
+    st = submit(a);
+    if (!st)
+        return call_wait_until(a->worker, &a->call, deadline_ns) ? a->call.status : STATUS_PENDING;
+    if (a->slice.data)
+        staging_give(a->worker, &a->slice);
+    unpin(p, a->worker);
+    a->worker = NULL;
+    return st;
+}
+
+bool keeper_canary(struct pool *p, struct device_slot *d, struct problem *why)
+{
+    uint64_t    deadline = deadline_after_ms(KEEPER_ANSWER_MS);
+    enum status st = STATUS_PENDING;
+
+    pthread_mutex_lock(&d->ask_lock);
+    if (collect(p, d, deadline))
+        st = ask(p, d, MESSAGE_CANARY, deadline);
+    if (st == STATUS_PENDING)
+        problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, KEEPER_ANSWER_MS);
+    else if (st)
+        problem_set(why, STATUS_DEVICE_ERROR, "device %s did not compute its canary", d->public.id);
+    collect(p, d, 0);
+    pthread_mutex_unlock(&d->ask_lock);
+    if (st)
+        return false;
+    pthread_mutex_lock(&p->lock);
+    d->canary_ns = now_ns();
+    pthread_mutex_unlock(&p->lock);
+    return true;
+}
+
+/* The worker wrote it: strings are closed and the count is bounded before anybody uses it. */
+static void info_take(const struct slice *from, struct device_info *out)
+{
+    memcpy(out, from->data, sizeof *out);
+    out->name[sizeof out->name - 1] = '\0';
+    out->uuid[sizeof out->uuid - 1] = '\0';
+    out->compute_capability[sizeof out->compute_capability - 1] = '\0';
+    out->driver[sizeof out->driver - 1] = '\0';
+    out->compile_arch[sizeof out->compile_arch - 1] = '\0';
+    out->cublaslt[sizeof out->cublaslt - 1] = '\0';
+    out->cufft[sizeof out->cufft - 1] = '\0';
+    out->unsupported[sizeof out->unsupported - 1] = '\0';
+    if (out->attributes_count > DEVICE_ATTRIBUTES_MAX)
+        out->attributes_count = DEVICE_ATTRIBUTES_MAX;
+    for (unsigned i = 0; i < out->attributes_count; i++)
+        out->attributes[i].name[sizeof out->attributes[i].name - 1] = '\0';
+}
+
+bool keeper_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out)
+{
+    uint64_t deadline = deadline_after_ms(patience_ms);
+    bool     ok;
+
+    pthread_mutex_lock(&d->ask_lock);
+    ok = collect(p, d, deadline) && ask(p, d, MESSAGE_DEVICE_INFO, deadline) == STATUS_OK;
+    if (ok)
+        info_take(&d->ask.slice, out);
+    collect(p, d, 0);
+    pthread_mutex_unlock(&d->ask_lock);
+    return ok;
+}

@@ -1,0 +1,525 @@
+/* Calls to a worker: submitting, draining answers, waiting, deadlines. Every call ends exactly once. */
+#include "pool/workers/worker_internal.h"
+
+#include <linux/futex.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/spin.h"
+
+enum { SLEEP_MS = 200 };
+
+static void futex_sleep(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+    struct timespec timeout = timespec_of_ns(timeout_ns);
+
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+}
+
+static void futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+void calls_init(struct worker *w)
+{
+    ring_init(&w->commands, w->shm.commands, sizeof(struct command));
+    ring_init(&w->completions, w->shm.completions, sizeof(struct completion));
+    for (unsigned i = 0; i < RING_SLOTS; i++)
+        w->free_slots[i] = (uint16_t)(RING_SLOTS - 1 - i);
+    w->free_count = RING_SLOTS;
+}
+
+/* The number of a call names its slot in the low bits, and is never used twice. */
+static struct call_slot *slot_of(struct worker *w, uint64_t number)
+{
+    return &w->slots[number & (RING_SLOTS - 1)];
+}
+
+/* ---- submit ---- */
+
+/* What runs kernels: it leaves some calls free, and running too long is the kernels' fault. */
+static bool runs_kernels(uint32_t m)
+{
+    return m == MESSAGE_LAUNCH || m == MESSAGE_RUN_LIST || m == MESSAGE_GRAPH_RUN;
+}
+
+static uint64_t answer_max(enum message m, const void *body)
+{
+    if (m == MESSAGE_MODULE_LOAD)
+        return ((const struct msg_module_load *)body)->table_to.bytes;
+    if (m == MESSAGE_TAKE_OUTPUT)
+        return ((const struct msg_take_output *)body)->to.bytes;
+    return m == MESSAGE_LAUNCH ? KERNEL_OUTPUT_BYTES_MAX : UINT64_MAX;
+}
+
+/* Under lock. */
+static struct call_slot *slot_take(struct worker *w, struct call *c, uint64_t most)
+{
+    uint16_t          i = w->free_slots[--w->free_count];
+    struct call_slot *slot = &w->slots[i];
+
+    c->number = ++w->numbers * RING_SLOTS + i;
+    slot->call = c;
+    slot->deadline_ns = c->deadline_ns;
+    slot->started = false;
+    slot->answer_max = most;
+    atomic_store(&slot->number, c->number);
+    w->unfinished++;
+    return slot;
+}
+
+/* Under lock. */
+static void slot_give(struct worker *w, struct call_slot *slot)
+{
+    slot->call = NULL;
+    w->free_slots[w->free_count++] = (uint16_t)(slot - w->slots);
+    w->unfinished--;
+    atomic_store(&slot->number, 0);
+}
+
+static void call_reset(struct call *c, enum message m)
+{
+    c->status = STATUS_PENDING;
+    c->context_lost = false;
+    c->started_wall_ns = 0;
+    c->message = m;
+    c->problem.status = STATUS_OK;
+}
+
+static enum status push(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
+{
+    static _Thread_local struct command command; /* 33 KiB */
+
+    command.call = c->number;
+    command.message = m;
+    command.bytes = (uint32_t)bytes;
+    memcpy(&command.body, body, bytes);
+    return ring_push(&w->commands, &command, offsetof(struct command, body) + bytes);
+}
+
+/* Under lock. */
+static enum status submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+{
+    struct call_slot *slot;
+
+    if (worker_state_of(w) != WORKER_READY)
+        return STATUS_WORKER_LOST;
+    if (w->free_count <= (runs_kernels(m) ? CALLS_RESERVED : 0))
+        return STATUS_OVERLOADED;
+    call_reset(c, m);
+    slot = slot_take(w, c, answer_max(m, body));
+    if (push(w, m, body, bytes, c) == STATUS_OK)
+        return STATUS_OK;
+    slot_give(w, slot); /* the table is smaller than the ring: only a hostile index gets here */
+    return STATUS_INTERNAL;
+}
+
+enum status call_submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+{
+    uint64_t    deadline = c->deadline_ns;
+    enum status st;
+
+    pthread_mutex_lock(&w->lock);
+    st = submit(w, m, body, bytes, c);
+    pthread_mutex_unlock(&w->lock);
+    if (st == STATUS_INTERNAL) {
+        worker_kill(w, STATUS_WORKER_LOST, NULL);
+        return STATUS_WORKER_LOST;
+    }
+    if (!st && deadline < atomic_load(&w->reaper_until_ns))
+        ring_poke(&w->completions);
+    return st;
+}
+
+/* ---- answers ---- */
+
+/* Under drain_lock. After it the call is its owner's alone. */
+static void deliver_done(struct worker *w, struct call_slot *slot)
+{
+    struct call *c = slot->call;
+
+    if (c->on_event)
+        c->on_event(c, CALL_DONE);
+    pthread_mutex_lock(&w->lock);
+    slot_give(w, slot);
+    pthread_mutex_unlock(&w->lock);
+    atomic_fetch_add(&slot->serial, 1);
+    if (atomic_exchange(&slot->waiting, 0))
+        futex_wake_all(&slot->serial);
+}
+
+static void problem_of(const struct completion *d, struct problem *out)
+{
+    problem_set(out, (enum status)d->status, "%.*s", (int)strnlen(d->detail, sizeof d->detail), d->detail);
+    out->cuda_result = d->cuda_result;
+    memcpy(out->cuda_name, d->cuda_name, sizeof d->cuda_name);
+    out->cuda_name[sizeof d->cuda_name - 1] = '\0';
+    out->limit_max = d->limit_max;
+    out->limit_used = d->limit_used;
+    out->limit_requested = d->limit_requested;
+    if (d->limit_max)
+        snprintf(out->limit_name, sizeof out->limit_name, "%s",
+                 d->status == STATUS_DEVICE_MEMORY_EXHAUSTED ? "device_memory_bytes" : "bytes");
+}
+
+/* The worker said that it is lost: it is to end by itself soon, else it is killed. */
+static void worker_lost(struct worker *w, const struct completion *d)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->end.status)
+        problem_of(d, &w->end);
+    if (worker_state_of(w) == WORKER_READY || worker_state_of(w) == WORKER_STARTING)
+        worker_set_state(w, WORKER_STOPPING);
+    if (w->kill_ns == DEADLINE_NEVER)
+        w->kill_ns = deadline_after_ms(WORKER_GRACE_MS);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* The rest of the time went to the process: its memory, its loader, and the libraries that it is linked with. */
+static void start_measure(const struct worker *w, const struct completion *d)
+{
+    uint64_t ns = now_ns() - w->started_ns;
+
+    times_add(TIMES_WORKER_START_TIME, ns);
+    log_write(ns > WORKER_SLOW_MS * NS_PER_MS ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, "pool",
+              "worker %d of %s:%u took %llu ms to start: device %u, canary %u, lock %u", (int)w->process.pid, w->options.backend,
+              w->options.index, (unsigned long long)(ns / NS_PER_MS), d->start_ms[WORKER_START_DEVICE], d->start_ms[WORKER_START_CANARY],
+              d->start_ms[WORKER_START_LOCK]);
+}
+
+/* False: it said so before, or it says what cannot be. */
+static bool start_report(struct worker *w, const struct completion *d)
+{
+    bool came_up;
+
+    if (w->reported || d->kind != COMPLETION_DONE || d->sandbox > WORKER_SANDBOX_ALLOW_LIST)
+        return false;
+    w->reported = true;
+    if (d->status) {
+        worker_lost(w, d);
+        return true;
+    }
+    atomic_store(&w->sandbox, d->sandbox);
+    pthread_mutex_lock(&w->lock);
+    came_up = worker_state_of(w) == WORKER_STARTING;
+    if (came_up)
+        worker_set_state(w, WORKER_READY);
+    pthread_mutex_unlock(&w->lock);
+    if (came_up)
+        start_measure(w, d);
+    return true;
+}
+
+/* Of a launch it began and ended here, so that it took no time below 0, none without end, and not much more than its deadline. */
+static bool time_fits(float us)
+{
+    return isfinite(us) && us >= 0 && (double)us <= (double)GPU_TIME_US_MAX;
+}
+
+/* Events of several streams may lie either way. */
+static bool elapsed_fits(float us)
+{
+    return time_fits(fabsf(us));
+}
+
+/* What the worker claims to have written into staging must fit what it was given, and what it measured must be a time. */
+static bool reply_fits(const struct call_slot *slot, const struct call *c, const struct completion *d)
+{
+    if (d->status)
+        return true;
+    if (c->message == MESSAGE_MODULE_LOAD)
+        return d->reply.module_load.table_bytes <= slot->answer_max;
+    if (c->message == MESSAGE_TAKE_OUTPUT)
+        return d->reply.take_output.bytes <= slot->answer_max;
+    if (c->message == MESSAGE_EVENT_ELAPSED)
+        return elapsed_fits(d->reply.event_elapsed.us);
+    return c->message != MESSAGE_LAUNCH || (d->reply.launch.output_bytes <= slot->answer_max && time_fits(d->reply.launch.gpu_us));
+}
+
+/* Outcomes that are a worker's to tell, and of a context that was lost only with what it was lost by. Only a launch can be cancelled. */
+static bool outcome_fits(const struct completion *d)
+{
+    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && (!d->context_lost || (d->context_lost == 1 && d->status));
+}
+
+/* A launch starts once. False: no worker says this. */
+static bool call_started(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+
+    if (slot->started || c->message != MESSAGE_LAUNCH)
+        return false;
+    slot->started = true;
+    c->started_wall_ns = wall_ns();
+    if (c->on_event)
+        c->on_event(c, CALL_STARTED);
+    return true;
+}
+
+/* False: a worker does not say such a thing. */
+static bool completion_handle(struct worker *w, const struct completion *d)
+{
+    struct call_slot *slot = slot_of(w, d->call);
+    struct call      *c;
+
+    if (!outcome_fits(d))
+        return false;
+    if (d->call == 0)
+        return start_report(w, d);
+    if (atomic_load(&slot->number) != d->call)
+        return false;
+    if (d->kind == COMPLETION_STARTED)
+        return call_started(slot);
+    c = slot->call;
+    if (!reply_fits(slot, c, d) || (d->status == STATUS_CANCELLED && c->message != MESSAGE_LAUNCH))
+        return false;
+    c->status = (enum status)d->status;
+    c->context_lost = d->context_lost != 0;
+    c->reply = d->reply;
+    if (c->status)
+        problem_of(d, &c->problem);
+    if (c->context_lost)
+        worker_lost(w, d);
+    deliver_done(w, slot);
+    return true;
+}
+
+/* Under drain_lock. Nothing that it has written, or writes until it is gone, counts any more. */
+static void unmask(struct worker *w)
+{
+    struct problem why;
+
+    atomic_store(&w->malicious, true);
+    log_warn("pool", "worker %d of %s:%u is killed: it wrote what no worker writes", (int)w->process.pid, w->options.backend,
+             w->options.index);
+    problem_set(&why, STATUS_WORKER_LOST, "the worker malfunctioned: it wrote what no worker writes");
+    worker_kill(w, STATUS_WORKER_LOST, &why);
+}
+
+/* Under drain_lock. A turn ends, however fast the worker writes: who wants more comes again. */
+static void drain(struct worker *w)
+{
+    static _Thread_local struct completion d;
+    size_t                                 bytes = 0;
+    enum status                            st = STATUS_OK;
+
+    for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
+        st = ring_pop(&w->completions, &d, &bytes);
+        if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
+            unmask(w);
+    }
+}
+
+void calls_drain(struct worker *w)
+{
+    if (!ring_ready(&w->completions))
+        return;
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* ---- the end of the worker ---- */
+
+void calls_last(struct worker *w)
+{
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* The unfinished call that was submitted first. */
+static struct call_slot *slot_oldest(struct worker *w)
+{
+    struct call_slot *oldest = NULL;
+
+    for (unsigned i = 0; i < RING_SLOTS; i++) {
+        uint64_t number = atomic_load(&w->slots[i].number);
+
+        if (number && (!oldest || number < atomic_load(&oldest->number)))
+            oldest = &w->slots[i];
+    }
+    return oldest;
+}
+
+void calls_fail(struct worker *w)
+{
+    struct call_slot *slot;
+    struct problem    end;
+
+    pthread_mutex_lock(&w->drain_lock);
+    drain(w);
+    worker_end_problem(w, &end);
+    if (!end.status)
+        problem_set(&end, STATUS_WORKER_LOST, "the worker process ended unexpectedly");
+    if (!end.detail[0])
+        snprintf(end.detail, sizeof end.detail, "the worker process was ended");
+    while ((slot = slot_oldest(w))) {
+        slot->call->status = end.status;
+        slot->call->context_lost = true;
+        slot->call->problem = end;
+        deliver_done(w, slot);
+    }
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* Under lock. The earliest deadline of all; *launch tells whether it is a launch's. */
+static uint64_t earliest(struct worker *w, bool *launch)
+{
+    uint64_t first = w->kill_ns;
+
+    *launch = false;
+    if (worker_state_of(w) == WORKER_STARTING && w->start_deadline_ns < first)
+        first = w->start_deadline_ns;
+    for (unsigned i = 0; i < RING_SLOTS && w->unfinished; i++) {
+        struct call_slot *slot = &w->slots[i];
+
+        if (!slot->call || slot->deadline_ns >= first)
+            continue;
+        first = slot->deadline_ns;
+        *launch = runs_kernels(slot->call->message);
+    }
+    return first;
+}
+
+uint64_t calls_check_deadlines(struct worker *w)
+{
+    struct problem why;
+    bool           launch, starting;
+    uint64_t       first;
+
+    pthread_mutex_lock(&w->lock);
+    first = earliest(w, &launch);
+    starting = worker_state_of(w) == WORKER_STARTING;
+    pthread_mutex_unlock(&w->lock);
+    if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
+        return first;
+    if (launch)
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not end before its deadline");
+    else if (starting)
+        problem_set(&why, STATUS_DEVICE_ERROR, "the worker did not start in time");
+    else
+        problem_set(&why, STATUS_WORKER_LOST, "the worker did not answer before the deadline");
+    worker_kill(w, why.status, &why);
+    return DEADLINE_NEVER;
+}
+
+/* ---- waiting ---- */
+
+static bool is_done(struct worker *w, const struct call *c)
+{
+    return atomic_load_explicit(&slot_of(w, c->number)->number, memory_order_acquire) != c->number;
+}
+
+static void try_drain(struct worker *w)
+{
+    if (!ring_ready(&w->completions) || pthread_mutex_trylock(&w->drain_lock))
+        return;
+    drain(w);
+    pthread_mutex_unlock(&w->drain_lock);
+}
+
+/* While anybody spins, the worker need not wake the reaper. */
+static void spin_begin(struct worker *w)
+{
+    if (atomic_fetch_add(&w->spinners, 1) == 0)
+        ring_set_sleeping(&w->completions, false);
+}
+
+/* What came between the last look and the flag would wake nobody: look once more. */
+static void spin_end(struct worker *w)
+{
+    if (atomic_fetch_sub(&w->spinners, 1) != 1)
+        return;
+    ring_set_sleeping(&w->completions, true);
+    calls_drain(w);
+}
+
+bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns)
+{
+    uint64_t until;
+
+    if (is_done(w, c))
+        return true;
+    until = deadline_after_ns(budget_ns);
+    spin_begin(w);
+    do {
+        try_drain(w);
+        ring_relax();
+    } while (!is_done(w, c) && deadline_left_ns(until) > 0);
+    spin_end(w);
+    return is_done(w, c);
+}
+
+bool call_wait_until(struct worker *w, struct call *c, uint64_t deadline_ns)
+{
+    struct call_slot *slot = slot_of(w, c->number);
+    bool              done = call_spin(w, c, spin_budgets()->call_ns);
+
+    while (!done && deadline_left_ns(deadline_ns) > 0) {
+        uint32_t serial = atomic_load(&slot->serial);
+        uint64_t left = deadline_left_ns(deadline_ns);
+
+        atomic_store(&slot->waiting, 1);
+        done = is_done(w, c);
+        if (!done)
+            futex_sleep(&slot->serial, serial, left < SLEEP_MS * NS_PER_MS ? left : SLEEP_MS * NS_PER_MS);
+        done = done || is_done(w, c);
+    }
+    return done;
+}
+
+enum status call_wait(struct worker *w, struct call *c)
+{
+    while (!call_wait_until(w, c, DEADLINE_NEVER))
+        continue;
+    return c->status;
+}
+
+/* ---- one function per message ---- */
+
+/* Only LAUNCH has a tail of its own length; one that is too long is refused by the worker. */
+static size_t body_bytes(enum message m, const void *body)
+{
+    const struct msg_launch *l = body;
+
+    if (m != MESSAGE_LAUNCH)
+        return message_bytes(m);
+    return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
+}
+
+static enum status call_run_list(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
+{
+    enum status st = call_submit(w, m, body, body_bytes(m, body), c);
+
+    if (st)
+        return problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls of the worker are unfinished" : "the worker has ended");
+    st = call_wait(w, c);
+    if (st && why)
+        *why = c->problem;
+    return st;
+}
+
+#define MESSAGE(NAME, name)                                                                                                                \
+    enum status worker_submit_##name(struct worker *w, const struct msg_##name *m, struct call *c)                                         \
+    {                                                                                                                                      \
+        return call_submit(w, MESSAGE_##NAME, m, body_bytes(MESSAGE_##NAME, m), c);                                                        \
+    }                                                                                                                                      \
+    enum status worker_##name(struct worker *w, const struct msg_##name *m, struct msg_##name##_reply *reply, uint64_t deadline_ns,        \
+                              struct problem *why)                                                                                         \
+    {                                                                                                                                      \
+        struct call c = {.deadline_ns = deadline_ns};                                                                                      \
+        enum status st = call_run_list(w, MESSAGE_##NAME, m, &c, why);                                                                     \
+                                                                                                                                           \
+        if (!st && reply)                                                                                                                  \
+            *reply = c.reply.name;                                                                                                         \
+        return st;                                                                                                                         \
+    }
+#include "ipc/messages.def"
+#undef MESSAGE

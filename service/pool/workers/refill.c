@@ -1,0 +1,385 @@
+/* One thread that starts all workers, and the ladder after deaths.
+ *
+ * Every worker proves itself by its own canary before it is READY. A start that fails makes its device suspect: its warm workers and
+ * its keeper are replaced, and only a fresh keeper is tried, after a pause. When that fails too the device is quarantined: a keeper is
+ * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
+ * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
+ * longer than the last, and /readyz says so as long as no worker waits for a session. */
+#include "base/log.h"
+#include "base/metrics.h"
+#include "pool/devices/devices.h"
+
+/* ---- small things, under the pool's lock ---- */
+
+bool list_remove(struct worker **list, struct worker *w)
+{
+    for (; *list; list = &(*list)->next) {
+        if (*list != w)
+            continue;
+        *list = w->next;
+        w->next = NULL;
+        return true;
+    }
+    return false;
+}
+
+static void list_push(struct worker **list, struct worker *w)
+{
+    w->next = *list;
+    *list = w;
+}
+
+unsigned list_count(const struct worker *list, enum worker_state state)
+{
+    unsigned n = 0;
+
+    for (; list; list = list->next)
+        n += worker_state_of(list) == state;
+    return n;
+}
+
+void pool_wait(struct pool *p, uint64_t deadline_ns)
+{
+    struct timespec until = timespec_of_ns(deadline_ns);
+
+    if (deadline_ns == DEADLINE_NEVER)
+        pthread_cond_wait(&p->changed, &p->lock);
+    else
+        pthread_cond_timedwait(&p->changed, &p->lock, &until);
+}
+
+static void bury(struct pool *p, struct worker *w)
+{
+    w->discarded = true;
+    list_push(&p->graveyard, w);
+}
+
+static bool is_over(const struct worker *w)
+{
+    enum worker_state s = worker_state_of(w);
+
+    return s == WORKER_DEAD || s == WORKER_STOPPING;
+}
+
+static uint64_t pause_ns(unsigned failures)
+{
+    uint64_t ms = RESPAWN_BACKOFF_MIN_MS;
+
+    for (unsigned i = 0; i < failures && ms < RESPAWN_BACKOFF_MAX_MS; i++)
+        ms *= 2;
+    return deadline_after_ms(ms < RESPAWN_BACKOFF_MAX_MS ? ms : RESPAWN_BACKOFF_MAX_MS);
+}
+
+static bool is_shortage(enum status st)
+{
+    return st == STATUS_OUT_OF_MEMORY || st == STATUS_DEVICE_MEMORY_EXHAUSTED || st == STATUS_OVERLOADED || st == STATUS_NO_WORKER;
+}
+
+/* ---- the ladder, under the pool's lock ---- */
+
+static void discard_all(struct pool *p, struct device_slot *d)
+{
+    while (d->warm) {
+        struct worker *w = d->warm;
+
+        d->warm = w->next;
+        p->workers--;
+        bury(p, w);
+    }
+    if (d->keeper)
+        bury(p, d->keeper);
+    d->keeper = NULL;
+    d->keeper_known = false;
+}
+
+static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
+{
+    counter_add(COUNTER_RESTARTS_START_FAILED, 1);
+    d->last_problem = *why;
+    d->failed_starts++;
+    pthread_cond_broadcast(&p->changed);
+    d->public.restarts++;
+    if (is_shortage(why->status)) {
+        d->next_try_ns = pause_ns(d->shortages++);
+        d->settled = true;
+        log_warn("pool", "device %s: a worker did not start: %s", d->public.id, why->detail);
+        return;
+    }
+    d->failures++;
+    d->canary_ns = 0;
+    d->public.state = d->failures < 2 ? DEVICE_SUSPECT : DEVICE_QUARANTINED;
+    d->settled = d->settled || d->failures >= 2;
+    d->next_try_ns = d->failures < 2 ? pause_ns(d->failures) : deadline_after_ms(QUARANTINE_RETRY_MS);
+    log_error("pool", "device %s is %s: %s: %s", d->public.id, d->failures < 2 ? "suspect" : "quarantined", status_code(why->status),
+              why->detail);
+    discard_all(p, d);
+}
+
+static void death_noted(struct device_slot *d)
+{
+    counter_add(COUNTER_RESTARTS_DIED, 1);
+    d->public.restarts++;
+    d->canary_ns = 0;
+    d->next_try_ns = pause_ns(0);
+}
+
+/* Takes the lock away for a moment: a worker's own lock may not be taken under the pool's. */
+static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
+{
+    struct problem why;
+    bool           was_ready;
+
+    pthread_mutex_unlock(&p->lock);
+    was_ready = worker_was_ready(w);
+    worker_start_problem(w, &why);
+    pthread_mutex_lock(&p->lock);
+    bury(p, w);
+    if (was_ready)
+        death_noted(d);
+    else
+        start_failed(p, d, &why);
+}
+
+/* True when there was one. */
+static bool deaths_look(struct pool *p, struct device_slot *d)
+{
+    struct worker *w = d->keeper;
+
+    if (w && is_over(w)) {
+        d->keeper = NULL;
+        d->keeper_known = false;
+        bury_dead(p, d, w);
+        return true;
+    }
+    for (w = d->warm; w; w = w->next) {
+        if (!is_over(w))
+            continue;
+        list_remove(&d->warm, w);
+        p->workers--;
+        bury_dead(p, d, w);
+        return true;
+    }
+    return false;
+}
+
+static void shortage_end(const struct pool *p, struct device_slot *d)
+{
+    if (d->shortages == 0 || p->config.warm_per_device == 0 || list_count(d->warm, WORKER_READY) < p->config.warm_per_device)
+        return;
+    d->shortages = 0;
+    log_info("pool", "device %s: workers start again", d->public.id);
+}
+
+/* Of a device under a verdict only the keeper stays, to tell about it. True when there was one. */
+static bool warm_discard(struct pool *p, struct device_slot *d)
+{
+    struct worker *w = d->warm;
+
+    if (!d->verdict || !w)
+        return false;
+    d->warm = w->next;
+    p->workers--;
+    bury(p, w);
+    return true;
+}
+
+/* ---- starting, under the pool's lock ---- */
+
+static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool keeper)
+{
+    struct worker_options o = {.executable = p->config.executable,
+                               .backend = d->public.backend,
+                               .libcuda = p->config.libcuda,
+                               .cpu_threads = p->config.cpu_threads,
+                               .cublaslt = p->config.cublaslt,
+                               .cufft = p->config.cufft,
+                               .index = d->index,
+                               .device = (unsigned)(d - p->devices),
+                               .staging_bytes = staging,
+                               .start_deadline_ms = p->config.start_deadline_ms,
+                               .keeper = keeper,
+                               .sharing = p->config.sharing && !keeper,
+                               .allow_no_sandbox = p->config.allow_no_sandbox,
+                               .monitor = p->monitor,
+                               .changed = pool_changed,
+                               .context = p};
+    struct worker        *w = NULL;
+    struct problem        why;
+    enum status           st;
+
+    pthread_mutex_unlock(&p->lock);
+    st = worker_start(&w, &o);
+    pthread_mutex_lock(&p->lock);
+    if (!st)
+        return w;
+    problem_set(&why, STATUS_OUT_OF_MEMORY, "the service is short of memory, files or processes for a worker");
+    start_failed(p, d, &why);
+    return NULL;
+}
+
+static bool keeper_start(struct pool *p, struct device_slot *d)
+{
+    if (d->keeper)
+        return false;
+    d->keeper = start_one(p, d, KEEPER_STAGING_BYTES, true);
+    return true;
+}
+
+static void keeper_mute(struct pool *p, struct device_slot *d)
+{
+    struct problem why;
+
+    bury(p, d->keeper);
+    d->keeper = NULL;
+    problem_set(&why, STATUS_DEVICE_ERROR, "the keeper does not tell about its device");
+    start_failed(p, d, &why);
+}
+
+/* The device is well. */
+static void keeper_welcome(struct device_slot *d, const struct device_info *info)
+{
+    if (d->public.state != DEVICE_HEALTHY)
+        log_info("pool", "device %s is healthy: %s", d->public.id, info->name);
+    d->keeper_known = true;
+    d->public.info = *info;
+    if (!d->sandbox_known)
+        d->public.sandbox = worker_sandbox_of(d->keeper);
+    d->public.state = DEVICE_HEALTHY; /* but for a verdict, see state_of() */
+    d->failures = 0;
+    d->next_try_ns = 0;
+    d->settled = true;
+    d->canary_ns = now_ns(); /* it computed one to become ready */
+}
+
+bool keeper_notice(struct pool *p, struct device_slot *d)
+{
+    struct worker     *w = d->keeper;
+    struct device_info info;
+    bool               known;
+
+    if (!w || d->keeper_known || worker_state_of(w) != WORKER_READY)
+        return false;
+    w->pins++; /* so that no other can come to stand where it was */
+    pthread_mutex_unlock(&p->lock);
+    known = keeper_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
+    pthread_mutex_lock(&p->lock);
+    w->pins--;
+    if (d->keeper == w && known)
+        keeper_welcome(d, &info);
+    else if (d->keeper == w && !is_over(w))
+        keeper_mute(p, d);
+    p->changes++;
+    pthread_cond_broadcast(&p->changed);
+    return true;
+}
+
+/* A warm worker of a device that nobody waits for makes room for one that somebody waits for. */
+static bool evict_for(struct pool *p, struct device_slot *d)
+{
+    for (unsigned i = 0; i < p->devices_count; i++) {
+        struct device_slot *other = &p->devices[i];
+        struct worker      *w = other->warm;
+
+        if (other == d || other->demand > 0 || !w)
+            continue;
+        other->warm = w->next;
+        p->workers--;
+        bury(p, w);
+        return true;
+    }
+    return false;
+}
+
+static bool warm_start(struct pool *p, struct device_slot *d)
+{
+    unsigned       have = list_count(d->warm, WORKER_STARTING) + list_count(d->warm, WORKER_READY);
+    struct worker *w;
+
+    if (d->failures > 0 || d->verdict || have >= p->config.warm_per_device + d->demand)
+        return false;
+    if (p->workers >= p->config.workers_max && !(have < d->demand && evict_for(p, d)))
+        return false;
+    p->workers++;
+    d->starting = true;
+    w = start_one(p, d, p->config.staging_bytes, false);
+    d->starting = false;
+    if (w && d->failures == 0) {
+        list_push(&d->warm, w);
+    } else {
+        if (w) /* the device has become suspect meanwhile */
+            bury(p, w);
+        p->workers--;
+    }
+    return true;
+}
+
+static bool device_care(struct pool *p, struct device_slot *d)
+{
+    if (deaths_look(p, d) || warm_discard(p, d))
+        return true;
+    shortage_end(p, d);
+    if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
+        return false;
+    return keeper_start(p, d) || warm_start(p, d);
+}
+
+/* ---- the dead ---- */
+
+/* Destroys one that nobody pins; kills those that still live. Never waits for a death: the monitor will tell. */
+static bool graveyard_clear(struct pool *p)
+{
+    for (struct worker *w = p->graveyard; w; w = w->next) {
+        enum worker_state state = worker_state_of(w);
+
+        if (w->pins > 0 && state == WORKER_DEAD)
+            continue;
+        if (state == WORKER_DEAD) {
+            list_remove(&p->graveyard, w);
+            pthread_mutex_unlock(&p->lock);
+            worker_destroy(w);
+            pthread_mutex_lock(&p->lock);
+            return true;
+        }
+        if (state == WORKER_STOPPING)
+            continue;
+        pthread_mutex_unlock(&p->lock); /* only this thread takes workers out of the graveyard */
+        worker_kill(w, STATUS_WORKER_LOST, NULL);
+        pthread_mutex_lock(&p->lock);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t next_look(const struct pool *p)
+{
+    uint64_t now = now_ns(), first = DEADLINE_NEVER;
+
+    for (unsigned i = 0; i < p->devices_count; i++)
+        if (p->devices[i].next_try_ns > now && p->devices[i].next_try_ns < first)
+            first = p->devices[i].next_try_ns;
+    return first;
+}
+
+void *refiller_run(void *pool)
+{
+    struct pool *p = pool;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->stopping) {
+        bool     acted = graveyard_clear(p);
+        uint64_t seen = p->changes;
+
+        for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
+            acted = device_care(p, &p->devices[i]) || acted;
+        if (acted) /* a worker may have been ready before it stood where others look for it */
+            pthread_cond_broadcast(&p->changed);
+        else if (!p->stopping && seen == p->changes)
+            pool_wait(p, next_look(p));
+    }
+    p->refiller_idle = true;
+    pthread_cond_broadcast(&p->changed);
+    while (!p->released) /* its workers would die with this thread, unannounced */
+        pool_wait(p, DEADLINE_NEVER);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}

@@ -1,0 +1,115 @@
+/* Hands out staging memory in runs of whole slices. */
+#include "pool/workers/worker_internal.h"
+
+void staging_init(struct worker *w)
+{
+    struct staging *s = &w->staging;
+
+    pthread_mutex_init(&s->lock, NULL);
+    s->slices_count = (unsigned)(w->shm.staging_bytes / STAGING_SLICE_BYTES);
+}
+
+void staging_finish(struct worker *w)
+{
+    pthread_mutex_destroy(&w->staging.lock);
+}
+
+uint64_t staging_bytes(const struct worker *w)
+{
+    return w->shm.staging_bytes;
+}
+
+/* The first slice of a free run; slices_count when there is none. */
+static unsigned run_find(const struct staging *s, unsigned want)
+{
+    unsigned length = 0;
+
+    for (unsigned i = 0; i < s->slices_count; i++) {
+        length = s->used[i] ? 0 : length + 1;
+        if (length == want)
+            return i + 1 - want;
+    }
+    return s->slices_count;
+}
+
+/* Under lock. A waker registered already stays once. */
+static void waiter_add(struct staging *s, struct waker *waker)
+{
+    for (struct waker *w = s->waiters; w; w = w->next)
+        if (w == waker)
+            return;
+    waker->next = s->waiters;
+    s->waiters = waker;
+}
+
+/* Under lock, so that unwatch() can promise that no wake() runs any more. */
+static void waiters_wake(struct staging *s)
+{
+    while (s->waiters) {
+        struct waker *w = s->waiters;
+
+        s->waiters = w->next;
+        w->next = NULL;
+        w->wake(w);
+    }
+}
+
+enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker)
+{
+    struct staging *s = &w->staging;
+    enum status     st = STATUS_OK;
+    unsigned        want, first;
+
+    if (bytes > w->shm.staging_bytes)
+        return STATUS_INTERNAL;
+    want = bytes ? (unsigned)((bytes + STAGING_SLICE_BYTES - 1) / STAGING_SLICE_BYTES) : 1;
+    pthread_mutex_lock(&s->lock);
+    first = run_find(s, want);
+    if (s->dead) {
+        st = STATUS_WORKER_LOST;
+    } else if (first == s->slices_count) {
+        st = STATUS_PENDING;
+        if (waker)
+            waiter_add(s, waker);
+    } else {
+        memset(s->used + first, 1, want);
+        out->ref = (struct shm_ref){(uint64_t)first * STAGING_SLICE_BYTES, (uint64_t)want * STAGING_SLICE_BYTES};
+        out->data = w->shm.staging + out->ref.offset;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+void staging_give(struct worker *w, struct slice *slice)
+{
+    struct staging *s = &w->staging;
+
+    pthread_mutex_lock(&s->lock);
+    memset(s->used + slice->ref.offset / STAGING_SLICE_BYTES, 0, slice->ref.bytes / STAGING_SLICE_BYTES);
+    *slice = (struct slice){0};
+    waiters_wake(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void staging_unwatch(struct worker *w, struct waker *waker)
+{
+    struct staging *s = &w->staging;
+
+    pthread_mutex_lock(&s->lock);
+    for (struct waker **at = &s->waiters; *at; at = &(*at)->next) {
+        if (*at != waker)
+            continue;
+        *at = waker->next;
+        waker->next = NULL;
+        break;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void staging_fail(struct worker *w)
+{
+    pthread_mutex_lock(&w->staging.lock);
+    w->staging.dead = true;
+    waiters_wake(&w->staging);
+    pthread_mutex_unlock(&w->staging.lock);
+}

@@ -1,0 +1,428 @@
+/* Batches: their making, the segments that stream into them, their end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/batch/program_internal.h"
+#include "session/launch/builtin.h"
+
+enum status batch_blame(struct problem *why, enum status st, unsigned op, unsigned completed)
+{
+    char pointer[PROBLEM_POINTER_BYTES];
+
+    if (!st || st == STATUS_PENDING || why->has_op)
+        return st;
+    snprintf(pointer, sizeof pointer, "/ops/%u", op);
+    problem_within(why, pointer);
+    why->has_op = true;
+    why->op_index = op;
+    why->completed_ops = completed;
+    why->has_unsatisfied_range = false;
+    return st;
+}
+
+void batch_blame_up_to(struct problem *why, unsigned last)
+{
+    size_t used = strnlen(why->detail, sizeof why->detail);
+
+    if (!why->has_op || last <= why->op_index || why->op_index_last)
+        return;
+    why->op_index_last = last;
+    snprintf(why->detail + used, sizeof why->detail - used, "; which of the operations %u to %u it was is not known", why->op_index, last);
+}
+
+/* ---- names ---- */
+
+struct batch_name *batch_name_of(struct batch *b, struct span name)
+{
+    return (struct batch_name *)table_get(&b->names, name);
+}
+
+struct buffer *batch_buffer(struct batch *b, struct span name)
+{
+    struct batch_name *own;
+    struct buffer     *buffer;
+
+    if (span_starts(name, "$")) {
+        own = batch_name_of(b, name);
+        return own && own->local ? &own->local->buffer : NULL;
+    }
+    buffer = (struct buffer *)table_get(&b->context->buffers, name);
+    return buffer && buffer->ready ? buffer : NULL;
+}
+
+static enum status add_name(struct batch *b, struct span name, struct problem *why)
+{
+    struct batch_name *n = &b->name_items[b->names_count];
+
+    if (!span_copy(name, n->entry.id, sizeof n->entry.id) || table_get(&b->names, name))
+        return problem_set(why, STATUS_INTERNAL, "a batch was not checked");
+    if (table_put(&b->names, &n->entry))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+    b->names_count++;
+    return STATUS_OK;
+}
+
+static enum status add_names(struct batch *b, struct problem *why)
+{
+    const struct batch_spec *spec = b->spec;
+    enum status              st = STATUS_OK;
+
+    for (unsigned i = 0; i < spec->ops_count && !st; i++)
+        if (spec->ops[i].kind == BATCH_ALLOC)
+            st = add_name(b, spec->ops[i].to, why);
+    return st;
+}
+
+/* ---- making ---- */
+
+enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why)
+{
+    enum status st;
+
+    if (bytes == 0)
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
+    st = local_create(b->context, bytes, out, why);
+    if (st)
+        return st;
+    (*out)->of_batch = b->locals;
+    b->locals = *out;
+    return STATUS_OK;
+}
+
+enum status batch_allocate(struct batch *b, const struct batch_op *op, struct problem *why)
+{
+    uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
+
+    if (b->spec->program) {
+        batch_name_of(b, op->to)->local = program_local(b->spec->program, (unsigned)(op - b->spec->ops));
+        return STATUS_OK;
+    }
+    return batch_local(b, bytes, &batch_name_of(b, op->to)->local, why);
+}
+
+/* What fails here is found before anything was done. */
+static enum status allocate_all(struct batch *b, struct problem *why)
+{
+    bool        freed = false;
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->ops_count && !st; i++) {
+        const struct batch_op *op = &b->spec->ops[i];
+        freed = freed || op->kind == BATCH_FREE;
+        /* Behind a FREE its memory is counted on; contents that come with the request need their place at once. */
+        if (op->kind == BATCH_ALLOC && (!freed || op->segment != BATCH_NO_SEGMENT))
+            st = batch_blame(why, batch_allocate(b, op, why), i, 0);
+    }
+    return st;
+}
+
+/* A segment may go straight to its place when nothing before its operation could see or change that: the batch begins with it and others
+ * like it, in the order of their coming. */
+static enum status aim(struct batch *b, unsigned i, bool *early, int *last, struct problem *why)
+{
+    const struct batch_op *op = &b->spec->ops[i];
+    struct batch_target   *t;
+
+    *early = *early && (op->kind == BATCH_ALLOC || op->kind == BATCH_WRITE);
+    if (op->segment == BATCH_NO_SEGMENT)
+        return STATUS_OK;
+    if (b->preparing)
+        return STATUS_OK;
+    t = &b->targets[op->segment];
+    *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};
+    if (b->spec->program) /* another run may be using its buffers */
+        return t->left ? batch_local(b, t->left, &t->local, why) : STATUS_OK;
+    if (op->kind == BATCH_ALLOC) {
+        t->direct = true;
+        t->local = batch_name_of(b, op->to)->local;
+        return STATUS_OK;
+    }
+    t->direct = *early && op->segment > *last;
+    *last = op->segment > *last ? op->segment : *last;
+    if (!t->direct && t->left)
+        return batch_local(b, t->left, &t->local, why);
+    if (span_starts(op->to, "$") && batch_name_of(b, op->to))
+        t->local = batch_name_of(b, op->to)->local;
+    return STATUS_OK;
+}
+
+static enum status aim_all(struct batch *b, struct problem *why)
+{
+    bool        early = true;
+    int         last = -1;
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->ops_count && !st; i++)
+        st = batch_blame(why, aim(b, i, &early, &last, why), i, 0);
+    return st;
+}
+
+static bool make_parts(struct batch *b)
+{
+    const struct batch_spec *spec = b->spec;
+
+    b->name_items = calloc(spec->ops_count + 1u, sizeof *b->name_items);
+    b->targets = calloc(spec->segments_count + 1u, sizeof *b->targets);
+    b->results = calloc(spec->ops_count + 1u, sizeof *b->results);
+    b->events = calloc(spec->ops_count + 1u, sizeof *b->events);
+    b->kept = calloc(spec->keep_count + 1u, sizeof *b->kept);
+    b->later = calloc(spec->ops_count + 1u, sizeof *b->later);
+    b->calls = calloc(spec->ops_count + 1u, sizeof *b->calls);
+    b->flights = calloc(BATCH_CALLS_IN_FLIGHT_MAX, sizeof *b->flights);
+    b->list.items = calloc(RUN_ITEMS_MAX, sizeof *b->list.items);
+    b->listed = calloc(spec->ops_count + 1u, sizeof *b->listed);
+    b->groups = calloc(spec->ops_count + 1u, sizeof *b->groups);
+    return b->list.items && b->listed && b->groups && b->name_items && b->targets && b->results && b->events && b->kept && b->later &&
+           b->calls && b->flights;
+}
+
+static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)
+{
+    struct batch      *b = calloc(1, sizeof *b);
+    pthread_condattr_t monotonic;
+
+    if (!b)
+        return NULL;
+    b->session = s;
+    b->context = c;
+    b->spec = spec;
+    b->preparing = spec->prepare;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->landed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_lock(&s->lock);
+    context_ref(c);
+    pthread_mutex_unlock(&s->lock);
+    session_pin(s);
+    if (make_parts(b))
+        return b;
+    batch_destroy(b);
+    return NULL;
+}
+
+enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why)
+{
+    struct context *c;
+    struct batch   *b;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    st = session_admits_work(s, why);
+    if (!st)
+        st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    b = make(s, c, spec);
+    st = b ? add_names(b, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+    if (!st)
+        st = allocate_all(b, why);
+    if (!st)
+        st = aim_all(b, why);
+    if (!st)
+        *out = b;
+    else if (b)
+        batch_release(b);
+    if (st)
+        batch_destroy(b);
+    return context_leave_with(c, st, why);
+}
+
+/* ---- segments ---- */
+
+static enum status begin_transfer(struct batch *b, struct batch_target *t, struct problem *why)
+{
+    const struct batch_op *op = &b->spec->ops[t->op];
+    struct session        *s = b->session;
+    struct span            id = t->local ? span_of(t->local->buffer.entry.id) : op->to;
+    enum status            st;
+
+    if (!t->local && span_starts(op->to, "$"))
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer of this name here");
+    pthread_mutex_lock(&s->lock);
+    st = context_still_usable(b->context, why);
+    pthread_mutex_unlock(&s->lock);
+    return st ? st : transfer_write_begin(s, id, t->direct ? op->offset : 0, t->left, &t->transfer, why);
+}
+
+static enum status write_some(struct batch *b, struct batch_target *t, struct span piece, size_t *consumed, struct waker *w,
+                              struct problem *why)
+{
+    enum status st = t->transfer ? STATUS_OK : begin_transfer(b, t, why);
+
+    if (!st && t->left)
+        st = transfer_write(t->transfer, piece, consumed, w, why);
+    t->left -= *consumed;
+    /* The next segment needs staging memory: this one must let go of its last slice first. */
+    if (!st && t->left == 0 && !t->sent) {
+        st = transfer_write_flush(t->transfer, w, why);
+        t->sent = !st;
+    }
+    return st;
+}
+
+enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why)
+{
+    struct batch_target *t = b->unsent;
+    enum status          st = STATUS_OK;
+    size_t               none = 0;
+
+    *consumed = 0;
+    if (t && t != &b->targets[segment] && !t->sent)
+        st = batch_blame(why, write_some(b, t, (struct span){0}, &none, w, why), t->op, 0);
+    if (st)
+        return st;
+    b->unsent = t = &b->targets[segment];
+    if (piece.bytes > t->left)
+        return problem_set(why, STATUS_LENGTH_MISMATCH, "a segment is longer than announced");
+    st = write_some(b, t, piece, consumed, w, why);
+    /* What was taken is told first; the end of the segment is waited for before the next one begins. */
+    if (st == STATUS_PENDING && *consumed)
+        return STATUS_OK;
+    return batch_blame(why, st, t->op, 0);
+}
+
+bool batch_overwrote(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->spec->segments_count; i++)
+        if (b->targets[i].direct && !b->targets[i].local && b->targets[i].transfer)
+            return true;
+    return false;
+}
+
+static enum status finish_upload(struct batch_target *t, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    if (t->left)
+        return problem_set(why, STATUS_LENGTH_MISMATCH, "a segment is shorter than announced");
+    if (!t->transfer)
+        return STATUS_OK;
+    st = transfer_write_finish(t->transfer, why);
+    transfer_destroy(t->transfer);
+    t->transfer = NULL;
+    return batch_blame(why, st, t->op, 0);
+}
+
+enum status batch_finish_uploads(struct batch *b, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->segments_count && !st; i++)
+        st = finish_upload(&b->targets[i], why);
+    return st;
+}
+
+/* ---- results and end ---- */
+
+const struct batch_result *batch_result_of(const struct batch *b, unsigned op)
+{
+    return &b->results[op];
+}
+
+char *batch_data_take(struct batch *b, unsigned op)
+{
+    char *data = b->results[op].data;
+
+    b->results[op].data = NULL;
+    return data;
+}
+
+const struct batch_group *batch_groups_of(const struct batch *b, unsigned *count)
+{
+    *count = b->groups_count;
+    return b->groups;
+}
+
+const char *batch_kept_id(const struct batch *b, unsigned keep)
+{
+    return b->kept[keep] ? b->kept[keep]->buffer.entry.id : "";
+}
+
+const char *batch_module_id(const struct batch *b)
+{
+    return b->module_id;
+}
+
+double batch_compile_ms(const struct batch *b)
+{
+    return b->compile_ms;
+}
+
+double batch_run_ms(const struct batch *b)
+{
+    return b->run_ms;
+}
+
+void batch_release(struct batch *b)
+{
+    struct session *s = b->session;
+
+    pthread_mutex_lock(&s->lock);
+    for (struct local *l = b->locals; l; l = l->of_batch)
+        if (!l->wanted || !b->succeeded)
+            local_abandon(b->context, l);
+    pthread_mutex_unlock(&s->lock);
+    locals_free_some(b->context);
+    for (struct local *l = b->locals; l; l = l->of_batch)
+        local_await(b->context, l);
+}
+
+static void let_go(struct batch *b)
+{
+    struct local *l = b->locals;
+
+    pthread_mutex_lock(&b->session->lock);
+    while (l) {
+        struct local *next = l->of_batch;
+        local_abandon(b->context, l);
+        buffer_unref(&l->buffer);
+        l = next;
+    }
+    if (b->module)
+        module_unref(b->module);
+    context_unref(b->context);
+    pthread_mutex_unlock(&b->session->lock);
+}
+
+static void free_parts(struct batch *b)
+{
+    for (unsigned i = 0; b->results && i < b->spec->ops_count; i++) {
+        free(b->results[i].output);
+        free(b->results[i].data);
+    }
+    table_finish(&b->names);
+    free(b->name_items);
+    free(b->targets);
+    free(b->results);
+    free(b->events);
+    free(b->kept);
+    free(b->later);
+    free(b->calls);
+    free(b->flights);
+    free(b->list.items);
+    free(b->listed);
+    free(b->groups);
+    pthread_cond_destroy(&b->landed);
+    pthread_mutex_destroy(&b->lock);
+}
+
+void batch_destroy(struct batch *b)
+{
+    struct session *s;
+
+    if (!b)
+        return;
+    s = b->session;
+    for (unsigned i = 0; b->targets && i < b->spec->segments_count; i++)
+        transfer_destroy(b->targets[i].transfer);
+    for (unsigned i = 0; b->calls && i < b->spec->ops_count; i++)
+        builtin_close(b->context, b->calls[i]);
+    let_go(b);
+    free_parts(b);
+    free(b);
+    session_unpin(s, true);
+}

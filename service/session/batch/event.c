@@ -1,0 +1,142 @@
+/* What batches do with streams and events. Events have places, which are taken as a batch records, and free again when it is done. */
+#include "session/batch/batch_internal.h"
+
+enum { BITS = 64 };
+
+static_assert(EVENTS_PER_SESSION_MAX % BITS == 0, "places are counted by words");
+
+/* With session.lock held. False: all are taken. */
+static bool find_free(const struct context *c, uint32_t *place)
+{
+    for (uint32_t i = 0; i < COUNT(c->events_taken); i++)
+        if (~c->events_taken[i]) {
+            *place = i * BITS + (uint32_t)__builtin_ctzll(~c->events_taken[i]);
+            return true;
+        }
+    return false;
+}
+
+enum status device_event_take(struct context *c, struct event_name *out, struct problem *why)
+{
+    struct session *s = c->session;
+    uint32_t        place = 0;
+    bool            found;
+
+    pthread_mutex_lock(&s->lock);
+    found = find_free(c, &place);
+    if (found) {
+        c->events_taken[place / BITS] |= 1ull << place % BITS;
+        c->event_number += c->event_number == UINT32_MAX ? 2 : 1;
+        *out = (struct event_name){place, c->event_number};
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found ? STATUS_OK : problem_limit(why, STATUS_QUOTA_EXCEEDED, "events", EVENTS_PER_SESSION_MAX, EVENTS_PER_SESSION_MAX, 1);
+}
+
+void device_events_give(struct context *c, const struct batch_event *events, unsigned count)
+{
+    struct session *s = c->session;
+
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < count; i++)
+        c->events_taken[events[i].id.place / BITS] &= ~(1ull << events[i].id.place % BITS);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- operations ---- */
+
+static enum status address_nothing(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    (void)b;
+    (void)o;
+    (void)why;
+    return STATUS_OK;
+}
+
+/* The last record of that name. */
+static struct batch_event *event_find(struct batch *b, struct span name)
+{
+    for (unsigned i = b->events_count; i-- > 0;)
+        if (span_equal(b->events[i].name, name))
+            return &b->events[i];
+    return NULL;
+}
+
+static enum status no_event(const char *pointer, struct problem *why)
+{
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no event of this name was recorded before");
+}
+
+static enum status add_event(struct batch *b, struct span name, uint32_t stream, struct event_name *id, struct problem *why)
+{
+    enum status st = device_event_take(b->context, id, why);
+
+    if (!st)
+        b->events[b->events_count++] = (struct batch_event){name, stream, *id};
+    return st;
+}
+
+enum status batch_run_record(struct batch *b, unsigned i, struct problem *why)
+{
+    const struct batch_op *op = &b->spec->ops[i];
+    struct batch_item      item = {.op = i, .message = MESSAGE_EVENT_RECORD};
+    uint32_t               stream;
+    enum status            st = stream_number(b->context, op->stream, &stream, why);
+
+    if (st)
+        return batch_noted(b->context, st, why);
+    st = add_event(b, op->to, stream, &item.event, why);
+    return st ? st : batch_list_add(b, stream, &item, why);
+}
+
+/* The device waits, not we. */
+enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why)
+{
+    const struct batch_op    *op = &b->spec->ops[i];
+    const struct batch_event *e = event_find(b, op->to);
+    struct batch_item         item = {.op = i, .message = MESSAGE_EVENT_WAIT};
+    uint32_t                  stream;
+    enum status               st;
+
+    if (!e)
+        return no_event("/event", why);
+    st = stream_number(b->context, op->stream, &stream, why);
+    if (st)
+        return batch_noted(b->context, st, why);
+    item.event = e->id;
+    return stream == e->stream ? STATUS_OK : batch_list_add(b, stream, &item, why);
+}
+
+/* The worker answers when both events are done; nothing else waits for that. */
+enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why)
+{
+    const struct batch_op    *op = &b->spec->ops[i];
+    const struct batch_event *from = event_find(b, op->from);
+    const struct batch_event *to = event_find(b, op->to);
+    struct batch_order        o;
+    enum status               st;
+
+    if (!from || !to)
+        return no_event(from ? "/to" : "/from", why);
+    batch_order_init(&o, i, MESSAGE_EVENT_ELAPSED);
+    o.body.event_elapsed = (struct msg_event_elapsed){from->id, to->id};
+    st = batch_list_send(b, why);
+    return st ? st : batch_submit(b, &o, address_nothing, why);
+}
+
+enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
+{
+    const struct batch_op *op = &b->spec->ops[i];
+    struct batch_order     o;
+    enum status            st = batch_list_send(b, why);
+
+    batch_order_init(&o, i, MESSAGE_STREAM_SYNC);
+    o.body.stream_sync.all = !op->has_stream;
+    if (!st)
+        st = stream_number(b->context, op->stream, &o.body.stream_sync.stream, why);
+
+    if (st)
+        return batch_noted(b->context, st, why);
+    st = batch_submit(b, &o, address_nothing, why);
+    return st || b->preparing ? st : batch_reap_until(b, b->submitted, why);
+}

@@ -1,0 +1,56 @@
+/* What a batch adds to the metrics. Launches that were timed together count each, their time as one. */
+#include "base/metrics.h"
+#include "session/batch/batch_internal.h"
+
+static void count_launches(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->spec->ops_count; i++) {
+        if (b->spec->ops[i].kind != BATCH_LAUNCH)
+            continue;
+        if (b->results[i].timed)
+            launch_measure(b->results[i].gpu_us);
+        else
+            counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
+    }
+    for (unsigned i = 0; i < b->groups_count; i++)
+        times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(b->groups[i].gpu_us * 1e3));
+}
+
+static void count_reads(const struct batch *b)
+{
+    for (unsigned i = 0; i < b->spec->ops_count; i++)
+        if (b->spec->ops[i].kind == BATCH_READ && b->results[i].data)
+            counter_add(COUNTER_TRANSFER_FROM_DEVICE, b->results[i].data_bytes);
+}
+
+void batch_measure(const struct batch *b, enum status st)
+{
+    if (!st) {
+        count_launches(b);
+        count_reads(b);
+    } else if (b->failed && b->spec->ops[b->failed_op].kind == BATCH_LAUNCH) {
+        counter_add(COUNTER_LAUNCHES_FAILED, 1);
+    }
+}
+
+double batch_upload_ms(const struct batch *b)
+{
+    return b->upload_ms;
+}
+
+double batch_queue_ms(const struct batch *b)
+{
+    return b->queue_ms;
+}
+
+double batch_kernel_ms(const struct batch *b)
+{
+    double us = 0;
+
+    for (unsigned i = 0; i < b->spec->ops_count; i++)
+        if (b->spec->ops[i].kind == BATCH_LAUNCH && b->results[i].timed)
+            us += b->results[i].gpu_us;
+    for (unsigned i = 0; i < b->groups_count; i++)
+        us += b->groups[i].gpu_us;
+    return us / 1e3;
+}

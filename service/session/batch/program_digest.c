@@ -1,0 +1,49 @@
+/* Tells programs apart: equal digests, equal operations. */
+#include "session/batch/program_internal.h"
+
+static void add_u64(struct sha256 *h, uint64_t value)
+{
+    digest_add(h, &value, sizeof value);
+}
+
+static void add_op(struct sha256 *h, const struct batch_op *op)
+{
+    unsigned char launch[SHA256_BYTES] = {0};
+
+    if (op->launch)
+        launch_digest(op->launch, launch);
+    add_u64(h, op->kind);
+    digest_add_field(h, op->to);
+    digest_add_field(h, op->from);
+    add_u64(h, op->offset);
+    add_u64(h, op->from_offset);
+    add_u64(h, op->has_bytes);
+    add_u64(h, op->bytes);
+    add_u64(h, (uint64_t)(int64_t)op->segment);
+    add_u64(h, op->pattern);
+    add_u64(h, op->pattern_bytes);
+    digest_add_field(h, op->stream);
+    add_u64(h, op->has_stream);
+    digest_add(h, launch, sizeof launch);
+}
+
+void program_digest(const struct batch_spec *spec, struct span names, unsigned char out[SHA256_BYTES])
+{
+    unsigned char module[SHA256_BYTES] = {0};
+    struct sha256 h;
+
+    if (spec->source)
+        module_input_digest(spec->source, module);
+    digest_init(&h);
+    digest_add(&h, module, sizeof module);
+    digest_add_field(&h, spec->module);
+    digest_add_field(&h, names);
+    add_u64(&h, spec->timeout_ms);
+    add_u64(&h, spec->segments_count);
+    for (unsigned i = 0; i < spec->segments_count; i++)
+        add_u64(&h, spec->segments[i]);
+    add_u64(&h, spec->ops_count);
+    for (unsigned i = 0; i < spec->ops_count; i++)
+        add_op(&h, &spec->ops[i]);
+    digest_end(&h, out);
+}

@@ -1,0 +1,222 @@
+/* The graphs of a program: made when it is prepared; a run sends what differs from the run before, which often is nothing. */
+#include <stdlib.h>
+
+#include "ipc/run_list.h"
+#include "session/batch/program_internal.h"
+
+/* All launches of a list, each with as many parameters as there may be, and the state before them. */
+enum { LIST_BYTES_MAX = RUN_ITEMS_MAX * (sizeof(struct run_entry) + offsetof(struct msg_launch, params) + GRAPH_PARAM_BYTES_MAX + 8) };
+
+static_assert(LIST_BYTES_MAX + sizeof(struct run_state) <= 2 * STAGING_SLICE_BYTES, "a graph's list fits two pieces of staging memory");
+
+bool program_graphable(const struct batch_item *item)
+{
+    struct msg_launch m;
+
+    if (item->message != MESSAGE_LAUNCH)
+        return false;
+    memcpy(&m, item->launch, sizeof item->launch);
+    return !m.cooperative && item->module->table.kernels[m.kernel].params_bytes <= GRAPH_PARAM_BYTES_MAX;
+}
+
+/* The same bytes for the same launch, whichever run it is of. */
+static enum status encode_one(struct batch *b, unsigned i, struct run_list *l, struct problem *why)
+{
+    static _Thread_local struct batch_order o; /* 33 KiB */
+    const struct batch_item                *item = &b->list.items[i];
+    struct msg_launch                      *m = &o.body.launch;
+    enum status                             st;
+
+    o.op = item->op;
+    o.message = MESSAGE_LAUNCH;
+    o.module = item->module;
+    memcpy(m, item->launch, sizeof item->launch);
+    st = batch_item_address(b, item, &o, why);
+    if (st)
+        return batch_blame(why, st, item->op, item->op);
+    m->tag = i;
+    m->timeout_ms = 0;
+    if (!run_list_add(l, MESSAGE_LAUNCH, m, message_bytes(MESSAGE_LAUNCH), m->params, m->params_bytes))
+        return problem_set(why, STATUS_INTERNAL, "a list of launches does not fit its room");
+    return STATUS_OK;
+}
+
+static enum status encode(struct batch *b, struct run_list *l, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->list.count && !st; i++)
+        st = encode_one(b, i, l, why);
+    return st;
+}
+
+static struct program *program_of(const struct batch *b)
+{
+    return b->spec->program;
+}
+
+size_t program_scratch_bytes(void)
+{
+    return LIST_BYTES_MAX;
+}
+
+static struct run_list scratch_list(struct program *p)
+{
+    return (struct run_list){.at = p->scratch, .room = LIST_BYTES_MAX};
+}
+
+/* ---- making ---- */
+
+static enum status address_whole(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    struct program *p = program_of(b);
+    struct run_list l = scratch_list(p);
+    enum status     st = encode(b, &l, why);
+
+    o->nothing = true;
+    o->body.graph_create = (struct msg_graph_create){l.count, {o->slice.ref.offset, l.bytes}};
+    if (!st)
+        memcpy(o->slice.data, p->scratch, l.bytes);
+    return st;
+}
+
+static enum status keep(struct program *p, const struct msg_graph_create *m, uint32_t number, struct problem *why)
+{
+    struct program_graph *g = &p->graphs[p->graphs_count];
+    unsigned char        *held = malloc(m->list.bytes);
+
+    if (!held)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
+    memcpy(held, p->scratch, m->list.bytes);
+    *g = (struct program_graph){.number = number, .held = held, .bytes = m->list.bytes, .count = m->count};
+    p->graphs_count++;
+    return STATUS_OK;
+}
+
+/* Behind all earlier work, however long that takes. */
+static void destroy(struct context *c, uint32_t number)
+{
+    struct msg_graph_destroy       m = {number};
+    struct msg_graph_destroy_reply got;
+
+    worker_graph_destroy(c->worker, &m, &got, DEADLINE_NEVER, NULL);
+}
+
+static enum status make(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    struct program               *p = program_of(b);
+    struct context               *c = b->context;
+    struct msg_graph_create_reply got;
+    enum status                   st = batch_submit(b, o, address_whole, why);
+
+    if (st)
+        return st;
+    st = worker_graph_create(c->worker, &o->body.graph_create, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    if (st)
+        return st;
+    st = keep(p, &o->body.graph_create, got.graph, why);
+    if (st)
+        destroy(c, got.graph);
+    return st;
+}
+
+/* ---- running ---- */
+
+/* Puts what differs into `to`, and into what is held. Both lists have the same entries of the same lengths. */
+static uint32_t differences(struct program_graph *g, const unsigned char *fresh, unsigned char *to, size_t *bytes)
+{
+    uint32_t n = 0;
+    size_t   entry;
+
+    *bytes = 0;
+    if (!g->stale && memcmp(g->held, fresh, g->bytes) == 0)
+        return 0;
+    for (size_t at = 0; at < g->bytes; at += entry) {
+        struct run_entry head;
+
+        memcpy(&head, fresh + at, sizeof head);
+        entry = sizeof head + (head.bytes + 7u) / 8 * 8;
+        if (!g->stale && memcmp(g->held + at, fresh + at, entry) == 0)
+            continue;
+        memcpy(to + *bytes, fresh + at, entry);
+        *bytes += entry;
+        n++;
+    }
+    memcpy(g->held, fresh, g->bytes);
+    return n;
+}
+
+static enum status address_changes(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    struct program       *p = program_of(b);
+    struct program_graph *g = &p->graphs[b->graph_next];
+    struct msg_graph_run *m = &o->body.graph_run;
+    struct run_list       l = scratch_list(p);
+    const size_t          head = sizeof(struct run_state);
+    enum status           st = encode(b, &l, why);
+    size_t                bytes;
+
+    if (!st && (l.count != g->count || l.bytes != g->bytes))
+        st = problem_set(why, STATUS_INTERNAL, "a run differs from its program");
+    if (st)
+        return st;
+    m->count = differences(g, p->scratch, o->slice.data + head, &bytes);
+    g->stale = false;
+    m->list = (struct shm_ref){o->slice.ref.offset + head, bytes};
+    m->state = (struct shm_ref){o->slice.ref.offset, head};
+    o->count = b->list.count;
+    o->first = b->listed_count;
+    for (unsigned i = 0; i < o->count; i++)
+        b->listed[o->first + i] = b->list.items[i].op;
+    return STATUS_OK;
+}
+
+static enum status run(struct batch *b, struct batch_order *o, struct problem *why)
+{
+    struct msg_graph_run *m = &o->body.graph_run;
+    enum status           st = batch_time_left(b, &m->timeout_ms, why);
+
+    m->stream = b->list.stream;
+    m->graph = program_of(b)->graphs[b->graph_next].number;
+    return st ? st : batch_submit(b, o, address_changes, why);
+}
+
+enum status program_graph_send(struct batch *b, struct problem *why)
+{
+    struct program    *p = program_of(b);
+    struct batch_order o;
+    enum status        st = b->preparing ? (p->graphs_count < GRAPHS_PER_PROGRAM_MAX ? STATUS_OK : STATUS_INTERNAL)
+                                         : (b->graph_next < p->graphs_count ? STATUS_OK : STATUS_INTERNAL);
+
+    if (st)
+        return problem_set(why, st, "a run differs from its program");
+    batch_order_init(&o, b->list.items[0].op, MESSAGE_GRAPH_RUN);
+    o.stream = b->list.stream;
+    st = batch_staging(b, 2 * STAGING_SLICE_BYTES, &o.slice, why);
+    if (st)
+        return st;
+    st = b->preparing ? make(b, &o, why) : run(b, &o, why);
+    if (st || b->preparing)
+        staging_give(b->context->worker, &o.slice);
+    b->graph_next++;
+    return st;
+}
+
+void program_graphs_doubt(struct program *p)
+{
+    for (unsigned i = 0; i < p->graphs_count; i++)
+        p->graphs[i].stale = true;
+}
+
+void program_graphs_end(struct program *p)
+{
+    for (unsigned i = 0; i < p->graphs_count; i++)
+        destroy(p->context, p->graphs[i].number);
+}
+
+void program_graphs_free(struct program *p)
+{
+    for (unsigned i = 0; i < p->graphs_count; i++)
+        free(p->graphs[i].held);
+    p->graphs_count = 0;
+}

@@ -1,0 +1,61 @@
+/* What program.c, program_graph.c and the files of batches share. */
+#ifndef GPUREST_SESSION_PROGRAM_PARTS_H
+#define GPUREST_SESSION_PROGRAM_PARTS_H
+
+#include "session/batch/batch_internal.h"
+#include "session/batch/program.h"
+
+/* Launches that follow each other, as the worker has them. */
+struct program_graph {
+    uint32_t       number; /* the worker's */
+    unsigned char *held;   /* the list of entries that it stands at; owned. Each launch's tag is its place, its timeout 0 */
+    size_t         bytes;
+    uint32_t       count;
+    bool           stale; /* a run failed: what the worker has is not known */
+};
+
+struct program {
+    struct entry          entry;
+    struct context       *context; /* a reference */
+    struct program_text  *text;
+    struct local        **locals;   /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
+    struct module       **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
+    struct module        *made;     /* from source; a reference */
+    pthread_mutex_t       run_lock; /* held by a run, and by the program's end; outside everything else */
+    struct program_graph *graphs;   /* [GRAPHS_PER_PROGRAM_MAX]; from here under run_lock */
+    unsigned              graphs_count;
+    unsigned char        *scratch; /* a list of the greatest size */
+    /* under session.lock */
+    unsigned refs; /* the table's and the borrowers' */
+    bool     gone; /* not to be run any more */
+    uint64_t runs;
+    uint64_t created_wall_ns;
+};
+
+/* ---- program.c ---- */
+/* With session.lock held: the buffer of an ALLOC; one more reference to the module of a LAUNCH. */
+struct local  *program_local(const struct program *p, unsigned op);
+struct module *program_module(struct program *p, unsigned op);
+/* The scratch memory of that LAUNCH, which stays for all runs. Under run_lock, or while the program is made. */
+enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct local **out, struct problem *why);
+/* While it is made: that LAUNCH is of this plan of a library, in every run; takes a reference. */
+void program_keep_plan(struct program *p, unsigned op, struct module *plan);
+/* Who does that LAUNCH of a built-in kernel, as it was when the program was made: graphs keep the kinds of their nodes. */
+enum launch_engine program_engine(const struct program *p, unsigned op);
+/* Around a run. Fails when the program has ended. */
+enum status program_enter(struct program *p, struct problem *why);
+void        program_leave(struct program *p);
+
+/* ---- program_graph.c ---- under run_lock */
+/* May this operation stand in a graph? Lists hold either such or others, so that every run makes the same lists. */
+bool program_graphable(const struct batch_item *item);
+/* Sends the collected launches, at least two, as the next graph of the program; or makes that graph, when the batch prepares it. */
+enum status program_graph_send(struct batch *b, struct problem *why);
+size_t      program_scratch_bytes(void);
+/* A run failed. */
+void program_graphs_doubt(struct program *p);
+/* Blocks. Needs a use of the context. */
+void program_graphs_end(struct program *p);
+void program_graphs_free(struct program *p);
+
+#endif

@@ -1,0 +1,206 @@
+/* The memory of asynchronous batches: what waits and what is kept, counted and bounded, for each session, each caller, and for all together. */
+#include <stdlib.h>
+
+#include "base/portion.h"
+#include "session/batch/shelf.h"
+
+/* ---- counting ---- */
+
+static enum status count_in_all(struct session *s, uint64_t bytes, struct problem *why)
+{
+    struct registry *r = s->registry;
+    struct portion   all = {"batch_jobs_bytes", BATCH_JOBS_BYTES_MAX, 0, 0};
+    enum status      st;
+
+    pthread_mutex_lock(&r->lock);
+    all.used = r->batch_bytes;
+    all.mine = s->payer->batch_bytes;
+    st = portion_check(&all, bytes, why);
+    if (!st) {
+        r->batch_bytes += bytes;
+        s->payer->batch_bytes += bytes;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+static void uncount(struct session *s, struct batch_job *j)
+{
+    struct registry *r = s->registry;
+
+    pthread_mutex_lock(&r->lock);
+    r->batch_bytes -= j->bytes;
+    s->payer->batch_bytes -= j->bytes;
+    pthread_mutex_unlock(&r->lock);
+    if (j->kept)
+        s->batches.kept_bytes -= j->bytes;
+    else
+        s->batches.queued_bytes -= j->bytes;
+    j->bytes = 0;
+}
+
+static enum status room_for(const struct batch_shelf *b, uint64_t bytes, struct problem *why)
+{
+    if (b->queued_count >= BATCHES_QUEUED_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued", BATCHES_QUEUED_MAX, b->queued_count, 1);
+    if (bytes > BATCHES_QUEUED_BYTES_MAX || b->queued_bytes > BATCHES_QUEUED_BYTES_MAX - bytes)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued_bytes", BATCHES_QUEUED_BYTES_MAX, b->queued_bytes, bytes);
+    return STATUS_OK;
+}
+
+enum status batch_job_room(struct session *s, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&s->lock);
+    st = room_for(&s->batches, 0, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+enum status batch_shelf_reserve(struct session *s, struct batch_job *j, uint64_t bytes, struct problem *why)
+{
+    enum status st = room_for(&s->batches, bytes, why);
+
+    if (!st)
+        st = count_in_all(s, bytes, why);
+    if (st)
+        return st;
+    j->bytes = bytes;
+    s->batches.queued_bytes += bytes;
+    return STATUS_OK;
+}
+
+/* False: there is no room now. */
+static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
+{
+    struct batch_shelf *b = &s->batches;
+    bool                fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
+
+    if (b->finished_count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, bytes, NULL))
+        return false;
+    j->kept = true;
+    j->bytes = bytes;
+    b->kept_bytes += bytes;
+    return true;
+}
+
+/* ---- ends ---- */
+
+void batch_job_unref(struct batch_job *j, struct batch_remains *remains)
+{
+    if (--j->refs)
+        return;
+    uncount(j->session, j);
+    j->next = remains->jobs;
+    remains->jobs = j;
+}
+
+static void destroy_task(struct batch_task *t)
+{
+    if (t)
+        t->destroy(t);
+}
+
+void batch_remains_destroy(struct batch_remains *remains)
+{
+    destroy_task(remains->task);
+    while (remains->jobs) {
+        struct batch_job *j = remains->jobs;
+        remains->jobs = j->next;
+        destroy_task(j->task);
+        free(j);
+    }
+}
+
+void batch_shelf_forget(struct session *s, struct batch_job *j, struct batch_remains *remains)
+{
+    struct batch_shelf *b = &s->batches;
+    struct batch_job   *before = NULL, *at = b->finished;
+
+    while (at && at != j) {
+        before = at;
+        at = at->next;
+    }
+    if (!at)
+        return;
+    if (before)
+        before->next = j->next;
+    else
+        b->finished = j->next;
+    if (b->finished_last == j)
+        b->finished_last = before;
+    b->finished_count--;
+    table_remove(&b->jobs, &j->entry);
+    batch_job_unref(j, remains);
+}
+
+static void append_finished(struct batch_shelf *b, struct batch_job *j)
+{
+    j->next = NULL;
+    if (b->finished)
+        b->finished_last->next = j;
+    else
+        b->finished = j;
+    b->finished_last = j;
+    b->finished_count++;
+}
+
+/* The oldest results go first. */
+static bool make_room(struct session *s, struct batch_job *j, uint64_t bytes, struct batch_remains *remains)
+{
+    while (!count_kept(s, j, bytes)) {
+        if (!s->batches.finished)
+            return false;
+        batch_shelf_forget(s, s->batches.finished, remains);
+    }
+    return true;
+}
+
+/* How it ended is told all the same, but for what lies in the task's memory. */
+static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_state state, struct batch_remains *remains)
+{
+    remains->task = j->task;
+    j->task = NULL;
+    if (state == BATCH_JOB_SUCCEEDED) {
+        problem_set(&j->problem, STATUS_OVERLOADED, "the batch was done, but there is no room to keep its result");
+        return BATCH_JOB_FAILED;
+    }
+    j->problem.compile_log = (struct span){0};
+    j->problem.diagnostics = NULL;
+    j->problem.diagnostics_count = 0;
+    return state;
+}
+
+void batch_shelf_settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_remains *remains)
+{
+    uncount(s, j);
+    if (!make_room(s, j, j->task ? j->task->bytes : 0, remains))
+        state = drop_result(j, state, remains);
+    j->state = state;
+    j->finished_wall_ns = wall_ns();
+    j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
+    append_finished(&s->batches, j);
+}
+
+void batch_shelf_expire(struct session *s, uint64_t now)
+{
+    struct batch_remains remains = {0};
+
+    pthread_mutex_lock(&s->lock);
+    while (s->batches.finished && s->batches.finished->expires_ns <= now)
+        batch_shelf_forget(s, s->batches.finished, &remains);
+    pthread_mutex_unlock(&s->lock);
+    batch_remains_destroy(&remains);
+}
+
+/* Nothing waits or runs any more: that would pin the session. */
+void batch_shelf_finish(struct session *s)
+{
+    struct batch_remains remains = {0};
+
+    while (s->batches.finished)
+        batch_shelf_forget(s, s->batches.finished, &remains);
+    batch_remains_destroy(&remains);
+    table_finish(&s->batches.jobs);
+}

@@ -1,0 +1,88 @@
+/* What a batch tells the followers of its session: at its end, of each launch that finished, in the order of operations. Of many launches the
+ * last event tells of all that are left; their text, if they printed, is in the batch's answer alone. */
+#include "session/batch/batch_internal.h"
+
+static bool is_launch(const struct batch *b, unsigned op)
+{
+    return b->spec->ops[op].kind == BATCH_LAUNCH;
+}
+
+static unsigned launches_from(const struct batch *b, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+
+    for (unsigned i = first; i < end; i++)
+        count += is_launch(b, i);
+    return count;
+}
+
+/* With session.lock held. Text that a later fault took along with the worker is told as truncated, and empty. */
+static void tell_one(const struct batch *b, unsigned op)
+{
+    const struct batch_result *r = &b->results[op];
+    struct event               e = {.type = EVENT_LAUNCH_FINISHED,
+                                    .batch = {b->session->batches_told, op, op, 1},
+                                    .state.launch = LAUNCH_SUCCEEDED,
+                                    .timed = r->timed,
+                                    .gpu_us = r->gpu_us};
+    struct event               printed = {.type = EVENT_KERNEL_PRINTF, .batch = e.batch, .truncated = r->output_truncated};
+
+    if (r->output_bytes || r->output_truncated)
+        events_note_batch(b->session, &printed, (struct span){r->output, r->output_bytes});
+    events_note_batch(b->session, &e, (struct span){NULL, 0});
+}
+
+/* The launches from that operation on, as one. With session.lock held. */
+static void tell_rest(const struct batch *b, unsigned first)
+{
+    struct event e = {.type = EVENT_LAUNCH_FINISHED,
+                      .batch = {b->session->batches_told, first, first, 0},
+                      .state.launch = LAUNCH_SUCCEEDED,
+                      .timed = true};
+
+    for (unsigned i = first; i < b->done; i++) {
+        if (!is_launch(b, i))
+            continue;
+        e.batch.op_last = i;
+        e.batch.launches++;
+        e.timed = e.timed && b->results[i].timed;
+        e.gpu_us += b->results[i].gpu_us;
+    }
+    events_note_batch(b->session, &e, (struct span){NULL, 0});
+}
+
+static void tell_failure(const struct batch *b)
+{
+    unsigned     last = b->failed_last > b->failed_op ? b->failed_last : b->failed_op;
+    struct event e = {.type = EVENT_LAUNCH_FINISHED,
+                      .batch = {b->session->batches_told, b->failed_op, last, launches_from(b, b->failed_op, last + 1)},
+                      .state.launch = LAUNCH_FAILED,
+                      .status = b->failed};
+
+    if (e.batch.launches)
+        events_note_batch(b->session, &e, (struct span){NULL, 0});
+}
+
+void batch_tell(const struct batch *b)
+{
+    struct session *s = b->session;
+    unsigned        left = launches_from(b, 0, b->done), told = 0;
+
+    if (left == 0 && !b->failed)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->batches_told++;
+    for (unsigned i = 0; i < b->done && left; i++) {
+        if (!is_launch(b, i))
+            continue;
+        if (++told == BATCH_EVENTS_MAX && left > 1) {
+            tell_rest(b, i);
+            break;
+        }
+        tell_one(b, i);
+        left--;
+    }
+    if (b->failed)
+        tell_failure(b);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,571 @@
+/* Modules: made once per distinct input, kept with their kernel table, borrowed by requests and launches. */
+#include "session/internal.h"
+
+#include <stdlib.h>
+
+#include "kernels/kernels.h"
+#include "session/code/param_types.h"
+
+static void free_texts(char **texts, unsigned count)
+{
+    for (unsigned i = 0; texts && i < count; i++)
+        free(texts[i]);
+    free(texts);
+}
+
+void module_free(struct module *m)
+{
+    struct context *c = m->context;
+
+    c->code_bytes -= m->kept_bytes;
+    kernel_table_finish(&m->table);
+    compiled_finish(&m->compiled);
+    free_texts(m->expressions, m->expressions_count);
+    free_texts(m->lowered, m->expressions_count);
+    free(m->best);
+    free(m);
+    context_unref(c);
+}
+
+void module_unref(struct module *m)
+{
+    struct context *c = m->context;
+
+    if (--m->refs)
+        return;
+    if (!m->loaded || c->closed) {
+        module_free(m);
+        return;
+    }
+    m->unload_next = c->unloads;
+    c->unloads = m;
+    helper_kick(c);
+}
+
+static struct module *same_input(const struct context *c, const unsigned char digest[SHA256_BYTES])
+{
+    for (unsigned i = 0; i < c->modules.count; i++) {
+        struct module *m = (struct module *)c->modules.items[i];
+        if (m->ready && memcmp(m->digest, digest, SHA256_BYTES) == 0)
+            return m;
+    }
+    return NULL;
+}
+
+/* With session.lock held: an existing module that answers the spec in *out, or *out = NULL. */
+static enum status existing(struct context *c, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES],
+                            struct module **out, struct problem *why)
+{
+    struct module *m = spec->id.bytes ? (struct module *)table_get(&c->modules, spec->id) : same_input(c, digest);
+
+    *out = NULL;
+    if (!m)
+        return STATUS_OK;
+    if (memcmp(m->digest, digest, SHA256_BYTES) != 0)
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a module of this id exists with other input");
+    if (!m->ready)
+        return problem_set(why, STATUS_SESSION_BUSY, "a module of this id is being made");
+    m->refs++;
+    *out = m;
+    return STATUS_OK;
+}
+
+static struct module *make(struct context *c, const unsigned char digest[SHA256_BYTES])
+{
+    struct module *m = calloc(1, sizeof *m);
+
+    if (!m)
+        return NULL;
+    compiled_init(&m->compiled);
+    kernel_table_init(&m->table);
+    memcpy(m->digest, digest, SHA256_BYTES);
+    memcpy(m->arch, c->facts.arch, sizeof m->arch);
+    m->created_wall_ns = wall_ns();
+    m->refs = 1; /* the maker's */
+    m->context = c;
+    context_ref(c);
+    return m;
+}
+
+/* With session.lock held: a place in the table for a new module, held by the maker and the table; or the existing one. */
+static enum status place(struct session *s, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES], struct module **out,
+                         bool *created, struct problem *why)
+{
+    struct context *c = s->context;
+    struct module  *m = NULL;
+    enum status     st = existing(c, spec, digest, out, why);
+
+    *created = false;
+    if (st || *out)
+        return st;
+    if (c->modules.count >= MODULES_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "modules", MODULES_PER_SESSION_MAX, c->modules.count, 1);
+    m = make(c, digest);
+    if (!m)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    st = entry_name(&m->entry, spec->id, "m_", why);
+    if (!st && (st = table_put(&c->modules, &m->entry)) != STATUS_OK)
+        problem_set(why, st, "no memory for a module");
+    if (st) {
+        module_unref(m);
+        return st;
+    }
+    m->refs++;
+    *created = true;
+    *out = m;
+    return STATUS_OK;
+}
+
+static enum status begin(struct session *s, const struct module_spec *spec, struct module **out, bool *created, struct problem *why)
+{
+    unsigned char digest[SHA256_BYTES];
+    enum status   st = module_input_check(spec, why);
+
+    if (st)
+        return st;
+    module_input_digest(spec, digest);
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st)
+        st = place(s, spec, digest, out, created, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status keep_image(struct buf *into, struct span source, struct span *image, struct problem *why)
+{
+    buf_finish(into);
+    buf_init(into, SOURCE_BODY_BYTES_MAX);
+    if (!buf_add_span(into, source))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    *image = buf_span(into);
+    return STATUS_OK;
+}
+
+/* Whose code the cache gives back: one caller's, or everybody's. */
+static const char *cache_holder(const struct module *m)
+{
+    const struct session *s = m->context->session;
+
+    if (m->ours)
+        return CODE_HOLDER_BUILTIN;
+    return s->registry->config.cache_shared ? "" : s->tenant_name;
+}
+
+/* A source that the compiler hangs or crashes on holds up the others as a kernel that hangs does: it counts as one. */
+static enum status compile_for_caller(struct module *m, const struct module_spec *spec, bool want_cubin, struct arena *arena,
+                                      struct problem *why)
+{
+    struct session               *s = m->context->session;
+    const struct registry_config *config = &s->registry->config;
+    struct compile_for            whom = {s->tenant_name, m->ours};
+    enum status                   st = m->ours ? STATUS_OK : budget_admits(s, why);
+
+    if (st)
+        return st;
+    st = compile_module(config->cache, config->compiler, whom, cache_holder(m), spec, span_of(m->arch), want_cubin, arena, &m->compiled,
+                        why);
+    if (!m->ours)
+        budget_note(s, st);
+    return st;
+}
+
+/* PTX becomes a cubin in the compiler's jail. Where nothing assembles it there the device's driver does, in the session's own worker. */
+static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image,
+                                struct problem *why)
+{
+    const struct registry_config *config = &m->context->session->registry->config;
+    struct problem                ignored = {0};
+    enum status                   st = STATUS_COMPILER_UNAVAILABLE;
+
+    if (!m->context->facts.wants_ptx && config->compiler)
+        st = compile_for_caller(m, spec, true, arena, &ignored);
+    if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
+        return keep_image(&m->compiled.output.ptx, spec->source, image, why);
+    if (st) {
+        *why = ignored;
+        return st;
+    }
+    *image = buf_span(&m->compiled.output.cubin);
+    return keep_image(&m->compiled.output.ptx, spec->source, &(struct span){0}, why);
+}
+
+/* The code for m, without the device: a compile may be long, and a reset need not wait for it. */
+static enum status get_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image, struct problem *why)
+{
+    struct compile_output *o = &m->compiled.output;
+    enum status            st;
+
+    if (spec->kind == IMAGE_PLAN) {
+        *image = spec->source;
+        return STATUS_OK;
+    }
+    if (spec->kind == IMAGE_PTX)
+        return get_ptx_code(m, spec, arena, image, why);
+    if (spec->kind == IMAGE_BINARY)
+        return keep_image(&o->cubin, spec->source, image, why);
+    st = compile_for_caller(m, spec, !m->context->facts.wants_ptx, arena, why);
+    *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
+    return st;
+}
+
+static char *text_of(struct span s)
+{
+    char *text = malloc(s.bytes + 1);
+
+    if (text)
+        span_copy(s, text, s.bytes + 1);
+    return text;
+}
+
+static enum status keep_names(struct module *m, const struct module_spec *spec, struct problem *why)
+{
+    const struct compile_output *o = &m->compiled.output;
+    unsigned                     n = spec->name_expressions_count;
+
+    if (n > o->lowered_count)
+        return problem_set(why, STATUS_INTERNAL, "the compiler left out a name expression");
+    m->expressions = calloc(n + 1u, sizeof(char *));
+    m->lowered = calloc(n + 1u, sizeof(char *));
+    m->expressions_count = n;
+    for (unsigned i = 0; m->expressions && m->lowered && i < n; i++) {
+        m->expressions[i] = text_of(spec->name_expressions[i]);
+        m->lowered[i] = text_of(buf_span(&o->lowered[i]));
+        if (!m->expressions[i] || !m->lowered[i])
+            return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    }
+    return m->expressions && m->lowered ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+}
+
+/* What is kept for the client counts until the module is gone. */
+static enum status count_code(struct module *m, struct problem *why)
+{
+    const struct compile_output *o = &m->compiled.output;
+    struct context              *c = m->context;
+    uint64_t                     bytes = (uint64_t)o->log.bytes + o->ptx.bytes + o->cubin.bytes;
+    enum status                  st = STATUS_OK;
+
+    pthread_mutex_lock(&c->session->lock);
+    if (c->code_bytes > MODULE_CODE_KEPT_BYTES_MAX || bytes > MODULE_CODE_KEPT_BYTES_MAX - c->code_bytes)
+        st = problem_limit(why, STATUS_QUOTA_EXCEEDED, "module_code_bytes", MODULE_CODE_KEPT_BYTES_MAX, c->code_bytes, bytes);
+    else
+        c->code_bytes += m->kept_bytes = bytes;
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+static void hash_code(struct module *m, struct span image)
+{
+    unsigned char digest[SHA256_BYTES];
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_add(&h, image.data, image.bytes);
+    digest_end(&h, digest);
+    digest_hex(digest, m->code_hash);
+}
+
+static enum status load(struct module *m, struct span image, struct problem *why)
+{
+    struct context *c = m->context;
+    enum status     st;
+
+    if (!context_use(c))
+        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    pthread_mutex_lock(&c->session->lock);
+    st = context_still_usable(c, why);
+    pthread_mutex_unlock(&c->session->lock);
+    if (!st)
+        st = module_load(m, image, why);
+    return context_leave_with(c, st, why);
+}
+
+static uint32_t most_params_bytes(const struct kernel_table *t)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < t->kernels_count; i++)
+        most = t->kernels[i].params_bytes > most ? t->kernels[i].params_bytes : most;
+    return most;
+}
+
+static enum status build(struct module *m, const struct module_spec *spec, struct arena *arena, struct problem *why)
+{
+    struct span image;
+    enum status st = get_code(m, spec, arena, &image, why);
+
+    if (!st)
+        st = keep_names(m, spec, why);
+    if (!st && !m->ours)
+        st = count_code(m, why);
+    if (!st) {
+        hash_code(m, image);
+        st = load(m, image, why);
+    }
+    if (!st)
+        param_types_read(&m->table, buf_span(&m->compiled.output.ptx));
+    m->params_bytes_max = most_params_bytes(&m->table);
+    if (st == STATUS_NOT_IMPLEMENTED && m->plan) { /* that is remembered like a success */
+        m->refused = true;
+        st = STATUS_OK;
+    }
+    if (m->ours)
+        compiled_finish(&m->compiled);
+    if (!st && !(m->best = calloc(m->table.kernels_count + 1u, sizeof *m->best)))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    return st;
+}
+
+enum status module_create(struct session *s, const struct module_spec *spec, struct arena *arena, struct module **out, bool *created,
+                          struct problem *why)
+{
+    struct module *m = NULL;
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    st = begin(s, spec, &m, created, why);
+    if (st)
+        return st;
+    if (*created)
+        st = build(m, spec, arena, why);
+    pthread_mutex_lock(&s->lock);
+    if (st) {
+        if (table_remove(&m->context->modules, &m->entry))
+            module_unref(m);
+        module_unref(m);
+    } else {
+        m->ready = true;
+        *out = m;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* ---- of built-in kernels ---- */
+
+static_assert(MODULES_PER_SESSION_MAX + BUILTINS_PER_SESSION_MAX + VENDOR_PLANS_PER_SESSION_MAX <= MODULES_PER_WORKER_MAX,
+              "a worker holds all modules of its session");
+
+/* With session.lock held: kernels, or plans of libraries. */
+static unsigned count_builtins(const struct context *c, bool plans)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < c->builtins.count; i++)
+        n += ((const struct module *)c->builtins.items[i])->plan == plans;
+    return n;
+}
+
+/* With session.lock held: unloads the one that was used longest ago, of those that nobody holds. */
+static bool evict_builtin(struct context *c, bool plans)
+{
+    struct module *oldest = NULL;
+
+    for (unsigned i = 0; i < c->builtins.count; i++) {
+        struct module *m = (struct module *)c->builtins.items[i];
+        if (m->plan == plans && m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
+            oldest = m;
+    }
+    if (oldest) {
+        table_remove(&c->builtins, &oldest->entry);
+        module_unref(oldest);
+    }
+    return oldest != NULL;
+}
+
+/* With what this architecture alone has (wgmma), which code for "sm_90" would have to do without. */
+static void take_builtin_arch(struct module *m)
+{
+    static const char own[] = BUILTIN_WARPGROUP_ARCH "a";
+
+    if (strcmp(m->arch, BUILTIN_WARPGROUP_ARCH) == 0)
+        memcpy(m->arch, own, sizeof own);
+}
+
+/* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
+static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
+{
+    struct context *c = s->context;
+    struct module  *m = (struct module *)table_get(&c->builtins, id);
+    unsigned        most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
+
+    *created = !m;
+    if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
+    if (!m)
+        m = make(c, (const unsigned char[SHA256_BYTES]){0});
+    else
+        m->refs++;
+    if (*created && m) {
+        m->ours = true;
+        take_builtin_arch(m);
+        if (!span_copy(id, m->entry.id, sizeof m->entry.id) || table_put(&c->builtins, &m->entry)) {
+            module_unref(m);
+            m = NULL;
+        } else {
+            m->refs++;
+        }
+    }
+    if (m) {
+        m->plan = plan;
+        m->used = ++c->builtins_used;
+    }
+    *out = m;
+    return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+}
+
+/* With session.lock held: until the one who builds it is done, or has failed. */
+static enum status await_builtin(struct module *m, struct problem *why)
+{
+    struct context *c = m->context;
+
+    while (!m->ready && !m->failed && !c->closed)
+        pthread_cond_wait(&c->session->changed, &c->session->lock);
+    if (m->ready)
+        return context_still_usable(c, why);
+    return problem_set(why, STATUS_SESSION_BUSY, "the built-in kernel could not be made for another request; try again");
+}
+
+/* With session.lock held. */
+static enum status settle_builtin(struct module *m, enum status st)
+{
+    m->ready = !st;
+    m->failed = st != STATUS_OK;
+    if (st && table_remove(&m->context->builtins, &m->entry))
+        module_unref(m);
+    pthread_cond_broadcast(&m->context->session->changed);
+    return st;
+}
+
+/* With session.lock held. */
+static bool is_ready_builtin(const struct session *s, struct span id)
+{
+    const struct module *m = (const struct module *)table_get(&s->context->builtins, id);
+
+    return m && m->ready;
+}
+
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+                           struct problem *why)
+{
+    struct module *m = NULL;
+    struct arena   arena;
+    bool           created = false;
+    enum status    st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st && at_once && !is_ready_builtin(s, id))
+        st = STATUS_PENDING;
+    if (!st)
+        st = place_builtin(s, id, spec->kind == IMAGE_PLAN, &m, &created, why);
+    if (!st && !created)
+        st = await_builtin(m, why);
+    pthread_mutex_unlock(&s->lock);
+    if (m && created) {
+        arena_init(&arena, REQUEST_ARENA_BYTES);
+        st = build(m, spec, &arena, why);
+        if (st == STATUS_COMPILE_FAILED) /* its log is in the arena */
+            st = problem_set(why, STATUS_INTERNAL, "the built-in kernel %.*s does not compile for this device", SPAN_ARG(id));
+        arena_finish(&arena);
+        pthread_mutex_lock(&s->lock);
+        settle_builtin(m, st);
+        pthread_mutex_unlock(&s->lock);
+    }
+    if (st && m) {
+        pthread_mutex_lock(&s->lock);
+        module_unref(m);
+        pthread_mutex_unlock(&s->lock);
+    }
+    *out = st ? NULL : m;
+    return st;
+}
+
+/* ---- using ---- */
+
+enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why)
+{
+    struct module *m = (struct module *)table_get(&c->modules, id);
+
+    if (!m || !m->ready)
+        return problem_set(why, STATUS_MODULE_NOT_FOUND, "no module of this id in the session");
+    m->refs++;
+    *out = m;
+    return STATUS_OK;
+}
+
+enum status module_borrow(struct session *s, struct span id, struct module **out, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st)
+        st = module_find(s->context, id, out, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+void module_return(struct session *s, struct module *m)
+{
+    pthread_mutex_lock(&s->lock);
+    module_unref(m);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void module_view_of(const struct module *m, struct module_view *out)
+{
+    const struct compile_output *o = &m->compiled.output;
+
+    *out = (struct module_view){
+        .id = m->entry.id,
+        .table = &m->table,
+        .expressions = (const char *const *)m->expressions,
+        .lowered = (const char *const *)m->lowered,
+        .expressions_count = m->expressions_count,
+        .arch = m->arch,
+        .cached = m->compiled.cached,
+        .compile_ms = m->compiled.compile_ms,
+        .log = buf_span(&o->log),
+        .ptx = buf_span(&o->ptx),
+        .cubin = buf_span(&o->cubin),
+        .created_wall_ns = m->created_wall_ns,
+        .code_hash = m->code_hash,
+    };
+}
+
+enum status module_delete(struct session *s, struct span id, struct problem *why)
+{
+    struct module *m = NULL;
+    enum status    st;
+
+    pthread_mutex_lock(&s->lock);
+    st = session_usable_locked(s, why);
+    if (!st)
+        st = module_find(s->context, id, &m, why);
+    if (!st) {
+        table_remove(&s->context->modules, &m->entry);
+        module_unref(m);
+        module_unref(m);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES])
+{
+    unsigned n = 0;
+
+    page->next[0] = '\0';
+    pthread_mutex_lock(&s->lock);
+    if (s->context) {
+        const struct table *t = &s->context->modules;
+        unsigned            at = table_after(t, page->cursor);
+        n = table_page(t, at, page->limit, page->next);
+        for (unsigned i = 0; i < n; i++)
+            memcpy(ids[i], t->items[at + i]->id, ID_BYTES);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

@@ -1,0 +1,35 @@
+/* A session's events, kept; the session's own side of events.h. */
+#ifndef GPUREST_SESSION_EVENT_RING_H
+#define GPUREST_SESSION_EVENT_RING_H
+
+#include "session/events/events.h"
+
+struct kept_event {
+    struct event event;
+    char        *text; /* owned */
+    size_t       text_bytes;
+};
+
+/* Under session.lock. Zeroed is empty. */
+struct event_ring {
+    struct kept_event *items; /* [EVENTS_KEPT_MAX], by id; made for the first event */
+    uint64_t           newest;
+    uint64_t           oldest; /* newest + 1: none is kept */
+    size_t             text_bytes;
+    struct waker      *watchers;
+    unsigned           followers;
+    bool               over; /* nothing comes any more */
+};
+
+/* With session.lock held. Without memory an event is lost, as if it had been kept for too short. */
+void events_note_session(struct session *s);
+void events_note_launch(const struct launch *l, enum event_type type);
+/* LAUNCH_FINISHED or KERNEL_PRINTF of a batch: *e but for id and time, and the text with it. */
+void events_note_batch(struct session *s, const struct event *e, struct span text);
+void events_note_device(struct session *s, enum device_state state);
+void events_note_budget(struct session *s, bool spent);
+/* After the last event: wakes all followers, for whom it is over. */
+void events_end(struct session *s);
+void event_ring_finish(struct event_ring *ring);
+
+#endif

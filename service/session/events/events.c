@@ -1,0 +1,264 @@
+/* The ring of a session's events, and who follows it. */
+#include "session/events/events.h"
+
+#include <stdlib.h>
+
+#include "session/internal.h"
+
+/* ---- the ring; with session.lock held ---- */
+
+static struct kept_event *at(const struct event_ring *ring, uint64_t id)
+{
+    return &ring->items[id % EVENTS_KEPT_MAX];
+}
+
+static void drop_oldest(struct event_ring *ring)
+{
+    struct kept_event *e = at(ring, ring->oldest++);
+
+    ring->text_bytes -= e->text_bytes;
+    free(e->text);
+    *e = (struct kept_event){0};
+}
+
+void event_ring_finish(struct event_ring *ring)
+{
+    while (ring->items && ring->oldest <= ring->newest)
+        drop_oldest(ring);
+    free(ring->items);
+    *ring = (struct event_ring){0};
+}
+
+static void wake_all(struct event_ring *ring)
+{
+    while (ring->watchers) {
+        struct waker *w = ring->watchers;
+
+        ring->watchers = w->next;
+        w->next = NULL;
+        w->wake(w);
+    }
+}
+
+/* Room for one more; NULL without memory. It counts when wake_all() is called. */
+static struct kept_event *push(struct event_ring *ring, enum event_type type)
+{
+    struct kept_event *e;
+
+    if (!ring->items) {
+        ring->items = calloc(EVENTS_KEPT_MAX, sizeof *ring->items);
+        ring->oldest = ring->newest + 1;
+    }
+    ring->newest++;
+    if (!ring->items) {
+        ring->oldest = ring->newest + 1;
+        return NULL;
+    }
+    if (ring->newest - ring->oldest == EVENTS_KEPT_MAX)
+        drop_oldest(ring);
+    e = at(ring, ring->newest);
+    *e = (struct kept_event){.event = {.id = ring->newest, .type = type, .wall_ns = wall_ns()}};
+    return e;
+}
+
+void events_note_session(struct session *s)
+{
+    struct kept_event *e = push(&s->events, EVENT_SESSION_STATE);
+
+    if (e) {
+        e->event.state.session = s->state;
+        e->event.generation = s->generation;
+        e->event.status = s->state == SESSION_FAULTED ? s->fault.status : STATUS_OK;
+    }
+    wake_all(&s->events);
+}
+
+void events_note_device(struct session *s, enum device_state state)
+{
+    struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
+
+    if (e)
+        e->event.state.device = state;
+    wake_all(&s->events);
+}
+
+void events_note_budget(struct session *s, bool spent)
+{
+    struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
+
+    if (e)
+        e->event.state.spent = spent;
+    wake_all(&s->events);
+}
+
+/* The newest event gets it, as far as it fits; the oldest ones make room. */
+static void keep_text(struct event_ring *ring, struct kept_event *e, struct span text)
+{
+    e->event.truncated = e->event.truncated || text.bytes > EVENT_TEXT_BYTES_MAX;
+    text = span_first(text, EVENT_TEXT_BYTES_MAX);
+    while (ring->text_bytes + text.bytes > EVENT_TEXTS_BYTES_MAX && ring->oldest < ring->newest)
+        drop_oldest(ring);
+    e->text = text.bytes ? malloc(text.bytes) : NULL;
+    if (!e->text) {
+        e->event.truncated = e->event.truncated || text.bytes;
+        return;
+    }
+    memcpy(e->text, text.data, text.bytes);
+    e->text_bytes = text.bytes;
+    ring->text_bytes += text.bytes;
+}
+
+void events_note_launch(const struct launch *l, enum event_type type)
+{
+    struct event_ring *ring = &l->context->session->events;
+    struct kept_event *e = push(ring, type);
+
+    if (e) {
+        span_copy(span_of(l->entry.id), e->event.launch, sizeof e->event.launch);
+        e->event.state.launch = l->state;
+        e->event.status = l->problem ? l->problem->status : STATUS_OK;
+        e->event.timed = l->state == LAUNCH_SUCCEEDED;
+        e->event.gpu_us = l->gpu_us;
+        e->event.truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated;
+        if (type == EVENT_KERNEL_PRINTF)
+            keep_text(ring, e, (struct span){l->output, l->output_bytes});
+    }
+    wake_all(ring);
+}
+
+void events_note_batch(struct session *s, const struct event *what, struct span text)
+{
+    struct kept_event *e = push(&s->events, what->type);
+
+    if (e) {
+        uint64_t id = e->event.id, wall = e->event.wall_ns;
+
+        e->event = *what;
+        e->event.id = id;
+        e->event.wall_ns = wall;
+        keep_text(&s->events, e, text);
+    }
+    wake_all(&s->events);
+}
+
+void events_end(struct session *s)
+{
+    s->events.over = true;
+    wake_all(&s->events);
+}
+
+/* ---- following ---- */
+
+uint64_t events_newest(struct session *s)
+{
+    uint64_t newest;
+
+    pthread_mutex_lock(&s->lock);
+    newest = s->events.newest;
+    pthread_mutex_unlock(&s->lock);
+    return newest;
+}
+
+static void copy(const struct kept_event *e, struct event *out, struct buf *text)
+{
+    *out = e->event;
+    buf_add(text, e->text, e->text_bytes);
+}
+
+/* With session.lock held. */
+static enum event_next next(struct event_ring *ring, struct event_cursor *c, struct event *out, struct buf *text)
+{
+    if (c->last > ring->newest || (c->last < ring->newest && c->last + 1 < ring->oldest)) {
+        c->last = c->last > ring->newest ? ring->newest : ring->oldest - 1;
+        return EVENTS_GAP;
+    }
+    while (c->last < ring->newest) {
+        const struct kept_event *e = at(ring, ++c->last);
+        if (c->types & 1u << e->event.type) {
+            copy(e, out, text);
+            return EVENTS_ONE;
+        }
+    }
+    return ring->over ? EVENTS_OVER : EVENTS_NONE;
+}
+
+/* With session.lock held. */
+static void watch(struct event_ring *ring, struct event_cursor *c)
+{
+    c->watching = true;
+    c->waker.next = ring->watchers;
+    ring->watchers = &c->waker;
+}
+
+static void unwatch(struct event_ring *ring, struct event_cursor *c)
+{
+    struct waker **w = &ring->watchers;
+
+    while (*w && *w != &c->waker)
+        w = &(*w)->next;
+    if (*w)
+        *w = c->waker.next;
+    c->waker.next = NULL;
+    c->watching = false;
+}
+
+enum event_next events_next(struct session *s, struct event_cursor *c, struct event *out, struct buf *text)
+{
+    enum event_next found;
+
+    pthread_mutex_lock(&s->lock);
+    if (c->watching)
+        unwatch(&s->events, c);
+    found = next(&s->events, c, out, text);
+    if (found == EVENTS_NONE)
+        watch(&s->events, c);
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+void events_unwatch(struct session *s, struct event_cursor *c)
+{
+    pthread_mutex_lock(&s->lock);
+    if (c->watching)
+        unwatch(&s->events, c);
+    pthread_mutex_unlock(&s->lock);
+}
+
+enum status session_observe(struct session *s, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->events.followers >= EVENT_STREAMS_PER_SESSION_MAX)
+        st = problem_limit(why, STATUS_TOO_MANY_IN_FLIGHT, "event_streams_per_session", EVENT_STREAMS_PER_SESSION_MAX, s->events.followers,
+                           1);
+    else
+        s->events.followers++;
+    pthread_mutex_unlock(&s->lock);
+    if (!st)
+        registry_observe(s, 1);
+    return st;
+}
+
+void session_unobserve(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->events.followers--;
+    pthread_mutex_unlock(&s->lock);
+    registry_observe(s, -1);
+    session_unpin(s, false);
+}
+
+void events_end_all(struct registry *r)
+{
+    unsigned         count;
+    struct session **all = registry_all(r, &count);
+
+    for (unsigned i = 0; i < count; i++) {
+        pthread_mutex_lock(&all[i]->lock);
+        events_end(all[i]);
+        pthread_mutex_unlock(&all[i]->lock);
+        session_unpin(all[i], false);
+    }
+    free(all);
+}

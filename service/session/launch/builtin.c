@@ -1,0 +1,335 @@
+/* From a built-in kernel's name and arguments to a launch. */
+#include "session/launch/builtin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "session/internal.h"
+#include "session/launch/vendor.h"
+
+enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 6 };
+
+/* ---- arguments ---- */
+
+static enum status mismatch(const struct builtin_call *call, unsigned i, struct problem *why)
+{
+    const struct builtin_param *p = &call->kernel->params[i];
+    const char                 *type = builtin_dtype_name(builtin_type_of(p, call->dtype));
+    char                        at[PROBLEM_POINTER_BYTES];
+
+    snprintf(at, sizeof at, "/args/%u", i);
+    if (p->access == BUILTIN_VALUE)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a value, {\"%s\": ...}", p->name, call->kernel->name,
+                             type);
+    return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a buffer of %s, {\"buf\": \"id\"}", p->name,
+                         call->kernel->name, type);
+}
+
+/* A value as a number of its type, or as that number's bytes. */
+static bool fits(const struct builtin_param *p, enum builtin_dtype dtype, const struct launch_arg *a)
+{
+    unsigned bytes = builtin_type_bytes(p, dtype);
+
+    if (p->access != BUILTIN_VALUE)
+        return a->kind == ARG_BUFFER;
+    if (a->kind == ARG_BYTES)
+        return a->bytes.bytes == bytes;
+    return a->kind == ARG_SCALAR && a->scalar_bytes == bytes && check_number_fits(a, builtin_dtype_name(builtin_type_of(p, dtype)));
+}
+
+static uint64_t value_of(const struct launch_arg *a)
+{
+    uint64_t value = a->value;
+
+    if (a->kind == ARG_BYTES)
+        memcpy(&value, a->bytes.data, a->bytes.bytes); /* at most 8, and the rest 0: fits() */
+    return value;
+}
+
+static enum status take_args(struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    const struct builtin *k = call->kernel;
+
+    if (spec->args_count != k->params_count)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "%s takes %u arguments, got %u", k->name, k->params_count,
+                             spec->args_count);
+    for (unsigned i = 0; i < k->params_count; i++) {
+        if (!fits(&k->params[i], call->dtype, &spec->args[i]))
+            return mismatch(call, i, why);
+        call->args[i] = spec->args[i];
+        call->values[i] = value_of(&spec->args[i]);
+    }
+    call->args_count = k->params_count;
+    return STATUS_OK;
+}
+
+static enum status check_buffer(const struct builtin_call *call, unsigned i, buffer_lookup *lookup, void *context, struct problem *why)
+{
+    const struct builtin       *k = call->kernel;
+    const struct builtin_param *p = &k->params[i];
+    const struct launch_arg    *a = &call->args[i];
+    uint64_t                    address, bytes, needed;
+    unsigned                    each = builtin_type_bytes(p, call->dtype);
+    char                        at[PROBLEM_POINTER_BYTES];
+    enum status                 st;
+
+    snprintf(at, sizeof at, "/args/%u", i);
+    if (!lookup(context, a->buffer, &address, &bytes))
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: no buffer of this id in the session", p->name,
+                             k->name);
+    if (a->offset > bytes || a->offset % each)
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "offset",
+                             "%s of %s: offset %" PRIu64 " lies outside the buffer of %" PRIu64 " bytes, or between elements of %u bytes",
+                             p->name, k->name, a->offset, bytes, each);
+    st = builtin_buffer_bytes(k, call->dtype, call->values, i, &needed, why);
+    if (!st && needed > bytes - a->offset)
+        st = problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "size",
+                           "%s of %s holds %s elements of %u bytes, %" PRIu64 " bytes; the buffer has %" PRIu64 " from there", p->name,
+                           k->name, p->elements, each, needed, bytes - a->offset);
+    return st;
+}
+
+enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup, void *context, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < call->kernel->params_count && !st; i++)
+        if (call->kernel->params[i].access != BUILTIN_VALUE)
+            st = check_buffer(call, i, lookup, context, why);
+    return st;
+}
+
+/* ---- the kernel and its module ---- */
+
+static enum status find(struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    call->kernel = builtin_find(spec->kernel);
+    if (!call->kernel)
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found",
+                             "no built-in kernel of this name; GET /v1/kernels lists them");
+    if (call->kernel->params_count > BUILTIN_ARGS_MAX)
+        return problem_set(why, STATUS_INTERNAL, "%s has too many parameters", call->kernel->name);
+    if (!builtin_dtype_find(call->kernel, spec->dtype, &call->dtype))
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value",
+                             "%s is not made for this dtype; GET /v1/kernels/%s lists its dtypes", call->kernel->name, call->kernel->name);
+    return STATUS_OK;
+}
+
+static void module_id(const struct builtin_call *call, char out[ID_BYTES])
+{
+    snprintf(out, ID_BYTES, call->shape ? "%s/%s/%u" : "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype), call->shape);
+}
+
+static void drop_module(struct context *c, struct builtin_call *call)
+{
+    pthread_mutex_lock(&c->session->lock);
+    module_unref(call->module);
+    pthread_mutex_unlock(&c->session->lock);
+    call->module = NULL;
+}
+
+static enum status get_module(struct context *c, struct builtin_call *call, bool at_once, struct problem *why)
+{
+    const struct builtin_source *source = builtin_source_of(call->kernel), *header;
+    struct span                  expression = span_of(call->expression);
+    struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
+    char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
+    struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {
+                         SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
+    struct module_spec spec = {.kind = IMAGE_CUDA,
+                               .options = options,
+                               .options_count = OPTIONS_OF_ALL,
+                               .header_names = names,
+                               .header_texts = texts,
+                               .name_expressions = &expression,
+                               .name_expressions_count = 1};
+    char               id[ID_BYTES];
+    enum status        st;
+
+    for (; spec.headers_count < BUILTIN_HEADERS_MAX && (header = builtin_header_at(spec.headers_count)) != NULL; spec.headers_count++) {
+        names[spec.headers_count] = span_of(header->name);
+        texts[spec.headers_count] = header->text;
+    }
+    if (!source || !spec.headers_count)
+        return problem_set(why, STATUS_INTERNAL, "the source of %s is missing", call->kernel->name);
+    options[1].bytes = (size_t)snprintf(slots, sizeof slots, "-DSLOTS=%d", STREAMS_PER_SESSION_MAX + 1);
+    options[2].bytes = (size_t)snprintf(blocks, sizeof blocks, "-DBLOCKS_AT_ONCE_MAX=%d", BUILTIN_BLOCKS_AT_ONCE_MAX);
+    options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
+    options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
+    options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
+    for (const char *const *o = builtin_candidate_options(call->kernel, call->shape); *o; o++)
+        options[spec.options_count++] = span_of(*o);
+    spec.source = source->text;
+    module_id(call, id);
+    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
+    if (!st && call->module->context != c)
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    return st;
+}
+
+/* 0 is the default stream's, the others' follow. */
+static enum status find_slot(struct context *c, const struct launch_spec *spec, uint32_t *out, struct problem *why)
+{
+    uint32_t    number;
+    enum status st = stream_of_launch(c, spec, &number, why);
+
+    *out = 0;
+    pthread_mutex_lock(&c->session->lock);
+    for (unsigned i = 0; i < c->streams_count && !st; i++)
+        if (span_is(spec->stream, c->streams[i].name))
+            *out = i + 1;
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+static struct builtin_device device_of(const struct context *c)
+{
+    struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
+                                    .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
+                                    .on_host = c->facts.wants_ptx}; /* GPUs are given cubins */
+
+    memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
+    return device;
+}
+
+/* After take_args(). */
+static void choose_shape(const struct context *c, struct builtin_call *call, const struct launch_spec *spec)
+{
+    const struct session *s = c->session;
+    struct builtin_device device;
+
+    call->shape = spec->shape ? spec->shape - 1 : 0;
+    if (spec->shape || !tuning_may_be(s->registry->tunings, s->device, call->kernel))
+        return;
+    device = device_of(c);
+    call->shape = tuning_choice(s->registry->tunings, s->device, call->kernel, call->dtype, call->values, &device);
+}
+
+static enum status plan(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    struct builtin_device device = device_of(c);
+    struct builtin        as;
+
+    choose_shape(c, call, spec);
+    if (!call->shape)
+        return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
+    as = builtin_as(call->kernel, call->shape);
+    return builtin_plan_of(&as, call->dtype, call->values, &device, &call->plan, why);
+}
+
+/* The library's way. *done is set when it was found, or when nothing else may be tried. */
+static enum status try_vendor(struct context *c, struct builtin_call *call, const struct launch_spec *spec, bool *done, struct problem *why)
+{
+    struct problem     unsuited = {0};
+    struct vendor_plan plan;
+    enum status        st;
+
+    *done = false;
+    if (spec->engine == ENGINE_BUILTIN)
+        return STATUS_OK;
+    st = vendor_plan_of(c, call, &plan, &unsuited);
+    if (!st)
+        st = vendor_open(c, call, &plan, spec->at_once, &unsuited);
+    *done = !st || spec->engine == ENGINE_VENDOR || !vendor_may_be_missed(st);
+    if (*done) {
+        *why = unsuited;
+        return st;
+    }
+    if (call->module) /* of a plan that the library refused */
+        drop_module(c, call);
+    return STATUS_OK;
+}
+
+static enum status open_call(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+{
+    bool        vendor = false;
+    enum status st = find(call, spec, why);
+
+    if (!st && spec->at_once && !tuning_is_read(c->session->registry->tunings, c->session->device, call->kernel))
+        st = STATUS_PENDING;
+    if (!st)
+        st = take_args(call, spec, why);
+    if (!st)
+        st = plan(c, call, spec, why);
+    if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
+        st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
+    if (!st)
+        st = find_slot(c, spec, &call->slot, why);
+    if (!st)
+        st = try_vendor(c, call, spec, &vendor, why);
+    if (!st && !vendor)
+        st = get_module(c, call, spec->at_once, why);
+    call->spec = *spec;
+    return st;
+}
+
+enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why)
+{
+    struct builtin_call *call = calloc(1, sizeof *call);
+    enum status          st;
+
+    *out = NULL;
+    if (!call)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+    st = open_call(c, call, spec, why);
+    if (st)
+        builtin_close(c, call);
+    else
+        *out = call;
+    return st;
+}
+
+static void seal_vendor(struct builtin_call *call, uint64_t workspace)
+{
+    struct launch_spec *spec = &call->spec;
+
+    spec->kernel = span_of(VENDOR_KERNEL);
+    spec->args = call->vendor_args;
+    spec->args_count = vendor_args(call, workspace, call->vendor_args);
+}
+
+static void seal_own(struct builtin_call *call, uint64_t scratch_address)
+{
+    struct launch_spec *spec = &call->spec;
+
+    if (call->plan.takes_slot)
+        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 4, .value = call->slot};
+    if (call->plan.takes_scratch)
+        call->args[call->args_count++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = 8, .value = scratch_address};
+    spec->kernel = span_of(call->expression);
+    spec->shared_bytes = call->plan.shared_bytes;
+    spec->args = call->args;
+    spec->args_count = call->args_count;
+}
+
+void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
+{
+    struct launch_spec *spec = &call->spec;
+
+    if (call->vendor)
+        seal_vendor(call, scratch_address);
+    else
+        seal_own(call, scratch_address);
+    spec->builtin = call;
+    spec->dtype = (struct span){0};
+    memcpy(spec->grid, call->plan.grid, sizeof spec->grid);
+    memcpy(spec->block, call->plan.block, sizeof spec->block);
+    spec->cooperative = call->plan.cooperative;
+}
+
+bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again)
+{
+    if (!call || !call->vendor || spec->engine != ENGINE_ANY || !vendor_may_be_missed(st))
+        return false;
+    *again = *spec;
+    again->engine = ENGINE_BUILTIN;
+    return true;
+}
+
+void builtin_close(struct context *c, struct builtin_call *call)
+{
+    if (call && call->module)
+        drop_module(c, call);
+    free(call);
+}

@@ -1,0 +1,382 @@
+/* Launches: checked, named, submitted. */
+#include "session/batch/batch_internal.h"
+#include "session/launch/builtin.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static void digest_u64(struct sha256 *h, uint64_t value)
+{
+    digest_add(h, &value, sizeof value);
+}
+
+static void digest_args(struct sha256 *h, const struct launch_arg *args, unsigned count, unsigned depth)
+{
+    digest_u64(h, count);
+    for (unsigned i = 0; i < count && depth < JSON_DEPTH_MAX; i++) {
+        digest_u64(h, args[i].kind);
+        digest_u64(h, args[i].scalar_bytes);
+        digest_u64(h, args[i].value);
+        digest_add_field(h, args[i].buffer);
+        digest_u64(h, args[i].offset);
+        digest_add_field(h, args[i].bytes);
+        digest_args(h, args[i].members, args[i].members_count, depth + 1);
+    }
+}
+
+void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES])
+{
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_add_field(&h, spec->module);
+    digest_add_field(&h, spec->kernel);
+    digest_add_field(&h, spec->dtype);
+    digest_add_field(&h, spec->stream);
+    digest_add(&h, spec->grid, sizeof spec->grid);
+    digest_add(&h, spec->block, sizeof spec->block);
+    digest_u64(&h, spec->threads);
+    digest_u64(&h, spec->shared_bytes);
+    digest_u64(&h, spec->cooperative);
+    digest_u64(&h, spec->engine);
+    digest_u64(&h, spec->timeout_ms);
+    digest_args(&h, spec->args, spec->args_count, 0);
+    digest_end(&h, out);
+}
+
+/* ---- making ---- */
+
+static int kernel_of(const struct module *m, struct span name)
+{
+    int exact = kernel_table_find(&m->table, name);
+
+    for (unsigned i = 0; i < m->expressions_count && exact < 0; i++)
+        if (span_is(name, m->expressions[i]))
+            exact = kernel_table_find(&m->table, span_of(m->lowered[i]));
+    return exact >= 0 ? exact : check_kernel_name(&m->table, name);
+}
+
+static enum status find_kernel(const struct module *m, struct span name, uint32_t *kernel, struct problem *why)
+{
+    int k = kernel_of(m, name);
+
+    if (k == -2)
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "ambiguous", "several kernels have this name; use the mangled one");
+    if (k < 0)
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "not_found", "the module has no kernel of this name");
+    *kernel = (uint32_t)k;
+    return STATUS_OK;
+}
+
+static enum status best_block(struct context *c, struct module *m, uint32_t kernel, const struct launch_spec *spec, uint32_t block[3],
+                              struct problem *why)
+{
+    uint32_t                    shared_bytes = spec->shared_bytes;
+    struct msg_best_block       ask = {m->remote, kernel, shared_bytes};
+    struct msg_best_block_reply got;
+    struct best_block          *known = &m->best[kernel];
+    enum status                 st = STATUS_OK;
+
+    block[1] = block[2] = 1;
+    pthread_mutex_lock(&c->session->lock);
+    block[0] = known->known && known->shared_bytes == shared_bytes ? known->threads : 0;
+    pthread_mutex_unlock(&c->session->lock);
+    if (block[0])
+        return STATUS_OK;
+    if (spec->at_once)
+        return STATUS_PENDING;
+    st = worker_best_block(c->worker, &ask, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    if (st)
+        return st;
+    pthread_mutex_lock(&c->session->lock);
+    *known = (struct best_block){true, shared_bytes, got.threads};
+    pthread_mutex_unlock(&c->session->lock);
+    block[0] = got.threads;
+    return STATUS_OK;
+}
+
+enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
+                             struct problem *why)
+{
+    enum status st = find_kernel(m, spec->kernel, &msg->kernel, why);
+
+    if (st)
+        return st;
+    msg->module = m->remote;
+    msg->shared_bytes = spec->shared_bytes;
+    msg->cooperative = spec->cooperative;
+    memcpy(msg->grid, spec->grid, sizeof msg->grid);
+    memcpy(msg->block, spec->block, sizeof msg->block);
+    if (!msg->block[0])
+        st = best_block(c, m, msg->kernel, spec, msg->block, why);
+    if (!st && !msg->grid[0])
+        st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);
+    return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
+}
+
+static enum status configure(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+{
+    struct msg_launch *m = &l->flight->msg;
+    enum status        st = launch_configure(c, l->module, spec, m, why);
+
+    memcpy(l->grid, m->grid, sizeof l->grid);
+    memcpy(l->block, m->block, sizeof l->block);
+    return st;
+}
+
+static void fill_message(struct launch *l)
+{
+    struct msg_launch *m = &l->flight->msg;
+
+    m->tag = l->number;
+    m->module = l->module->remote;
+    memcpy(m->grid, l->grid, sizeof m->grid);
+    memcpy(m->block, l->block, sizeof m->block);
+    m->shared_bytes = l->shared_bytes;
+    m->timeout_ms = l->timeout_ms;
+}
+
+void launch_unref(struct launch *l)
+{
+    struct context *c = l->context;
+
+    if (--l->refs)
+        return;
+    free(l->flight);
+    free(l->kernel);
+    free(l->output);
+    free(l->problem);
+    free(l);
+    context_unref(c);
+}
+
+/* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
+static enum status make_flight(struct launch *l, struct problem *why)
+{
+    const size_t   problem = offsetof(struct flight, call.problem), behind = problem + sizeof(struct problem);
+    struct flight *f = malloc(offsetof(struct flight, msg.params) + l->module->params_bytes_max);
+
+    if (!f)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+    memset(f, 0, problem);
+    memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
+    f->call.problem.status = STATUS_OK;
+    f->launch = l;
+    f->context = l->context;
+    l->flight = f;
+    return STATUS_OK;
+}
+
+/* Everything that needs no lock for long. The launch is the maker's alone. */
+static enum status prepare(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+{
+    enum status st = entry_name(&l->entry, spec->id, "l_", why);
+
+    if (!st)
+        st = make_flight(l, why);
+    if (st)
+        return st;
+    l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
+    if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
+        return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "at most %d", EXECUTION_TIMEOUT_MS_MAX);
+    st = stream_of_launch(c, spec, &l->flight->msg.stream, why);
+    if (st)
+        return st;
+    span_copy(spec->stream, l->stream, sizeof l->stream);
+    if (!spec->builtin)
+        memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
+    l->shared_bytes = spec->shared_bytes;
+    l->created_wall_ns = wall_ns();
+    return configure(c, l, spec, why);
+}
+
+static struct launch *make(struct context *c, const struct launch_spec *spec)
+{
+    struct launch *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    l->kernel = malloc(spec->kernel.bytes + 1);
+    if (!l->kernel) {
+        free(l);
+        return NULL;
+    }
+    span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
+    l->context = c;
+    l->refs = 1;        /* the maker's, then the caller's */
+    if (spec->id.bytes) /* nobody asks again for a name that we choose */
+        launch_digest(spec, l->digest);
+    return l;
+}
+
+/* ---- submitting ---- */
+
+static void link_unfinished(struct context *c, struct launch *l)
+{
+    l->unfinished_next = c->unfinished;
+    l->unfinished_at = &c->unfinished;
+    if (l->unfinished_next)
+        l->unfinished_next->unfinished_at = &l->unfinished_next;
+    c->unfinished = l;
+    c->unfinished_count++;
+}
+
+/* With session.lock held: arguments, a place in the table, a number. */
+static enum status place(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+{
+    struct msg_launch *m = &l->flight->msg;
+    struct packed      packed;
+    enum status        st = context_still_usable(c, why);
+
+    if (st)
+        return st;
+    if (c->unfinished_count >= LAUNCHES_QUEUED_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "launches_queued", LAUNCHES_QUEUED_MAX, c->unfinished_count, 1);
+    if (spec->builtin)
+        st = builtin_check(spec->builtin, buffer_where, c, why);
+    if (!st)
+        st = check_pack(&l->module->table.kernels[m->kernel], spec->args, spec->args_count, buffer_where, c, &packed, why);
+    if (st)
+        return st;
+    st = table_put(&c->launches, &l->entry);
+    if (st)
+        return problem_set(why, st, "no memory for a launch");
+    assert(packed.bytes <= l->module->params_bytes_max);
+    m->params_bytes = packed.bytes;
+    memcpy(m->params, packed.data, packed.bytes);
+    l->number = ++c->launch_number;
+    fill_message(l);
+    link_unfinished(c, l);
+    l->refs += 2; /* the table's, and the one of its way through the worker */
+    c->session->epoch++;
+    events_note_launch(l, EVENT_LAUNCH_QUEUED);
+    return STATUS_OK;
+}
+
+/* With session.lock held: *out is the launch of that id with one more reference, or NULL. */
+static enum status existing(struct context *c, struct span id, const unsigned char digest[SHA256_BYTES], struct launch **out,
+                            struct problem *why)
+{
+    struct launch *l = id.bytes ? (struct launch *)table_get(&c->launches, id) : NULL;
+
+    *out = NULL;
+    if (!l)
+        return STATUS_OK;
+    if (memcmp(l->digest, digest, SHA256_BYTES) != 0)
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a launch of this id exists with another specification");
+    l->refs++;
+    *out = l;
+    return STATUS_OK;
+}
+
+static enum status submit(struct context *c, struct launch *l, const struct launch_spec *spec, struct launch **known, struct problem *why)
+{
+    struct session *s = c->session;
+    enum status     st;
+
+    pthread_mutex_lock(&c->submit_lock);
+    pthread_mutex_lock(&s->lock);
+    st = existing(c, spec->id, l->digest, known, why);
+    if (!st && !*known)
+        st = place(c, l, spec, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && !*known) {
+        st = launch_send(c, l, why);
+        if (st) {
+            pthread_mutex_lock(&s->lock);
+            launch_fail(l, why);
+            pthread_mutex_unlock(&s->lock);
+        }
+    }
+    pthread_mutex_unlock(&c->submit_lock);
+    return st;
+}
+
+/* With session.lock held: ends the maker's hold on one that was not submitted. */
+static void discard(struct launch *l)
+{
+    if (l->module)
+        module_unref(l->module);
+    launch_drop_scratch(l);
+    launch_unref(l);
+}
+
+/* What a built-in kernel needs, made for *l. */
+static enum status begin_builtin(struct context *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
+                                 struct problem *why)
+{
+    struct launch_spec again;
+    enum status        st = builtin_open(c, spec, out, why);
+
+    if (!st && (*out)->plan.takes_scratch && spec->at_once)
+        return STATUS_PENDING;
+    if (!st && (*out)->plan.takes_scratch)
+        st = local_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
+    if (st && builtin_retreats(*out, spec, st, &again)) {
+        builtin_close(c, *out);
+        return begin_builtin(c, l, &again, out, why);
+    }
+    if (st)
+        return st;
+    l->vendor = (*out)->vendor;
+    span_copy(spec->dtype, l->dtype, sizeof l->dtype);
+    l->module = (*out)->module;
+    (*out)->module = NULL;
+    builtin_seal(*out, l->scratch ? l->scratch->buffer.address : 0);
+    return st;
+}
+
+static enum status submit_new(struct context *c, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
+{
+    struct session      *s = c->session;
+    struct launch       *l = make(c, spec);
+    struct launch       *known = NULL;
+    struct builtin_call *call = NULL;
+    enum status          st;
+
+    if (!l)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+    pthread_mutex_lock(&s->lock);
+    context_ref(c);
+    st = existing(c, spec->id, l->digest, &known, why);
+    if (!st && !known && !spec->dtype.bytes)
+        st = module_find(c, spec->module, &l->module, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && !known && spec->dtype.bytes) {
+        st = begin_builtin(c, l, spec, &call, why);
+        spec = st ? spec : &call->spec;
+    }
+    if (!st && !known)
+        st = prepare(c, l, spec, why);
+    if (!st && !known)
+        st = submit(c, l, spec, &known, why);
+    if (st || known) {
+        pthread_mutex_lock(&s->lock);
+        discard(l);
+        pthread_mutex_unlock(&s->lock);
+    }
+    builtin_close(c, call);
+    *created = !st && !known;
+    *out = st ? NULL : known ? known : l;
+    return st;
+}
+
+enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
+{
+    struct context *c;
+    struct problem  local;
+    enum status     st;
+
+    why = why ? why : &local;
+    *out = NULL;
+    *created = false;
+    st = session_admits_work(s, why);
+    if (!st)
+        st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = submit_new(c, spec, out, created, why);
+    if (!st)
+        session_pin(s);
+    return context_leave_with(c, st, why);
+}

@@ -1,0 +1,473 @@
+/* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
+#include "base/metrics.h"
+#include "session/batch/batch_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A list of launches takes no longer than all their deadlines together. */
+static const double GPU_US_MAX = 1e3 * EXECUTION_TIMEOUT_MS_MAX * RUN_ITEMS_MAX;
+
+bool gpu_us_check(float told, double *us)
+{
+    bool possible = told >= 0 && (double)told <= GPU_US_MAX; /* neither holds for NaN */
+
+    *us = possible ? round((double)told * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
+    return possible;
+}
+
+void launch_measure(double gpu_us)
+{
+    counter_add(COUNTER_LAUNCHES_SUCCEEDED, 1);
+    times_add(TIMES_LAUNCH_EXEC_TIME, (uint64_t)(gpu_us * 1e3));
+}
+
+/* ---- ending; all with session.lock held ---- */
+
+static void unlink_unfinished(struct launch *l)
+{
+    if (!l->unfinished_at)
+        return;
+    *l->unfinished_at = l->unfinished_next;
+    if (l->unfinished_next)
+        l->unfinished_next->unfinished_at = l->unfinished_at;
+    l->unfinished_at = NULL;
+    l->unfinished_next = NULL;
+    l->context->unfinished_count--;
+}
+
+static void wake_watchers(struct launch *l)
+{
+    while (l->watchers) {
+        struct waker *w = l->watchers;
+        l->watchers = w->next;
+        w->next = NULL;
+        w->wake(w);
+    }
+}
+
+/* Forgets the oldest finished ones beyond what is kept. */
+static void trim(struct context *c)
+{
+    while (c->finished_count > LAUNCHES_KEPT_MAX || (c->output_bytes > LAUNCH_OUTPUTS_KEPT_BYTES_MAX && c->finished_count > 1)) {
+        struct launch *l = c->finished;
+        c->finished = l->next;
+        c->finished_count--;
+        c->output_bytes -= l->output_bytes;
+        table_remove(&c->launches, &l->entry);
+        launch_unref(l);
+    }
+}
+
+static void keep(struct context *c, struct launch *l)
+{
+    l->next = NULL;
+    if (c->finished_count)
+        c->finished_last->next = l;
+    else
+        c->finished = l;
+    c->finished_last = l;
+    c->finished_count++;
+    c->output_bytes += l->output_bytes;
+    trim(c);
+}
+
+/* As far as it got. */
+static void measure(const struct launch *l)
+{
+    if (l->state == LAUNCH_SUCCEEDED)
+        launch_measure(l->gpu_us);
+    else
+        counter_add(l->state == LAUNCH_FAILED ? COUNTER_LAUNCHES_FAILED : COUNTER_LAUNCHES_CANCELLED, 1);
+    if (l->started_wall_ns)
+        times_add(TIMES_LAUNCH_QUEUE_TIME, l->started_wall_ns > l->created_wall_ns ? l->started_wall_ns - l->created_wall_ns : 0);
+}
+
+void launch_drop_scratch(struct launch *l)
+{
+    if (!l->scratch)
+        return;
+    local_abandon(l->context, l->scratch);
+    buffer_unref(&l->scratch->buffer);
+    l->scratch = NULL;
+}
+
+static void finish(struct launch *l, enum launch_state state, const struct problem *why)
+{
+    struct context *c = l->context;
+
+    l->state = state;
+    l->ended = true;
+    l->finished_wall_ns = wall_ns();
+    if (why && (l->problem = malloc(sizeof *why)) != NULL)
+        *l->problem = *why;
+    if (state == LAUNCH_SUCCEEDED)
+        c->session->device_time_us += l->gpu_us;
+    measure(l);
+    if (l->output_bytes || l->output_truncated)
+        events_note_launch(l, EVENT_KERNEL_PRINTF);
+    events_note_launch(l, EVENT_LAUNCH_FINISHED);
+    unlink_unfinished(l);
+    module_unref(l->module);
+    l->module = NULL;
+    launch_drop_scratch(l);
+    wake_watchers(l);
+    pthread_cond_broadcast(&c->session->changed);
+    keep(c, l);
+    launch_unref(l);
+}
+
+void launch_fail(struct launch *l, const struct problem *why)
+{
+    finish(l, LAUNCH_FAILED, why);
+}
+
+/* It never got to the device, or the device's answer got lost. */
+static void finish_lost(struct launch *l)
+{
+    struct context *c = l->context;
+    struct problem  why;
+
+    if (c->closed) {
+        finish(l, LAUNCH_CANCELLED, NULL);
+        return;
+    }
+    problem_set(&why, STATUS_WORKER_LOST, "the session faulted before this launch ended (%s: %.300s)",
+                status_code(c->session->fault.status), c->session->fault.detail);
+    finish(l, LAUNCH_FAILED, &why);
+}
+
+static void free_flight(struct flight *f)
+{
+    f->launch->flight = NULL;
+    f->launch->submitted = false;
+    f->done = true;
+    if (!f->spinners)
+        free(f);
+}
+
+/* ---- the backlog; with session.lock held ---- */
+
+static void push_backlog(struct context *c, struct launch *l)
+{
+    l->backlog_next = NULL;
+    if (c->backlog)
+        c->backlog_last->backlog_next = l;
+    else
+        c->backlog = l;
+    c->backlog_last = l;
+}
+
+static void drop_from_backlog(struct context *c, struct launch *l)
+{
+    struct launch **at = &c->backlog;
+    struct launch  *before = NULL;
+
+    while (*at && *at != l) {
+        before = *at;
+        at = &before->backlog_next;
+    }
+    if (!*at)
+        return;
+    *at = l->backlog_next;
+    if (c->backlog_last == l)
+        c->backlog_last = before;
+    pthread_cond_broadcast(&c->session->changed);
+    transfers_wake(c);
+}
+
+static bool in_backlog(const struct context *c, const struct launch *l)
+{
+    const struct launch *at = c->backlog;
+
+    while (at && at != l)
+        at = at->backlog_next;
+    return at != NULL;
+}
+
+bool launch_withdraw(struct context *c, struct launch *l)
+{
+    if (!in_backlog(c, l))
+        return false;
+    drop_from_backlog(c, l);
+    free_flight(l->flight);
+    finish(l, LAUNCH_CANCELLED, NULL);
+    return true;
+}
+
+void launch_flush(struct context *c)
+{
+    struct launch *l = c->backlog && c->backlog->sending ? c->backlog->backlog_next : c->backlog;
+
+    while (l) {
+        struct launch *next = l->backlog_next;
+        drop_from_backlog(c, l);
+        free_flight(l->flight);
+        finish_lost(l);
+        l = next;
+    }
+    while (c->outputs) {
+        l = c->outputs;
+        c->outputs = l->next;
+        l->output_bytes = 0; /* it was only announced */
+        l->output_truncated = true;
+        finish(l, LAUNCH_SUCCEEDED, NULL);
+        context_unuse(c);
+    }
+}
+
+void launch_forget_all(struct context *c)
+{
+    struct entry *e;
+
+    while ((e = table_pop(&c->launches)) != NULL)
+        launch_unref((struct launch *)e);
+    c->finished = c->finished_last = NULL;
+    c->finished_count = 0;
+    c->output_bytes = 0;
+}
+
+/* ---- through the ring ---- */
+
+static void started(struct flight *f)
+{
+    struct launch *l = f->launch;
+
+    l->state = LAUNCH_RUNNING;
+    l->started_ns = now_ns();
+    l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
+    l->context->last_event_ns = l->started_ns;
+    events_note_launch(l, EVENT_LAUNCH_STARTED);
+}
+
+static void succeeded(struct flight *f)
+{
+    struct launch  *l = f->launch;
+    struct context *c = l->context;
+    uint32_t        output = f->call.reply.launch.output_bytes;
+
+    gpu_us_check(f->call.reply.launch.gpu_us, &l->gpu_us);
+    l->ended = true;
+    if (!l->started_wall_ns)
+        l->started_wall_ns = f->call.started_wall_ns;
+    if (!output || c->closed || c->lost) {
+        l->output_truncated = output != 0;
+        finish(l, LAUNCH_SUCCEEDED, NULL);
+        context_unuse(c);
+        return;
+    }
+    /* The use goes on until the text is here. */
+    l->state = LAUNCH_RUNNING;
+    l->output_truncated = output >= KERNEL_OUTPUT_BYTES_MAX;
+    l->output_bytes = output < KERNEL_OUTPUT_BYTES_MAX ? output : KERNEL_OUTPUT_BYTES_MAX;
+    l->next = c->outputs;
+    c->outputs = l;
+    helper_kick(c);
+}
+
+static void failed(struct flight *f, bool session_was_lost)
+{
+    struct launch *l = f->launch;
+    struct problem why;
+    enum status    st = f->call.status;
+
+    if (st == STATUS_CANCELLED) {
+        finish(l, LAUNCH_CANCELLED, NULL);
+    } else if (st == STATUS_WORKER_LOST && (l->context->closed || session_was_lost)) {
+        finish_lost(l);
+    } else {
+        why = f->call.problem;
+        why.status = st;
+        finish(l, LAUNCH_FAILED, &why);
+    }
+}
+
+static void ended(struct flight *f)
+{
+    struct context *c = f->context;
+    bool            was_lost = c->lost;
+
+    context_note(c, &f->call);
+    if (f->call.status == STATUS_OK) {
+        succeeded(f);
+    } else {
+        failed(f, was_lost);
+        context_unuse(c);
+    }
+}
+
+static void on_event(struct call *call, enum call_event event)
+{
+    struct flight  *f = (struct flight *)call;
+    struct context *c = f->context;
+    struct session *s = c->session;
+
+    pthread_mutex_lock(&s->lock);
+    if (event == CALL_STARTED) {
+        started(f);
+    } else {
+        c->last_event_ns = now_ns();
+        c->in_ring--;
+        if (c->backlog)
+            helper_kick(c);
+        ended(f);
+        free_flight(f);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* With session.lock held. */
+static bool ring_has_room(const struct context *c)
+{
+    return c->in_ring < LAUNCHES_IN_RING_MAX;
+}
+
+/* With session.lock held on entry and exit, not between. */
+static enum status submit(struct context *c, struct launch *l)
+{
+    struct session *s = c->session;
+    struct flight  *f = l->flight;
+    enum status     st;
+
+    if (c->in_ring++ == 0)
+        c->last_event_ns = now_ns();
+    c->uses++;
+    l->refs++;
+    pthread_mutex_unlock(&s->lock);
+    f->call.on_event = on_event;
+    f->call.deadline_ns = DEADLINE_NEVER;
+    st = worker_submit_launch(c->worker, &f->msg, &f->call);
+    pthread_mutex_lock(&s->lock);
+    if (st) {
+        c->in_ring--;
+        context_unuse(c);
+    } else if (l->flight) {
+        l->submitted = true;
+    }
+    launch_unref(l);
+    return st;
+}
+
+enum status launch_send(struct context *c, struct launch *l, struct problem *why)
+{
+    struct session *s = c->session;
+    enum status     st = STATUS_OVERLOADED;
+
+    pthread_mutex_lock(&s->lock);
+    if (!c->backlog && ring_has_room(c))
+        st = submit(c, l);
+    if (st == STATUS_OVERLOADED && !c->lost && !c->closed) {
+        push_backlog(c, l);
+        st = STATUS_OK;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st ? problem_set(why, st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st, "the session's worker has ended") : STATUS_OK;
+}
+
+void launch_pump(struct context *c)
+{
+    struct session *s = c->session;
+    enum status     st = STATUS_OK;
+
+    pthread_mutex_lock(&s->lock);
+    while (c->backlog && ring_has_room(c) && st != STATUS_OVERLOADED) {
+        struct launch *l = c->backlog;
+        l->refs++;
+        l->sending = true; /* keeps its place: what must come after it waits on */
+        st = submit(c, l);
+        l->sending = false;
+        if (st != STATUS_OVERLOADED || c->lost || c->closed)
+            drop_from_backlog(c, l);
+        if (st && (st != STATUS_OVERLOADED || c->lost || c->closed)) {
+            free_flight(l->flight);
+            finish_lost(l);
+        }
+        launch_unref(l);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- output ---- */
+
+/* Fetches a launch's printf text; owned by its event. */
+struct text_flight {
+    struct call     call; /* first: the event finds the rest by it */
+    struct launch  *launch;
+    struct context *context;
+    struct slice    text; /* where the worker puts it */
+};
+
+static void text_came(struct call *call, enum call_event event)
+{
+    struct text_flight *f = (struct text_flight *)call;
+    struct launch      *l = f->launch;
+    struct context     *c = f->context;
+    struct session     *s = c->session;
+    uint64_t            bytes = call->status ? 0 : call->reply.take_output.bytes;
+
+    if (event != CALL_DONE)
+        return;
+    if (bytes > l->output_bytes)
+        bytes = l->output_bytes;
+    l->output = bytes ? malloc(bytes) : NULL;
+    if (l->output)
+        memcpy(l->output, f->text.data, bytes);
+    staging_give(c->worker, &f->text);
+    pthread_mutex_lock(&s->lock);
+    context_note(c, call);
+    l->output_truncated = l->output_truncated || call->status || (bytes && !l->output);
+    l->output_bytes = l->output ? bytes : 0;
+    finish(l, LAUNCH_SUCCEEDED, NULL);
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    free(f);
+}
+
+/* PENDING: no staging memory now. */
+static enum status fetch(struct context *c, struct launch *l)
+{
+    struct text_flight    *f = calloc(1, sizeof *f);
+    struct msg_take_output m = {.tag = l->number};
+    enum status            st;
+
+    if (!f)
+        return STATUS_OUT_OF_MEMORY;
+    f->launch = l;
+    f->context = c;
+    st = staging_take(c->worker, l->output_bytes, &f->text, NULL);
+    if (!st) {
+        m.to = (struct shm_ref){f->text.ref.offset, l->output_bytes};
+        f->call = (struct call){.on_event = text_came, .deadline_ns = deadline_after_ms(WORKER_CALL_DEADLINE_MS)};
+        st = worker_submit_take_output(c->worker, &m, &f->call);
+        if (st)
+            staging_give(c->worker, &f->text);
+    }
+    if (st)
+        free(f);
+    return st;
+}
+
+void launch_fetch_outputs(struct context *c)
+{
+    struct session *s = c->session;
+    enum status     st = STATUS_OK;
+
+    pthread_mutex_lock(&s->lock);
+    while (c->outputs && st != STATUS_PENDING && st != STATUS_OVERLOADED) {
+        struct launch *l = c->outputs;
+        c->outputs = l->next;
+        pthread_mutex_unlock(&s->lock);
+        st = fetch(c, l);
+        pthread_mutex_lock(&s->lock);
+        if ((st == STATUS_PENDING || st == STATUS_OVERLOADED) && !c->closed && !c->lost) {
+            l->next = c->outputs; /* the janitor has it tried again */
+            c->outputs = l;
+        } else if (st) {
+            l->output_bytes = 0;
+            l->output_truncated = true;
+            finish(l, LAUNCH_SUCCEEDED, NULL);
+            context_unuse(c);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}

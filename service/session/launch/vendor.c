@@ -1,0 +1,185 @@
+/* From a built-in kernel's arguments to what a library is asked for. */
+#include "session/launch/vendor.h"
+
+#include <stdio.h>
+
+#include "base/digest.h"
+#include "session/internal.h"
+
+enum {
+    ALIGNMENT_BYTES = 256, /* of every buffer's address */
+    PLAN_HEX_BYTES = 48,   /* of its digest: enough to tell plans from each other */
+};
+
+static enum status unsuited(const struct builtin_call *call, struct problem *why, const char *reason)
+{
+    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/engine", "unavailable", "no library does %s of %s here: %s",
+                         call->kernel->name, builtin_dtype_name(call->dtype), reason);
+}
+
+/* Of a parameter that every kernel of the family has, or `otherwise`. */
+static int index_of(const struct builtin *k, const char *name)
+{
+    for (unsigned i = 0; i < k->params_count; i++)
+        if (strcmp(k->params[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static uint64_t value_of(const struct builtin_call *call, const char *name, uint64_t otherwise)
+{
+    int i = index_of(call->kernel, name);
+
+    return i < 0 ? otherwise : call->values[i];
+}
+
+static uint64_t offset_of(const struct builtin_call *call, const char *name)
+{
+    int i = index_of(call->kernel, name);
+
+    return i < 0 ? 0 : call->args[i].offset;
+}
+
+/* The largest power of two that divides the offset into a buffer. */
+static uint64_t alignment_of(const struct builtin_call *call, const char *buffer)
+{
+    uint64_t lowest = offset_of(call, buffer) & -offset_of(call, buffer);
+
+    return lowest && lowest < ALIGNMENT_BYTES ? lowest : ALIGNMENT_BYTES;
+}
+
+/* ---- products ---- */
+
+static uint32_t number_of(const struct builtin_call *call)
+{
+    if (call->dtype == BUILTIN_DTYPE_f16)
+        return VENDOR_F16;
+    if (call->dtype == BUILTIN_DTYPE_bf16)
+        return VENDOR_BF16;
+    if (call->dtype == BUILTIN_DTYPE_f64)
+        return VENDOR_F64;
+    return strstr(call->kernel->name, "tf32") ? VENDOR_TF32 : VENDOR_F32;
+}
+
+static enum status plan_matmul(const struct builtin_call *call, struct vendor_plan *p, struct problem *why)
+{
+    uint64_t a, b, out;
+
+    p->operation = VENDOR_MATMUL;
+    p->number = number_of(call);
+    p->workspace_max = VENDOR_WORKSPACE_BYTES_MAX;
+    p->m = value_of(call, "m", 0);
+    p->n = value_of(call, "n", 0);
+    p->k = value_of(call, "k", 0);
+    p->batch = value_of(call, "batch", 1);
+    if (!p->m || !p->n || !p->k || !p->batch)
+        return unsuited(call, why, "there is nothing to multiply");
+    if (__builtin_mul_overflow(p->m, p->k, &a) || __builtin_mul_overflow(p->k, p->n, &b) || __builtin_mul_overflow(p->m, p->n, &out))
+        return unsuited(call, why, "the matrices are too large");
+    p->a = (struct vendor_matrix){value_of(call, "lda", p->k), value_of(call, "a_batch", a), alignment_of(call, "a")};
+    p->b = (struct vendor_matrix){value_of(call, "ldb", p->n), value_of(call, "b_batch", b), alignment_of(call, "b")};
+    p->out = (struct vendor_matrix){value_of(call, "ldc", p->n), value_of(call, "out_batch", out), alignment_of(call, "out")};
+    if (p->batch == 1)
+        p->a.matrix = p->b.matrix = p->out.matrix = 0; /* of no meaning: one plan for all */
+    if (p->a.row < p->k || p->b.row < p->n || p->out.row < p->n)
+        return unsuited(call, why, "rows overlap");
+    return STATUS_OK;
+}
+
+/* ---- transforms ---- */
+
+/* Along the last axis the transforms lie behind each other, along the first side by side; a middle one is neither. */
+static enum status plan_fft(const struct builtin_call *call, struct vendor_plan *p, struct problem *why)
+{
+    uint64_t             outer = value_of(call, "outer", value_of(call, "batch", 1)), inner = value_of(call, "inner", 1);
+    struct builtin_param T = {.type = BUILTIN_TYPE_T};
+    uint64_t             each = 2 * (uint64_t)builtin_type_bytes(&T, call->dtype);
+
+    p->operation = VENDOR_FFT;
+    p->number = call->dtype == BUILTIN_DTYPE_f64 ? VENDOR_F64 : VENDOR_F32;
+    p->length = value_of(call, "n", 0);
+    p->inverse = value_of(call, "inverse", 0) != 0;
+    p->batch = inner == 1 ? outer : inner;
+    p->stride = inner;
+    p->distance = inner == 1 ? p->length : 1;
+    if (p->length < 2 || !p->batch)
+        return unsuited(call, why, "there is nothing to transform");
+    if (outer != 1 && inner != 1)
+        return unsuited(call, why, "the axis is neither the first one nor the last one");
+    if (offset_of(call, "x") % each || offset_of(call, "out") % each)
+        return unsuited(call, why, "an offset is not a multiple of a complex number's bytes");
+    return STATUS_OK;
+}
+
+/* ---- both ---- */
+
+enum status vendor_plan_of(const struct context *c, const struct builtin_call *call, struct vendor_plan *out, struct problem *why)
+{
+    uint32_t             dtypes;
+    enum builtin_library library = builtin_library_of(call->kernel, &dtypes);
+
+    *out = (struct vendor_plan){0};
+    if (library == BUILTIN_LIBRARY_NONE || !(dtypes >> call->dtype & 1))
+        return unsuited(call, why, "none is made for it");
+    if (library == BUILTIN_LIBRARY_CUBLASLT ? !c->facts.cublaslt : !c->facts.cufft)
+        return unsuited(call, why, "the device's machine has none");
+    return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
+}
+
+/* '/' stands in no id of a client's, and no built-in kernel is called so. */
+void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
+{
+    unsigned char digest[SHA256_BYTES];
+    char          hex[SHA256_HEX_BYTES];
+    struct sha256 h;
+
+    digest_init(&h);
+    digest_add(&h, plan, sizeof *plan);
+    digest_end(&h, digest);
+    digest_hex(digest, hex);
+    snprintf(out, ID_BYTES, "library/%.*s", PLAN_HEX_BYTES, hex);
+}
+
+enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, bool at_once, struct problem *why)
+{
+    struct module_spec spec = {.kind = IMAGE_PLAN, .source = {(const char *)plan, sizeof *plan}};
+    char               id[ID_BYTES];
+    enum status        st;
+
+    vendor_plan_id(plan, id);
+    st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
+    if (!st && call->module->context != c)
+        return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    if (!st && call->module->refused)
+        return unsuited(call, why, "the library does not take these sizes");
+    if (st)
+        return st;
+    call->vendor = true;
+    call->plan = (struct builtin_plan){.grid = {1, 1, 1},
+                                       .block = {1, 1, 1},
+                                       .takes_scratch = call->module->workspace_bytes > 0,
+                                       .scratch_bytes = call->module->workspace_bytes};
+    return STATUS_OK;
+}
+
+unsigned vendor_args(const struct builtin_call *call, uint64_t workspace, struct launch_arg out[BUILTIN_ARGS_MAX])
+{
+    static const char *const matmul[] = {"a", "b", "out", NULL}, *const fft[] = {"x", "out", NULL}; /* as struct vendor_..._params */
+    uint32_t           ignored;
+    const char *const *names = builtin_library_of(call->kernel, &ignored) == BUILTIN_LIBRARY_CUBLASLT ? matmul : fft;
+    unsigned           n = 0;
+
+    for (; names[n]; n++) {
+        int i = index_of(call->kernel, names[n]);
+
+        out[n] = i < 0 ? (struct launch_arg){0} : call->args[i];
+    }
+    out[n++] = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = sizeof workspace, .value = workspace};
+    return n;
+}
+
+bool vendor_may_be_missed(enum status st)
+{
+    return st == STATUS_LAUNCH_CONFIG_INVALID || st == STATUS_QUOTA_EXCEEDED || st == STATUS_DEVICE_MEMORY_EXHAUSTED ||
+           st == STATUS_OUT_OF_MEMORY || st == STATUS_INTERNAL;
+}

@@ -1,0 +1,66 @@
+/* Hidden sessions of a tenant, for work that comes without one. */
+#include <stdio.h>
+
+#include "session/batch/batch.h"
+#include "session/internal.h"
+
+enum { TRIES = 8 };
+
+/* '/' stands in no path segment, so no request can name it. Of batches in the background; runs that are waited for have others. */
+static const struct span background_id = {"/run", 4};
+
+struct span hidden_run_id(unsigned number, char id[ID_BYTES])
+{
+    return (struct span){id, (size_t)snprintf(id, ID_BYTES, "%s/%u", background_id.data, number)};
+}
+
+/* It stays for as long as results of its asynchronous batches are to be had. */
+static struct session_spec background_spec(const struct registry *r)
+{
+    uint64_t ttl_s = r->config.result_ttl_s;
+
+    return (struct session_spec){.id = background_id,
+                                 .memory_limit = MEMORY_LIMIT_NONE,
+                                 .idle_timeout_s = ttl_s > IDLE_TIMEOUT_S_DEFAULT ? ttl_s : IDLE_TIMEOUT_S_DEFAULT,
+                                 .hidden = true};
+}
+
+static enum status try_once(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                            struct problem *why)
+{
+    struct session *s;
+    bool            created;
+    enum status     st = session_create(r, t, spec, &s, &created, why);
+
+    if (st)
+        return st;
+    st = session_revive(s, why);
+    if (st)
+        session_return(s);
+    else
+        *out = s;
+    return st;
+}
+
+enum status hidden_session(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                           struct problem *why)
+{
+    enum status st = STATUS_SESSION_BUSY;
+
+    /* Another request may be making it anew, or the janitor ending it; then there is a better one soon. */
+    for (unsigned i = 0; i < TRIES && (st == STATUS_SESSION_BUSY || st == STATUS_SESSION_NOT_FOUND); i++)
+        st = try_once(r, t, spec, out, why);
+    return st;
+}
+
+enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+{
+    struct session_spec spec = background_spec(r);
+
+    return hidden_session(r, t, &spec, out, why);
+}
+
+enum status session_hidden_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+{
+    return session_borrow(r, t, background_id, out, why);
+}

@@ -1,0 +1,116 @@
+/* The places of a caller's runs, and who waits for one. */
+#include "session/life/run_place.h"
+
+#include "session/internal.h"
+
+/* ---- all below with registry.lock held ---- */
+
+static void enlist(struct registry *r, struct run_place *p)
+{
+    p->next = r->runs;
+    r->runs = p;
+}
+
+static bool unlist(struct registry *r, struct run_place *p)
+{
+    struct run_place **at = &r->runs;
+
+    while (*at && *at != p)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = p->next;
+    p->next = NULL;
+    return true;
+}
+
+static bool is_taken(const struct registry *r, const void *owner, unsigned number)
+{
+    for (const struct run_place *p = r->runs; p; p = p->next)
+        if (p->taken && p->owner == owner && p->number == number)
+            return true;
+    return false;
+}
+
+unsigned runs_taken(const struct registry *r, const void *owner)
+{
+    unsigned n = 0;
+
+    for (const struct run_place *p = r->runs; p; p = p->next)
+        n += p->taken && p->owner == owner;
+    return n;
+}
+
+/* One that has its session already comes first. A new session must find a worker beside those of the caller's other runs. */
+static bool find_place(const struct registry *r, const void *owner, bool room, unsigned *out)
+{
+    bool any_taken = false, found = false;
+
+    for (unsigned i = 0; i < RUNS_AT_ONCE_PER_CALLER; i++) {
+        char id[ID_BYTES];
+
+        if (is_taken(r, owner, i)) {
+            any_taken = true;
+            continue;
+        }
+        if (registry_has(r, owner, hidden_run_id(i, id))) {
+            *out = i;
+            return true;
+        }
+        if (!found)
+            *out = i;
+        found = true;
+    }
+    return found && (room || !any_taken);
+}
+
+/* They come back, and find a place or wait again. */
+static void wake_waiting(struct registry *r, const void *owner)
+{
+    struct run_place *p = r->runs, *next;
+
+    for (; p; p = next) {
+        next = p->next;
+        if (p->taken || p->owner != owner)
+            continue;
+        unlist(r, p);
+        p->waker->wake(p->waker);
+    }
+}
+
+/* ---- without it ---- */
+
+enum status run_enter(struct registry *r, const struct tenant *t, struct run_place *p, struct waker *w)
+{
+    bool room = pool_has_room(r->config.pool);
+
+    pthread_mutex_lock(&r->lock);
+    unlist(r, p);
+    p->owner = t->owner;
+    p->waker = w;
+    p->taken = find_place(r, t->owner, room, &p->number);
+    enlist(r, p);
+    pthread_mutex_unlock(&r->lock);
+    return p->taken ? STATUS_OK : STATUS_PENDING;
+}
+
+void run_leave(struct registry *r, struct run_place *p)
+{
+    pthread_mutex_lock(&r->lock);
+    unlist(r, p);
+    if (p->taken)
+        wake_waiting(r, p->owner);
+    p->taken = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+enum status run_session(struct registry *r, const struct tenant *t, const struct run_place *p, struct session **out, struct problem *why)
+{
+    char                id[ID_BYTES];
+    struct session_spec spec = {.id = hidden_run_id(p->number, id),
+                                .memory_limit = MEMORY_LIMIT_NONE,
+                                .idle_timeout_s = p->number ? RUN_SPARE_IDLE_S : IDLE_TIMEOUT_S_DEFAULT,
+                                .hidden = true};
+
+    return hidden_session(r, t, &spec, out, why);
+}

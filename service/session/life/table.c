@@ -1,0 +1,162 @@
+/* The sorted array behind every list of objects, and the form of ids. */
+#include "session/life/table.h"
+
+#include <stdlib.h>
+
+#include "base/random.h"
+
+enum { TABLE_ROOM_MIN = 16 };
+
+static int compare(const struct entry *e, struct span id)
+{
+    size_t own = strlen(e->id);
+    size_t n = own < id.bytes ? own : id.bytes;
+    int    order = n ? memcmp(e->id, id.data, n) : 0;
+
+    return order ? order : (own > id.bytes) - (own < id.bytes);
+}
+
+/* Its first eight bytes as a number: of two ids the lesser has no greater one. */
+static uint64_t head_of(struct span id)
+{
+    uint64_t head = 0;
+
+    for (size_t i = 0; i < sizeof head; i++)
+        head = head << 8 | (i < id.bytes ? (unsigned char)id.data[i] : 0);
+    return head;
+}
+
+static bool is_less(const struct table *t, unsigned at, uint64_t head, struct span id)
+{
+    if (t->heads[at] != head)
+        return t->heads[at] < head;
+    return compare(t->items[at], id) < 0;
+}
+
+/* Index of the first entry not less than `id`. */
+static unsigned lower_bound(const struct table *t, struct span id)
+{
+    uint64_t head = head_of(id);
+    unsigned low = 0;
+    unsigned high = t->count;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (is_less(t, middle, head, id))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void table_finish(struct table *t)
+{
+    free(t->items);
+    free(t->heads);
+    *t = (struct table){0};
+}
+
+struct entry *table_get(const struct table *t, struct span id)
+{
+    unsigned at = lower_bound(t, id);
+
+    return at < t->count && compare(t->items[at], id) == 0 ? t->items[at] : NULL;
+}
+
+static bool grow(struct table *t)
+{
+    unsigned       room = t->room ? t->room * 2 : TABLE_ROOM_MIN;
+    struct entry **items;
+    uint64_t      *heads;
+
+    if (t->room > UINT32_MAX / 2)
+        return false;
+    items = realloc(t->items, (size_t)room * sizeof(struct entry *));
+    if (!items)
+        return false;
+    t->items = items;
+    heads = realloc(t->heads, (size_t)room * sizeof *heads);
+    if (!heads)
+        return false;
+    t->heads = heads;
+    t->room = room;
+    return true;
+}
+
+enum status table_put(struct table *t, struct entry *e)
+{
+    unsigned at = lower_bound(t, span_of(e->id));
+
+    if (t->count == t->room && !grow(t))
+        return STATUS_OUT_OF_MEMORY;
+    memmove(&t->items[at + 1], &t->items[at], (t->count - at) * sizeof(struct entry *));
+    memmove(&t->heads[at + 1], &t->heads[at], (t->count - at) * sizeof *t->heads);
+    t->items[at] = e;
+    t->heads[at] = head_of(span_of(e->id));
+    t->count++;
+    return STATUS_OK;
+}
+
+bool table_remove(struct table *t, const struct entry *e)
+{
+    unsigned at = lower_bound(t, span_of(e->id));
+
+    if (at >= t->count || t->items[at] != e)
+        return false;
+    t->count--;
+    memmove(&t->items[at], &t->items[at + 1], (t->count - at) * sizeof(struct entry *));
+    memmove(&t->heads[at], &t->heads[at + 1], (t->count - at) * sizeof *t->heads);
+    return true;
+}
+
+struct entry *table_pop(struct table *t)
+{
+    return t->count ? t->items[--t->count] : NULL;
+}
+
+unsigned table_after(const struct table *t, struct span cursor)
+{
+    unsigned at = lower_bound(t, cursor);
+
+    return at < t->count && compare(t->items[at], cursor) == 0 ? at + 1 : at;
+}
+
+unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES])
+{
+    unsigned left = at < t->count ? t->count - at : 0;
+    unsigned n = left < limit ? left : limit;
+
+    next[0] = '\0';
+    if (n && n < left)
+        span_copy(span_of(t->items[at + n - 1]->id), next, ID_BYTES);
+    return n;
+}
+
+bool client_id_valid(struct span id)
+{
+    if (id.bytes == 0 || id.bytes > CLIENT_ID_CHARS_MAX)
+        return false;
+    for (size_t i = 0; i < id.bytes; i++) {
+        char c = id.data[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!plain && (i == 0 || (c != '_' && c != '-')))
+            return false;
+    }
+    return true;
+}
+
+enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why)
+{
+    if (id.bytes == 0) {
+        if (random_id(prefix, e->id, sizeof e->id))
+            return STATUS_OK;
+        return problem_set(why, STATUS_INTERNAL, "no random numbers for an id");
+    }
+    if (!client_id_valid(id))
+        return problem_field(why, STATUS_INVALID_FIELD, "/id", "format",
+                             "an id is 1 to %d characters of a-z, 0-9, '_' and '-', and starts with a letter or digit",
+                             CLIENT_ID_CHARS_MAX);
+    span_copy(id, e->id, sizeof e->id);
+    return STATUS_OK;
+}

@@ -1,0 +1,203 @@
+/* Buffers of batches: counted like all others, named by nobody else, freed in the background. */
+#include <stdlib.h>
+
+#include "session/batch/batch_internal.h"
+
+/* With session.lock held: its memory is the device's again, or the device's memory is gone. */
+static void drop(struct context *c, struct local *l)
+{
+    if (table_remove(&c->locals, &l->buffer.entry)) {
+        share_detach(c, &l->buffer);
+        quota_release(c, l->buffer.charged);
+    }
+    l->gone = true;
+    pthread_cond_broadcast(&c->session->changed);
+    buffer_unref(&l->buffer);
+}
+
+static struct local *make(uint64_t bytes, struct problem *why)
+{
+    struct local *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
+        return NULL;
+    }
+    l->buffer.bytes = l->buffer.charged = bytes;
+    l->buffer.refs = 2; /* the table's and the batch's */
+    l->buffer.created_wall_ns = wall_ns();
+    if (!entry_name(&l->buffer.entry, (struct span){0}, "b_", why))
+        return l;
+    free(l);
+    return NULL;
+}
+
+static enum status enlist(struct context *c, struct local *l, struct problem *why)
+{
+    struct session *s = c->session;
+    enum status     st;
+
+    pthread_mutex_lock(&s->lock);
+    st = context_still_usable(c, why);
+    if (!st)
+        st = quota_reserve(c, l->buffer.bytes, why);
+    if (!st && (st = table_put(&c->locals, &l->buffer.entry)) != STATUS_OK) {
+        quota_release(c, l->buffer.bytes);
+        problem_set(why, st, "no memory for a buffer");
+    }
+    l->buffer.number = ++s->buffers_made;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status allocate(struct context *c, struct local *l, struct problem *why)
+{
+    uint64_t    address = 0;
+    enum status st = context_allocate(c, l->buffer.bytes, &address, why);
+
+    pthread_mutex_lock(&c->session->lock);
+    if (st) {
+        drop(c, l);
+    } else {
+        l->buffer.address = address;
+        l->buffer.ready = true;
+        returning_reused(c, l->buffer.bytes);
+    }
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+enum status local_create(struct context *c, uint64_t bytes, struct local **out, struct problem *why)
+{
+    struct local *l = make(bytes, why);
+    enum status   st;
+
+    if (!l)
+        return why->status;
+    l->context = c;
+    st = enlist(c, l, why);
+    if (st) {
+        free(l);
+        return st;
+    }
+    st = allocate(c, l, why);
+    if (st)
+        free(l); /* the table's reference went with drop() */
+    else
+        *out = l;
+    return st;
+}
+
+void local_abandon(struct context *c, struct local *l)
+{
+    if (l->gone || l->orphan)
+        return;
+    l->orphan = true;
+    l->buffer.ready = false;
+    if (c->closed)
+        return; /* the context's end drops it */
+    if (c->lost) {
+        drop(c, l);
+        return;
+    }
+    l->next = c->orphans;
+    c->orphans = l;
+    helper_kick(c);
+}
+
+enum status local_keep(struct context *c, struct local *l, struct problem *why)
+{
+    enum status st;
+
+    if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
+    st = table_put(&c->buffers, &l->buffer.entry);
+    if (st)
+        return problem_set(why, st, "no memory for a buffer");
+    table_remove(&c->locals, &l->buffer.entry); /* its reference and its quota go over */
+    l->gone = true;
+    return STATUS_OK;
+}
+
+void local_await(struct context *c, struct local *l)
+{
+    struct session *s = c->session;
+
+    pthread_mutex_lock(&s->lock);
+    while (l->orphan && !l->gone && !c->closed && !c->unfinished)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void freed(struct call *call, enum call_event event)
+{
+    struct local   *l = call->context;
+    struct context *c;
+    struct session *s;
+
+    if (event != CALL_DONE)
+        return;
+    c = l->context;
+    s = c->session;
+    pthread_mutex_lock(&s->lock);
+    context_note(c, call);
+    returning_cached(c, l->buffer.bytes);
+    drop(c, l);
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* False when the worker takes no more calls now; it stays in the list. */
+static bool free_one(struct context *c, struct local *l)
+{
+    struct session *s = c->session;
+    struct problem  why;
+    enum status     st;
+
+    l->call = (struct call){.on_event = freed, .context = l, .deadline_ns = DEADLINE_NEVER};
+    st = worker_submit_mem_free(c->worker, &(struct msg_mem_free){l->buffer.address}, &l->call);
+    if (!st)
+        return true;
+    pthread_mutex_lock(&s->lock);
+    if (st != STATUS_OVERLOADED) {
+        context_not_submitted(c, st, &why); /* its memory ended with it */
+        drop(c, l);
+    } else {
+        l->next = c->orphans;
+        c->orphans = l;
+    }
+    context_unuse(c);
+    pthread_mutex_unlock(&s->lock);
+    return st != STATUS_OVERLOADED;
+}
+
+void locals_free_some(struct context *c)
+{
+    struct session *s = c->session;
+    struct local   *l;
+
+    do {
+        pthread_mutex_lock(&s->lock);
+        l = c->orphans;
+        if (l) {
+            c->orphans = l->next;
+            c->uses++;
+        }
+        pthread_mutex_unlock(&s->lock);
+    } while (l && free_one(c, l));
+}
+
+void locals_drop_orphans(struct context *c)
+{
+    for (struct local *l; (l = c->orphans) != NULL;) {
+        c->orphans = l->next;
+        drop(c, l);
+    }
+}
+
+void locals_drop_all(struct context *c)
+{
+    c->orphans = NULL;
+    while (c->locals.count)
+        drop(c, (struct local *)c->locals.items[c->locals.count - 1]);
+}

@@ -1,0 +1,384 @@
+/* The life of memory that is shared with clients of the same host: made whole, counted, taken back. */
+#include "session/memory/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/portion.h"
+#include "session/memory/share_internal.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+/* ---- the memory itself ---- */
+
+/* A second opening of the file: flags that a client sets on its own do not reach ours. -1 on failure. */
+static int reopen(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static void memory_close(struct share *m)
+{
+    if (m->fd >= 0)
+        close(m->fd);
+    if (m->client_fd >= 0)
+        close(m->client_fd);
+}
+
+/* All of it is taken now, so that nobody finds out later that the host has not got it. */
+static bool memory_open(struct share *m)
+{
+    m->client_fd = -1;
+    m->fd = memfd_create("gpurest-shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (m->fd < 0)
+        return false;
+    if (fallocate(m->fd, 0, 0, (off_t)m->bytes) == 0 && fcntl(m->fd, F_ADD_SEALS, SEALS) == 0)
+        m->client_fd = reopen(m->fd);
+    return m->client_fd >= 0;
+}
+
+static void memory_finish(struct share *m)
+{
+    /* A client may keep its mapping for ever; the pages are ours to take back. */
+    if (m->fd >= 0 && fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes))
+        log_warn("session", "shared memory could not be taken back: %s", strerror(errno));
+    memory_close(m);
+    free(m);
+}
+
+/* ---- what the process shares in all ---- */
+
+/* With registry.lock held. */
+static enum status host_check(const struct registry *r, const struct account *a, uint64_t bytes, struct problem *why)
+{
+    const struct portion memory = {"shared_bytes", r->config.shared_bytes_max, r->shared_bytes, a->shared_bytes};
+    const struct portion number = {"shared_buffers", SHARES_MAX, r->shares_count, a->shares_count};
+    enum status          st = portion_check(&memory, bytes, why);
+
+    return st ? st : portion_check(&number, 1, why);
+}
+
+static enum status host_reserve(struct registry *r, struct account *a, uint64_t bytes, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&r->lock);
+    st = host_check(r, a, bytes, why);
+    if (!st) {
+        r->shared_bytes += bytes;
+        r->shares_count++;
+        a->shared_bytes += bytes;
+        a->shares_count++;
+        a->payers++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+static void host_release(struct registry *r, struct account *a, uint64_t bytes)
+{
+    pthread_mutex_lock(&r->lock);
+    r->shared_bytes -= bytes;
+    r->shares_count--;
+    a->shared_bytes -= bytes;
+    a->shares_count--;
+    pthread_mutex_unlock(&r->lock);
+    account_leave(r, a);
+}
+
+static struct share *take_dead(struct registry *r)
+{
+    struct share *m;
+
+    pthread_mutex_lock(&r->lock);
+    m = r->shares_dead;
+    if (m)
+        r->shares_dead = m->next;
+    pthread_mutex_unlock(&r->lock);
+    return m;
+}
+
+void shares_reap(struct registry *r)
+{
+    struct share *m;
+
+    pthread_mutex_lock(&r->reap_lock);
+    while ((m = take_dead(r)) != NULL) {
+        struct account *payer = m->payer;
+        uint64_t        bytes = m->bytes;
+
+        memory_finish(m);
+        host_release(r, payer, bytes);
+    }
+    pthread_mutex_unlock(&r->reap_lock);
+}
+
+static void bury(struct registry *r, struct share *m)
+{
+    pthread_mutex_lock(&r->lock);
+    m->next = r->shares_dead;
+    r->shares_dead = m;
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint32_t share_unref(struct registry *r, struct share *m)
+{
+    uint32_t host = m->host;
+
+    if (--m->refs)
+        return 0;
+    bury(r, m);
+    return host;
+}
+
+uint32_t share_detach(struct context *c, struct buffer *b)
+{
+    struct share *m = b->share;
+
+    if (!m)
+        return 0;
+    b->share = NULL;
+    c->shares_count--;
+    if (!m->direct)
+        quota_release(c, m->bytes);
+    return share_unref(c->session->registry, m);
+}
+
+static void detach_copied(struct context *c, const struct table *t)
+{
+    for (unsigned i = 0; i < t->count && c->shares_count; i++) {
+        struct buffer *b = (struct buffer *)t->items[i];
+
+        if (b->share && !b->share->direct)
+            share_detach(c, b);
+    }
+}
+
+void shares_detach_all(struct context *c)
+{
+    detach_copied(c, &c->buffers);
+    detach_copied(c, &c->locals);
+}
+
+/* ---- making ---- */
+
+/* What others are just giving back counts no more. */
+static enum status host_reserve_soon(struct registry *r, struct account *a, uint64_t bytes, struct problem *why)
+{
+    enum status st = host_reserve(r, a, bytes, why);
+
+    if (st != STATUS_OVERLOADED)
+        return st;
+    shares_reap(r);
+    return host_reserve(r, a, bytes, why);
+}
+
+enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why)
+{
+    enum status   st = host_reserve_soon(s->registry, s->payer, bytes, why);
+    struct share *m = st ? NULL : calloc(1, sizeof *m);
+
+    if (st)
+        return st;
+    if (m) {
+        *m = (struct share){.fd = -1, .client_fd = -1, .bytes = bytes, .refs = 1, .payer = s->payer};
+        if (memory_open(m)) {
+            *out = m;
+            return STATUS_OK;
+        }
+        log_warn("session", "memory to be shared could not be made: %s", strerror(errno));
+        memory_close(m);
+    }
+    free(m);
+    host_release(s->registry, s->payer, bytes);
+    return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
+}
+
+enum status share_check_count(const struct context *c, struct problem *why)
+{
+    if (c->shares_count < SHARES_PER_SESSION_MAX)
+        return STATUS_OK;
+    return problem_limit(why, STATUS_QUOTA_EXCEEDED, "shared_buffers_per_session", SHARES_PER_SESSION_MAX, c->shares_count, 1);
+}
+
+/* With session.lock held: m becomes the buffer's, unless it has one already. */
+static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
+{
+    enum status st = share_check_count(c, why);
+
+    if (!st)
+        st = quota_reserve(c, m->bytes, why);
+    if (st)
+        return st;
+    c->shares_count++;
+    m->refs++;
+    b->share = m;
+    return STATUS_OK;
+}
+
+/* With session.lock held. */
+static enum status lend(const struct buffer *b, struct share_view *out, struct problem *why)
+{
+    out->fd = fcntl(b->share->client_fd, F_DUPFD_CLOEXEC, 0);
+    out->bytes = b->bytes;
+    out->offset = b->share->offset;
+    out->direct = b->share->direct;
+    return out->fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the server has no descriptor left");
+}
+
+/* A buffer that nobody else can take away meanwhile. */
+static enum status pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&c->session->lock);
+    st = buffer_pin(c, id, out, why);
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+/* With session.lock held: before much memory is taken in vain. */
+static enum status check_room(struct context *c, uint64_t bytes, struct problem *why)
+{
+    enum status st = quota_reserve(c, bytes, why);
+
+    if (!st)
+        quota_release(c, bytes);
+    return st ? st : share_check_count(c, why);
+}
+
+/* Memory of the host that the worker maps, too. */
+static enum status make_mapped(struct context *c, const struct buffer *b, struct share **out, struct problem *why)
+{
+    struct msg_host_map       m = {.bytes = b->bytes, .beside = b->address};
+    struct msg_host_map_reply got = {0};
+    struct share             *made = NULL;
+    enum status               st = share_make(c->session, b->bytes, &made, why);
+
+    if (st)
+        return st;
+    st = worker_host_map_file(c->worker, &m, made->fd, &got, DEADLINE_NEVER, why);
+    made->host = got.host;
+    if (!st) {
+        *out = made;
+        return STATUS_OK;
+    }
+    pthread_mutex_lock(&c->session->lock);
+    share_unref(c->session->registry, made);
+    pthread_mutex_unlock(&c->session->lock);
+    return st;
+}
+
+/* The worker lets go of its mapping behind what is under way; nobody waits for that. Without memory, or room in the ring, it ends with its buffer or
+ * the worker. */
+void share_unmap(struct context *c, uint32_t host)
+{
+    struct call *call = host ? context_farewell(c) : NULL;
+
+    if (call && worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, call))
+        context_farewell_unsent(call);
+}
+
+/* With session.lock held: the buffer has memory to be mapped, `fresh` unless somebody else was first. */
+static enum status take_up(struct context *c, struct buffer *b, struct share *fresh, struct share_view *out, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    out->created = !b->share;
+    if (!b->share)
+        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its memory is just being taken back");
+    return st ? st : lend(b, out, why);
+}
+
+static enum status open_pinned(struct context *c, struct buffer *b, struct share_view *out, struct problem *why)
+{
+    struct session *s = c->session;
+    struct share   *fresh = NULL;
+    enum status     st = STATUS_OK;
+    uint32_t        unused = 0; /* what was made in vain */
+    bool            there;
+
+    pthread_mutex_lock(&s->lock);
+    there = b->share != NULL;
+    if (!there)
+        st = check_room(c, b->bytes, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && !there)
+        st = make_mapped(c, b, &fresh, why);
+    pthread_mutex_lock(&s->lock);
+    if (!st)
+        st = take_up(c, b, fresh, out, why);
+    if (fresh)
+        unused = share_unref(s->registry, fresh);
+    pthread_mutex_unlock(&s->lock);
+    share_unmap(c, unused);
+    shares_reap(s->registry);
+    return st;
+}
+
+enum status share_enabled(const struct session *s, struct problem *why)
+{
+    if (s->registry->config.shared_bytes_max)
+        return STATUS_OK;
+    return problem_set(why, STATUS_FEATURE_DISABLED, "memory is not shared with clients; the setting is local_sharing");
+}
+
+enum status share_open(struct session *s, struct span buffer, struct share_view *out, struct problem *why)
+{
+    struct buffer  *b = NULL;
+    struct context *c;
+    enum status     st = share_enabled(s, why);
+
+    if (!st)
+        st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    st = pin(c, buffer, &b, why);
+    if (!st) {
+        st = open_pinned(c, b, out, why);
+        pthread_mutex_lock(&s->lock);
+        buffer_unpin(b);
+        pthread_mutex_unlock(&s->lock);
+    }
+    return context_leave_with(c, st, why);
+}
+
+/* With session.lock held: what the worker is to unmap, 0 while copies are under way, the last of which sees to it. */
+static enum status detach_copied_one(struct context *c, struct buffer *b, uint32_t *host, struct problem *why)
+{
+    if (!b->share)
+        return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+    if (b->share->direct)
+        return problem_set(why, STATUS_SHARE_NOT_FOUND, "what is shared is the buffer's own memory: it ends with the buffer");
+    *host = share_detach(c, b);
+    return STATUS_OK;
+}
+
+enum status share_close(struct session *s, struct span buffer, struct problem *why)
+{
+    struct context *c;
+    struct buffer  *b = NULL;
+    uint32_t        host = 0;
+    enum status     st = context_enter(s, &c, why);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = buffer_pin(c, buffer, &b, why);
+    if (!st) {
+        st = detach_copied_one(c, b, &host, why);
+        buffer_unpin(b);
+    }
+    pthread_mutex_unlock(&s->lock);
+    share_unmap(c, host);
+    shares_reap(s->registry);
+    return context_leave_with(c, st, why);
+}

@@ -1,0 +1,153 @@
+/* Buffers whose own memory clients map: a file that is the device's memory, or memory of which the driver hands out descriptors. */
+#include "session/memory/share.h"
+#include "session/memory/share_internal.h"
+
+enum status share_plan(const struct context *c, struct buffer *b, struct problem *why)
+{
+    enum status st = share_enabled(c->session, why);
+    uint64_t    unit = c->facts.sharing_unit;
+
+    if (st)
+        return st;
+    if (c->facts.sharing == DEVICE_SHARES_NOTHING)
+        return problem_field(why, STATUS_INVALID_FIELD, "/shareable", "unsupported", "memory of this session's device is not shared");
+    if (b->bytes > UINT64_MAX - unit)
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "no device has so much memory");
+    b->charged = (b->bytes + unit - 1) / unit * unit;
+    return STATUS_OK;
+}
+
+/* ---- asking the worker ---- */
+
+struct shared_allocation {
+    uint64_t                          bytes, taken;
+    const struct share               *file; /* NULL: the driver's */
+    struct msg_mem_alloc_shared_reply got;
+};
+
+static enum status allocate(struct context *c, void *what, uint64_t deadline_ns, struct problem *why)
+{
+    struct shared_allocation   *a = what;
+    struct msg_mem_alloc_shared m = {.bytes = a->bytes, .file_bytes = a->file ? a->file->bytes : 0};
+
+    if (a->file)
+        return worker_mem_alloc_file(c->worker, &m, a->file->fd, &a->got, deadline_ns, why);
+    return worker_mem_alloc_shared(c->worker, &m, &a->got, deadline_ns, why);
+}
+
+static enum status ask(struct context *c, struct shared_allocation *a, struct problem *why)
+{
+    enum status st = context_allocate_by(c, allocate, a, why);
+
+    if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
+        return st;
+    return problem_set(why, STATUS_WORKER_LOST, "the worker tells impossible things of its memory");
+}
+
+/* ---- memory of the host ---- */
+
+/* With session.lock held. */
+static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
+{
+    enum status st = context_still_usable(c, why);
+
+    if (!st)
+        st = share_check_count(c, why);
+    if (st)
+        return st;
+    c->shares_count++;
+    m->refs++;
+    b->share = m;
+    return STATUS_OK;
+}
+
+/* As soon as files of retired contexts, whose workers may still have them mapped, are back. */
+static enum status make_file(struct context *c, uint64_t bytes, struct share **out, struct problem *why)
+{
+    struct registry *r = c->session->registry;
+    uint64_t         deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
+    uint64_t         buried;
+    enum status      st;
+
+    do {
+        buried = closer_count(r);
+        st = share_make(c->session, bytes, out, why);
+    } while (st == STATUS_OVERLOADED && closer_await(c, buried, deadline));
+    return st;
+}
+
+/* The buffer has the file before the worker has: where the worker fails, it goes with the buffer. */
+static enum status allocate_file(struct context *c, struct buffer *b, struct shared_allocation *a, struct problem *why)
+{
+    struct session *s = c->session;
+    struct share   *m = NULL;
+    enum status     st = make_file(c, b->charged, &m, why);
+
+    if (st)
+        return st;
+    m->direct = true;
+    pthread_mutex_lock(&s->lock);
+    st = attach(c, b, m, why);
+    share_unref(s->registry, m);
+    pthread_mutex_unlock(&s->lock);
+    if (st)
+        return st;
+    a->file = m;
+    st = ask(c, a, why);
+    if (!st)
+        m->offset = a->got.offset; /* nobody else knows the buffer yet */
+    return st;
+}
+
+enum status share_allocate(struct context *c, struct buffer *b, uint64_t *address, struct problem *why)
+{
+    struct shared_allocation a = {.bytes = b->bytes, .taken = b->charged};
+    enum status              st;
+
+    if (c->facts.sharing == DEVICE_SHARES_FILE)
+        st = allocate_file(c, b, &a, why);
+    else
+        st = ask(c, &a, why);
+    *address = a.got.address;
+    return st;
+}
+
+/* ---- memory of a driver ---- */
+
+static enum status check_exportable(const struct context *c, const struct buffer *b, struct problem *why)
+{
+    if (c->facts.sharing != DEVICE_SHARES_EXPORT)
+        return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported",
+                             "memory of this session's device has no descriptors of a driver");
+    if (!b->shareable)
+        return problem_field(why, STATUS_INVALID_FIELD, "/as", "shareable", "the buffer was not made with shareable: true");
+    return STATUS_OK;
+}
+
+enum status share_export(struct session *s, struct span buffer, struct share_handle *out, struct problem *why)
+{
+    struct buffer        *b = NULL;
+    struct context       *c;
+    struct msg_mem_export m = {0};
+    enum status           st = share_enabled(s, why);
+
+    if (!st)
+        st = context_enter(s, &c, why);
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = buffer_pin(c, buffer, &b, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st)
+        st = check_exportable(c, b, why);
+    if (!st) {
+        *out = (struct share_handle){-1, b->bytes, b->charged, c->facts.sharing_unit};
+        m.address = b->address;
+        st = worker_mem_export_file(c->worker, &m, &out->fd, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    }
+    pthread_mutex_lock(&s->lock);
+    if (b)
+        buffer_unpin(b);
+    pthread_mutex_unlock(&s->lock);
+    return context_leave_with(c, st, why);
+}

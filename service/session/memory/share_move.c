@@ -1,0 +1,95 @@
+/* Copies between a buffer and the memory that clients map for it: the worker has both, so that each byte is copied once. */
+#include "base/metrics.h"
+#include "session/memory/share.h"
+#include "session/memory/share_internal.h"
+
+struct copy {
+    enum share_direction direction;
+    uint64_t             offset, bytes;
+    struct buffer       *buffer; /* pinned */
+    struct share        *memory; /* held */
+};
+
+/* With session.lock held. */
+static enum status begin(struct context *c, struct span id, struct copy *k, struct problem *why)
+{
+    enum status st = buffer_pin(c, id, &k->buffer, why);
+
+    if (st)
+        return st;
+    st = range_check(k->buffer, k->offset, k->bytes, why);
+    if (!st && !k->buffer->share)
+        st = problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
+    if (st) {
+        buffer_unpin(k->buffer);
+        return st;
+    }
+    k->memory = k->buffer->share;
+    k->memory->refs++;
+    c->session->epoch += k->direction == SHARE_TO_DEVICE;
+    return STATUS_OK;
+}
+
+/* With session.lock held: what the worker is to unmap. */
+static uint32_t end(struct context *c, struct copy *k)
+{
+    c->session->epoch += k->direction == SHARE_TO_DEVICE;
+    buffer_unpin(k->buffer);
+    return share_unref(c->session->registry, k->memory);
+}
+
+static enum status to_device(struct context *c, const struct copy *k, struct problem *why)
+{
+    struct msg_mem_write m = {.host = k->memory->host, .to = k->buffer->address + k->offset, .from = {k->offset, k->bytes}};
+    enum status          st = worker_mem_write(c->worker, &m, NULL, DEADLINE_NEVER, why);
+
+    if (!st)
+        counter_add(COUNTER_TRANSFER_TO_DEVICE, k->bytes);
+    return st;
+}
+
+static enum status from_device(struct context *c, const struct copy *k, struct problem *why)
+{
+    struct msg_mem_read m = {.host = k->memory->host, .from = k->buffer->address + k->offset, .to = {k->offset, k->bytes}};
+    enum status         st = worker_mem_read(c->worker, &m, NULL, DEADLINE_NEVER, why);
+
+    if (!st)
+        counter_add(COUNTER_TRANSFER_FROM_DEVICE, k->bytes);
+    return st;
+}
+
+/* Of the buffer's own memory there is nothing to copy: what was submitted before is to be done. */
+static enum status copy(struct context *c, const struct copy *k, struct problem *why)
+{
+    enum status st = context_wait_order(c, why);
+
+    if (st || !k->bytes)
+        return st;
+    if (k->memory->direct)
+        return worker_stream_sync(c->worker, &(struct msg_stream_sync){.all = 1}, NULL, DEADLINE_NEVER, why);
+    return k->direction == SHARE_TO_DEVICE ? to_device(c, k, why) : from_device(c, k, why);
+}
+
+enum status share_move(struct session *s, struct span buffer, enum share_direction direction, uint64_t offset, uint64_t bytes,
+                       struct problem *why)
+{
+    struct copy     k = {.direction = direction, .offset = offset, .bytes = bytes};
+    struct context *c;
+    uint32_t        host;
+    enum status     st = context_enter(s, &c, why);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = begin(c, buffer, &k, why);
+    pthread_mutex_unlock(&s->lock);
+    if (!st) {
+        st = copy(c, &k, why);
+        pthread_mutex_lock(&s->lock);
+        host = end(c, &k);
+        pthread_mutex_unlock(&s->lock);
+        share_unmap(c, host);
+        shares_reap(s->registry);
+    }
+    return context_leave_with(c, st, why);
+}

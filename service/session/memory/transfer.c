@@ -1,0 +1,405 @@
+/* Streamed writes to and reads from buffers: a few staging slices in flight, the device copies one while the next is filled or emptied.
+ * Here: their beginning, their calls, their end. */
+#include "base/metrics.h"
+#include "session/memory/transfer_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* With session.lock held. */
+static void wake(struct transfer *t)
+{
+    struct waker *w = t->user;
+
+    t->user = NULL;
+    if (w)
+        w->wake(w);
+}
+
+/* With session.lock held. */
+static void recall(struct transfer *t)
+{
+    struct waker *w = t->borrower;
+
+    t->borrower = NULL;
+    if (w)
+        w->wake(w);
+}
+
+void transfers_wake(struct context *c)
+{
+    for (struct transfer *t = c->transfers; t; t = t->next) {
+        wake(t);
+        recall(t);
+    }
+}
+
+void transfers_unwatch(struct context *c)
+{
+    struct session  *s = c->session;
+    struct transfer *t;
+
+    pthread_mutex_lock(&s->lock);
+    for (t = c->transfers; t; t = t ? t->next : c->transfers) {
+        if (!t->watching)
+            continue;
+        t->watching = false;
+        t->unwatching = true;
+        pthread_mutex_unlock(&s->lock);
+        staging_unwatch(c->worker, &t->staging);
+        pthread_mutex_lock(&s->lock);
+        t->unwatching = false;
+        pthread_cond_broadcast(&s->changed);
+        t = NULL; /* the list may have changed: from its start again */
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void staging_came(struct waker *w)
+{
+    struct transfer *t = (struct transfer *)w;
+    struct session  *s = t->session;
+
+    pthread_mutex_lock(&s->lock);
+    t->watching = false;
+    wake(t);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void transfer_let_go(struct transfer *t)
+{
+    if (t->buffer)
+        buffer_unpin(t->buffer);
+    t->buffer = NULL;
+}
+
+static void transfer_free(struct transfer *t)
+{
+    struct session *s = t->session;
+
+    pthread_mutex_lock(&s->lock);
+    *t->at = t->next;
+    if (t->next)
+        t->next->at = t->at;
+    transfer_let_go(t);
+    context_unref(t->context);
+    pthread_mutex_unlock(&s->lock);
+    free(t);
+    session_unpin(s, true);
+}
+
+/* With session.lock held: the last steps of a call's end. True when nobody needs the transfer any more. */
+static bool land(struct piece *p)
+{
+    struct transfer *t = p->transfer;
+    struct context  *c = t->context;
+
+    if (!p->call.status)
+        counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
+    if (p->call.status && !t->problem.status) {
+        t->problem = p->call.problem;
+        t->problem.status = p->call.status;
+    }
+    context_note(c, &p->call);
+    if (!t->writing && !p->call.status && (t->to_arrive -= p->bytes) == 0)
+        transfer_let_go(t);
+    t->holds--;
+    context_unuse(c);
+    wake(t);
+    pthread_cond_broadcast(&t->session->changed);
+    return t->destroyed && t->holds == 0;
+}
+
+static void on_event(struct call *call, enum call_event event)
+{
+    struct piece    *p = (struct piece *)call;
+    struct transfer *t = p->transfer;
+    struct session  *s = t->session;
+    struct slice     slice = p->slice;
+    bool             last;
+
+    if (event != CALL_DONE)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!t->writing && !call->status && !t->destroyed) {
+        p->state = PIECE_ARRIVED;
+    } else {
+        /* Until the state changes nobody else touches the piece. */
+        pthread_mutex_unlock(&s->lock);
+        staging_give(t->context->worker, &slice);
+        pthread_mutex_lock(&s->lock);
+        p->state = PIECE_IDLE;
+    }
+    last = land(p);
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        transfer_free(t);
+}
+
+static void link_transfer(struct transfer *t)
+{
+    struct context *c = t->context;
+
+    t->next = c->transfers;
+    t->at = &c->transfers;
+    if (t->next)
+        t->next->at = &t->next;
+    c->transfers = t;
+}
+
+/* With session.lock held. */
+static enum status begin_locked(struct session *s, struct transfer *t, struct span buffer, uint64_t offset, uint64_t bytes,
+                                const struct contents *only, struct problem *why)
+{
+    enum status st = session_usable_locked(s, why);
+
+    if (st)
+        return st;
+    st = buffer_pin_if(s->context, buffer, only, &t->buffer, why);
+    if (st)
+        return st;
+    st = range_check(t->buffer, offset, bytes, why);
+    if (st) {
+        buffer_unpin(t->buffer);
+        return st;
+    }
+    t->context = s->context;
+    context_ref(t->context);
+    t->address = t->buffer->address + offset;
+    t->order = context_order(t->context);
+    s->epoch += t->writing;
+    link_transfer(t);
+    return STATUS_OK;
+}
+
+static enum status begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, bool writing, const struct contents *only,
+                         struct transfer **out, struct problem *why)
+{
+    struct transfer *t = calloc(1, sizeof *t);
+    enum status      st;
+
+    if (!t)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+    t->staging.wake = staging_came;
+    t->session = s;
+    t->writing = writing;
+    t->left = t->unread = t->to_arrive = bytes;
+    for (unsigned i = 0; i < TRANSFER_SLICES_MAX; i++)
+        t->pieces[i].transfer = t;
+    pthread_mutex_lock(&s->lock);
+    st = begin_locked(s, t, buffer, offset, bytes, only, why);
+    pthread_mutex_unlock(&s->lock);
+    if (st) {
+        free(t);
+        return st;
+    }
+    session_pin(s);
+    *out = t;
+    return STATUS_OK;
+}
+
+enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
+                                 struct problem *why)
+{
+    return begin(s, buffer, offset, bytes, true, NULL, out, why);
+}
+
+enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
+                                    struct transfer **out, struct problem *why)
+{
+    return begin(s, buffer, offset, bytes, true, only, out, why);
+}
+
+enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
+                                struct problem *why)
+{
+    return begin(s, buffer, offset, bytes, false, NULL, out, why);
+}
+
+enum status transfer_state(const struct transfer *t, struct problem *why)
+{
+    if (!t->problem.status)
+        return context_still_usable(t->context, why);
+    if (why)
+        *why = t->problem;
+    return t->problem.status;
+}
+
+enum status transfer_step_begin(struct transfer *t, struct problem *why)
+{
+    struct context *c = t->context;
+    bool            unwatch = false;
+    enum status     st;
+
+    pthread_mutex_lock(&t->session->lock);
+    t->user = NULL;
+    st = transfer_state(t, why);
+    if (!st) {
+        c->uses++;
+        unwatch = t->watching;
+        t->watching = false;
+    }
+    pthread_mutex_unlock(&t->session->lock);
+    if (unwatch)
+        staging_unwatch(c->worker, &t->staging);
+    return st;
+}
+
+enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why)
+{
+    return context_leave_with(t->context, st, why);
+}
+
+enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st;
+
+    pthread_mutex_lock(&t->session->lock);
+    st = transfer_state(t, why);
+    if (!st)
+        t->borrower = w;
+    pthread_mutex_unlock(&t->session->lock);
+    return st;
+}
+
+void transfer_lend_end(struct transfer *t)
+{
+    pthread_mutex_lock(&t->session->lock);
+    t->borrower = NULL;
+    pthread_mutex_unlock(&t->session->lock);
+}
+
+enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out, struct waker *w)
+{
+    struct worker  *worker = t->context->worker;
+    struct session *s = t->session;
+    enum status     st = staging_take(worker, bytes, out, NULL);
+    bool            woken;
+
+    if (st != STATUS_PENDING || !w)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    t->user = w;
+    t->watching = true;
+    pthread_mutex_unlock(&s->lock);
+    st = staging_take(worker, bytes, out, &t->staging);
+    if (st == STATUS_PENDING)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    t->watching = false;
+    woken = t->user == NULL;
+    t->user = NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (!woken || st)
+        return st;
+    /* Something woke w between: it will ask again, and must find that it had been told to wait. */
+    staging_give(worker, out);
+    return STATUS_PENDING;
+}
+
+static enum status submit(struct piece *p)
+{
+    struct transfer *t = p->transfer;
+    struct worker   *worker = t->context->worker;
+
+    p->call = (struct call){.on_event = on_event, .deadline_ns = DEADLINE_NEVER};
+    if (t->writing)
+        return worker_submit_mem_write(worker, &(struct msg_mem_write){.to = p->address, .from = {p->slice.ref.offset, p->bytes}},
+                                       &p->call);
+    return worker_submit_mem_read(worker, &(struct msg_mem_read){.from = p->address, .to = {p->slice.ref.offset, p->bytes}}, &p->call);
+}
+
+/* With session.lock held: a call that could not be submitted. PENDING when the end of another one of ours makes room. */
+static enum status not_submitted(struct transfer *t, enum status st, struct waker *w, struct problem *why)
+{
+    t->holds--;
+    if (st == STATUS_OVERLOADED && t->holds > 0) {
+        context_unuse(t->context);
+        t->user = w;
+        return STATUS_PENDING;
+    }
+    context_not_submitted(t->context, st, &t->problem);
+    context_unuse(t->context);
+    if (why)
+        *why = t->problem;
+    return st;
+}
+
+enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
+{
+    struct transfer *t = p->transfer;
+    struct session  *s = t->session;
+    enum piece_state before = p->state;
+    enum status      st;
+    bool             wait;
+
+    pthread_mutex_lock(&s->lock);
+    wait = !context_ordered(t->context, t->order);
+    if (wait) {
+        t->user = w;
+    } else {
+        p->state = PIECE_FLYING;
+        t->holds++;
+        t->context->uses++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (wait)
+        return STATUS_PENDING;
+    st = submit(p);
+    if (!st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    p->state = before;
+    st = not_submitted(t, st, w, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* Slices that no call has: they go back while the worker is there. */
+static void give_slices(struct transfer *t)
+{
+    for (unsigned i = 0; i < TRANSFER_SLICES_MAX; i++) {
+        enum piece_state state;
+        pthread_mutex_lock(&t->session->lock);
+        state = t->pieces[i].state;
+        pthread_mutex_unlock(&t->session->lock);
+        if (state == PIECE_FILLING || state == PIECE_ARRIVED)
+            staging_give(t->context->worker, &t->pieces[i].slice);
+    }
+}
+
+void transfer_destroy(struct transfer *t)
+{
+    struct session *s;
+    struct context *c;
+    bool            open, last, unwatch;
+
+    if (!t)
+        return;
+    s = t->session;
+    c = t->context;
+    pthread_mutex_lock(&s->lock);
+    /* A closing context takes the registrations back itself, at once. */
+    while (t->unwatching || (c->closed && t->watching))
+        pthread_cond_wait(&s->changed, &s->lock);
+    t->user = NULL;
+    t->destroyed = true;
+    t->holds++;
+    s->epoch += t->writing && !t->finished;
+    unwatch = t->watching;
+    t->watching = false;
+    open = !c->closed;
+    c->uses += open;
+    pthread_mutex_unlock(&s->lock);
+    if (open && unwatch)
+        staging_unwatch(c->worker, &t->staging);
+    if (open)
+        give_slices(t);
+    pthread_mutex_lock(&s->lock);
+    if (open)
+        context_unuse(c);
+    last = --t->holds == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (last)
+        transfer_free(t);
+}

@@ -1,0 +1,225 @@
+/* The writing side of transfers: bytes into staging slices, full slices to the device. */
+#include "session/memory/transfer_internal.h"
+
+static struct piece *idle_piece(struct transfer *t, struct waker *w)
+{
+    struct piece *p = NULL;
+
+    pthread_mutex_lock(&t->session->lock);
+    for (unsigned i = 0; i < TRANSFER_SLICES_MAX && !p; i++)
+        if (t->pieces[i].state == PIECE_IDLE)
+            p = &t->pieces[i];
+    if (!p)
+        t->user = w;
+    pthread_mutex_unlock(&t->session->lock);
+    return p;
+}
+
+/* Every call wakes the worker, and its answer somebody here: far from its end a long upload makes fewer of them. Its last pieces are short, for who
+ * waits for the end waits for the last one's copy. */
+static bool wants_long_piece(const struct transfer *t)
+{
+    uint64_t many = (uint64_t)TRANSFER_LONG_PIECES_MIN * TRANSFER_LONG_PIECE_BYTES;
+
+    return t->left >= many && staging_bytes(t->context->worker) >= many;
+}
+
+/* A long piece that is not to be had at once is not waited for. *bytes is what the piece takes. */
+static enum status take_slices(struct transfer *t, struct slice *out, size_t *bytes, struct waker *w)
+{
+    *bytes = TRANSFER_LONG_PIECE_BYTES;
+    if (wants_long_piece(t) && transfer_slice(t, *bytes, out, NULL) == STATUS_OK)
+        return STATUS_OK;
+    *bytes = t->left < STAGING_SLICE_BYTES ? (size_t)t->left : STAGING_SLICE_BYTES;
+    return transfer_slice(t, *bytes, out, w);
+}
+
+static enum status open_piece(struct transfer *t, struct waker *w, struct problem *why)
+{
+    struct piece *p;
+    enum status   st;
+    size_t        bytes;
+
+    if (!t->left)
+        return problem_set(why, STATUS_LENGTH_MISMATCH, "more bytes than announced");
+    p = idle_piece(t, w);
+    if (!p)
+        return STATUS_PENDING;
+    st = take_slices(t, &p->slice, &bytes, w);
+    if (st)
+        return st == STATUS_PENDING ? st : problem_set(why, st, "no staging memory");
+    p->address = t->address;
+    p->bytes = bytes;
+    p->done = 0;
+    t->address += bytes;
+    t->left -= bytes;
+    t->filling = p;
+    pthread_mutex_lock(&t->session->lock);
+    p->state = PIECE_FILLING;
+    pthread_mutex_unlock(&t->session->lock);
+    return STATUS_OK;
+}
+
+/* A full piece leaves. */
+static enum status flush(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st;
+
+    if (!t->filling || t->filling->done < t->filling->bytes)
+        return STATUS_OK;
+    st = transfer_fly(t->filling, w, why);
+    if (!st)
+        t->filling = NULL;
+    return st;
+}
+
+/* t->filling has room then. */
+static enum status make_room(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st = flush(t, w, why);
+
+    return st || t->filling ? st : open_piece(t, w, why);
+}
+
+static enum status write_step(struct transfer *t, struct span data, size_t *consumed, struct waker *w, struct problem *why)
+{
+    struct piece *p;
+    enum status   st = make_room(t, w, why);
+
+    if (st)
+        return st;
+    p = t->filling;
+    data = span_first(data, p->bytes - p->done);
+    memcpy(p->slice.data + p->done, data.data, data.bytes);
+    p->done += data.bytes;
+    *consumed = data.bytes;
+    st = flush(t, NULL, why);
+    return st == STATUS_PENDING ? STATUS_OK : st;
+}
+
+enum status transfer_write(struct transfer *t, struct span piece, size_t *consumed, struct waker *w, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    *consumed = 0;
+    why = why ? why : &local;
+    st = transfer_step_begin(t, why);
+    if (st)
+        return st;
+    if (piece.bytes)
+        st = write_step(t, piece, consumed, w, why);
+    return transfer_step_end(t, st, why);
+}
+
+enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, struct waker *w, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    st = transfer_step_begin(t, why);
+    if (st)
+        return st;
+    st = make_room(t, w, why);
+    if (!st)
+        st = transfer_lend_begin(t, w, why);
+    if (st)
+        return transfer_step_end(t, st, why);
+    *to = (char *)t->filling->slice.data + t->filling->done;
+    *room = t->filling->bytes - t->filling->done;
+    return STATUS_OK;
+}
+
+/* The step that transfer_write_borrow() began ends here. */
+enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    transfer_lend_end(t);
+    if (bytes > t->filling->bytes - t->filling->done)
+        return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than were lent"), why);
+    t->filling->done += bytes;
+    st = flush(t, NULL, why);
+    return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
+}
+
+enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why)
+{
+    enum status st = transfer_step_begin(t, why);
+
+    return st ? st : transfer_step_end(t, flush(t, w, why), why);
+}
+
+/* Sleeps until a flight ended, the order came up, or the session is lost. */
+static enum status wait_for_turn(struct transfer *t, struct problem *why)
+{
+    struct session *s = t->session;
+    unsigned        before;
+    enum status     st;
+
+    pthread_mutex_lock(&s->lock);
+    before = t->holds;
+    while ((st = transfer_state(t, why)) == STATUS_OK && t->holds == before && (before || !context_ordered(t->context, t->order)))
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static enum status wait_for_flights(struct transfer *t, struct problem *why)
+{
+    struct session *s = t->session;
+    enum status     st = STATUS_OK;
+
+    pthread_mutex_lock(&s->lock);
+    while (t->holds)
+        pthread_cond_wait(&s->changed, &s->lock);
+    if (t->problem.status) {
+        *why = t->problem;
+        st = t->problem.status;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* The contents have changed for the last time. */
+static void end_of_write(struct transfer *t)
+{
+    pthread_mutex_lock(&t->session->lock);
+    t->session->epoch++;
+    t->finished = true;
+    if (t->buffer)
+        t->contents = contents_of(t->context, t->buffer);
+    transfer_let_go(t);
+    pthread_mutex_unlock(&t->session->lock);
+}
+
+struct contents transfer_contents(const struct transfer *t)
+{
+    return t->contents;
+}
+
+enum status transfer_write_finish(struct transfer *t, struct problem *why)
+{
+    struct problem local;
+    enum status    st;
+
+    why = why ? why : &local;
+    st = transfer_step_begin(t, why);
+    if (st)
+        return st;
+    if (t->left || (t->filling && t->filling->done < t->filling->bytes))
+        st = problem_set(why, STATUS_LENGTH_MISMATCH, "fewer bytes than announced");
+    while (!st && t->filling) {
+        st = flush(t, NULL, why);
+        if (st == STATUS_PENDING)
+            st = wait_for_turn(t, why);
+    }
+    if (!st)
+        st = wait_for_flights(t, why);
+    if (!st)
+        end_of_write(t);
+    return transfer_step_end(t, st, why);
+}

@@ -1,0 +1,94 @@
+/* Calls that wait for work before them: what they wait for, and what they do then. */
+#include "worker/commands/internal.h"
+
+static bool events_passed(struct device_worker *w, const struct msg_event_elapsed *m)
+{
+    struct problem unused = {0};
+
+    return named_event_query(w, m->from, &unused) != STATUS_PENDING && named_event_query(w, m->to, &unused) != STATUS_PENDING;
+}
+
+/* Of two events that are done. */
+static enum status elapsed(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
+                           struct problem *why)
+{
+    enum status st = named_event_query(w, m->from, why);
+
+    if (!st)
+        st = named_event_query(w, m->to, why);
+    if (!st && (st = named_event_elapsed(w, m->from, m->to, &reply->us)) != STATUS_OK)
+        problem_set(why, st, "the device does not tell the time between two events");
+    return st;
+}
+
+static bool barrier_passed(struct device_worker *w, const struct work *k)
+{
+    const union message_body *b = &k->command.body;
+
+    if (k->command.message == MESSAGE_EVENT_ELAPSED)
+        return events_passed(w, &b->event_elapsed);
+    if (k->command.message == MESSAGE_STREAM_DESTROY)
+        return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* nothing at all may be left on it */
+    if (k->command.message == MESSAGE_STREAM_SYNC && !b->stream_sync.all)
+        return streams_passed(w, stream_find(w, b->stream_sync.stream), k->sequence);
+    return streams_passed(w, NULL, k->sequence);
+}
+
+static void stream_close(struct device_worker *w, struct stream *s)
+{
+    w->ops->stream_destroy(w->device, s->handle);
+    s->handle = NULL;
+    s->used = false;
+}
+
+static enum status barrier_do(struct device_worker *w, const struct work *k, union message_reply *reply, struct problem *why)
+{
+    const union message_body *b = &k->command.body;
+    enum status               st = STATUS_OK;
+
+    if (k->command.message == MESSAGE_MEM_FREE) {
+        st = w->ops->mem_free(w->device, b->mem_free.address);
+        if (st)
+            problem_set(why, st, "the device did not take the memory back");
+        host_end_beside(w, b->mem_free.address);
+    } else if (k->command.message == MESSAGE_HOST_UNMAP) {
+        host_end(w, b->host_unmap.host);
+    } else if (k->command.message == MESSAGE_HOST_MAP) {
+        st = host_map(w, &b->host_map, &reply->host_map.host, why);
+    } else if (k->command.message == MESSAGE_MODULE_UNLOAD && loaded_module_find(w, b->module_unload.module)) {
+        w->ops->module_unload(w->device, loaded_module_find(w, b->module_unload.module));
+        w->modules[(b->module_unload.module & 0xffff) - 1].module = NULL;
+    } else if (k->command.message == MESSAGE_STREAM_DESTROY && stream_find(w, b->stream_destroy.stream)) {
+        stream_close(w, stream_find(w, b->stream_destroy.stream));
+    } else if (k->command.message == MESSAGE_GRAPH_DESTROY) {
+        graph_end(w, b->graph_destroy.graph);
+    } else if (k->command.message == MESSAGE_EVENT_ELAPSED) {
+        st = elapsed(w, &b->event_elapsed, &reply->event_elapsed, why);
+    }
+    return st;
+}
+
+/* One turn over the list: each is taken out, and put back at the end if it has to go on waiting. */
+bool barriers_advance(struct device_worker *w)
+{
+    struct work *last = w->barriers.last;
+    bool         moved = false;
+    bool         end = last == NULL;
+
+    while (!end && !w->lost) {
+        struct work      *k = queue_pop(&w->barriers);
+        struct completion done = {0};
+        struct problem    why = {0};
+        enum status       st;
+
+        end = k == last;
+        if (!barrier_passed(w, k)) {
+            queue_push(&w->barriers, k);
+            continue;
+        }
+        st = barrier_do(w, k, &done.reply, &why);
+        moved = true;
+        work_answer(w, k, st, &done, &why);
+    }
+    return moved;
+}

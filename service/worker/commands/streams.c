@@ -1,0 +1,274 @@
+/* Work on streams: issues it to the device in order, and answers it in order as it gets done.
+ *
+ * Copies, fills and runs go to the device up to a window; a launch goes alone, and nothing behind it until it is done: so everything
+ * that waits can still be cancelled, and a deadline counts the one launch that runs. A run belongs to a batch, which is neither
+ * cancelled by halves nor has deadlines within. */
+#include "base/deadline.h"
+#include "worker/commands/internal.h"
+
+struct stream *stream_find(struct device_worker *w, uint32_t id)
+{
+    uint32_t slot = id & 0xffff;
+
+    if (slot >= w->streams_end || !w->streams[slot].used || w->streams[slot].generation != id >> 16)
+        return NULL;
+    return &w->streams[slot];
+}
+
+/* ---- issue ---- */
+
+struct device_event *stream_first_event(const struct stream *s)
+{
+    const struct work *k = s->queue.first;
+
+    if (!k || !k->issued || k->refused)
+        return NULL;
+    return k->run ? run_first_event(k->run) : k->after;
+}
+
+/* Before anything is issued: what runs must be seen to end. */
+static enum status take_events(struct device_worker *w, struct work *k)
+{
+    enum status st = event_take(w, &k->after);
+
+    if (!st && k->command.message == MESSAGE_LAUNCH)
+        st = event_take(w, &k->before);
+    return st ? issue_refused(w, k->after, st, "the device made no event", &k->why) : STATUS_OK;
+}
+
+static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
+{
+    enum status         st = take_events(w, k);
+    struct issue_events events = {k->before, k->after};
+
+    return st ? st : issue_command(w, s, k->command.message, &k->command.body, &events, &k->why);
+}
+
+static bool may_issue(const struct device_worker *w, const struct stream *s)
+{
+    const struct work *k = s->waiting;
+
+    if (!k || s->launching || (k->command.message == MESSAGE_LAUNCH && s->runs))
+        return false;
+    if (k->run)
+        return k->issued || s->issued < COPIES_IN_FLIGHT_MAX;
+    return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
+}
+
+static void begin(struct stream *s, struct work *k)
+{
+    if (k->issued)
+        return;
+    k->issued = true;
+    k->started_ns = now_ns();
+    s->issued++;
+    s->runs += k->run != NULL;
+}
+
+/* False when nothing could be done. */
+static bool issue_next(struct device_worker *w, struct stream *s)
+{
+    struct work *k = s->waiting;
+    bool         moved = true;
+
+    begin(s, k);
+    if (k->run)
+        moved = run_issue(w, s, k->run);
+    if (!k->run || run_all_issued(k->run))
+        s->waiting = k->next;
+    if (k->run)
+        return moved;
+    k->refused = issue(w, s, k);
+    if (k->refused)
+        return true;
+    s->launching = k->command.message == MESSAGE_LAUNCH;
+    if (s->launching)
+        work_started(w, k);
+    return true;
+}
+
+/* A long run gives way to other streams and commands now and then. */
+static bool issue_some(struct device_worker *w, struct stream *s)
+{
+    bool any = false, more = true;
+
+    while (more && !w->lost && may_issue(w, s)) {
+        struct work *k = s->waiting;
+        more = issue_next(w, s);
+        any = any || more;
+        more = more && s->waiting != k;
+    }
+    return any;
+}
+
+void stream_push(struct device_worker *w, struct stream *s, struct work *k)
+{
+    queue_push(&s->queue, k);
+    if (!s->waiting)
+        s->waiting = k;
+    issue_some(w, s);
+}
+
+/* ---- reap ---- */
+
+/* All are bounded when they are accepted. 0: none. */
+static uint64_t timeout_ms(const struct work *k)
+{
+    if (k->command.message == MESSAGE_LAUNCH)
+        return k->command.body.launch.timeout_ms;
+    if (k->command.message == MESSAGE_RUN_LIST)
+        return k->command.body.run_list.timeout_ms;
+    return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
+}
+
+static bool overdue(const struct work *k)
+{
+    return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
+}
+
+static enum status query(struct device_worker *w, struct stream *s, struct work *k, bool *moved, struct problem *why)
+{
+    enum status st;
+
+    if (k->refused) {
+        *why = k->why;
+        why->status = k->refused;
+        return k->refused;
+    }
+    st = k->run ? run_poll(w, s, k->run, moved, why) : w->ops->event_query(w->device, k->after, why);
+    if (st != STATUS_PENDING || !overdue(k))
+        return st;
+    if (w->ops->cancel)
+        w->ops->cancel(w->device);
+    return problem_set(why, STATUS_EXECUTION_TIMEOUT,
+                       k->run ? "the operations took longer than their timeout of %llu ms"
+                              : "the kernel ran longer than its timeout of %llu ms",
+                       (unsigned long long)timeout_ms(k));
+}
+
+static void launch_reply(struct device_worker *w, const struct stream *s, const struct work *k, struct msg_launch_reply *r)
+{
+    if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
+        r->gpu_us = 0; /* a driver's odd word is no reason to be ended */
+    r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
+}
+
+/* The oldest one is done, or failed as st and *why say. */
+static void reap(struct device_worker *w, struct stream *s, struct work *k, enum status st, struct problem *why)
+{
+    struct completion done = {0};
+
+    if (status_is_fatal(st)) {
+        why->status = st;
+        worker_lose(w, why);
+        return;
+    }
+    if (s->waiting == k)
+        s->waiting = k->next; /* a run that was given up */
+    queue_pop(&s->queue);
+    s->issued--;
+    if (k->command.message == MESSAGE_LAUNCH && !k->refused)
+        s->launching = false; /* a refused one ran nothing: another may run behind it */
+    s->runs -= k->run != NULL;
+    if (k->command.message == MESSAGE_LAUNCH && !st)
+        launch_reply(w, s, k, &done.reply.launch);
+    event_give(w, k->before);
+    event_give(w, k->after);
+    work_answer(w, k, st, &done, why);
+}
+
+/* Answers the oldest one when it is done. Asked all the time while something runs: nothing large is cleared for a look. */
+static bool reap_first(struct device_worker *w, struct stream *s)
+{
+    struct problem *why = &w->told;
+    struct work    *k = s->queue.first;
+    bool            moved = false;
+    enum status     st;
+
+    if (!k || !k->issued)
+        return false;
+    st = query(w, s, k, &moved, why);
+    if (st != STATUS_PENDING)
+        reap(w, s, k, st, why);
+    if (why->status)
+        *why = (struct problem){0};
+    return moved || st != STATUS_PENDING;
+}
+
+bool streams_advance(struct device_worker *w)
+{
+    bool moved = false;
+
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        struct stream *s = &w->streams[i];
+
+        while (!w->lost && reap_first(w, s))
+            moved = true;
+        moved = issue_some(w, s) || moved;
+    }
+    return moved;
+}
+
+bool streams_in_flight(const struct device_worker *w)
+{
+    for (unsigned i = 0; i < w->streams_end; i++)
+        if (w->streams[i].issued > 0)
+            return true;
+    return false;
+}
+
+bool streams_passed(const struct device_worker *w, const struct stream *s, uint64_t sequence)
+{
+    if (s)
+        return !s->queue.first || s->queue.first->sequence > sequence;
+    for (unsigned i = 0; i < w->streams_end; i++)
+        if (w->streams[i].queue.first && w->streams[i].queue.first->sequence < sequence)
+            return false;
+    return true;
+}
+
+/* ---- taking out ---- */
+
+/* `before` is the work ahead of k, NULL when k is the first. */
+static void unlink_work(struct stream *s, struct work *before, struct work *k)
+{
+    if (s->waiting == k)
+        s->waiting = k->next;
+    if (before)
+        before->next = k->next;
+    else
+        s->queue.first = k->next;
+    if (s->queue.last == k)
+        s->queue.last = before;
+    k->next = NULL;
+}
+
+struct work *streams_withdraw(struct device_worker *w, uint64_t tag)
+{
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        struct work *before = NULL;
+
+        for (struct work *k = w->streams[i].queue.first; k; before = k, k = k->next) {
+            if (k->command.message != MESSAGE_LAUNCH || k->command.body.launch.tag != tag)
+                continue;
+            if (k->issued)
+                return NULL;
+            unlink_work(&w->streams[i], before, k);
+            return k;
+        }
+    }
+    return NULL;
+}
+
+struct work *streams_pop_any(struct device_worker *w)
+{
+    for (unsigned i = 0; i < w->streams_end; i++) {
+        struct stream *s = &w->streams[i];
+
+        s->waiting = NULL;
+        s->issued = s->runs = s->items = 0;
+        if (s->queue.first)
+            return queue_pop(&s->queue);
+    }
+    return NULL;
+}

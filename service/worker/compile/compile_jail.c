@@ -1,0 +1,293 @@
+/* chroot or its stand-in, limits, an own user, Landlock and a system-call list, in the order in which they stay possible. */
+#include "worker/compile/compile_jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ipc/compile_job.h"
+#include "limits.h"
+#include "worker/compile/compile_paths.h"
+#include "worker/jail/landlock.h"
+#include "worker/jail/privileges.h"
+
+enum {
+    ROOT_FD = COMPILE_OUTPUT_FD + 1,
+    CPU_SECONDS_MAX = 2 * COMPILE_DEADLINE_MS / 1000, /* the parent kills far earlier; for the case that it cannot */
+};
+
+struct jail {
+    int  root_fd;     /* the include folder, O_PATH; -1 = none */
+    int  landlock_fd; /* -1 = not offered */
+    bool rooted;      /* chroot worked */
+    bool trapped;     /* path calls are answered by compile_paths.c */
+    bool report;
+};
+
+static void say_missing(const struct jail *j, const char *what)
+{
+    if (j->report)
+        log_warn("compile", "compile jail goes without %s: %s", what, strerror(errno));
+}
+
+/* ---- files ---- */
+
+static void landlock_prepare(struct jail *j)
+{
+    j->landlock_fd = landlock_create(LANDLOCK_AND_PEERS);
+    if (j->landlock_fd < 0) {
+        say_missing(j, "Landlock");
+        return;
+    }
+    if (j->root_fd >= 0 && !landlock_allow_at(j->landlock_fd, j->root_fd, LANDLOCK_ACCESS_FS_READ_FILE))
+        say_missing(j, "headers (Landlock rule)");
+}
+
+static enum status open_root(struct jail *j, const char *include_folder, struct problem *why)
+{
+    j->root_fd = -1;
+    if (!include_folder)
+        return STATUS_OK;
+    j->root_fd = open(include_folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (j->root_fd < 0)
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The folder of CUDA headers cannot be opened");
+    return STATUS_OK;
+}
+
+/* chroot needs a privilege that a service in a container mostly lacks: then path calls are trapped instead, to the same effect. */
+static void enter_root(struct jail *j)
+{
+    if (j->root_fd >= 0 && fchdir(j->root_fd) == 0 && chroot(".") == 0 && chdir("/") == 0) {
+        j->rooted = true;
+        return;
+    }
+    if (chdir("/")) /* where it is must not show in names of files */
+        say_missing(j, "a neutral folder");
+    j->trapped = compile_paths_install(j->root_fd);
+    if (!j->trapped)
+        say_missing(j, "a root of its own");
+}
+
+/* Afterwards only the job, the output, ROOT_FD and the Landlock rules are left besides 0, 1, 2. */
+static void close_others(struct jail *j)
+{
+    int keep = ROOT_FD;
+
+    if (j->trapped && j->root_fd >= 0 && j->root_fd != ROOT_FD) {
+        if (j->landlock_fd == ROOT_FD)
+            j->landlock_fd = fcntl(ROOT_FD, F_DUPFD_CLOEXEC, ROOT_FD + 1);
+        dup2(j->root_fd, ROOT_FD);
+        j->root_fd = ROOT_FD;
+        compile_paths_install(ROOT_FD);
+    }
+    keep += j->trapped && j->root_fd >= 0;
+    if (j->landlock_fd >= 0 && j->landlock_fd != keep) {
+        dup2(j->landlock_fd, keep);
+        j->landlock_fd = keep;
+    }
+    keep += j->landlock_fd >= 0;
+    syscall(SYS_close_range, keep, ~0u, 0);
+}
+
+/* ---- limits and identity ---- */
+
+/* What the process maps already (the library; under a sanitizer, terabytes of shadow) does not count against the compile. */
+static rlim_t address_space_max(void)
+{
+    unsigned long long pages = 0;
+    FILE              *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)COMPILE_ADDRESS_SPACE_MIB << 20);
+}
+
+static void limit_resources(const struct jail *j, rlim_t address_space)
+{
+    const struct {
+        int    which;
+        rlim_t soft, hard;
+    } rows[] = {
+        {RLIMIT_CORE, 0, 0},
+        {RLIMIT_FSIZE, 0, 0},
+        {RLIMIT_AS, address_space, address_space},
+        {RLIMIT_CPU, CPU_SECONDS_MAX, CPU_SECONDS_MAX},
+        {RLIMIT_NOFILE, COMPILE_FILES_MAX, COMPILE_FILES_MAX},
+        {RLIMIT_MEMLOCK, 0, 0},
+        {RLIMIT_STACK, (rlim_t)COMPILE_STACK_MIB << 20, (rlim_t)COMPILE_STACK_HARD_MIB << 20},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (!privileges_limit(rows[i].which, rows[i].soft, rows[i].hard))
+            say_missing(j, "a resource limit");
+}
+
+static void guard_files(struct jail *j)
+{
+    if (j->landlock_fd >= 0 && !landlock_enter(j->landlock_fd)) {
+        say_missing(j, "Landlock");
+        j->landlock_fd = -1;
+    }
+}
+
+/* ---- system calls ---- */
+
+static const int calls_allowed[] = {
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(close),
+    SCMP_SYS(lseek),
+    SCMP_SYS(brk),
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(futex),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(sysinfo),
+    SCMP_SYS(getrusage),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(getcwd),
+    SCMP_SYS(fstat),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(pread64),
+    SCMP_SYS(sched_get_priority_max),
+    SCMP_SYS(sched_get_priority_min),
+};
+
+/* With a root of the kernel's making these may run; else compile_paths.c answers them. */
+static const int calls_reading_paths[] = {SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat)};
+
+/* The library asks these without need: it is refused, not killed. */
+static const int calls_refused[] = {
+    SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(mkdir),      SCMP_SYS(mkdirat),   SCMP_SYS(rmdir),      SCMP_SYS(rename),
+    SCMP_SYS(readlink), SCMP_SYS(ioctl),    SCMP_SYS(fcntl),      SCMP_SYS(statx),     SCMP_SYS(clone),      SCMP_SYS(fork),
+    SCMP_SYS(vfork),    SCMP_SYS(socket),   SCMP_SYS(getdents64), SCMP_SYS(setrlimit), SCMP_SYS(readlinkat), SCMP_SYS(prctl),
+};
+
+static int allow_list(scmp_filter_ctx c)
+{
+    const uint32_t allow = SCMP_ACT_ALLOW;
+    int            bad = 0;
+
+    for (size_t i = 0; i < COUNT(calls_allowed); i++)
+        bad |= seccomp_rule_add(c, allow, calls_allowed[i], 0);
+    for (size_t i = 0; i < COUNT(calls_refused); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), calls_refused[i], 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    bad |= seccomp_rule_add(c, allow, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    bad |= seccomp_rule_add(c, allow, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    bad |= seccomp_rule_add(c, allow, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0, 0));
+    bad |= seccomp_rule_add(c, allow, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0)); /* abort() */
+    return bad;
+}
+
+static int allow_reading(scmp_filter_ctx c)
+{
+    static const unsigned writing[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND};
+    const unsigned        all = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
+    int                   bad = 0;
+
+    for (size_t i = 0; i < COUNT(calls_reading_paths); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, calls_reading_paths[i], 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(access), 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, all, 0));
+    for (size_t i = 0; i < COUNT(writing); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, writing[i], writing[i]));
+    return bad;
+}
+
+static int trap_paths(scmp_filter_ctx c)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat2), 0);
+
+    for (const int *call = compile_paths_calls; *call >= 0; call++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_TRAP, *call, 0);
+    return bad;
+}
+
+static bool seccomp_enter(const struct jail *j)
+{
+    scmp_filter_ctx c = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    int             bad;
+
+    if (!c)
+        return false;
+    bad = allow_list(c);
+    bad |= j->trapped ? trap_paths(c) : allow_reading(c);
+    if (!bad)
+        bad = seccomp_load(c);
+    seccomp_release(c);
+    errno = bad ? EPERM : 0;
+    return !bad;
+}
+
+/* ---- all of it ---- */
+
+/* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours. */
+static enum status silence(struct problem *why)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0)
+        return problem_set(why, STATUS_INTERNAL, "The null device cannot be opened");
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    close(null);
+    return STATUS_OK;
+}
+
+enum status compile_jail_enter(const struct compile_jail *wanted, struct problem *why)
+{
+    struct jail j = {.report = wanted->report};
+    pid_t       parent = getppid();
+    rlim_t      address_space = address_space_max();
+    bool        own;
+    enum status st = wanted->optional ? STATUS_OK : privileges_check(why);
+
+    st = st ? st : open_root(&j, wanted->include_folder, why);
+    if (st)
+        return st;
+    tzset(); /* for __TIME__: reads the zone's file now or never */
+    landlock_prepare(&j);
+    if (silence(why))
+        return STATUS_INTERNAL;
+    enter_root(&j);
+    close_others(&j);
+    limit_resources(&j, address_space);
+    if (!privileges_drop_user(&own))
+        say_missing(&j, "a user of its own");
+    if (!privileges_bind(parent))
+        say_missing(&j, "process attributes");
+    guard_files(&j);
+    dup2(STDIN_FILENO, STDERR_FILENO); /* from here on nothing can be said any more */
+    if (!seccomp_enter(&j)) {
+        j.trapped = false; /* without the list nothing is trapped */
+        if (!wanted->optional)
+            return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
+                               "This machine offers no way to hold the compiler to a list of system calls");
+    }
+    if (!wanted->optional && !j.rooted && !j.trapped && j.landlock_fd < 0)
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "This machine offers no way to keep the compiler from its files");
+    return STATUS_OK;
+}

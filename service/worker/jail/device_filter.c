@@ -1,0 +1,262 @@
+/* Builds the filters with libseccomp and loads them into every thread at once. */
+#include "worker/jail/device_filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/span.h"
+#include "ipc/worker_fds.h"
+
+struct driver_row {
+    const char *driver;
+    int64_t     number; /* of a call or an ioctl */
+};
+
+/* The rows of no driver keep the arrays from being empty. */
+static const struct driver_row driver_calls[] = {
+    {"", 0},
+#define DRIVER_CALL(driver, name) {driver, SCMP_SYS(name)},
+#define DRIVER_IOCTL(driver, number)
+#define DRIVER_SHARING(driver, number)
+#include "worker/jail/device_calls_driver.def"
+#undef DRIVER_CALL
+#undef DRIVER_IOCTL
+#undef DRIVER_SHARING
+};
+
+static const struct driver_row driver_ioctls[] = {
+    {"", 0},
+#define DRIVER_CALL(driver, name)
+#define DRIVER_IOCTL(driver, number) {driver, number},
+#define DRIVER_SHARING(driver, number)
+#include "worker/jail/device_calls_driver.def"
+#undef DRIVER_CALL
+#undef DRIVER_IOCTL
+#undef DRIVER_SHARING
+};
+
+static const struct driver_row sharing_ioctls[] = {
+    {"", 0},
+#define DRIVER_CALL(driver, name)
+#define DRIVER_IOCTL(driver, number)
+#define DRIVER_SHARING(driver, number) {driver, number},
+#include "worker/jail/device_calls_driver.def"
+#undef DRIVER_CALL
+#undef DRIVER_IOCTL
+#undef DRIVER_SHARING
+};
+
+static const int plain_calls[] = {
+#define CALL(name) SCMP_SYS(name),
+#include "worker/jail/device_calls_plain.def"
+#undef CALL
+};
+
+static const int denied_calls[] = {
+#define DENIED(name) SCMP_SYS(name),
+#include "worker/jail/device_calls_denied.def"
+#undef DENIED
+};
+
+/* As pthread_create() starts a thread; the old and unused CLONE_DETACHED is not looked at. */
+enum {
+    THREAD_FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS | CLONE_PARENT_SETTID |
+                   CLONE_CHILD_CLEARTID,
+};
+
+/* What a mapping must be: private, of no file, and counted against RLIMIT_DATA, which shared memory, stacks that grow and huge pages are not. */
+enum { MAP_LOOKED_AT = MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB };
+
+static const uint64_t thread_mask = ~(uint64_t)CLONE_DETACHED;
+
+static const uint64_t namespaces[] = {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET};
+
+bool device_filter_knows(const char *driver)
+{
+    for (size_t i = 1; i < COUNT(driver_calls); i++)
+        if (driver[0] && strcmp(driver_calls[i].driver, driver) == 0)
+            return true;
+    return false;
+}
+
+/* What both allow-lists let pass only with the right arguments. */
+static int allow_abort(scmp_filter_ctx c)
+{
+    return seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+}
+
+static int allow_threads(scmp_filter_ctx c)
+{
+    /* clone3 keeps its flags in memory, where no filter looks: the C library then takes clone. */
+    int bad = seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+
+    return bad | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread_mask, THREAD_FLAGS));
+}
+
+/* What comes by the socket is memory that the front-end, or who is behind it, wants mapped. */
+static int allow_given(scmp_filter_ctx c)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
+
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(close), 0);
+    return bad | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                                  SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, 0));
+}
+
+/* A driver opens its device anew for each descriptor that it makes. */
+static int allow_made(scmp_filter_ctx c, const char *driver)
+{
+    int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_EQ, O_RDWR | O_CLOEXEC));
+
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+    for (size_t i = 1; i < COUNT(sharing_ioctls); i++)
+        if (strcmp(sharing_ioctls[i].driver, driver) == 0)
+            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)sharing_ioctls[i].number));
+    return bad;
+}
+
+static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
+{
+    int bad = allow_abort(c) | allow_threads(c);
+
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= allow_given(c);
+
+    for (size_t i = 0; i < COUNT(plain_calls); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
+    /* malloc reads a setting before it shrinks an arena; the zone's file */
+    bad |= seccomp_rule_add(c, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_CONTROL_FD));
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO)); /* the log */
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+                            SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_LOOKED_AT, MAP_ANONYMOUS));
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    return bad;
+}
+
+/* `action` for what leads out of the process. The socket for descriptors leads to the front-end, whatever address a message has. */
+static int build_denied(scmp_filter_ctx c, uint32_t action, enum device_filter_sharing sharing)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < COUNT(denied_calls); i++)
+        if (sharing == FILTER_SHARES_NOTHING || denied_calls[i] != SCMP_SYS(sendmsg))
+            bad |= seccomp_rule_add(c, action, denied_calls[i], 0);
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= seccomp_rule_add(c, action, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_NE, WORKER_SHARE_FD));
+    bad |= seccomp_rule_add(c, action, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
+    return bad;
+}
+
+static int build_deny(scmp_filter_ctx c, enum device_filter_sharing sharing)
+{
+    const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+    int            bad = build_denied(c, refuse, sharing) | seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+
+    bad |= seccomp_rule_add(c, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+    for (size_t i = 0; i < COUNT(namespaces); i++)
+        bad |= seccomp_rule_add(c, refuse, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+    return bad;
+}
+
+static bool is_denied(int call)
+{
+    for (size_t i = 0; i < COUNT(denied_calls); i++)
+        if (denied_calls[i] == call)
+            return true;
+    return false;
+}
+
+static bool is_checked(int call)
+{
+    return call == SCMP_SYS(clone) || call == SCMP_SYS(clone3) || call == SCMP_SYS(tgkill) || call == SCMP_SYS(ioctl);
+}
+
+/* How a worker ends must not depend on what was seen while none did. */
+static int allow_ends(scmp_filter_ctx c)
+{
+    static const int ends[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),      SCMP_SYS(rt_sigreturn),
+                               SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),  SCMP_SYS(gettid),
+                               SCMP_SYS(getpid),       SCMP_SYS(restart_syscall), SCMP_SYS(write)};
+    int              bad = 0;
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, ends[i], 0);
+    return bad;
+}
+
+static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filter_sharing sharing)
+{
+    int bad = build_denied(c, SCMP_ACT_KILL_PROCESS, sharing) | allow_abort(c) | allow_threads(c) | allow_ends(c);
+
+    for (size_t i = 1; i < COUNT(driver_calls); i++) {
+        int call = (int)driver_calls[i].number;
+
+        if (strcmp(driver_calls[i].driver, driver) == 0 && !is_denied(call) && !is_checked(call))
+            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, call, 0);
+    }
+    if (sharing != FILTER_SHARES_NOTHING)
+        bad |= allow_given(c) | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
+    if (sharing == FILTER_SHARES_MADE)
+        bad |= allow_made(c, driver);
+    /* How it waits, and where its own memory comes from, must not depend on what was seen either. */
+    for (size_t i = 0; i < COUNT(plain_calls); i++)
+        bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
+    bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    for (size_t i = 1; i < COUNT(driver_ioctls); i++)
+        if (strcmp(driver_ioctls[i].driver, driver) == 0)
+            bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)driver_ioctls[i].number));
+    return bad;
+}
+
+static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+{
+    switch (f) {
+    case DEVICE_FILTER_PLAIN:
+        return build_plain(c, sharing);
+    case DEVICE_FILTER_DRIVER:
+        return build_driver(c, driver, sharing);
+    case DEVICE_FILTER_DENY:
+        return build_deny(c, sharing);
+    }
+    return -1;
+}
+
+static uint32_t otherwise(enum device_filter f)
+{
+    return f == DEVICE_FILTER_PLAIN ? SCMP_ACT_KILL_PROCESS : f == DEVICE_FILTER_DRIVER ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW;
+}
+
+/* Other architectures' calls (32 bits, x32) always kill. */
+static int set_attributes(scmp_filter_ctx c)
+{
+    int bad = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+    bad |= seccomp_attr_set(c, SCMP_FLTATR_CTL_TSYNC, 1);
+    bad |= seccomp_attr_set(c, SCMP_FLTATR_CTL_LOG, 1);
+    bad |= seccomp_attr_set(c, SCMP_FLTATR_API_SYSRAWRC, 1); /* the kernel's own errno */
+    return bad | seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+}
+
+bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+{
+    scmp_filter_ctx c = seccomp_init(otherwise(f));
+    int             bad;
+
+    if (!c) {
+        errno = ENOMEM;
+        return false;
+    }
+    bad = set_attributes(c);
+    bad = bad ? bad : build(c, f, driver, sharing);
+    bad = bad ? bad : seccomp_load(c);
+    seccomp_release(c);
+    errno = bad < 0 ? -bad : bad;
+    return !bad;
+}

@@ -1,0 +1,235 @@
+/* Files by Landlock, limits, an own user and a list of system calls for all threads, in the order in which they stay possible. */
+#include "worker/jail/device_jail.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ipc/worker_fds.h"
+#include "limits.h"
+#include "worker/jail/device_filter.h"
+#include "worker/jail/landlock.h"
+#include "worker/jail/privileges.h"
+
+/* True: go on without it. */
+static bool may_miss(const struct device_jail *j, const char *what, struct problem *why)
+{
+    int error = errno;
+
+    if (j->optional) {
+        log_warn("worker", "the worker goes without %s: %s", what, strerror(error));
+        return true;
+    }
+    problem_set(why, STATUS_DEVICE_ERROR, "the worker cannot be locked in: no %s (%s); --allow-no-sandbox serves all the same", what,
+                strerror(error));
+    return false;
+}
+
+/* ---- files ---- */
+
+/* Each is read while a cpu device is opened, to describe the host; the last by mapped_bytes(). */
+static const char *const plain_reads[] = {"/proc/cpuinfo",   "/proc/meminfo",  "/sys/devices/system/cpu", "/sys/fs/cgroup",
+                                          "/etc/machine-id", "/etc/localtime", "/proc/self/statm"};
+
+/* Where drivers keep libraries and tell about devices. Nothing of a caller's or the operator's lies there. */
+static const char *const driver_reads[] = {"/usr",        "/lib",         "/lib64", "/opt",           "/nix/store", "/etc/ld.so.cache",
+                                           "/etc/nvidia", "/proc/driver", "/sys",   "/etc/localtime", "/dev/null",  "/dev/zero",
+                                           "/dev/urandom"};
+
+static const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+static const uint64_t using_device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | 1ull << 15; /* device ioctl */
+
+static void allow_reading(int ruleset, const char *const paths[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        landlock_allow(ruleset, paths[i], reading); /* most machines lack some of them */
+}
+
+static void allow_gpus(int ruleset)
+{
+    DIR           *folder = opendir("/dev");
+    struct dirent *e;
+    char           path[sizeof "/dev/" + sizeof e->d_name];
+
+    while (folder && (e = readdir(folder))) {
+        if (strncmp(e->d_name, "nvidia", 6) != 0)
+            continue;
+        snprintf(path, sizeof path, "/dev/%s", e->d_name);
+        landlock_allow(ruleset, path, using_device | reading);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* A driver names its threads by writing to files of its own process. */
+static void allow_own_process(int ruleset)
+{
+    landlock_allow(ruleset, "/proc/self", reading);
+    landlock_allow(ruleset, "/proc/self/task", reading | LANDLOCK_ACCESS_FS_WRITE_FILE);
+}
+
+/* Without Landlock the list of system calls is the wall, with it the first of two: so its absence is said, and no more. */
+static bool enter_landlock(int ruleset)
+{
+    bool entered = ruleset >= 0 && landlock_enter(ruleset);
+
+    if (!entered)
+        log_info("worker", "this machine offers no Landlock: files are guarded by the list of system calls alone");
+    return entered;
+}
+
+enum status device_jail_prepare(const struct device_jail *j, struct problem *why)
+{
+    int ruleset;
+
+    (void)why;
+    if (j->driven || DEVICE_JAIL_RELAXED)
+        return STATUS_OK;
+    ruleset = landlock_create(LANDLOCK_AND_PEERS);
+    if (ruleset >= 0)
+        allow_reading(ruleset, plain_reads, COUNT(plain_reads));
+    enter_landlock(ruleset);
+    return STATUS_OK;
+}
+
+/* The command thread's only: threads of the driver were there before. */
+static bool guard_files(void)
+{
+    int ruleset = landlock_create(LANDLOCK_FILES);
+
+    if (ruleset >= 0) {
+        allow_reading(ruleset, driver_reads, COUNT(driver_reads));
+        allow_gpus(ruleset);
+        allow_own_process(ruleset);
+    }
+    return enter_landlock(ruleset);
+}
+
+/* ---- limits ---- */
+
+static bool logs_to_a_file(void)
+{
+    struct stat st;
+
+    return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A driver maps and registers what it likes, and its printf goes to a memory file: it keeps its limits. */
+static bool lower_limits(const struct device_jail *j)
+{
+    /* One place is free below the socket: where the shared memory was. */
+    rlim_t descriptors = j->sharing ? WORKER_SHARE_FD + 1 : 0;
+    bool   ok = privileges_limit(RLIMIT_CORE, 0, 0);
+
+    if (j->driven || DEVICE_JAIL_RELAXED)
+        return ok;
+    if (!logs_to_a_file())
+        ok = privileges_limit(RLIMIT_FSIZE, 0, 0) && ok;
+    return privileges_limit(RLIMIT_NOFILE, descriptors, descriptors) && privileges_limit(RLIMIT_MEMLOCK, 0, 0) && ok;
+}
+
+struct mapped {
+    rlim_t addresses, data; /* bytes; data: private, to write to */
+};
+
+/* False with errno. */
+static bool mapped_bytes(struct mapped *out)
+{
+    const rlim_t       page = (rlim_t)sysconf(_SC_PAGESIZE);
+    unsigned long long all = 0, data = 0;
+    FILE              *f = fopen("/proc/self/statm", "re");
+
+    bool ok = f && fscanf(f, "%llu %*u %*u %*u %*u %llu", &all, &data) == 2;
+
+    if (f)
+        fclose(f);
+    *out = (struct mapped){(rlim_t)all * page, (rlim_t)data * page};
+    return ok;
+}
+
+/* What a worker that was taken over can have of the host's memory. Private memory to write to counts, and the list of system calls lets it
+ * map no other (device_filter.c). The device's addresses, reserved by the terabyte, and those of memcheck's states do not: they have a bound of
+ * their own, for the sake of the page tables. A sanitizer's shadow is such memory by the terabyte: there is no limit then. */
+static bool limit_memory(const struct device_jail *j)
+{
+    rlim_t        own = (rlim_t)WORKER_OWN_BYTES + (rlim_t)sysconf(_SC_NPROCESSORS_ONLN) * (rlim_t)WORKER_OWN_BYTES_PER_CPU;
+    rlim_t        addresses = 2 * (rlim_t)CPU_ARENA_BYTES_MAX;
+    struct mapped now;
+
+    if (DEVICE_JAIL_RELAXED || !j->memory)
+        return true;
+    if (!mapped_bytes(&now))
+        return false;
+    own += now.data;
+    addresses += now.addresses;
+    return privileges_limit(RLIMIT_DATA, own + j->memory, own + j->memory) && privileges_limit(RLIMIT_AS, addresses, addresses);
+}
+
+/* As a user that nobody else is: the kernel counts by user, and without one of its own every process of the service's user would count. */
+static bool limit_tasks(const struct device_jail *j, bool own_user)
+{
+    return j->driven || DEVICE_JAIL_RELAXED || !own_user || privileges_limit(RLIMIT_NPROC, WORKER_TASKS_MAX, WORKER_TASKS_MAX);
+}
+
+/* The device has no descriptors of its own; a driver has. */
+static void close_others(const struct device_jail *j)
+{
+    close(WORKER_SHM_FD); /* mapped by now */
+    if (!j->driven)
+        syscall(SYS_close_range, (j->sharing ? WORKER_SHARE_FD : WORKER_CONTROL_FD) + 1, ~0u, 0);
+}
+
+/* ---- all of it ---- */
+
+static enum device_filter choose(const struct device_jail *j)
+{
+    if (!j->driven)
+        return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
+    return !j->keeper && device_filter_knows(j->driver) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
+}
+
+static enum worker_sandbox level_of(enum device_filter f)
+{
+    return f == DEVICE_FILTER_DENY ? WORKER_SANDBOX_DENY_LIST : WORKER_SANDBOX_ALLOW_LIST;
+}
+
+/* Once per device, not for each of its workers. */
+static void tell(const struct device_jail *j)
+{
+    if (j->keeper && j->driven && !device_filter_knows(j->driver))
+        log_warn("worker", "the system calls of driver %s are not known: workers are held to the deny-list",
+                 j->driver[0] ? j->driver : "(unknown)");
+}
+
+enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)
+{
+    enum device_filter         filter = choose(j);
+    enum device_filter_sharing sharing = j->sharing ? FILTER_SHARES_GIVEN : FILTER_SHARES_NOTHING;
+    pid_t                      parent = getppid();
+    bool                       own_user = false;
+
+    *level = WORKER_SANDBOX_NONE;
+    tzset(); /* for the log's time stamps: reads the zone's file now or never */
+    tell(j);
+    close_others(j);
+    if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
+        return STATUS_DEVICE_ERROR;
+    if (!j->driven && !privileges_drop_user(&own_user) && !may_miss(j, "user of its own", why))
+        return STATUS_DEVICE_ERROR;
+    if (!limit_tasks(j, own_user) && !may_miss(j, "limit of threads", why))
+        return STATUS_DEVICE_ERROR;
+    if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
+        return STATUS_DEVICE_ERROR;
+    if (j->driven && !j->keeper && !DEVICE_JAIL_RELAXED && guard_files() && j->sharing)
+        sharing = FILTER_SHARES_MADE;
+    if (!device_filter_enter(filter, j->driver, sharing))
+        return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;
+    *level = level_of(filter);
+    return STATUS_OK;
+}

@@ -1,0 +1,48 @@
+/* Limits of open files, looked at from inside. */
+#include "worker/jail/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "limits.h"
+#include "worker/jail/privileges.h"
+
+void files_raise(void)
+{
+    if (!privileges_limit_raise(RLIMIT_NOFILE))
+        log_warn("worker", "the limit of open files stays as it is: %s", strerror(errno));
+}
+
+/* The machine may have run out of them, too: only opening some tells. 0, or the error. */
+static int open_spare(void)
+{
+    int      files[WORKER_FILES_SPARE];
+    unsigned n = 0;
+    int      error = 0;
+
+    while (n < WORKER_FILES_SPARE && (files[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    if (n < WORKER_FILES_SPARE)
+        error = errno;
+    while (n > 0)
+        close(files[--n]);
+    return error == EMFILE || error == ENFILE || error == ENOMEM ? error : 0;
+}
+
+bool files_suffice(unsigned limit, struct problem *why)
+{
+    struct rlimit now = {0, 0};
+    int           error = open_spare();
+
+    if (error)
+        problem_set(why, STATUS_OVERLOADED, "a worker cannot open files: %s", strerror(error));
+    else if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur < limit)
+        problem_set(why, STATUS_OVERLOADED, "a worker may have %llu files open, and its device did not open with so few",
+                    (unsigned long long)now.rlim_cur);
+    else
+        return true;
+    return false;
+}

@@ -1,0 +1,146 @@
+/* Finding and loading the driver: what is missing is named, and never a path. */
+#include "device/cuda/driver.h"
+#include "unit/device/cuda/fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    bool        required;
+} rows[] = {
+#define REQUIRED                      true
+#define OPTIONAL                      false
+#define DRIVER(name, need, arguments) {#name, need},
+#include "device/cuda/driver.def"
+#undef DRIVER
+#undef REQUIRED
+#undef OPTIONAL
+};
+
+Test(cuda_driver, a_missing_library_is_no_device)
+{
+    struct problem why = {0};
+
+    device_cuda_library("/nowhere/libcuda.so.1");
+    cr_assert_eq(device_cuda.count(&why), 0);
+    cr_assert_eq(why.status, STATUS_DEVICE_NOT_FOUND);
+    cr_assert_null(strchr(why.detail, '/'), "%s", why.detail);
+}
+
+static char *read_library(size_t *bytes)
+{
+    FILE *f = fopen(FAKE_CUDA, "rb");
+    char *data;
+
+    cr_assert_not_null(f);
+    fseek(f, 0, SEEK_END);
+    *bytes = (size_t)ftell(f);
+    rewind(f);
+    data = malloc(*bytes);
+    cr_assert_eq(fread(data, 1, *bytes, f), *bytes);
+    fclose(f);
+    return data;
+}
+
+/* A copy of the fake driver in which `name`, wherever it stands as a whole string, is another name. */
+static void write_without(const char *path, const char *library, size_t bytes, const char *name)
+{
+    char  *copy = malloc(bytes);
+    size_t length = strlen(name) + 1;
+    size_t replaced = 0;
+    FILE  *f = fopen(path, "wb");
+
+    memcpy(copy, library, bytes);
+    for (size_t i = 1; i + length <= bytes; i++)
+        if (copy[i - 1] == '\0' && memcmp(copy + i, name, length) == 0) {
+            copy[i] = 'x';
+            replaced++;
+        }
+    cr_assert_gt(replaced, 0, "%s", name);
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(copy, 1, bytes, f), bytes);
+    fclose(f);
+    free(copy);
+}
+
+Test(cuda_driver, every_missing_required_function_is_named)
+{
+    size_t bytes;
+    char  *library = read_library(&bytes);
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char           path[] = "/tmp/fake-cuda-XXXXXX";
+        struct problem why = {0};
+        int            fd = mkstemp(path);
+
+        cr_assert_geq(fd, 0);
+        close(fd);
+        if (rows[i].required) {
+            write_without(path, library, bytes, rows[i].name);
+            device_cuda_library(path);
+            cr_expect_eq(device_cuda.count(&why), 0, "%s", rows[i].name);
+            cr_expect_not_null(strstr(why.detail, rows[i].name), "%s: %s", rows[i].name, why.detail);
+        }
+        unlink(path);
+    }
+    free(library);
+}
+
+/* An older driver cannot list functions: the cubin itself says what is in it. */
+static void load_sample_without(const char *name)
+{
+    size_t                bytes;
+    char                 *library = read_library(&bytes);
+    char                  path[] = "/tmp/fake-cuda-XXXXXX";
+    struct device        *d = NULL;
+    struct device_module *m = NULL;
+    struct problem        why = {0};
+    static char           image[65536];
+    FILE                 *f = fopen(FIXTURES "/sample.cubin", "rb");
+    size_t                image_bytes = fread(image, 1, sizeof image, f);
+    int                   fd = mkstemp(path);
+
+    fclose(f);
+    close(fd);
+    write_without(path, library, bytes, name);
+    device_cuda_library(path);
+    cr_assert_eq(device_cuda.open(&d, 0, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(device_cuda.module_load(d, image, image_bytes, &m, &why), STATUS_OK, "%s", why.detail);
+    cr_assert_eq(device_cuda.module_table(m)->kernels_count, 3);
+    cr_assert_geq(kernel_table_find(device_cuda.module_table(m), SPAN_LITERAL("vadd")), 0);
+    for (unsigned k = 0; k < 3; k++)
+        if (strcmp(device_cuda.module_table(m)->kernels[k].name, "vadd") == 0)
+            cr_assert_eq(device_cuda.module_table(m)->kernels[k].params_bytes, 28);
+    cr_assert_eq(device_cuda.module_table(m)->globals_count, 2);
+    device_cuda.close(d);
+    unlink(path);
+    free(library);
+}
+
+Test(cuda_driver, lists_kernels_without_the_driver)
+{
+    load_sample_without("cuModuleEnumerateFunctions");
+}
+
+Test(cuda_driver, reads_parameters_without_the_driver)
+{
+    load_sample_without("cuFuncGetParamInfo");
+}
+
+Test(cuda_driver, translates_every_result)
+{
+    cr_assert_eq(cuda_status(0), STATUS_OK);
+    cr_assert_eq(cuda_status(2), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    cr_assert_eq(cuda_status(600), STATUS_PENDING);
+    cr_assert_eq(cuda_status(700), STATUS_KERNEL_FAULT);
+    for (unsigned r = 714; r <= 719; r++)
+        cr_assert_eq(cuda_status(r), STATUS_KERNEL_FAULT);
+    cr_assert_eq(cuda_status(214), STATUS_DEVICE_ERROR);
+    cr_assert_eq(cuda_status(999), STATUS_DEVICE_ERROR);
+    cr_assert_eq(cuda_status(701), STATUS_LAUNCH_CONFIG_INVALID);
+    cr_assert_eq(cuda_status(218), STATUS_MODULE_INVALID);
+    cr_assert_eq(cuda_status(123456), STATUS_DEVICE_ERROR);
+}

@@ -1,0 +1,143 @@
+/* Live sensors: read when they can be, unknown otherwise. */
+#include "device/cuda/nvml.h"
+#include "unit/device/cuda/fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct device_info unread(const char *uuid)
+{
+    struct device_info info = {.clock_khz = 1, .memory_clock_khz = 2};
+
+    info.temperature_c = info.power_w = info.utilization_pct = DEVICE_SENSOR_UNKNOWN;
+    span_copy(span_of(uuid), info.uuid, sizeof info.uuid);
+    return info;
+}
+
+/* A copy of the fake library in a folder of its own, where its steering file can stand. Static. */
+static const char *steered_nvml(void)
+{
+    static char folder[] = "/tmp/gpurest-nvml-XXXXXX", path[64], command[4352];
+
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/nvml.so", folder);
+    snprintf(command, sizeof command, "cp '%s' '%s'", FAKE_NVML, path);
+    cr_assert_eq(system(command), 0);
+    nvml_library(path);
+    return folder;
+}
+
+static void steer_nvml(const char *folder, const char *words)
+{
+    char  path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/fake-nvml", folder);
+    f = fopen(path, "w");
+    cr_assert_not_null(f);
+    fputs(words, f);
+    fclose(f);
+}
+
+static void forget_nvml(const char *folder)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+Test(nvml, reads_the_sensors_of_that_gpu)
+{
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+
+    nvml_library(FAKE_NVML);
+    nvml_read(&info);
+    cr_assert_eq(info.temperature_c, 41);
+    cr_assert_eq(info.power_w, 123);
+    cr_assert_eq(info.utilization_pct, 57);
+    cr_assert_eq(info.clock_khz, 1980000);
+    cr_assert_eq(info.memory_clock_khz, 3201000);
+}
+
+/* The table against the numbers of the catalogue that matter most, one of each kind. */
+Test(nvml, errors_of_the_hardware_ask_for_what_the_table_says)
+{
+    static const struct {
+        const char        *xid;
+        enum device_action action;
+    } rows[] = {{"xid=13", DEVICE_ACTION_NONE}, {"xid=31", DEVICE_ACTION_NONE},   {"xid=43", DEVICE_ACTION_NONE},
+                {"xid=94", DEVICE_ACTION_NONE}, {"xid=119", DEVICE_ACTION_DRAIN}, {"xid=45", DEVICE_ACTION_DRAIN},
+                {"xid=79", DEVICE_ACTION_END},  {"xid=64", DEVICE_ACTION_END}};
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+    const char        *folder = steered_nvml();
+
+    for (size_t i = 0; i < COUNT(rows); i++) { /* the weightiest stays */
+        steer_nvml(folder, rows[i].xid);
+        nvml_read(&info);
+        cr_expect_eq(info.health.action, rows[i].action, "%s: %u", rows[i].xid, info.health.action);
+    }
+    cr_assert_eq(info.health.xid, 79);
+    cr_assert_eq(info.health.watched, 1);
+    cr_assert_eq(info.health.temperature_max_c, 90);
+    cr_assert_eq(info.health.ecc_uncorrected, 0);
+    forget_nvml(folder);
+}
+
+Test(nvml, a_gpu_that_is_lost_ends_everything)
+{
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+    const char        *folder = steered_nvml();
+
+    steer_nvml(folder, "ecc=3");
+    nvml_read(&info);
+    cr_assert_eq(info.health.ecc_uncorrected, 3);
+    cr_assert_eq(info.health.action, DEVICE_ACTION_NONE);
+    steer_nvml(folder, "lost=1");
+    nvml_read(&info);
+    cr_assert_eq(info.health.action, DEVICE_ACTION_END);
+    forget_nvml(folder);
+}
+
+Test(nvml, one_unreadable_sensor_leaves_the_others)
+{
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+
+    setenv("FAKE_NVML_WITHOUT", "power", 1);
+    nvml_library(FAKE_NVML);
+    nvml_read(&info);
+    cr_assert_eq(info.power_w, DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(info.temperature_c, 41);
+}
+
+Test(nvml, another_gpu_stays_unread)
+{
+    struct device_info info = unread("GPU-00000000-0000-0000-0000-000000000000");
+
+    nvml_library(FAKE_NVML);
+    nvml_read(&info);
+    cr_assert_eq(info.temperature_c, DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(info.clock_khz, 1);
+}
+
+Test(nvml, a_missing_library_is_no_failure)
+{
+    struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
+
+    nvml_library("/nowhere/libnvidia-ml.so.1");
+    nvml_read(&info);
+    cr_assert_eq(info.temperature_c, DEVICE_SENSOR_UNKNOWN);
+    cr_assert_eq(info.memory_clock_khz, 2);
+}
+
+Test(nvml, is_found_beside_the_driver)
+{
+    static struct device_info info;
+    struct device            *d = fixture_open();
+
+    cr_assert_eq(device_cuda.info(d, &info), STATUS_OK);
+    cr_assert_eq(info.temperature_c, 41);
+    device_cuda.close(d);
+}

@@ -1,0 +1,20 @@
+/* The cuda backend on the fake driver with the fake cuBLASLt and cuFFT. */
+#ifndef GPUREST_TESTS_VENDOR_FIXTURE_H
+#define GPUREST_TESTS_VENDOR_FIXTURE_H
+
+#include "unit/device/cuda/fixture.h"
+
+/* What was made of both libraries and not yet destroyed. */
+long vendor_live(void);
+/* Counts of calls start anew. */
+void vendor_reset(void);
+/* Device 0 with both; asserts. */
+struct device *vendor_open(void);
+uint64_t       vendor_memory(struct device *d, uint64_t bytes);
+/* Of a module of a plan, on the default stream. */
+enum status vendor_launch(struct device *d, struct device_module *m, const void *params, uint32_t bytes, struct problem *why);
+/* Rows and matrices without gaps. */
+struct vendor_plan vendor_dense(enum vendor_number number, uint64_t m, uint64_t n, uint64_t k, uint64_t batch);
+struct vendor_plan vendor_transform(enum vendor_number number, uint64_t n, uint64_t batch, bool inverse);
+
+#endif

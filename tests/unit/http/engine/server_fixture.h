@@ -1,0 +1,74 @@
+/* A real server on port 0 with endpoints that wait, stream and fail on purpose, and a raw client. */
+#ifndef GPUREST_TESTS_SERVER_FIXTURE_H
+#define GPUREST_TESTS_SERVER_FIXTURE_H
+
+#include <stdatomic.h>
+
+#include "http/engine/server.h"
+
+enum { BIG_BYTES = 8 * 1024 * 1024, LARGE_BYTES = 1024 * 1024, ANSWER_BYTES = 16 * 1024 * 1024 };
+
+struct counters {
+    atomic_uint finishes;      /* on_finish of any endpoint */
+    atomic_uint begins;        /* begin of any endpoint */
+    atomic_uint aborts;        /* of sinks */
+    atomic_uint sinks;         /* made by begin */
+    atomic_uint sinks_handled; /* reached their handler */
+    atomic_uint closes;        /* of sources */
+    atomic_uint sources;
+    atomic_uint waiting; /* requests that are PENDING for good */
+    atomic_uint saw_gone;
+    atomic_uint running; /* blocked executor handlers */
+    atomic_uint problems;
+};
+extern struct counters counters;
+
+struct server_options {
+    unsigned    loops;
+    unsigned    io_threads;
+    const char *unix_path; /* also listen there */
+    const char *tokens;    /* file */
+    unsigned    per_address;
+    unsigned    requests_per_s, token_failures, body_bytes_per_s, answer_bytes_per_s; /* 0: any */
+    unsigned    header_deadline_s, body_stall_s, idle_s;
+};
+
+/* Starts helpers and server; exits the test on failure. */
+struct server *start_server(struct server_options o);
+void           stop_server(struct server *s);
+/* For endpoints: wakes w soon, from another thread; not any more. */
+void fire_later(struct waker *w);
+void fire_not(struct waker *w);
+/* Lets blocked executor handlers go on; they stay open. */
+void open_gate(void);
+
+struct answer {
+    unsigned    status;
+    char       *head; /* with closing NUL */
+    struct span body;
+    char       *buffer;
+};
+
+struct client {
+    int    fd;
+    char  *held; /* bytes read behind the last answer */
+    size_t held_bytes;
+};
+
+struct client client_connect(const struct server *s);
+struct client client_connect_unix(const char *path);
+void          client_close(struct client *c);
+void          client_send(struct client *c, struct span text);
+void          client_text(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* False when the connection ended without a whole answer. No body is expected after HEAD, 204 and 304. */
+bool        client_read(struct client *c, bool head, struct answer *out);
+void        answer_free(struct answer *a);
+struct span answer_header(const struct answer *a, const char *name);
+/* True when the peer has closed, without further bytes. */
+bool client_at_end(struct client *c);
+/* One whole exchange on c. */
+unsigned client_get(struct client *c, const char *path, struct answer *out);
+/* Waits, with a deadline, until *value == wanted. */
+bool reaches(atomic_uint *value, unsigned wanted);
+
+#endif

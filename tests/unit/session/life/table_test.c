@@ -1,0 +1,121 @@
+/* The sorted table, its cursors, and the form of ids. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "session/life/table.h"
+
+enum { ENTRIES = 500 };
+
+static struct entry entries[ENTRIES];
+
+static void fill(struct table *t)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        snprintf(entries[i].id, ID_BYTES, "e%03u", (i * 7919u) % ENTRIES);
+        cr_assert_eq(table_put(t, &entries[i]), STATUS_OK);
+    }
+}
+
+Test(table, keeps_every_entry_findable_and_in_order)
+{
+    struct table t = {0};
+
+    fill(&t);
+    cr_assert_eq(t.count, ENTRIES);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        cr_assert_eq(table_get(&t, span_of(entries[i].id)), &entries[i]);
+    for (unsigned i = 1; i < ENTRIES; i++)
+        cr_assert_lt(strcmp(t.items[i - 1]->id, t.items[i]->id), 0);
+    cr_assert_null(table_get(&t, SPAN_LITERAL("e50")));
+    cr_assert_null(table_get(&t, SPAN_LITERAL("e5000")));
+    cr_assert_null(table_get(&t, (struct span){"e001\0", 5}));
+    table_finish(&t);
+}
+
+Test(table, removes_exactly_that_entry)
+{
+    struct table t = {0};
+    struct entry twin = {"e003"};
+
+    fill(&t);
+    cr_assert(!table_remove(&t, &twin));
+    for (unsigned i = 0; i < ENTRIES; i += 2)
+        cr_assert(table_remove(&t, &entries[i]));
+    cr_assert_eq(t.count, ENTRIES / 2);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        cr_assert_eq(table_get(&t, span_of(entries[i].id)), i % 2 ? &entries[i] : NULL);
+    table_finish(&t);
+}
+
+Test(table, pages_see_every_entry_once_even_when_the_cursors_own_is_removed)
+{
+    struct table t = {0};
+    char         next[ID_BYTES] = "";
+    unsigned     seen = 0;
+
+    fill(&t);
+    do {
+        unsigned at = table_after(&t, span_of(next));
+        unsigned n = table_page(&t, at, 7, next);
+        seen += n;
+        if (next[0])
+            cr_assert(table_remove(&t, table_get(&t, span_of(next))));
+    } while (next[0]);
+    cr_assert_eq(seen, ENTRIES);
+    table_finish(&t);
+}
+
+Test(table, ids_of_clients)
+{
+    char long_id[70];
+
+    memset(long_id, 'a', sizeof long_id);
+    cr_assert(client_id_valid(SPAN_LITERAL("a")));
+    cr_assert(client_id_valid(SPAN_LITERAL("0-_z")));
+    cr_assert(client_id_valid((struct span){long_id, 63}));
+    cr_assert(!client_id_valid((struct span){long_id, 64}));
+    cr_assert(!client_id_valid(SPAN_LITERAL("")));
+    cr_assert(!client_id_valid(SPAN_LITERAL("-a")));
+    cr_assert(!client_id_valid(SPAN_LITERAL("_a")));
+    cr_assert(!client_id_valid(SPAN_LITERAL("A")));
+    cr_assert(!client_id_valid(SPAN_LITERAL("a.b")));
+    cr_assert(!client_id_valid((struct span){"a\0b", 3}));
+}
+
+Test(table, names_entries_by_the_clients_id_or_a_server_id)
+{
+    struct entry   a, b;
+    struct problem why;
+
+    cr_assert_eq(entry_name(&a, SPAN_LITERAL("mine"), "b_", &why), STATUS_OK);
+    cr_assert_str_eq(a.id, "mine");
+    cr_assert_eq(entry_name(&a, (struct span){0}, "b_", &why), STATUS_OK);
+    cr_assert_eq(entry_name(&b, (struct span){0}, "b_", &why), STATUS_OK);
+    cr_assert_eq(strlen(a.id), 24);
+    cr_assert_eq(strncmp(a.id, "b_", 2), 0);
+    cr_assert_str_neq(a.id, b.id);
+    cr_assert_eq(entry_name(&a, SPAN_LITERAL("Not/this"), "b_", &why), STATUS_INVALID_FIELD);
+    cr_assert_str_eq(why.fields[0].pointer, "/id");
+}
+
+/* Whatever their first bytes have in common. */
+Test(table, ids_of_any_length_keep_their_order)
+{
+    static const char *const ids[] = {"a",         "a0",       "a00000", "a000000",   "a0000000", "a00000000",
+                                      "a0000000-", "a000000z", "b",      "a0000000z", "a_",       "zzzzzzzzzzz"};
+    static struct entry      some[COUNT(ids)];
+    struct table             t = {0};
+
+    for (unsigned i = 0; i < COUNT(ids); i++) {
+        snprintf(some[i].id, ID_BYTES, "%s", ids[i]);
+        cr_assert_null(table_get(&t, span_of(ids[i])));
+        cr_assert_eq(table_put(&t, &some[i]), STATUS_OK);
+    }
+    for (unsigned i = 1; i < t.count; i++)
+        cr_assert_lt(strcmp(t.items[i - 1]->id, t.items[i]->id), 0, "%s %s", t.items[i - 1]->id, t.items[i]->id);
+    for (unsigned i = 0; i < COUNT(ids); i += 2)
+        cr_assert(table_remove(&t, &some[i]));
+    for (unsigned i = 0; i < COUNT(ids); i++)
+        cr_assert_eq(table_get(&t, span_of(ids[i])), i % 2 ? &some[i] : NULL, "%s", ids[i]);
+    table_finish(&t);
+}

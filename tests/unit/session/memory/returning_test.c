@@ -1,0 +1,223 @@
+/* Device memory that comes back late, or lies in another session's cache: an allocation waits for it, and only for it. */
+#include <pthread.h>
+
+#include "unit/session/session_fixture.h"
+
+static struct fixture f;
+
+static enum status make(struct session *s, const char *id)
+{
+    struct buffer_info info;
+    struct problem     why;
+    bool               created;
+
+    return buffer_create(s, span_of(id), 1000, &info, &created, &why);
+}
+
+static void start(void)
+{
+    fixture_start(&f, 64);
+    fake_allocations_max(1);
+}
+
+Test(returning, what_nobody_gave_back_is_refused_at_once)
+{
+    start();
+    cr_assert_eq(make(f.session, "a"), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    cr_assert_eq(fake_refusals(), 1);
+    fixture_end(&f);
+}
+
+Test(returning, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
+{
+    start();
+    fake_caches();
+    fake_late(3);
+    cr_assert_eq(make(f.session, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    cr_assert_eq(fake_refusals(), 3);
+    fixture_end(&f);
+}
+
+Test(returning, a_deleted_session_whose_memory_comes_back_late_is_waited_for)
+{
+    struct session *other;
+
+    start();
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    cr_assert_eq(make(other, "a"), STATUS_OK);
+    fake_late(3);
+    cr_assert_eq(session_delete(other, &f.why), STATUS_OK);
+    session_return(other);
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    cr_assert_eq(fake_refusals(), 3);
+    fixture_end(&f);
+}
+
+Test(returning, what_a_trim_gave_back_is_waited_for)
+{
+    struct session_memory unused;
+
+    start();
+    fake_caches();
+    fake_late(2);
+    cr_assert_eq(make(f.session, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(session_memory_trim(f.session, &unused, &f.why), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    cr_assert_eq(fake_refusals(), 2);
+    fixture_end(&f);
+}
+
+Test(returning, the_cache_of_an_idle_session_is_given_back_first)
+{
+    struct session *other;
+
+    start();
+    fake_caches();
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    cr_assert_eq(make(other, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    cr_assert_eq(fake_refusals(), 1);
+    session_return(other);
+    fixture_end(&f);
+}
+
+Test(returning, a_session_at_work_keeps_its_cache)
+{
+    struct session *other;
+    struct context *c;
+
+    start();
+    fake_caches();
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    cr_assert_eq(make(other, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(context_enter(other, &c, &f.why), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    cr_assert_eq(fake_refusals(), 1);
+    context_leave(c);
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    session_return(other);
+    fixture_end(&f);
+}
+
+/* It may be busy for long, or hang. */
+Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 60)
+{
+    struct session *other;
+
+    start();
+    fake_caches();
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    cr_assert_eq(make(other, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    fake_hold();
+    cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    fake_go();
+    cr_assert_eq(make(f.session, "b"), STATUS_OK);
+    session_return(other);
+    fixture_end(&f);
+}
+
+Test(returning, what_never_comes_is_waited_for_so_long)
+{
+    start();
+    fake_caches();
+    fake_late(UINT32_MAX);
+    cr_assert_eq(make(f.session, "a"), STATUS_OK);
+    cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
+    cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
+    cr_assert_gt(fake_refusals(), 1);
+    fixture_end(&f);
+}
+
+static void *make_here(void *session)
+{
+    return (void *)(intptr_t)make(session, "b");
+}
+
+static void *delete_it(void *session)
+{
+    struct problem why;
+
+    return (void *)(intptr_t)session_delete(session, &why);
+}
+
+/* Else its own end would be waited for, which waits for it. */
+Test(returning, who_waits_for_memory_lets_go_when_its_own_session_ends)
+{
+    struct session *other;
+    pthread_t       waits, deletes;
+    void           *st;
+
+    start();
+    cr_assert_eq(make(f.session, "a"), STATUS_OK);
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    fake_hold_returns(true);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    pthread_create(&waits, NULL, make_here, other);
+    fake_await_refusal();
+    pthread_create(&deletes, NULL, delete_it, other);
+    pthread_join(waits, &st);
+    cr_assert_neq((enum status)(intptr_t)st, STATUS_OK);
+    fake_hold_returns(false);
+    pthread_join(deletes, &st);
+    cr_assert_eq((enum status)(intptr_t)st, STATUS_OK);
+    session_return(other);
+    fixture_end(&f);
+}
+
+Test(returning, a_reset_takes_a_new_worker_beside_the_end_of_the_old_one)
+{
+    fixture_start(&f, 64);
+    fake_room();
+    fake_hold_returns(true);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    cr_assert_eq(fake_live_workers(), 2);
+    fake_hold_returns(false);
+    fixture_end(&f);
+}
+
+static void *let_go(void *unused)
+{
+    fake_await_take();
+    fake_hold_returns(false);
+    return unused;
+}
+
+Test(returning, a_place_that_somebody_else_took_is_waited_for)
+{
+    pthread_t thread;
+
+    fixture_start(&f, 64);
+    fake_room();
+    fake_hold_returns(true);
+    fake_fail_take(STATUS_NO_WORKER);
+    pthread_create(&thread, NULL, let_go, NULL);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK, "%s", f.why.detail);
+    pthread_join(thread, NULL);
+    settle(&f);
+    cr_assert_eq(fake_live_workers(), 1);
+    fixture_end(&f);
+}
+
+Test(returning, nobody_waits_behind_another_worker_that_does_not_end)
+{
+    struct session *other;
+
+    fixture_start(&f, 64);
+    other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
+    fake_linger(true);
+    cr_assert_eq(session_reset(other, &f.why), STATUS_OK);
+    fake_linger(false);
+    cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
+    settle(&f); /* while the first one still ends */
+    cr_assert_eq(fake_live_workers(), 3);
+    fake_end_lingering();
+    session_return(other);
+    fixture_end(&f);
+}
