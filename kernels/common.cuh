@@ -126,9 +126,7 @@ template <class T> __device__ constexpr int pack_of() { return 16 / (int)sizeof(
 __device__ constexpr int least(int a, int b) { return a < b ? a : b; }
 
 /* Threads of a block of kernels that take any number of them: their results are the same with each. */
-#ifndef FLAT_THREADS
 #define FLAT_THREADS 256
-#endif
 
 DEVICE u64 global_thread() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 global_threads() { return (u64)gridDim.x * blockDim.x; }

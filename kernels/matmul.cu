@@ -414,15 +414,10 @@ enum { WARPGROUP_THREADS = THREADS };
 
 /* ---- kernels ---- */
 
-/* Which tiles, where warpgroups do not choose: 0: by the sizes, 1: the smaller ones, 2: the larger ones. An element is the same sum in each. */
-#ifndef PRODUCT_TILES
-#define PRODUCT_TILES 0
-#endif
-
 /* The grid is two blocks for every multiprocessor: larger tiles only where they keep them all at work. */
 template <class T> DEVICE bool many(const sizes &z, u32 tile_m, u32 tile_n)
 {
-    return PRODUCT_TILES == 0 ? tiles_of(z, tile_m, tile_n) >= gridDim.x / 2 : PRODUCT_TILES == 2;
+    return tiles_of(z, tile_m, tile_n) >= gridDim.x / 2;
 }
 
 template <class T, bool TENSOR> DEVICE void product(const T *a, const T *b, T *out, const sizes &z)

@@ -337,10 +337,7 @@ template <class T, class R> __global__ void __launch_bounds__(512) reduce_ddof(c
 #define ROW_OF_WARP 2048
 #endif
 /* Warps of a block. Where they share out one result, its sum depends on their number; short rows are one warp's each. */
-#ifndef AXIS_WARPS
-#define AXIS_WARPS 8
-#endif
-enum { WARPS = AXIS_WARPS, THREADS = 32 * WARPS, STRIPS_FOR_VECTORS = 256 };
+enum { WARPS = 8, THREADS = 32 * WARPS, STRIPS_FOR_VECTORS = 256 };
 
 template <class T, class R> DEVICE void reduce_short_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)
 {

@@ -5,9 +5,7 @@
 #include "common.cuh"
 
 /* Rows of the grid that a block has, each a warp's. */
-#ifndef TILE_ROWS
 #define TILE_ROWS 8
-#endif
 
 template <class T>
 __global__ void __launch_bounds__(32 * TILE_ROWS) stencil2d(const T *x, T *out, u64 rows, u64 columns, T centre, T north, T south, T west, T east)

@@ -1,18 +1,12 @@
 /* Transposition of matrices, and copies between any two strided layouts of up to four axes.
  *
- * Method: a tile of 64 x 32 elements, or as tuned, goes through shared memory, so that both sides of the copy are read and written along rows; one column more
+ * Method: a tile of 64 x 32 elements goes through shared memory, so that both sides of the copy are read and written along rows; one column more
  * keeps its columns in different banks. The strided copy takes each element by its place in the shape; neighbours of the last axis are neighbouring
  * threads. Strides are in elements and not negative; those of the result must give every element a place of its own. */
 #include "common.cuh"
 
 /* Rows of a tile, a multiple of 32, and the warps that move it, a divisor of 32. */
-#ifndef TILE_DOWN
-#define TILE_DOWN 64
-#endif
-#ifndef TILE_WARPS
-#define TILE_WARPS 8
-#endif
-enum { ACROSS = 32, DOWN = TILE_DOWN, WARPS = TILE_WARPS };
+enum { ACROSS = 32, DOWN = 64, WARPS = 8 };
 
 /* The tile of x whose first element is (row, column); all its elements are on their way before the first is stored. WHOLE: all of it lies in x. */
 template <class T, bool WHOLE>

@@ -10,7 +10,7 @@
 
 # Each step, a run of this script for it alone, and its limit in seconds. The service's tests are in four parts, each with every fourth file.
 LIMITS=(contract=300 local_launch=60 upload-memory=200 latency=120 storm=300 service-1=400 service-2=400 service-3=400 service-4=400
-    kernels=500 sdk=400 cli=200 faults=500 bench=500 bench-kernels=500 bench-shapes=400)
+    kernels=500 sdk=400 cli=200 faults=500 bench=500 bench-kernels=500)
 
 if [ "${STEPS:-}" = list ]; then printf '%s\n' "${LIMITS[@]}"; exit; fi
 for step in ${STEPS:-}; do [[ " ${LIMITS[*]} " == *" $step="* ]] || die "there is no step $step; STEPS=list names them"; done
@@ -97,7 +97,6 @@ run_step() {
     faults) python3 tests/fault/gpu_full.py --service "$GPURESTD" --backend cuda --device cuda:0 --libcuda "$LIBCUDA" --seconds 450 ;;
     bench) python3 tests/bench/run.py --build "$BUILD" --gpurestd "$GPURESTD" --backends cuda --json "$logs/bench.json" ;;
     bench-kernels) python3 tests/bench/kernels.py --seconds 440 --gpurestd "$GPURESTD" --json "$logs/kernels.json" ;;
-    bench-shapes) python3 tests/bench/kernels.py --tune --seconds 340 --gpurestd "$GPURESTD" --json "$logs/shapes.json" ;;
     esac
 }
 

@@ -141,16 +141,7 @@ enum {
     BUILTIN_WARPGROUP_BYTES = 4 * 48 * 1024 + 1024, /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
     BUILTIN_ROW_OF_WARP = 2048, /* elements of the longest row that one warp reduces */
     BUILTIN_HEADERS_MAX = 8,
-    BUILTIN_CANDIDATES_MAX = 8,        /* shapes that a kernel can be built in, its own included */
-    BUILTIN_CANDIDATE_OPTIONS_MAX = 2, /* that the compiler is given for one */
-    BUILTIN_SIZE_CLASSES = 32,         /* powers of four, of bytes */
     CANDIDATE_NAME_BYTES = 32,         /* of such a shape */
-    TUNE_ROUNDS_MIN = 9,               /* times that every candidate is measured; their median counts */
-    TUNE_ROUNDS_MAX = 65,
-    TUNE_MEASURE_MS = 1000,            /* further rounds are begun for so long */
-    TUNE_LAUNCH_MS_MAX = 10 * 1000,    /* of each launch */
-    TUNE_DEADLINE_MS = 120 * 1000,     /* of the whole, compilations included */
-    TUNE_GAIN_PERCENT = 3,             /* that a shape must be faster than the kernel's own to be taken */
     BUILTIN_ARGS_MAX = 32,
     BUILTIN_EXPRESSION_BYTES = 128,
     DTYPE_NAME_BYTES = 8,

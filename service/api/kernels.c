@@ -4,7 +4,6 @@
 #include "api/call.h"
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
-#include "api/tunings.h"
 
 static const char *access_name(enum builtin_access access)
 {
@@ -111,7 +110,6 @@ static void add_members(struct json_writer *w, const struct builtin *k)
     json_close_array(w);
     add_engines(w, k);
     json_add_text(w, "shape", rule_text(k->shape.rule));
-    add_candidate_names(w, k);
     if (k->shape.scratch)
         json_add_text(w, "scratch_bytes", k->shape.scratch);
     else
@@ -173,10 +171,5 @@ enum status kernels_get(struct request *r)
     json_add_string(&a.w, "source", builtin_source_of(k)->text);
     json_add_string(&a.w, "common", builtin_common_source()->text);
     add_headers(&a.w, builtin_source_of(k)->text);
-    st = add_tunings(r, &a.w, k);
-    if (st) {
-        buf_finish(&a.text);
-        return st;
-    }
     return answer_end(&a, r, 200);
 }

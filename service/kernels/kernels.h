@@ -120,25 +120,6 @@ enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtype
 /* "cublaslt"; NULL for none. */
 const char *builtin_library_name(enum builtin_library library);
 
-/* ---- candidate.c ---- the shapes that a kernel can be built in: number 0 is that of its row, "default"; results are the same bits in all. */
-/* How many, at least 1 and at most BUILTIN_CANDIDATES_MAX. */
-unsigned    builtin_candidates(const struct builtin *k);
-const char *builtin_candidate_name(const struct builtin *k, unsigned number); /* NULL: there is none of that number */
-bool        builtin_candidate_find(const struct builtin *k, struct span name, unsigned *number);
-/* For the compiler; up to a NULL. */
-const char *const *builtin_candidate_options(const struct builtin *k, unsigned number);
-/* The kernel with that shape in place of its own: for builtin_plan_of(). */
-struct builtin builtin_as(const struct builtin *k, unsigned number);
-/* Whether it may be taken for these arguments. */
-bool builtin_candidate_fits(const struct builtin *k, unsigned number, enum builtin_dtype dtype, const uint64_t *values,
-                            const struct builtin_device *device);
-/* Of all its buffers together. */
-enum status builtin_all_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, uint64_t *out,
-                              struct problem *why);
-/* What is measured for one size stands for its class, less than BUILTIN_SIZE_CLASSES: from 4^class bytes to less than four times as many. */
-unsigned builtin_size_class(uint64_t bytes);
-uint64_t builtin_size_class_least(unsigned size_class); /* bytes */
-
 /* ---- extent.c ---- */
 /* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
  * sizeof_T, sizeof_accumulator and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */

@@ -15,7 +15,6 @@
 #include "session/code/compile_module.h"
 #include "session/events/event_ring.h"
 #include "session/launch/check.h"
-#include "session/launch/tuning.h"
 #include "session/life/table.h"
 #include "session/session.h"
 
@@ -71,7 +70,6 @@ struct registry {
     struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* written under lock: there are some */
     struct run_place      *runs;        /* run_place.c */
-    struct tunings        *tunings;     /* shapes of built-in kernels */
     uint64_t               batch_bytes; /* host memory of asynchronous batches and their results, all sessions together */
 };
 

@@ -302,7 +302,6 @@ struct launch_spec {
     struct span                dtype;   /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
     enum launch_engine         engine;  /* of a built-in one */
     const struct builtin_call *builtin; /* session/ itself sets it */
-    unsigned shape;    /* likewise: one more than the number of the shape (kernels.h) that a built-in one takes; 0: the chosen one */
     uint32_t grid[3];  /* grid[0] = 0: derive from `threads` */
     uint64_t threads;  /* only with automatic block */
     uint32_t block[3]; /* block[0] = 0: the occupancy calculator's choice */

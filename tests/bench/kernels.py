@@ -2,7 +2,6 @@
 
     python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd [--backend cuda] [--rounds 7] [--rows matmul,sorting] [--only add]
                                    [--seconds 140] [--lead 64] [--json out.json]
-    python3 tests/bench/kernels.py --gpurestd build/release/service/gpurestd --tune [the same]
 
 Every figure is the least of some rounds of the time between two events around many calls, divided by their number. Ours are launches of a program,
 so they reach the device as one CUDA graph, and short ones are so many that what its start costs hardly counts; PyTorch's calls are captured as
@@ -14,9 +13,6 @@ timed, since a kernel behind a copy begins some 10 us late.
 --rows names groups of cases, --seconds begins no case later than that and says which ones were left, so that a run can be done in parts; each figure
 is given up after ROW_SECONDS, with the rounds that it had.
 Where a library of the GPU's maker can do a kernel, it is measured too, in a row of its own.
-With --tune the service first measures the shapes of each case's kernel, and the case is timed in its own shape and in the chosen one, in turn, so that
-both meet the same of what else goes on; PyTorch and CuPy are left out. Where the own shape is the chosen one, both columns are the same thing, and
-say how far a ratio can be trusted.
 One run's columns can be compared with each other, figures of different machines cannot."""
 import argparse
 import functools
@@ -263,20 +259,6 @@ class Ours:
             assert self.client.delete(f"/v1/sessions/bench/buffers/{name}").status == 204
         return us
 
-    def values_of(self, case):
-        """The arguments of the case that are no buffers, by name, without their types."""
-        params = self.client.get(f"/v1/kernels/{case.builtin}").json()["params"]
-        return {p["name"]: next(iter(a.values())) for p, a in zip(params, case.args) if not isinstance(a, str)}
-
-    def tune(self, case, candidate=None):
-        """What the service says of the shapes; None where there is only one."""
-        if len(self.known.get(case.builtin, {}).get("candidates", [])) < 2:
-            return None
-        body = {"dtype": case.dtype, "values": self.values_of(case), **({"candidate": candidate} if candidate else {})}
-        answer = self.client.post(f"/v1/kernels/{case.builtin}/tune", body)
-        assert answer.status == 200, answer
-        return answer.json()
-
     def copy_bandwidth(self, rounds):
         size = 256 * M
         for name in ("a", "b"):
@@ -378,37 +360,6 @@ def row_of(case, ours, torch_us, captured, cupy_us, copy, library=None):
     return text
 
 
-TUNED_TURNS = 3  # of both shapes
-
-
-def tuned(ours, case, rounds):
-    """The case in its own shape and in the one that the service chooses: {"case", "candidate", "default_us", "tuned_us", "tuning"}; None where there is no other."""
-    found = ours.tune(case)
-    if found is None or all(c["outcome"] != "measured" for c in found["candidates"][1:]):
-        return None
-    own, chosen = [], []
-    for _ in range(TUNED_TURNS):
-        for shape, times in (("default", own), (found["candidate"], chosen)):
-            ours.tune(case, shape)
-            times.append(ours.measure(case, rounds))
-    ours.tune(case, found["candidate"])
-    return {"case": case.name, "candidate": found["candidate"], "default_us": min(own), "tuned_us": min(chosen), "tuning": found}
-
-
-def tune_all(ours, options):
-    print(f"{ours.device()}; shapes chosen by the service; the least of {TUNED_TURNS} turns of {options.rounds} rounds")
-    print(f"{'microseconds':30s}{'default':>10s}{'chosen':>10s}{'ratio':>8s}  shape; medians when measured")
-    told = []
-    for case in chosen_cases(options):
-        one = tuned(ours, case, options.rounds)
-        if one is None:
-            continue
-        medians = ", ".join(f"{c['name']} {c['us']:.1f}" if c["us"] else f"{c['name']} {c['outcome']}" for c in one["tuning"]["candidates"])
-        print(f"{case.name:30s}{one['default_us']:10.1f}{one['tuned_us']:10.1f}{one['default_us'] / one['tuned_us']:8.3f}  {one['candidate']}; {medians}", flush=True)
-        told.append(one)
-    return told
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpurestd", required=True)
@@ -419,21 +370,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600, help="no case is begun later")
     parser.add_argument("--lead", type=int, help=f"copies of {LEAD_BYTES // M} MiB that the device does before the first event; 64, without a GPU 0")
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--tune", action="store_true", help="the kernels' own shapes beside those that the service chooses")
     options = parser.parse_args()
     if not set(options.rows) <= set(ROWS):
         parser.error(f"--rows takes {','.join(ROWS)}")
     if options.lead is None:
         options.lead = 64 if options.backend == "cuda" else 0
-    if options.tune:
-        with tempfile.TemporaryDirectory() as folder:
-            ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options, folder)
-            told = tune_all(ours, options)
-            ours.client.close()
-            ours.service.stop()
-        if options.json:
-            options.json.write_text(json.dumps(told, indent=1))
-        return
     torch, cupy = (peer("torch"), peer("cupy")) if options.backend == "cuda" else (None, None)
     with tempfile.TemporaryDirectory() as folder:
         ours = Ours(str(pathlib.Path(options.gpurestd).resolve()), options, folder)

@@ -1,11 +1,10 @@
-/* Any bytes as a file of the code cache, as the payload of one that is sound, and as measured shapes of a kernel. The first byte chooses. */
+/* Any bytes as a file of the code cache, and as the payload of one that is sound. The first byte chooses. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "session/code/code_entry.h"
-#include "session/launch/tuning.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -39,22 +38,12 @@ static bool write_raw(struct span s)
     return ok;
 }
 
-static void read_shapes(struct span s, unsigned kernel)
-{
-    struct tuning_list l;
-
-    if (builtin_at(kernel) && tuning_list_decode(builtin_at(kernel), s, &l) && l.count * sizeof l.of[0] != s.bytes)
-        abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct span           s = {(const char *)data + (bytes > 0), bytes - (bytes > 0)};
     struct compile_output o;
     bool                  sound = bytes && data[0] % 2;
 
-    if (bytes && data[0] % 4 >= 2)
-        read_shapes(s, data[0] / 4);
     if (!(sound ? code_entry_write(folder(), KEY, s) : write_raw(s)))
         abort();
     compile_output_init(&o);

@@ -14,9 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OPERATORS = {"/", "/docs", "/web/{file}", "/openapi.json", "/problems/{code}", "/lbz", "/livez", "/readyz", "/metrics", "/v1/changes", "/v1/admin/drain",
              "/v1/admin/resume", "/v1/admin/logging", "/v1/admin/logs", "/v1/limits"}
 NOT_THERE = {
-    # Lists are for people, measured shapes for operators; the generic request reaches them.
+    # Lists are for people; the generic request reaches them.
     "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
-                      "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels", "/v1/kernels/{kname}/tune",
+                      "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels",
                       "/v1/run/{xid}", "/v1/run/{xid}/result"},
     # The log of a module comes whole with the module: Module.log.
     "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {"/v1/sessions/{sid}/modules/{mid}/log"},

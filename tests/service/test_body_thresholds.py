@@ -186,7 +186,6 @@ CASES = [
     Case("sessions_reset", "POST", RESET + "/reset", JSON, json_text({}, 200)),
     Case("sessions_sync", "POST", V + "/sync", JSON, json_text({}, 200)),
     Case("memory_trim", "POST", V + "/memory/trim", JSON, json_text({}, 200)),
-    Case("kernels_tune", "POST", "/v1/kernels/none/tune", JSON, json_text({"dtype": "f32", "values": {"n": 1}}, 404), local=False),
     Case("logging_put", "PUT", "/v1/admin/logging", JSON, json_text({"levels": {}}, ANYTHING), local=False),
     # What is unknown is refused, so nothing is drained; an empty body would be obeyed.
     Case("drain_post", "POST", "/v1/admin/drain", JSON, json_text({"nothing": 1}, 400), local=False, empty=False),

@@ -125,14 +125,6 @@ class Client:
         """The built-in kernels: names, element types, parameters; Session.builtin() launches them."""
         return self._pages("/v1/kernels")
 
-    def tune(self, kernel: str, dtype: Any, values: Mapping[str, Any], *, device: Optional[str] = None,
-             candidate: Optional[str] = None) -> Dict[str, Any]:
-        """Measures in which of its shapes (`candidates`) a built-in kernel is fastest, for sizes as in `values`, its parameters that are no
-        buffers by name; it is launched so from then on, by everybody on the device, and after a restart. Results are the same bits in every shape. Needs
-        the scope `admin` and some seconds. `dtype` as of Session.builtin(); `candidate` takes that shape whatever the times, "default" takes a
-        choice back. Gives the shape taken and the times: `candidate`, `candidates` with `name`, `us` and `outcome`."""
-        return self._transport.do(_ops.tune(kernel, service_dtype(dtype), values, device or self._device, candidate))
-
     def _kernel_info(self, name: str) -> Dict[str, Any]:
         """As the service has it; the same as long as it runs."""
         found = self._kernels.get(name)

@@ -13,7 +13,6 @@ from .errors import ProtocolError
 Document = Dict[str, Any]
 BatchAnswer = Tuple[Document, Dict[str, memoryview]]
 EXECUTION_TIMEOUT_MS = 60_000  # the service's default
-TUNE_S = 120.0  # the longest that the service measures shapes of a kernel
 WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
 
 
@@ -47,14 +46,6 @@ def post(path: str, document: Optional[Any] = None) -> Call[Document]:
 
 def delete(path: str) -> Call[None]:
     return Call(Request("DELETE", path), _none)
-
-
-def tune(name: str, dtype: str, values: Mapping[str, Any], device: Optional[str], candidate: Optional[str]) -> Call[Document]:
-    plain = {key: str(value) if isinstance(value, int) and abs(value) > 2 ** 53 else value for key, value in values.items()}
-    document = {"dtype": dtype, "values": plain, "device": device, "candidate": candidate}
-    request = json_request("POST", f"/v1/kernels/{enc(name)}/tune", {key: value for key, value in document.items() if value is not None})
-    request.answer_s = TUNE_S
-    return Call(request, _object)
 
 
 # ---- sessions ----

@@ -480,11 +480,6 @@ class AsyncClient:
             found = self._kernels[name] = await self._transport.do(_ops.get(f"/v1/kernels/{_ops.enc(name)}"))
         return found
 
-    async def tune(self, kernel: str, dtype: Any, values: Mapping[str, Any], *, device: Optional[str] = None,
-                   candidate: Optional[str] = None) -> Dict[str, Any]:
-        """See Client.tune()."""
-        return await self._transport.do(_ops.tune(kernel, service_dtype(dtype), values, device or self._device, candidate))
-
     async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
         cursor: Optional[str] = None
         while True:

@@ -118,7 +118,7 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
 
 static void module_id(const struct builtin_call *call, char out[ID_BYTES])
 {
-    snprintf(out, ID_BYTES, call->shape ? "%s/%s/%u" : "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype), call->shape);
+    snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
 }
 
 static void drop_module(struct context *c, struct builtin_call *call)
@@ -135,7 +135,7 @@ static enum status get_module(struct context *c, struct builtin_call *call, bool
     struct span                  expression = span_of(call->expression);
     struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
     char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
-    struct span                  options[OPTIONS_OF_ALL + BUILTIN_CANDIDATE_OPTIONS_MAX] = {
+    struct span                  options[OPTIONS_OF_ALL] = {
                          SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
     struct module_spec spec = {.kind = IMAGE_CUDA,
                                .options = options,
@@ -158,8 +158,6 @@ static enum status get_module(struct context *c, struct builtin_call *call, bool
     options[3].bytes = (size_t)snprintf(room, sizeof room, "-DWARPGROUP_BYTES=%d", BUILTIN_WARPGROUP_BYTES);
     options[4].bytes = (size_t)snprintf(row, sizeof row, "-DROW_OF_WARP=%d", BUILTIN_ROW_OF_WARP);
     options[5].bytes = (size_t)snprintf(vectors, sizeof vectors, "-DFLAT_VECTORS=%u", call->plan.vectors);
-    for (const char *const *o = builtin_candidate_options(call->kernel, call->shape); *o; o++)
-        options[spec.options_count++] = span_of(*o);
     spec.source = source->text;
     module_id(call, id);
     st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
@@ -193,29 +191,11 @@ static struct builtin_device device_of(const struct context *c)
     return device;
 }
 
-/* After take_args(). */
-static void choose_shape(const struct context *c, struct builtin_call *call, const struct launch_spec *spec)
-{
-    const struct session *s = c->session;
-    struct builtin_device device;
-
-    call->shape = spec->shape ? spec->shape - 1 : 0;
-    if (spec->shape || !tuning_may_be(s->registry->tunings, s->device, call->kernel))
-        return;
-    device = device_of(c);
-    call->shape = tuning_choice(s->registry->tunings, s->device, call->kernel, call->dtype, call->values, &device);
-}
-
-static enum status plan(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+static enum status plan(struct context *c, struct builtin_call *call, struct problem *why)
 {
     struct builtin_device device = device_of(c);
-    struct builtin        as;
 
-    choose_shape(c, call, spec);
-    if (!call->shape)
-        return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
-    as = builtin_as(call->kernel, call->shape);
-    return builtin_plan_of(&as, call->dtype, call->values, &device, &call->plan, why);
+    return builtin_plan_of(call->kernel, call->dtype, call->values, &device, &call->plan, why);
 }
 
 /* The library's way. *done is set when it was found, or when nothing else may be tried. */
@@ -246,12 +226,10 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     bool        vendor = false;
     enum status st = find(call, spec, why);
 
-    if (!st && spec->at_once && !tuning_is_read(c->session->registry->tunings, c->session->device, call->kernel))
-        st = STATUS_PENDING;
     if (!st)
         st = take_args(call, spec, why);
     if (!st)
-        st = plan(c, call, spec, why);
+        st = plan(c, call, why);
     if (!st && !builtin_expression(call->kernel, call->dtype, call->expression, sizeof call->expression))
         st = problem_set(why, STATUS_INTERNAL, "the expression of %s is too long", call->kernel->name);
     if (!st)

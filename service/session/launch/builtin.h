@@ -11,7 +11,6 @@ struct context;
 struct builtin_call {
     const struct builtin *kernel;
     enum builtin_dtype    dtype;
-    unsigned              shape; /* number of the one that it takes: kernels.h */
     struct builtin_plan   plan;
     uint32_t              slot;   /* of its stream: launches of one stream follow each other and share scratch memory */
     bool                  vendor; /* a library does it: module is of its plan */

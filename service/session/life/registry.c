@@ -31,8 +31,6 @@ enum status registry_create(struct registry **out, const struct registry_config 
     pthread_cond_init(&r->runner_left, NULL);
     pthread_cond_init(&r->closing_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (tunings_create(&r->tunings, config->pool, config->compiler, config->cache))
-        goto no_tunings;
     if (!helper_start(r))
         goto no_helper;
     if (!closer_start(r))
@@ -46,8 +44,6 @@ no_janitor:
 no_closer:
     helper_stop(r);
 no_helper:
-    tunings_destroy(r->tunings);
-no_tunings:
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);
@@ -90,7 +86,6 @@ void registry_destroy(struct registry *r)
     helper_stop(r);
     shares_reap(r);
     budgets_finish(r);
-    tunings_destroy(r->tunings);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
     pthread_cond_destroy(&r->helper_kick);

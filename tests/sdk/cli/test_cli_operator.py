@@ -63,23 +63,6 @@ def test_drain_and_resume(own):
     assert service.wait() == 0
 
 
-def test_tune_shows_the_shapes_and_has_one_taken(own):
-    _, run = own()
-    done = run("tune", "add", "f32", "n=4096", "--candidate", "threads_512", "--output", "json")
-    assert done.returncode == OK, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["schema"] == "gpurest.tune/1"
-    shapes = {item["name"]: item for item in answer["items"]}
-    assert list(shapes) == ["default", "threads_128", "threads_512", "threads_1024"]
-    assert [name for name, item in shapes.items() if item["taken"]] == ["threads_512"]
-    assert shapes["default"]["us"] > 0 and shapes["threads_128"]["outcome"] == "skipped"
-    assert b"SHAPE" in run("tune", "axpy", "f32", "n=100", "alpha=0.5", "--candidate=default").stdout
-    assert run("tune", "where", "f32", "n=100", "--device", os.environ.get("GPUREST_TEST_BACKENDS", "cpu").split(",")[0], "--candidate", "default").returncode == OK
-    for wrong in (("add",), ("add", "f32", "n"), ("add", "f32", "=1"), ("add/../x", "f32", "n=1")):
-        assert run("tune", *wrong).returncode == USAGE, wrong
-    assert run("tune", "add", "f32").returncode != OK and b"elements" in run("tune", "add", "f32").stderr
-
-
 def test_drain_needs_the_right_scope(own, tmp_path):
     rows = [{"name": name, "sha256": hashlib.sha256(f"{name}-secret".encode()).hexdigest(), "scopes": scopes}
             for name, scopes in (("reader", ["read"]), ("admin", ["read", "admin"]))]

@@ -72,23 +72,3 @@ def test_what_is_refused(session):
     with pytest.raises(errors.GpurestError) as refused:
         total(x, out, 3)  # the buffer holds two
     assert refused.value.code == "argument_mismatch"
-
-
-def test_a_shape_is_measured_and_taken(service):
-    """On a service that others use meanwhile: of a size of its own, and taken back."""
-    with gpurest.connect(service.url) as gpu:
-        done = gpu.tune("add", "f8", {"n": 70000}, candidate="threads_128")
-        assert done["candidate"] == "threads_128" and {c["name"] for c in done["candidates"] if c["us"]} == {"default", "threads_128"}
-        known = gpu.request("GET", "/v1/kernels/add").json()["tunings"]
-        assert [t["candidate"] for t in known if t["dtype"] == "f64"] == ["threads_128"]
-        assert gpu.tune("add", "f8", {"n": 70000}, candidate="default")["candidate"] == "default"
-        with pytest.raises(errors.GpurestError, match="no shape of this name"):
-            gpu.tune("add", "f8", {"n": 70000}, candidate="fast")
-
-
-def test_a_shape_from_asyncio(service):
-    async def measure():
-        async with aio.AsyncClient(service.url) as gpu:
-            return await gpu.tune("iota", "bf16", {"n": 1000, "start": 0, "step": 0.5}, candidate="default")
-
-    assert asyncio.run(measure())["dtype"] == "bf16"
