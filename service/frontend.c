@@ -190,7 +190,7 @@ static bool make_server(struct frontend *f)
                                    .origins = (const char *const *)c->origin.items,
                                    .origins_count = c->origin.count,
                                    .loop_threads = (unsigned)c->threads,
-                                   .io_threads = c->no_handoff ? 0 : (unsigned)c->io_threads,
+                                   .io_threads = c->no_offload ? 0 : (unsigned)c->io_threads,
                                    .tls_cert = c->tls_cert[0] ? c->tls_cert : NULL,
                                    .tls_key = c->tls_key[0] ? c->tls_key : NULL,
                                    .tls_client_ca = c->tls_client_ca[0] ? c->tls_client_ca : NULL,

@@ -63,11 +63,10 @@ enum {
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
     LINGER_BYTES_MAX = 1024 * 1024,       /* unread input taken from a connection that we close, so that the answer is not lost */
     LINGER_MS = 200,
-    LAST_ANSWERS_MS = 1000, /* clients have to take what is answered when the server stops */
-    HANDOFF_UPLOAD_BYTES_MIN = 1024 * 1024,  /* shorter bodies are not worth the change of threads */
-    HANDOFF_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
-    HANDOFF_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is handed off costs the connection: a client of batches wants it for the next */
-    HANDOFF_DROP_BYTES = 64 * 1024,          /* pieces in which a failed upload's rest is read */
+    OFFLOAD_UPLOAD_BYTES_MIN = 1024 * 1024,  /* shorter bodies are not worth the change of threads */
+    OFFLOAD_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
+    OFFLOAD_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is offloaded costs the connection: a client of batches wants it for the next */
+    OFFLOAD_DROP_BYTES = 64 * 1024,          /* pieces in which a failed upload's rest is read */
     UPLOAD_WAKE_BYTES = 512 * 1024,          /* of a fast client's body wake its I/O thread; the socket's buffer may grow to twice that for it, within tcp_rmem */
     UPLOAD_WAKE_MS = 5,                      /* for so long they are waited for */
     IO_THREADS_DEFAULT = 4,
@@ -98,8 +97,8 @@ enum {
     LOG_LINES_KEPT = 1024, /* for /v1/admin/logs */
     LOG_LINES_QUEUED_MAX = 4096, /* wait for standard error or the file; the oldest are dropped */
     LOG_FLUSH_MS = 1000,         /* the last lines have at the end of the service */
-    LOG_CRASH_FLUSH_MS = 1000,   /* ... and when it dies of a fault */
-    LOG_RELAY_SOURCES_MAX = 256, /* processes of ours whose lines are taken in at once: all workers, keepers and compilers twice over */
+    LOG_CRASH_FLUSH_MS = 200,    /* ... and when it dies of a fault */
+    LOG_RELAY_SOURCES_MAX = 256, /* processes of ours whose lines are taken in at once: all workers, device monitors and compilers twice over */
     LOG_RELAY_LINES_PER_S = 50,  /* of each; what is more is dropped */
     LOG_RELAY_LINES_BURST = 500, /* ... beyond so many at once: a sanitizer's report is no more */
     LOG_RELAY_READ_BYTES = 16 * 1024, /* of each at a time ... */
@@ -273,7 +272,7 @@ enum {
     STAGING_MIB_DEFAULT = 64,
     STAGING_SLICE_BYTES = 1024 * 1024,
     STAGING_SLICES_MAX = 4096, /* the setting's greatest value, in slices */
-    KEEPER_STAGING_BYTES = STAGING_SLICE_BYTES, /* a keeper moves no bulk */
+    DEVICE_MONITOR_STAGING_BYTES = STAGING_SLICE_BYTES, /* a device monitor moves no long bodies */
     BACKENDS_MAX = 8,
     COPIES_IN_FLIGHT_MAX = 64,  /* per stream: copies and fills given to the device and not yet done */
     DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: each call under way has two at most */
@@ -290,7 +289,7 @@ enum {
     WORKER_NAP_US_MAX = 1000,
     WORKER_SLEEP_MS = 100,      /* longest sleep without looking around */
     CANARY_DEADLINE_MS = 10 * 1000,
-    KEEPER_ANSWER_MS = 1000,    /* what a request may wait for a keeper */
+    DEVICE_MONITOR_ANSWER_MS = 1000,    /* what a request may wait for a device monitor */
     QUARANTINE_RETRY_MS = 10 * 1000,
     HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
@@ -354,7 +353,7 @@ enum {
 
 static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
 static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
-static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/memory/returning.c */
+static const uint64_t CONTEXT_BYTES_MAX = 1024ull * 1024 * 1024; /* of device memory that a worker has besides its buffers: an estimate, see session/memory/pending_free.c */
 static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* of a launch, or between two events, as a worker tells; beyond a deadline and its grace it is no time */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
@@ -372,7 +371,7 @@ static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lo
 
 static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4, "every cooperative launch has its threads");
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");
-static_assert(HANDOFF_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is handed off some of it is still in the socket");
+static_assert(OFFLOAD_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is offloaded some of it is still in the socket");
 static_assert(REQUEST_HEADER_BYTES_MAX + REQUEST_HEADERS_MAX * 64 <= CONNECTION_MEMORY_BYTES, "the longest header and its table fit MHD's memory");
 static_assert(URI_BYTES_MAX < REQUEST_HEADER_BYTES_MAX, "a target that is too long is told its limit");
 static_assert(UPLOAD_WAKE_BYTES <= STAGING_SLICE_BYTES, "what is waited for has room in what a sink lends");

@@ -196,8 +196,8 @@ struct msg_event_elapsed { struct event_name from, to; };
 struct msg_event_elapsed_reply { float us; };
 
 /* The list's entries are of that stream too. state.bytes >= sizeof(struct run_state). */
-struct msg_run_list { uint32_t stream; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
-struct msg_run_list_reply { uint32_t unused; };
+struct msg_command_list { uint32_t stream; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
+struct msg_command_list_reply { uint32_t unused; };
 
 struct msg_graph_create { uint32_t count; struct shm_ref list; };
 struct msg_graph_create_reply { uint32_t graph; }; /* never 0 */
@@ -248,7 +248,7 @@ struct completion {
     uint32_t kind;
     uint32_t status; /* enum status */
     int32_t  cuda_result;
-    uint32_t context_lost; /* 1: this worker can do nothing more */
+    uint32_t worker_session_lost; /* 1: this worker can do nothing more */
     uint32_t sandbox;      /* call 0, READY: enum worker_sandbox */
     uint32_t start_ms[WORKER_START_PHASES]; /* ...: what took how long */
     uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */

@@ -56,7 +56,7 @@ static enum status start(struct pool *p, struct problem *why)
     if ((st = devices_discover(p, why)))
         return st;
     for (unsigned i = 0; i < p->devices_count; i++)
-        p->devices[i].public.state = DEVICE_SUSPECT; /* until its keeper is up */
+        p->devices[i].public.state = DEVICE_SUSPECT; /* until its device monitor is up */
     p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
     if (!p->refiller_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that starts workers was not started");
@@ -91,8 +91,8 @@ static struct worker *any_worker(struct pool *p)
 
     for (unsigned i = 0; i < p->devices_count; i++) {
         lists[i + 2] = &p->devices[i].warm;
-        if ((w = p->devices[i].keeper)) {
-            p->devices[i].keeper = NULL;
+        if ((w = p->devices[i].device_monitor)) {
+            p->devices[i].device_monitor = NULL;
             return w;
         }
     }
@@ -119,13 +119,13 @@ static void asks_end(struct pool *p)
 }
 
 /* Nobody waits for what they may yet have to tell. The refiller is idle, so that none of them is freed meanwhile. */
-static void keepers_kill(struct pool *p)
+static void device_monitors_kill(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
         struct worker *w;
 
         pthread_mutex_lock(&p->lock);
-        w = p->devices[i].keeper;
+        w = p->devices[i].device_monitor;
         pthread_mutex_unlock(&p->lock);
         if (w)
             worker_kill(w, STATUS_WORKER_LOST, NULL);
@@ -159,7 +159,7 @@ void pool_destroy(struct pool *p)
     while (p->refiller_runs && !p->refiller_idle)
         pool_wait(p, DEADLINE_NEVER);
     pthread_mutex_unlock(&p->lock);
-    keepers_kill(p);
+    device_monitors_kill(p);
     if (p->health_runs)
         pthread_join(p->health, NULL);
     asks_end(p);
@@ -280,7 +280,7 @@ bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 
     if (i >= p->devices_count)
         return false;
-    if (keeper_info(p, &p->devices[i], KEEPER_ANSWER_MS, &info)) {
+    if (device_monitor_info(p, &p->devices[i], DEVICE_MONITOR_ANSWER_MS, &info)) {
         pthread_mutex_lock(&p->lock);
         p->devices[i].public.info = info;
         pthread_mutex_unlock(&p->lock);
@@ -314,7 +314,7 @@ static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t 
                            d->public.id);
     if (no_worker)
         return STATUS_NO_WORKER;
-    if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !keeper_canary(p, d, why))
+    if ((canary_ns == 0 || (now_ns() - canary_ns) / NS_PER_MS > fresh_ms) && !device_monitor_canary(p, d, why))
         return STATUS_DEVICE_ERROR;
     return STATUS_OK;
 }

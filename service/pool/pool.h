@@ -29,14 +29,14 @@ struct pool_device {
     char                id[32]; /* "cuda:0" */
     char                backend[16];
     enum device_state   state;
-    struct device_info  info; /* as of its keeper worker's start; the live figures come from pool_device_refresh */
+    struct device_info  info; /* as of its device monitor worker's start; the live figures come from pool_device_refresh */
     unsigned            workers_warm;
     unsigned            workers_used;
     uint64_t            restarts;
     enum worker_sandbox sandbox; /* the weakest of its workers' */
 };
 
-/* Starts one keeper worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.
+/* Starts one device monitor worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.
  * Fails when no device could be opened at all. */
 enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why);
 /* Kills every worker and waits for it. NULL is a no-op. */
@@ -58,7 +58,7 @@ int pool_device_find(struct pool *p, struct span id);
 int pool_device_choose(struct pool *p, struct span wish);
 /* That wish could have chosen device `i`, whatever its state. */
 bool pool_device_fits(const struct pool *p, unsigned i, struct span wish);
-/* As pool_device_at, with memory, clocks and sensors read now through the keeper; falls back to the last known ones. Blocks up to 1 s. */
+/* As pool_device_at, with memory, clocks and sensors read now through the device monitor; falls back to the last known ones. Blocks up to 1 s. */
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 
 /* A warm worker of that device at once, else a new one when workers_max allows (blocks for its start), else NO_WORKER.

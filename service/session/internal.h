@@ -35,7 +35,7 @@ struct fault_budget;
 struct run_place;
 
 /* Of a device: memory that was given up and may not be free again yet. */
-struct returning {
+struct pending_free {
     unsigned leaving;  /* workers that were ended and are not gone yet */
     uint64_t bytes;    /* given up lately, at most */
     uint64_t until_ns; /* what came from workers that are gone may be missing until then */
@@ -53,13 +53,13 @@ struct registry {
     bool                   janitor_stop, helper_stop, draining;
     struct account        *accounts;
     unsigned               count;
-    struct context        *work, *work_last;       /* contexts with something for the helper; each holds a reference */
-    struct context        *closing, *closing_last; /* for the closer; their sessions are pinned */
+    struct worker_session *work, *work_last;       /* contexts with something for the helper; each holds a reference */
+    struct worker_session *closing, *closing_last; /* for the closer; their sessions are pinned */
     unsigned               closing_count;          /* with the one that it is at */
     uint64_t               closed_count;           /* ever */
     pthread_t              closer;
     pthread_cond_t         closing_changed; /* of the monotonic clock; of `returning`, too */
-    struct returning       returning[DEVICES_MAX];
+    struct pending_free    pending_free[DEVICES_MAX];
     bool                   closer_stop;
     unsigned               runners; /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
@@ -80,7 +80,7 @@ struct stream {
 
 struct local;
 
-struct context {
+struct worker_session {
     struct session     *session;
     struct worker      *worker; /* valid while uses > 0 */
     struct device_facts facts;
@@ -125,13 +125,13 @@ struct context {
     unsigned         shares_count; /* of buffers */
 
     /* under registry.lock */
-    bool            work_queued;
-    struct context *work_next;
-    struct context *closing_next;
+    bool                   work_queued;
+    struct worker_session *work_next;
+    struct worker_session *closing_next;
 };
 
 /* A session's asynchronous batches. Under session.lock. */
-struct batch_shelf {
+struct result_store {
     struct table      jobs; /* all that can be found */
     struct batch_job *queued, *queued_last;
     struct batch_job *finished, *finished_last; /* oldest first */
@@ -167,23 +167,23 @@ struct session {
     pthread_mutex_t lock;
     pthread_cond_t  changed; /* anything below, or in the context, that somebody may wait for */
     /* under lock */
-    enum session_state state;
-    uint64_t           generation;
-    uint64_t           epoch;
-    uint64_t           buffers_made;
-    struct context    *context; /* NULL while starting, when closing, or when a reset got no worker */
-    bool               ending;  /* the closer finishes its end */
-    unsigned           closing; /* former contexts whose workers are not yet back */
-    struct problem     fault;
-    struct label       labels[LABELS_MAX];
-    unsigned           labels_count;
-    double             device_time_us;
-    uint64_t           memory_bytes;
-    struct batch_shelf batches;
-    struct event_ring  events;
-    uint64_t           batches_told; /* those that had launches */
-    enum device_state  device_state; /* as last told in an event */
-    bool               budget_spent; /* ... */
+    enum session_state     state;
+    uint64_t               generation;
+    uint64_t               epoch;
+    uint64_t               buffers_made;
+    struct worker_session *context; /* NULL while starting, when closing, or when a reset got no worker */
+    bool                   ending;  /* the closer finishes its end */
+    unsigned               closing; /* former contexts whose workers are not yet back */
+    struct problem         fault;
+    struct label           labels[LABELS_MAX];
+    unsigned               labels_count;
+    double                 device_time_us;
+    uint64_t               memory_bytes;
+    struct result_store    batches;
+    struct event_ring      events;
+    uint64_t               batches_told; /* those that had launches */
+    enum device_state      device_state; /* as last told in an event */
+    bool                   budget_spent; /* ... */
 };
 
 struct buffer {
@@ -207,74 +207,74 @@ struct best_block {
 };
 
 struct module {
-    struct entry        entry;
-    struct context     *context; /* a reference */
-    unsigned            refs;    /* the table, borrowers and unfinished launches */
-    bool                ready;
-    bool                loaded;
-    uint64_t            used;             /* of ours: when, counted by context.builtins_used */
-    bool                failed;           /* of ours: it will not be ready */
-    bool                ours;             /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
-    bool                refused;          /* of a library's plan: ready, but it cannot be launched */
-    bool                plan;             /* ours, and what a library prepared */
-    uint32_t            params_bytes_max; /* of its kernels, of the one that takes most */
-    uint64_t            workspace_bytes;  /* of a plan: what each launch has for itself */
-    uint32_t            remote;
-    unsigned char       digest[SHA256_BYTES];
-    char                code_hash[SHA256_HEX_BYTES];
-    char                arch[16];
-    struct kernel_table table;
-    struct compiled     compiled;               /* its output is kept for log and code */
-    char              **expressions, **lowered; /* [expressions_count], owned */
-    unsigned            expressions_count;
-    struct best_block  *best; /* [kernels_count] */
-    uint64_t            kept_bytes;
-    uint64_t            created_wall_ns;
-    struct module      *unload_next;
-    struct call         unload;
+    struct entry           entry;
+    struct worker_session *context; /* a reference */
+    unsigned               refs;    /* the table, borrowers and unfinished launches */
+    bool                   ready;
+    bool                   loaded;
+    uint64_t               used;             /* of ours: when, counted by context.builtins_used */
+    bool                   failed;           /* of ours: it will not be ready */
+    bool                   ours;             /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
+    bool                   refused;          /* of a library's plan: ready, but it cannot be launched */
+    bool                   plan;             /* ours, and what a library prepared */
+    uint32_t               params_bytes_max; /* of its kernels, of the one that takes most */
+    uint64_t               workspace_bytes;  /* of a plan: what each launch has for itself */
+    uint32_t               remote;
+    unsigned char          digest[SHA256_BYTES];
+    char                   code_hash[SHA256_HEX_BYTES];
+    char                   arch[16];
+    struct kernel_table    table;
+    struct compiled        compiled;               /* its output is kept for log and code */
+    char                 **expressions, **lowered; /* [expressions_count], owned */
+    unsigned               expressions_count;
+    struct best_block     *best; /* [kernels_count] */
+    uint64_t               kept_bytes;
+    uint64_t               created_wall_ns;
+    struct module         *unload_next;
+    struct call            unload;
 };
 
 /* What one call to the worker needs; owned by the call's event, or by the last who spins on it. */
 struct flight {
-    struct call       call; /* first: events find the flight by it */
-    struct launch    *launch;
-    struct context   *context;
-    unsigned          spinners;
-    bool              done;
-    struct msg_launch msg; /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
+    struct call            call; /* first: events find the flight by it */
+    struct launch         *launch;
+    struct worker_session *context;
+    unsigned               spinners;
+    bool                   done;
+    struct msg_launch      msg; /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
 };
 
 struct launch {
-    struct entry      entry;
-    struct context   *context; /* a reference */
-    unsigned          refs;    /* the table, holders outside, and the way through the worker */
-    unsigned char     digest[SHA256_BYTES];
-    char              module_id[ID_BYTES];
-    struct module    *module;                  /* held until it ended */
-    struct local     *scratch;                 /* of a built-in kernel; until it ended. NULL: none */
-    char              dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
-    char              stream[STREAM_NAME_BYTES];
-    bool              vendor; /* a library does the built-in kernel */
-    char             *kernel; /* owned */
-    uint32_t          grid[3], block[3], shared_bytes;
-    uint64_t          timeout_ms;
-    uint64_t          number; /* order of submission; also its tag */
-    enum launch_state state;
-    bool              submitted; /* the flight is in the ring: it can be spun on */
-    bool              sending;   /* at the head of the backlog and being submitted right now */
-    bool              ended;     /* the device is done with it, its output may be still to come */
-    uint64_t          created_wall_ns, started_wall_ns, finished_wall_ns;
-    uint64_t          started_ns; /* its deadline counts from here; 0 = not yet */
-    double            gpu_us;
-    char             *output; /* owned */
-    uint64_t          output_bytes;
-    bool              output_truncated;
-    struct problem   *problem; /* owned; only of failed ones */
-    struct flight    *flight;  /* until the device is done */
-    struct waker     *watchers;
-    struct launch    *unfinished_next, **unfinished_at; /* in context.unfinished */
-    struct launch    *backlog_next;
-    struct launch    *next; /* in outputs, then in finished */
+    struct entry           entry;
+    struct worker_session *context; /* a reference */
+    unsigned               refs;    /* the table, holders outside, and the way through the worker */
+    unsigned char          digest[SHA256_BYTES];
+    char                   module_id[ID_BYTES];
+    struct module         *module;                  /* held until it ended */
+    struct local          *scratch;                 /* of a built-in kernel; until it ended. NULL: none */
+    char                   dtype[DTYPE_NAME_BYTES]; /* of a built-in kernel; "" = of a module */
+    char                   stream[STREAM_NAME_BYTES];
+    bool                   vendor; /* a library does the built-in kernel */
+    char                  *kernel; /* owned */
+    uint32_t               grid[3], block[3], shared_bytes;
+    uint64_t               timeout_ms;
+    uint64_t               number; /* order of submission; also its tag */
+    enum launch_state      state;
+    bool                   submitted; /* the flight is in the ring: it can be spun on */
+    bool                   sending;   /* at the head of the backlog and being submitted right now */
+    bool                   ended;     /* the device is done with it, its output may be still to come */
+    uint64_t               created_wall_ns, started_wall_ns, finished_wall_ns;
+    uint64_t               started_ns; /* its deadline counts from here; 0 = not yet */
+    double                 gpu_us;
+    char                  *output; /* owned */
+    uint64_t               output_bytes;
+    bool                   output_truncated;
+    struct problem        *problem; /* owned; only of failed ones */
+    struct flight         *flight;  /* until the device is done */
+    struct waker          *watchers;
+    struct launch         *unfinished_next, **unfinished_at; /* in context.unfinished */
+    struct launch         *backlog_next;
+    struct launch         *next; /* in outputs, then in finished */
 };
 
 /* ---- registry.c ---- */
@@ -320,113 +320,113 @@ void        budgets_finish(struct registry *r);
 
 /* ---- quota.c ---- under session.lock */
 /* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. SESSION_BUSY when the context was closed meanwhile. */
-enum status quota_reserve(struct context *c, uint64_t bytes, struct problem *why);
+enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why);
 /* Of a closed context: nothing, that was done at once. */
-void quota_release(struct context *c, uint64_t bytes);
+void quota_release(struct worker_session *c, uint64_t bytes);
 /* For who closes the context, in the same critical section. */
-void quota_release_all(struct context *c);
+void quota_release_all(struct worker_session *c);
 
 /* ---- context.c ---- */
 /* A context on a worker that it takes over. */
-enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out);
+enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out);
 /* Ends everything in it, without waiting for the ends: what waits is woken, the worker is killed, the quota is free again. */
-void context_retire(struct context *c, const char *reason);
+void worker_session_detach(struct worker_session *c, const char *reason);
 /* Of a retired one: blocks until nobody uses the worker and it is back with the pool. Drops the session's reference. */
-void context_bury(struct context *c);
+void worker_session_destroy(struct worker_session *c);
 /* Both. NULL is a no-op. */
-void context_close(struct context *c, const char *reason);
-/* The session's context in use until context_leave; or why it cannot be used. */
-enum status context_enter(struct session *s, struct context **out, struct problem *why);
+void worker_session_close(struct worker_session *c, const char *reason);
+/* The session's context in use until worker_session_leave; or why it cannot be used. */
+enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why);
 /* The same for a context that is known; false when it was closed. Needs a reference. */
-bool context_use(struct context *c);
-void context_leave(struct context *c);
+bool worker_session_use(struct worker_session *c);
+void worker_session_leave(struct worker_session *c);
 /* For a call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the context was closed. */
-struct call *context_farewell(struct context *c);
+struct call *worker_session_async_call(struct worker_session *c);
 /* It was not submitted. */
-void context_farewell_unsent(struct call *call);
+void worker_session_async_call_unsent(struct call *call);
 /* No lock held. */
-bool context_is_closed(struct context *c);
-/* As context_leave, after a call with this outcome: a fault marks the session. Returns st. */
-enum status context_leave_with(struct context *c, enum status st, const struct problem *why);
+bool worker_session_is_closed(struct worker_session *c);
+/* As worker_session_leave, after a call with this outcome: a fault marks the session. Returns st. */
+enum status worker_session_leave_with(struct worker_session *c, enum status st, const struct problem *why);
 /* A launch called this waits until those submitted before it reached the worker. Fails when the context ended. Needs a use. */
-enum status context_wait_order(struct context *c, struct problem *why);
+enum status worker_session_wait_order(struct worker_session *c, struct problem *why);
 /* Memory of the device, as soon as what retired contexts still hold is back. Needs a use. */
-enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why);
+enum status worker_session_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why);
 /* The same by another call, which is asked again when such memory came back. */
-typedef enum status allocate_function(struct context *c, void *what, uint64_t deadline_ns, struct problem *why);
-enum status         context_allocate_by(struct context *c, allocate_function *allocate, void *what, struct problem *why);
+typedef enum status allocate_function(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why);
+enum status         worker_session_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why);
 /* Waits for staging memory. Needs a use. */
-enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why);
+enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why);
 
 /* Below: with session.lock held. */
 enum status session_usable_locked(struct session *s, struct problem *why);
-void        context_ref(struct context *c);
-void        context_unref(struct context *c);
-void        context_unuse(struct context *c);
-void        context_lose(struct context *c, const struct problem *why);
+void        worker_session_ref(struct worker_session *c);
+void        worker_session_unref(struct worker_session *c);
+void        worker_session_unuse(struct worker_session *c);
+void        worker_session_lose(struct worker_session *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
-void context_note(struct context *c, const struct call *call);
+void worker_session_note(struct worker_session *c, const struct call *call);
 /* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */
-enum status context_not_submitted(struct context *c, enum status st, struct problem *why);
+enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why);
 /* Number of the newest launch that is not yet in the ring; what comes next must wait for it. 0: none. */
-uint64_t context_order(const struct context *c);
-bool     context_ordered(const struct context *c, uint64_t number);
+uint64_t worker_session_order(const struct worker_session *c);
+bool     worker_session_ordered(const struct worker_session *c, uint64_t number);
 
 /* ---- helper.c ---- does for events what they may not do themselves: submit. One thread per registry. */
 bool helper_start(struct registry *r);
 void helper_stop(struct registry *r);
 /* There may be something to do in c. With session.lock held. */
-void helper_kick(struct context *c);
+void helper_kick(struct worker_session *c);
 
 /* ---- closer.c ---- buries retired contexts of sessions that go on with another worker. One thread per registry. */
 bool closer_start(struct registry *r);
 /* Buries what is left first. */
 void closer_stop(struct registry *r);
 /* Takes c over. */
-void closer_take(struct context *c);
+void closer_take(struct worker_session *c);
 /* How many it has buried so far. No lock held. */
 uint64_t closer_count(struct registry *r);
 /* After a call of c that found nothing left, begun when so many were `buried`: waits, bounded, for one more, which gives something back.
  * False when there is none, or none in time, or c is closed: trying again is of no use. No lock held. */
-bool closer_await(struct context *c, uint64_t buried, uint64_t deadline_ns);
+bool closer_await(struct worker_session *c, uint64_t buried, uint64_t deadline_ns);
 
 /* ---- returning.c ---- device memory on its way back. session.lock may be held, registry.lock not, by what notes; no lock by what waits. */
 /* So many bytes were given back to the session's device, or soon will be. */
-void returning_note(struct session *s, uint64_t bytes);
+void pending_free_note(struct session *s, uint64_t bytes);
 /* A worker has lost its context and is about to end. With session.lock held. */
-void returning_lost(struct context *c);
+void pending_free_lost(struct worker_session *c);
 /* With session.lock held: so many bytes of buffers were freed, which a worker may keep; or taken, perhaps of those. */
-void returning_cached(struct context *c, uint64_t bytes);
-void returning_reused(struct context *c, uint64_t bytes);
+void pending_free_cached(struct worker_session *c, uint64_t bytes);
+void pending_free_reused(struct worker_session *c, uint64_t bytes);
 /* The worker has given back what it kept. No lock held. */
-void returning_trimmed(struct context *c);
+void pending_free_trimmed(struct worker_session *c);
 /* A worker with so many bytes in buffers was ended; then it is gone. */
-void returning_begin(struct context *c, uint64_t bytes);
-void returning_end(struct context *c);
+void pending_free_begin(struct worker_session *c, uint64_t bytes);
+void pending_free_end(struct worker_session *c);
 /* Zeroed, then memory_wait_look() before every try of a call that takes device memory. */
 struct memory_wait {
     uint64_t deadline_ns, seen;
     bool     trimmed;
 };
-void memory_wait_look(struct context *c, struct memory_wait *w);
+void memory_wait_look(struct worker_session *c, struct memory_wait *w);
 /* The call found no device memory, as *why says: true when it is worth another try, now. Waits while memory is on its way back, bounded
  * by MEMORY_RETURN_MS, and WORKER_CALL_DEADLINE_MS for workers that are about to end. */
-bool memory_wait_more(struct context *c, struct memory_wait *w, const struct problem *why);
+bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const struct problem *why);
 
 /* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
 bool janitor_start(struct registry *r);
 void janitor_stop(struct registry *r);
 /* One round as if the monotonic clock were at `now`. */
 void janitor_sweep(struct registry *r, uint64_t now);
-/* Asks the worker whether it still answers, if that is due. The helper's, inside context_use(). */
-void janitor_ping(struct context *c);
+/* Asks the worker whether it still answers, if that is due. The helper's, inside worker_session_use(). */
+void janitor_ping(struct worker_session *c);
 
 /* ---- hidden.c ---- */
 /* Of the session of a caller's run at that place (run_place.h); in `id`. */
-struct span hidden_run_id(unsigned number, char id[ID_BYTES]);
+struct span implicit_run_id(unsigned number, char id[ID_BYTES]);
 /* Made when there is none, made anew when it faulted. Borrowed. Blocks. */
-enum status hidden_session(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
-                           struct problem *why);
+enum status implicit_session_of_run(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                                    struct problem *why);
 
 /* ---- session.c ---- */
 /* As session_reset, but only of a faulted one; another one that is usable stays as it is. */
@@ -443,41 +443,41 @@ void session_expire(struct session *s, bool aged, uint64_t now);
 void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
-enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why);
+enum status stream_number(struct worker_session *c, struct span name, uint32_t *number, struct problem *why);
 /* PENDING for one that is to be made and spec->at_once. */
-enum status stream_of_launch(struct context *c, const struct launch_spec *spec, uint32_t *number, struct problem *why);
+enum status stream_of_launch(struct worker_session *c, const struct launch_spec *spec, uint32_t *number, struct problem *why);
 
 /* ---- buffer.c ---- with session.lock held */
 /* BUFFER_NOT_FOUND, or *out held and pinned. */
-enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why);
+enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why);
 /* ... if it has these contents (NULL: any will do); else PRECONDITION_FAILED, also when there is none of that id. */
-enum status buffer_pin_if(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
+enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why);
 void        buffer_unpin(struct buffer *b);
 void        buffer_unref(struct buffer *b);
 bool        buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes);
 /* With session.lock held: what the buffer's contents are now. */
-struct contents contents_of(const struct context *c, const struct buffer *b);
+struct contents contents_of(const struct worker_session *c, const struct buffer *b);
 enum status     range_check(const struct buffer *b, uint64_t offset, uint64_t bytes, struct problem *why);
 
 /* ---- share.c ---- memory that clients of the same host map. With session.lock held: the buffer goes, or lets go of it. As share_unref(); a buffer
  * that goes takes the worker's mapping along. */
-uint32_t share_detach(struct context *c, struct buffer *b);
+uint32_t share_detach(struct worker_session *c, struct buffer *b);
 /* Those that are not the buffers' own memory: a worker that is about to end does not matter to them. */
-void shares_detach_all(struct context *c);
-/* ---- share_buffer.c ---- memory of a shareable buffer, as context_allocate(). No lock held. */
-enum status share_allocate(struct context *c, struct buffer *b, uint64_t *address, struct problem *why);
+void shares_detach_all(struct worker_session *c);
+/* ---- share_buffer.c ---- memory of a shareable buffer, as worker_session_allocate(). No lock held. */
+enum status share_allocate(struct worker_session *c, struct buffer *b, uint64_t *address, struct problem *why);
 /* Whether such buffers can be had, and what one of b->bytes is charged. */
-enum status share_plan(const struct context *c, struct buffer *b, struct problem *why);
+enum status share_plan(const struct worker_session *c, struct buffer *b, struct problem *why);
 /* Gives memory that is no longer anybody's back to the host. Slow; no lock held. */
 void shares_reap(struct registry *r);
 
 /* ---- context.c, with session.lock held: why an operation that is under way cannot go on. */
-enum status context_still_usable(const struct context *c, struct problem *why);
+enum status worker_session_still_usable(const struct worker_session *c, struct problem *why);
 
 /* ---- transfer.c ---- with session.lock held: tells whoever waits that something changed. */
-void transfers_wake(struct context *c);
+void transfers_wake(struct worker_session *c);
 /* Takes back all registrations with the worker. Blocks briefly; no lock held. */
-void transfers_unwatch(struct context *c);
+void transfers_unwatch(struct worker_session *c);
 
 /* ---- module_input.c ---- */
 enum status module_input_check(const struct module_spec *spec, struct problem *why);
@@ -485,7 +485,7 @@ void        module_input_digest(const struct module_spec *spec, unsigned char ou
 
 /* ---- module.c ---- with session.lock held */
 /* MODULE_NOT_FOUND, or *out with one more reference. */
-enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why);
+enum status module_find(struct worker_session *c, struct span id, struct module **out, struct problem *why);
 /* The last one has it unloaded by the helper; it is freed then. */
 void module_unref(struct module *m);
 /* The loaded module of a built-in kernel, made at its first use, with one more reference. Where that would
@@ -497,32 +497,32 @@ void module_free(struct module *m);
 /* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */
 enum status module_load(struct module *m, struct span image, struct problem *why);
 /* module_load.c: hands what waits to be unloaded to the worker. Needs a use. */
-void module_unload_some(struct context *c);
+void module_unload_some(struct worker_session *c);
 
-/* ---- session/batch/shelf.c ---- forgets results whose time is over at `now`. */
-void batch_shelf_expire(struct session *s, uint64_t now);
+/* ---- session/batch/result_store.c ---- forgets results whose time is over at `now`. */
+void result_store_expire(struct session *s, uint64_t now);
 /* The session is about to be freed. */
-void batch_shelf_finish(struct session *s);
+void result_store_finish(struct session *s);
 
 /* ---- session/batch/async.c ---- until all runner threads have ended; their sessions are closed. */
 void batch_runners_await(struct registry *r);
 
 /* ---- program.c ---- with session.lock held: the context has been closed, and its programs with it. */
-void program_drop_all(struct context *c);
+void program_drop_all(struct worker_session *c);
 
 /* ---- local.c ---- hands the orphans to the worker. Needs a use. */
-void locals_free_some(struct context *c);
+void locals_free_some(struct worker_session *c);
 /* With session.lock held: the worker is gone, and their memory with it. */
-void locals_drop_all(struct context *c);
+void locals_drop_all(struct worker_session *c);
 /* With session.lock held: the worker is dead, and with it the memory of those that were still to be freed. */
-void locals_drop_orphans(struct context *c);
+void locals_drop_orphans(struct worker_session *c);
 
 /* ---- transfer_write.c ---- a full piece leaves, whether or not more bytes come. PENDING registers w. */
 enum status transfer_write_flush(struct transfer *t, struct waker *w, struct problem *why);
 
 /* ---- launch.c ---- */
 /* Kernel, grid, block and shared memory of the message, checked; asks the worker for an automatic block. Needs a use. */
-enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
+enum status launch_configure(struct worker_session *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
                              struct problem *why);
 /* Of all but the id. */
 void launch_digest(const struct launch_spec *spec, unsigned char out[SHA256_BYTES]);
@@ -538,18 +538,18 @@ bool gpu_us_check(float told, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */
-enum status launch_send(struct context *c, struct launch *l, struct problem *why);
+enum status launch_send(struct worker_session *c, struct launch *l, struct problem *why);
 /* With session.lock held: ends one that could not be sent. */
 void launch_fail(struct launch *l, const struct problem *why);
 /* With session.lock held: takes it out of the backlog, as cancelled. False when it is not in there. */
-bool launch_withdraw(struct context *c, struct launch *l);
+bool launch_withdraw(struct worker_session *c, struct launch *l);
 /* Submits what the ring has room for. Needs a use, and submit_lock. */
-void launch_pump(struct context *c);
+void launch_pump(struct worker_session *c);
 /* Fetches output that waits for it. Needs a use. */
-void launch_fetch_outputs(struct context *c);
+void launch_fetch_outputs(struct worker_session *c);
 /* With session.lock held: all that did not reach the worker, or that only waits for its output, ends now. */
-void launch_flush(struct context *c);
+void launch_flush(struct worker_session *c);
 /* With session.lock held: drops the table's references. */
-void launch_forget_all(struct context *c);
+void launch_forget_all(struct worker_session *c);
 
 #endif

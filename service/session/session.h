@@ -298,20 +298,20 @@ enum launch_engine {
 struct launch_spec {
     struct span                id; /* empty: the server makes one */
     struct span                module;
-    struct span                kernel;  /* as in the source, mangled, or a name expression */
-    struct span                dtype;   /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
-    enum launch_engine         engine;  /* of a built-in one */
-    const struct builtin_call *builtin; /* session/ itself sets it */
-    uint32_t grid[3];  /* grid[0] = 0: derive from `threads` */
-    uint64_t threads;  /* only with automatic block */
-    uint32_t block[3]; /* block[0] = 0: the occupancy calculator's choice */
-    uint32_t shared_bytes;
-    bool     cooperative; /* the kernel may wait for its whole grid; as many blocks as the device holds at once */
-    const struct launch_arg *args;
-    unsigned                 args_count;
-    struct span              stream; /* "" = default */
-    uint64_t                 timeout_ms;
-    bool                     at_once; /* launch_submit() is to wait for nobody */
+    struct span                kernel;   /* as in the source, mangled, or a name expression */
+    struct span                dtype;    /* not empty: `kernel` is a built-in one, which has no module and a grid and block of its own */
+    enum launch_engine         engine;   /* of a built-in one */
+    const struct builtin_call *builtin;  /* session/ itself sets it */
+    uint32_t                   grid[3];  /* grid[0] = 0: derive from `threads` */
+    uint64_t                   threads;  /* only with automatic block */
+    uint32_t                   block[3]; /* block[0] = 0: the occupancy calculator's choice */
+    uint32_t                   shared_bytes;
+    bool                       cooperative; /* the kernel may wait for its whole grid; as many blocks as the device holds at once */
+    const struct launch_arg   *args;
+    unsigned                   args_count;
+    struct span                stream; /* "" = default */
+    uint64_t                   timeout_ms;
+    bool                       at_once; /* launch_submit() is to wait for nobody */
 };
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];

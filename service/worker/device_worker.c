@@ -70,7 +70,7 @@ static void answer(struct device_worker *w, uint64_t call, enum status st, struc
     done->call = call;
     done->kind = COMPLETION_DONE;
     done->status = st;
-    done->context_lost = lost;
+    done->worker_session_lost = lost;
     if (st && why)
         describe(done, why);
     send(w, done);
@@ -333,7 +333,7 @@ static uint64_t host_memory(struct device_worker *w)
 static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
-    struct device_jail  jail = {.keeper = argument_given(argc, argv, "--keeper"),
+    struct device_jail  jail = {.device_monitor = argument_given(argc, argv, "--device-monitor"),
                                 .optional = argument_given(argc, argv, "--allow-no-sandbox"),
                                 .sharing = argument_given(argc, argv, "--sharing")};
     uint64_t            began;

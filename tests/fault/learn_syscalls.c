@@ -134,7 +134,7 @@ static void executed(pid_t pid)
     char            line[8192];
 
     read_file(pid, "cmdline", line, sizeof line);
-    *p = (struct process){.pid = pid, .worker = strstr(line, "--role=worker") && !strstr(line, "--keeper")};
+    *p = (struct process){.pid = pid, .worker = strstr(line, "--role=worker") && !strstr(line, "--device-monitor")};
 }
 
 /* "580.95.05" out of ".../libcuda.so.580.95.05". */

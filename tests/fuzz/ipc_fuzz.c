@@ -2,10 +2,10 @@
  * The first byte chooses. */
 #include <stdlib.h>
 
+#include "ipc/command_list.h"
 #include "ipc/kernel_table.h"
 #include "ipc/message.h"
 #include "ipc/ring.h"
-#include "ipc/run_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -30,7 +30,7 @@ static void fuzz_list(const uint8_t *data, size_t bytes)
     bool                              malformed = false;
 
     memcpy(list, data, whole);
-    while ((e = run_list_next(&c, &malformed)) != NULL) {
+    while ((e = command_list_next(&c, &malformed)) != NULL) {
         const unsigned char *body = run_entry_body(e);
 
         if (body < list || body + e->bytes > list + whole)

@@ -121,7 +121,7 @@ def begin_answer(service, path, message):
 
 @pytest.mark.parametrize("handoff", [True, False], ids=["handed-off", "on-the-loop"])
 def test_memory_is_bounded_and_slow_readers_are_cut(start, handoff):
-    service = start("--body-stall-s", "2", *([] if handoff else ["--no-handoff"]))
+    service = start("--body-stall-s", "2", *([] if handoff else ["--no-offload"]))
     client = service.client()
     session = "/v1/sessions/one"
     assert client.put(session).status == 201

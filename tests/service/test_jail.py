@@ -34,7 +34,7 @@ def workers_of(service):
             parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, IndexError):
             continue
-        if parent == service.process.pid and b"--role=worker" in line and b"--keeper" not in line:
+        if parent == service.process.pid and b"--role=worker" in line and b"--device-monitor" not in line:
             found.append(int(folder.name))
     return found
 

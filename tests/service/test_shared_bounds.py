@@ -149,7 +149,7 @@ def hanging(service, client):
 @pytest.fixture
 def hung(two, requests):
     """A service whose event loop has worked for alice's hanging worker, and bob with a session."""
-    service, alice, bob = two("--pool-size", "0", "--no-handoff")
+    service, alice, bob = two("--pool-size", "0", "--no-offload")
     with_module(bob)
     with hanging(service, alice):
         yield service, bob, requests

@@ -89,7 +89,7 @@ def test_the_main_job_on_one_connection(secure, pki):
 
 
 def test_long_bodies_go_and_come_whole(secure, pki):
-    """Longer than what is handed off in the clear: here it must not be."""
+    """Longer than what is offloaded in the clear: here it must not be."""
     data = os.urandom(9 * 1024 * 1024 + 13)
     c = connect(secure, pki)
     assert ask(c, "PUT", "/v1/sessions/big")[0] == 201

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/waker.h"
+#include "ipc/command_list.h"
 #include "ipc/kernel_table.h"
-#include "ipc/run_list.h"
 #include "support/fake_state.h"
 
 struct fake_state fake = {
@@ -21,7 +21,7 @@ static const char *const kernel_names[] = {"noop", "increment", "wait", "fault",
 static void finish_call(struct worker *w, struct call *c, enum status st, const struct problem *why, bool lost)
 {
     c->status = st;
-    c->context_lost = lost;
+    c->worker_session_lost = lost;
     if (st) {
         if (why)
             c->problem = *why;
@@ -202,7 +202,7 @@ static enum status run_entries(struct worker *w, struct shm_ref list, struct run
     const struct run_entry *e;
 
     state->group = 1;
-    for (uint32_t i = 0; !st && (e = run_list_next(&at, &malformed)) != NULL; i++) {
+    for (uint32_t i = 0; !st && (e = command_list_next(&at, &malformed)) != NULL; i++) {
         union message_body *body = calloc(1, sizeof *body);
         struct call         inner = {0};
 
@@ -264,7 +264,7 @@ static void change_graph(struct graph *g, const struct run_entry *fresh)
     const struct run_entry *e = NULL;
 
     for (uint64_t i = 0; i <= ((const struct msg_launch *)run_entry_body(fresh))->tag; i++)
-        e = run_list_next(&at, &malformed);
+        e = command_list_next(&at, &malformed);
     if (!e || e->bytes != fresh->bytes)
         abort();
     memcpy((void *)(uintptr_t)run_entry_body(e), run_entry_body(fresh), fresh->bytes);
@@ -283,7 +283,7 @@ static enum status run_graph(struct worker *w, const struct msg_graph_run *m)
 
     if (!g)
         return STATUS_INVALID_REQUEST;
-    while ((e = run_list_next(&at, &malformed)) != NULL)
+    while ((e = command_list_next(&at, &malformed)) != NULL)
         change_graph(g, e);
     copy = w->staging + (size_t)w->slices * STAGING_SLICE_BYTES; /* a spare one behind the others */
     memcpy(copy, g->bytes, g->size);
@@ -344,8 +344,8 @@ static enum status execute_memory(struct worker *w, enum message kind, const uni
 static enum status execute(struct worker *w, enum message kind, const union message_body *b, struct call *c)
 {
     switch ((int)kind) {
-    case MESSAGE_RUN_LIST:
-        return run_entries(w, b->run_list.list, (struct run_state *)(void *)shared(w, b->run_list.state.offset));
+    case MESSAGE_COMMAND_LIST:
+        return run_entries(w, b->command_list.list, (struct run_state *)(void *)shared(w, b->command_list.state.offset));
     case MESSAGE_GRAPH_CREATE:
         return make_graph(w, &b->graph_create, &c->reply.graph_create.graph);
     case MESSAGE_GRAPH_RUN:
@@ -431,7 +431,7 @@ void *fake_worker_main(void *argument)
     for (;;) {
         struct job *j;
         pthread_mutex_lock(&fake.lock);
-        while (!w->dead && (!w->first || (fake.held && w->first->kind != MESSAGE_LAUNCH && w->first->kind != MESSAGE_RUN_LIST)))
+        while (!w->dead && (!w->first || (fake.held && w->first->kind != MESSAGE_LAUNCH && w->first->kind != MESSAGE_COMMAND_LIST)))
             pthread_cond_wait(&fake.changed, &fake.lock);
         j = w->dead ? NULL : w->first;
         if (j) {
@@ -452,7 +452,7 @@ void *fake_worker_main(void *argument)
 static bool waits_for_kernels(enum message kind)
 {
     return kind == MESSAGE_LAUNCH || kind == MESSAGE_MEM_WRITE || kind == MESSAGE_MEM_READ || kind == MESSAGE_MEM_FILL ||
-           kind == MESSAGE_RUN_LIST || kind == MESSAGE_GRAPH_RUN || kind == MESSAGE_GRAPH_DESTROY || kind == MESSAGE_EVENT_RECORD ||
+           kind == MESSAGE_COMMAND_LIST || kind == MESSAGE_GRAPH_RUN || kind == MESSAGE_GRAPH_DESTROY || kind == MESSAGE_EVENT_RECORD ||
            kind == MESSAGE_EVENT_WAIT || kind == MESSAGE_EVENT_ELAPSED || kind == MESSAGE_MEM_COPY || kind == MESSAGE_MEM_FREE ||
            kind == MESSAGE_HOST_UNMAP || kind == MESSAGE_STREAM_SYNC || kind == MESSAGE_MODULE_UNLOAD;
 }

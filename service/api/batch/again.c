@@ -48,7 +48,7 @@ static enum status write_all(struct batch *b, unsigned segment, struct span data
     return st;
 }
 
-static enum status feed_within(struct batch_work *w, struct feeder *f, struct problem *why)
+static enum status feed_inline_json(struct batch_work *w, struct feeder *f, struct problem *why)
 {
     enum status st = STATUS_OK;
 
@@ -81,7 +81,7 @@ static enum status feed_framed(struct batch_work *w, struct feeder *f, struct pr
 static enum status feed(struct batch_work *w, struct problem *why)
 {
     struct feeder f = {.waker = {.wake = wake}, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    enum status   st = w->within ? feed_within(w, &f, why) : feed_framed(w, &f, why);
+    enum status   st = w->inline_json ? feed_inline_json(w, &f, why) : feed_framed(w, &f, why);
 
     if (st) /* it may have registered the waker, and goes no further */
         batch_work_unmake(w);
@@ -92,7 +92,7 @@ static enum status feed(struct batch_work *w, struct problem *why)
 
 static bool has_body(const struct batch_work *w)
 {
-    return w->within || w->message.spec.segments_count == 0 || w->body.bytes;
+    return w->inline_json || w->message.spec.segments_count == 0 || w->body.bytes;
 }
 
 /* Before it begins, a run meets faults of others only. */

@@ -24,7 +24,7 @@ static void add_segments(struct json_writer *w, const struct batch_work *b)
         json_add_string(w, "id", m->outputs[i]);
         json_add_u64(w, "size", result->data_bytes);
         buf_clear(&text);
-        if (b->within && base64_add(&text, (struct span){result->data, result->data_bytes}))
+        if (b->inline_json && base64_add(&text, (struct span){result->data, result->data_bytes}))
             json_add_string(w, "data_b64", buf_span(&text));
         w->out->failed = w->out->failed || text.failed;
         json_close_object(w);
@@ -200,7 +200,7 @@ enum status batch_answer_create(struct batch_work *w, struct batch_answer **out,
     ok = a && write_json(w, &json);
     if (a) {
         buf_init(&a->head, BATCH_HEAD_BYTES + BATCH_ALIGN_BYTES + json.bytes);
-        a->media_type = w->within ? "application/json" : BATCH_TYPE;
+        a->media_type = w->inline_json ? "application/json" : BATCH_TYPE;
         a->recv_ms = w->recv_ms;
         a->queue_ms = batch_queue_ms(w->batch);
         a->h2d_ms = batch_upload_ms(w->batch);
@@ -208,7 +208,7 @@ enum status batch_answer_create(struct batch_work *w, struct batch_answer **out,
         a->compile_ms = batch_compile_ms(w->batch);
         a->run_ms = batch_run_ms(w->batch);
     }
-    ok = ok && (w->within ? whole(a, &json) : frame(a, w, buf_span(&json)));
+    ok = ok && (w->inline_json ? whole(a, &json) : frame(a, w, buf_span(&json)));
     buf_finish(&json);
     if (!ok) {
         batch_answer_destroy(a);

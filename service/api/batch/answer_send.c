@@ -129,7 +129,7 @@ static enum status send_parts(const struct batch_answer *a, struct request *r, s
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
     }
     p->source = (struct body_source){.read = read_piece, .close = close_parts};
-    if (a->bytes >= HANDOFF_BATCH_ANSWER_BYTES_MIN) {
+    if (a->bytes >= OFFLOAD_BATCH_ANSWER_BYTES_MIN) {
         p->source.lend = lend_piece;
         p->source.release = release_piece;
     }

@@ -28,18 +28,18 @@ static const struct json_field framed_fields[] = {
     JSON_FIELD(FIELD_STRING, struct segment_request, id, true, ID_BYTES - 1),
     JSON_FIELD(FIELD_U64, struct segment_request, size, true, MEMORY_BYTES_ASKED_MAX),
 };
-static const struct json_field within_fields[] = {
+static const struct json_field inline_json_fields[] = {
     JSON_FIELD(FIELD_STRING, struct segment_request, id, true, ID_BYTES - 1),
     JSON_FIELD(FIELD_STRING, struct segment_request, data_b64, true, BATCH_JSON_BYTES_MAX),
 };
 
 /* All members that any operation has. */
 struct op_request {
-    struct span        op, as, to, from, buf, event, segment, stream;
-    uint64_t           size, offset, from_offset;
-    bool               has_size, has_segment, has_stream;
-    const struct json *pattern, *args;
-    struct launch_form form;
+    struct span          op, as, to, from, buf, event, segment, stream;
+    uint64_t             size, offset, from_offset;
+    bool                 has_size, has_segment, has_stream;
+    const struct json   *pattern, *args;
+    struct launch_fields form;
 };
 
 #define MEMBER(type, member, required, max) JSON_FIELD(type, struct op_request, member, required, max)
@@ -83,7 +83,7 @@ struct name {
 };
 
 struct decoding {
-    bool                  within, lenient;
+    bool                  inline_json, lenient;
     struct arena         *arena;
     struct problem       *why;
     struct batch_segment *segments;
@@ -117,7 +117,7 @@ static int segment_find(const struct decoding *d, struct span id)
 
 static enum status decode_segment(struct decoding *d, const struct json *v, const char *pointer, uint64_t *total)
 {
-    const struct json_field *fields = d->within ? within_fields : framed_fields;
+    const struct json_field *fields = d->inline_json ? inline_json_fields : framed_fields;
     struct segment_request   q = {0};
     struct batch_segment    *s = &d->segments[d->segments_count];
     enum status              st = json_decode(v, fields, COUNT(framed_fields), pointer, d->lenient, &q, d->why);
@@ -127,14 +127,14 @@ static enum status decode_segment(struct decoding *d, const struct json *v, cons
     if (q.id.bytes == 0 || segment_find(d, q.id) != BATCH_NO_SEGMENT)
         return wrong(d, pointer, "value", "a segment's id is not empty, and names one segment only");
     *s = (struct batch_segment){.id = q.id, .bytes = q.size};
-    if (d->within && !base64_decode(q.data_b64, d->arena, &s->data))
+    if (d->inline_json && !base64_decode(q.data_b64, d->arena, &s->data))
         return wrong(d, pointer, "value", "data_b64 is not base64");
-    s->bytes = d->within ? s->data.bytes : s->bytes;
+    s->bytes = d->inline_json ? s->data.bytes : s->bytes;
     d->segments_count++;
     if (s->bytes > UINT64_MAX - *total)
         return problem_set(d->why, STATUS_FRAMING_MISMATCH, "the sizes of the segments are beyond all bounds");
     *total += s->bytes;
-    if (d->within && *total > BATCH_INLINE_BYTES_MAX)
+    if (d->inline_json && *total > BATCH_INLINE_BYTES_MAX)
         return problem_limit(d->why, STATUS_BODY_TOO_LARGE, "batch_inline_bytes", BATCH_INLINE_BYTES_MAX, 0, *total);
     return STATUS_OK;
 }
@@ -256,7 +256,7 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
         return no_room(d);
     op->launch = spec;
     spec->stream = q->stream;
-    st = launch_form_decode(&q->form, spec, d->why);
+    st = launch_fields_decode(&q->form, spec, d->why);
     return st ? st : args_decode(q->args, d->arena, &spec->args, &spec->args_count, d->why);
 }
 
@@ -453,10 +453,10 @@ static enum status decode_all(struct decoding *d, const struct batch_request *q,
     return st ? st : decode_keep(d, q->keep, spec);
 }
 
-enum status batch_decode(const struct json *root, bool within, bool lenient, struct arena *a, struct batch_message *out,
+enum status batch_decode(const struct json *root, bool inline_json, bool lenient, struct arena *a, struct batch_message *out,
                          struct problem *why)
 {
-    struct decoding      d = {.within = within, .lenient = lenient, .arena = a, .why = why};
+    struct decoding      d = {.inline_json = inline_json, .lenient = lenient, .arena = a, .why = why};
     struct batch_request q = {.timeout_ms = EXECUTION_TIMEOUT_MS_DEFAULT};
     enum status          st = json_decode(root, batch_fields, COUNT(batch_fields), "", lenient, &q, why);
 
@@ -467,18 +467,18 @@ enum status batch_decode(const struct json *root, bool within, bool lenient, str
         st = decode_all(&d, &q, &out->spec);
     table_finish(&d.names);
     out->spec.timeout_ms = q.timeout_ms;
-    out->spec.answer_bytes_max = within ? BATCH_INLINE_BYTES_MAX : BATCH_ANSWER_BYTES_MAX;
-    out->spec.answer_limit = within ? "batch_inline_bytes" : "batch_answer_bytes";
+    out->spec.answer_bytes_max = inline_json ? BATCH_INLINE_BYTES_MAX : BATCH_ANSWER_BYTES_MAX;
+    out->spec.answer_limit = inline_json ? "batch_inline_bytes" : "batch_answer_bytes";
     out->segments = d.segments;
     out->outputs = d.outputs;
     out->outputs_count = d.outputs_count;
     return st;
 }
 
-enum status batch_segments_decode(const struct json *array, bool within, bool lenient, struct arena *a, const struct batch_segment **out,
-                                  unsigned *count, struct problem *why)
+enum status batch_segments_decode(const struct json *array, bool inline_json, bool lenient, struct arena *a,
+                                  const struct batch_segment **out, unsigned *count, struct problem *why)
 {
-    struct decoding   d = {.within = within, .lenient = lenient, .arena = a, .why = why};
+    struct decoding   d = {.inline_json = inline_json, .lenient = lenient, .arena = a, .why = why};
     struct batch_spec spec = {0};
     enum status       st = decode_segments(&d, array, &spec);
 

@@ -21,11 +21,11 @@ struct batch_message {
 
 /* `within`: segments have "data_b64", else "size". Texts are borrowed from the document, all else is in the arena. Names, segments, counts
  * and sums are checked; whether buffers, modules and kernels of the session exist is not. */
-enum status batch_decode(const struct json *root, bool within, bool lenient, struct arena *a, struct batch_message *out,
+enum status batch_decode(const struct json *root, bool inline_json, bool lenient, struct arena *a, struct batch_message *out,
                          struct problem *why);
 
 /* The member "segments" alone, NULL allowed. */
-enum status batch_segments_decode(const struct json *array, bool within, bool lenient, struct arena *a, const struct batch_segment **out,
-                                  unsigned *count, struct problem *why);
+enum status batch_segments_decode(const struct json *array, bool inline_json, bool lenient, struct arena *a,
+                                  const struct batch_segment **out, unsigned *count, struct problem *why);
 
 #endif

@@ -76,7 +76,7 @@ static enum status session_of_jobs(struct request *r, bool hidden, struct sessio
 
     if (!hidden)
         return session_of(r, out);
-    if (session_hidden_find(app_of(r)->registry, &t, out, NULL) == STATUS_OK)
+    if (implicit_session_find(app_of(r)->registry, &t, out, NULL) == STATUS_OK)
         return STATUS_OK;
     return problem_set(&r->problem, STATUS_BATCH_NOT_FOUND, "no batch of this id, or its result is kept no longer");
 }

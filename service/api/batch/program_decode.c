@@ -232,7 +232,7 @@ static enum status replace(struct batch_spec *spec, const struct json *args, str
     return st;
 }
 
-enum status program_run_decode(const struct json *root, struct program *p, bool within, bool lenient, struct arena *a,
+enum status program_run_decode(const struct json *root, struct program *p, bool inline_json, bool lenient, struct arena *a,
                                struct batch_message *out, struct problem *why)
 {
     const struct batch_message *program = &program_message_of(p)->message;
@@ -243,12 +243,12 @@ enum status program_run_decode(const struct json *root, struct program *p, bool 
     *out = *program;
     out->spec.program = p;
     out->spec.timeout_ms = q.timeout_ms;
-    out->spec.answer_bytes_max = within ? BATCH_INLINE_BYTES_MAX : BATCH_ANSWER_BYTES_MAX;
-    out->spec.answer_limit = within ? "batch_inline_bytes" : "batch_answer_bytes";
+    out->spec.answer_bytes_max = inline_json ? BATCH_INLINE_BYTES_MAX : BATCH_ANSWER_BYTES_MAX;
+    out->spec.answer_limit = inline_json ? "batch_inline_bytes" : "batch_answer_bytes";
     if (!st && q.timeout_ms == 0)
         st = problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     if (!st)
-        st = batch_segments_decode(q.segments, within, lenient, a, &out->segments, &count, why);
+        st = batch_segments_decode(q.segments, inline_json, lenient, a, &out->segments, &count, why);
     if (!st)
         st = check_segments(program, out, count, why);
     return st ? st : replace(&out->spec, q.args, a, why);

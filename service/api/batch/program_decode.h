@@ -24,7 +24,7 @@ static inline const struct program_message *program_message_of(const struct prog
 
 /* {"segments"?, "args"?: {"<op>": {"<argument>": scalar}}, "timeout_ms"?}: the segments are those of the program, in their order; scalars
  * take the places of scalars of the same size. *out borrows from the program. */
-enum status program_run_decode(const struct json *root, struct program *p, bool within, bool lenient, struct arena *a,
+enum status program_run_decode(const struct json *root, struct program *p, bool inline_json, bool lenient, struct arena *a,
                                struct batch_message *out, struct problem *why);
 
 #endif

@@ -36,7 +36,7 @@ static enum status json_of(struct batch_request_state *w, struct span body, stru
     enum status st;
 
     *json = body;
-    if (w->work->within)
+    if (w->work->inline_json)
         return STATUS_OK;
     st = batch_head_decode(body, &bytes, why);
     if (st)
@@ -56,7 +56,7 @@ static enum status make(struct batch_request_state *w, struct span body, struct 
     if (!st)
         st = batch_work_make(w->work, json, w->body_bytes, why);
     w->made = !st;
-    if (!st && !w->work->within)
+    if (!st && !w->work->inline_json)
         w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
     return st;
 }
@@ -89,7 +89,7 @@ static enum status feed(struct batch_request_state *w, struct request *r, struct
     return st;
 }
 
-static enum status feed_within(struct batch_request_state *w, struct request *r)
+static enum status feed_inline_json(struct batch_request_state *w, struct request *r)
 {
     const struct batch_message *m = &w->work->message;
     enum status                 st = STATUS_OK;
@@ -110,7 +110,7 @@ static enum status feed_within(struct batch_request_state *w, struct request *r)
 
 static enum status feed_rest(struct batch_request_state *w, struct request *r)
 {
-    enum status st = w->work->within ? feed_within(w, r) : STATUS_OK;
+    enum status st = w->work->inline_json ? feed_inline_json(w, r) : STATUS_OK;
 
     while (!st && w->rest.bytes) {
         size_t consumed = 0;
@@ -192,10 +192,10 @@ static void on_finish(struct request *r)
 /* ---- begin ---- */
 
 /* Takes over the session, which may be NULL. */
-static struct batch_request_state *state_new(struct request *r, bool hidden, bool within, struct session *s)
+static struct batch_request_state *state_new(struct request *r, bool hidden, bool inline_json, struct session *s)
 {
     struct batch_request_state *w = calloc(1, sizeof *w);
-    struct batch_work          *work = w ? batch_work_create(r, hidden, within, s) : NULL;
+    struct batch_work          *work = w ? batch_work_create(r, hidden, inline_json, s) : NULL;
 
     if (!work) {
         problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
@@ -211,14 +211,14 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
     return w;
 }
 
-static enum status check_type(struct request *r, bool within)
+static enum status check_type(struct request *r, bool inline_json)
 {
-    if (!request_accepts(r, within ? "application/json" : BATCH_TYPE))
+    if (!request_accepts(r, inline_json ? "application/json" : BATCH_TYPE))
         return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "a batch is answered in the form in which it came: %s",
-                           within ? "application/json" : BATCH_TYPE);
-    if (!within && !r->has_body_bytes)
+                           inline_json ? "application/json" : BATCH_TYPE);
+    if (!inline_json && !r->has_body_bytes)
         return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a framed batch has a Content-Length");
-    if (!within && r->body_bytes < BATCH_ALIGN_BYTES)
+    if (!inline_json && r->body_bytes < BATCH_ALIGN_BYTES)
         return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "a framed batch has at least 64 bytes");
     return STATUS_OK;
 }
@@ -236,23 +236,23 @@ static enum status check_session(struct request *r, struct session *s)
 
 enum status batch_request_begin(struct request *r, bool hidden)
 {
-    bool                        within = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
+    bool                        inline_json = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
     struct session             *s = NULL;
     struct batch_request_state *w;
     enum status                 st = query_check(r, NULL);
 
     if (!st)
-        st = check_type(r, within);
+        st = check_type(r, inline_json);
     if (!st && !hidden)
         st = session_of(r, &s);
     if (!st && s && (st = check_session(r, s)) != STATUS_OK)
         session_return(s);
     if (st)
         return st;
-    w = state_new(r, hidden, within, s);
+    w = state_new(r, hidden, inline_json, s);
     if (!w)
         return STATUS_OUT_OF_MEMORY;
-    r->sink = within ? NULL : &w->sink;
+    r->sink = inline_json ? NULL : &w->sink;
     r->progress = w;
     r->on_finish = on_finish;
     return STATUS_OK;
@@ -263,9 +263,9 @@ enum status batch_request_begin(struct request *r, bool hidden)
 /* All that was collected comes at once: nothing is made yet. */
 static enum status make_now(struct batch_request_state *w, struct request *r)
 {
-    enum status st = make(w, w->work->within ? r->body : buf_span(&w->text), &r->problem);
+    enum status st = make(w, w->work->inline_json ? r->body : buf_span(&w->text), &r->problem);
 
-    if (!st && w->work->hidden && !w->work->within) {
+    if (!st && w->work->hidden && !w->work->inline_json) {
         w->work->body = w->text; /* the rest still lies in there */
         w->text = (struct buf){0};
     }
@@ -284,7 +284,7 @@ enum status batch_request_complete(struct request *r)
         st = make_now(w, r);
     if (!st)
         st = feed_rest(w, r);
-    if (!st && !w->work->within && !batch_at_end(&w->position, spec->segments, spec->segments_count))
+    if (!st && !w->work->inline_json && !batch_at_end(&w->position, spec->segments, spec->segments_count))
         st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
     st = refuse(w, r, st);
     if (!st)

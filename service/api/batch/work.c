@@ -9,7 +9,7 @@
 
 enum { JSON_VALUE_BYTES = 96 }; /* of host memory, for one value of a parsed text */
 
-struct batch_work *batch_work_create(struct request *r, bool hidden, bool within, struct session *s)
+struct batch_work *batch_work_create(struct request *r, bool hidden, bool inline_json, struct session *s)
 {
     struct batch_work *w = calloc(1, sizeof *w);
     struct prefer      prefer = request_prefer(r);
@@ -23,7 +23,7 @@ struct batch_work *batch_work_create(struct request *r, bool hidden, bool within
     w->background = prefer.respond_async || prefer.wait_s != UINT64_MAX;
     w->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
     w->hidden = hidden;
-    w->within = within;
+    w->inline_json = inline_json;
     w->session = s;
     return w;
 }
@@ -34,17 +34,17 @@ static enum status decode(struct batch_work *w, struct span json, uint64_t body_
     enum status        st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &w->doc, why);
 
     if (!st && w->program)
-        st = program_run_decode(json_root(w->doc), w->program, w->within, w->lenient, &w->arena, &w->message, why);
+        st = program_run_decode(json_root(w->doc), w->program, w->inline_json, w->lenient, &w->arena, &w->message, why);
     else if (!st)
-        st = batch_decode(json_root(w->doc), w->within, w->lenient, &w->arena, &w->message, why);
-    if (!st && !w->within)
+        st = batch_decode(json_root(w->doc), w->inline_json, w->lenient, &w->arena, &w->message, why);
+    if (!st && !w->inline_json)
         st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, body_bytes, why);
     if (!st && spec->source && !w->may_compile && !w->program)
         st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
     if (!st && w->hidden && spec->keep_count)
         st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "without a session nothing can be kept");
     spec->evict = w->hidden;
-    spec->answer_streams = !w->within && !w->background;
+    spec->answer_streams = !w->inline_json && !w->background;
     w->json_bytes = json.bytes;
     return st;
 }
@@ -84,7 +84,7 @@ static enum status get_session(struct batch_work *w, struct problem *why)
 {
     struct registry *r = w->app->registry;
 
-    return w->place.taken ? run_session(r, &w->tenant, &w->place, &w->session, why) : session_hidden(r, &w->tenant, &w->session, why);
+    return w->place.taken ? run_session(r, &w->tenant, &w->place, &w->session, why) : implicit_session(r, &w->tenant, &w->session, why);
 }
 
 static enum status prepare_once(struct batch_work *w, struct problem *why)

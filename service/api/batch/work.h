@@ -10,7 +10,7 @@
 struct batch_work {
     struct app           *app;
     struct tenant         tenant;
-    bool                  within; /* as JSON, and to be answered so */
+    bool                  inline_json; /* as JSON, and to be answered so */
     bool                  lenient, may_compile;
     bool                  hidden;            /* on the tenant's hidden session */
     bool                  background;        /* its answer is held in memory as a whole */
@@ -30,7 +30,7 @@ struct batch_work {
 };
 
 /* From the request's header; takes over the session, which may be NULL. NULL: no memory. */
-struct batch_work *batch_work_create(struct request *r, bool hidden, bool within, struct session *s);
+struct batch_work *batch_work_create(struct request *r, bool hidden, bool inline_json, struct session *s);
 /* Before it is made, and again when r->waker was woken: a hidden session for it alone, if it needs one. PENDING registers r->waker. Never
  * blocks. */
 enum status batch_work_enter(struct batch_work *w, struct request *r);

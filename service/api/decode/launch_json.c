@@ -4,10 +4,10 @@
 #include "api/decode/args.h"
 
 struct launch_request {
-    struct span        id, stream;
-    const struct json *args;
-    struct launch_form form;
-    uint64_t           timeout_ms;
+    struct span          id, stream;
+    const struct json   *args;
+    struct launch_fields form;
+    uint64_t             timeout_ms;
 };
 static const struct json_field fields[] = {
     JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
@@ -78,7 +78,7 @@ const char *engine_name(bool vendor)
     return vendor ? "vendor" : "builtin";
 }
 
-static enum status engine_decode(const struct launch_form *f, enum launch_engine *out, struct problem *why)
+static enum status engine_decode(const struct launch_fields *f, enum launch_engine *out, struct problem *why)
 {
     *out = ENGINE_ANY;
     if (!f->engine.data)
@@ -90,7 +90,7 @@ static enum status engine_decode(const struct launch_form *f, enum launch_engine
     return STATUS_OK;
 }
 
-static enum status builtin_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+static enum status builtin_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
     if (f->module.data)
         return misplaced("/module", why);
@@ -111,7 +111,7 @@ static enum status builtin_decode(const struct launch_form *f, struct launch_spe
     return engine_decode(f, &out->engine, why);
 }
 
-enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why)
+enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
     if (f->builtin.data)
         return builtin_decode(f, out, why);
@@ -144,7 +144,7 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     if (!st && !q.form.builtin.data && !q.form.module.data)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module is missing, or builtin");
     if (!st)
-        st = launch_form_decode(&q.form, out, &r->problem);
+        st = launch_fields_decode(&q.form, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
 }
 

@@ -5,13 +5,13 @@
 #include "api/call.h"
 
 /* What is launched and with which shape, as a request or an operation of a batch says it. */
-struct launch_form {
+struct launch_fields {
     struct span        module, kernel, builtin, dtype, engine;
     const struct json *grid, *block;
     uint32_t           shared_bytes;
     bool               cooperative;
 };
-/* Rows of a field table whose struct has a `struct launch_form form`. */
+/* Rows of a field table whose struct has a `struct launch_fields form`. */
 #define LAUNCH_FORM_FIELD(owner, type, member, max) {#member, type, offsetof(owner, form.member), false, max, SIZE_MAX}
 #define LAUNCH_FORM_FIELDS(owner) \
     LAUNCH_FORM_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
@@ -25,7 +25,7 @@ const char *engine_name(bool vendor);
 /* The request body as a specification; it borrows from *doc (to be destroyed in every case) and the request's arena. */
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc);
 /* Of a kernel of a module (the module itself may be absent) or a built-in one. Pointers are "/grid", "/dtype" and the like. */
-enum status launch_form_decode(const struct launch_form *f, struct launch_spec *out, struct problem *why);
+enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why);
 void        launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i);
 
 #endif

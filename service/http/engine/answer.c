@@ -37,8 +37,8 @@ static ssize_t read_piece(struct exchange *x, uint64_t position, char *to, size_
 
     if (atomic_load(&x->gone) || x->loop->cut)
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (x->handoff.thread)
-        return bulk_send_body(x);
+    if (x->offload.thread)
+        return offload_send_body(x);
     if (x->r.reply.source)
         return read_source(x, to, room);
     if (piece.bytes == 0)
@@ -63,7 +63,7 @@ static struct MHD_Response *make_response(struct exchange *x)
     struct reply *r = &x->r.reply;
     uint64_t      bytes = r->source ? r->source_bytes : r->body.bytes;
 
-    if (r->source && bulk_reserve(x))
+    if (r->source && offload_reserve(x))
         x->close_after = true; /* MHD never sees the body go, so the connection ends behind it */
     if (r->source && bytes == REPLY_BYTES_UNKNOWN)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CONNECTION_MEMORY_BYTES, read_reply, x, NULL);
@@ -187,7 +187,7 @@ void exchange_settle(struct exchange *x, enum status st)
 
     if (!st && r->http_status == 0)
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "the handler gave no answer");
-    if (!st && r->descriptor >= 0 && (!x->r.is_local || x->handoff.receiving))
+    if (!st && r->descriptor >= 0 && (!x->r.is_local || x->offload.receiving))
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "a descriptor cannot go over this connection");
     if (!st && r->body.failed)
         st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "the answer does not fit into memory");
@@ -195,7 +195,7 @@ void exchange_settle(struct exchange *x, enum status st)
         answer_problem(x, st);
     add_timing(x);
     drop_forbidden_body(r);
-    keyed_settled(x, st);
+    idempotent_settled(x, st);
     exchange_set_state(x, EXCHANGE_ANSWERED);
 }
 

@@ -31,7 +31,7 @@ static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *by
     if (!buf_add(&x->body, piece, *bytes))
         return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
     integrity_add(x, (struct span){piece, *bytes});
-    keyed_add(x, (struct span){piece, *bytes});
+    idempotent_add(x, (struct span){piece, *bytes});
     *bytes = 0;
     return MHD_YES;
 }
@@ -39,7 +39,7 @@ static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *by
 static enum MHD_Result read_again(struct exchange *x, const char *piece, size_t *bytes)
 {
     integrity_add(x, (struct span){piece, *bytes});
-    keyed_add(x, (struct span){piece, *bytes});
+    idempotent_add(x, (struct span){piece, *bytes});
     *bytes = 0;
     return MHD_YES;
 }
@@ -93,7 +93,7 @@ static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *byt
     if (st && st != STATUS_PENDING)
         return drop_body(x, st, bytes);
     integrity_add(x, (struct span){piece, *bytes - rest.bytes});
-    keyed_add(x, (struct span){piece, *bytes - rest.bytes});
+    idempotent_add(x, (struct span){piece, *bytes - rest.bytes});
     *bytes = rest.bytes;
     if (st == STATUS_PENDING && (st = body_wait(x)) != STATUS_PENDING)
         return drop_body(x, st, bytes);
@@ -107,7 +107,7 @@ static enum MHD_Result hold_back(struct exchange *x, const char *piece, size_t *
 
     if (!st) {
         integrity_add(x, all);
-        keyed_add(x, all);
+        idempotent_add(x, all);
     }
     return drop_body(x, st, bytes);
 }
@@ -116,13 +116,13 @@ static enum MHD_Result take_body(struct exchange *x, const char *piece, size_t *
 {
     if (x->state == EXCHANGE_DROP)
         return drop_body(x, STATUS_OK, bytes);
-    if (keyed_replays(x))
+    if (idempotent_replays(x))
         return read_again(x, piece, bytes);
     if (!x->streams)
         return collect(x, piece, bytes);
     if (integrity_holds(x))
         return hold_back(x, piece, bytes);
-    if (x->r.wants_inline || !bulk_receive(x, (struct span){piece, *bytes}))
+    if (x->r.wants_inline || !offload_receive(x, (struct span){piece, *bytes}))
         return stream(x, piece, bytes);
     *bytes = 0;
     return MHD_YES;

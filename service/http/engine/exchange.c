@@ -39,7 +39,7 @@ static bool port_gone(const struct request *r)
 {
     const struct exchange *x = exchange_of(r);
 
-    return atomic_load(&x->gone) && !keyed_goes_on(x);
+    return atomic_load(&x->gone) && !idempotent_goes_on(x);
 }
 
 static bool port_revoked(const struct request *r)
@@ -187,8 +187,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **reques
     if (logs_access())
         log_access(x);
     reply_finish(&x->r.reply);
-    bulk_forget(x);
-    keyed_end(x);
+    offload_forget(x);
+    idempotent_end(x);
     leave_counts(x);
     x->connection->exchange = NULL;
     x->connection->since_ns = now_ns();
@@ -218,7 +218,7 @@ void exchange_suspend(struct exchange *x)
     struct loop *loop = x->loop;
 
     MHD_suspend_connection(x->mhd);
-    if (x->state == EXCHANGE_BODY || (x->state == EXCHANGE_ANSWERED && !x->handoff.given)) /* an I/O thread has it itself */
+    if (x->state == EXCHANGE_BODY || (x->state == EXCHANGE_ANSWERED && !x->offload.given)) /* an I/O thread has it itself */
         pace_pause(&x->pace, now_ns());
     x->suspended = true;
     x->suspended_prev = NULL;
@@ -291,14 +291,14 @@ static bool waits_on(struct exchange *x)
 
 void exchange_advance(struct exchange *x)
 {
-    if (x->handoff.given) {
-        if (x->handoff.moved)
-            bulk_moved(x);
+    if (x->offload.given) {
+        if (x->offload.moved)
+            offload_moved(x);
         return;
     }
     if (!x->suspended || executor_keeps(x) || (!x->woken && !x->executed))
         return;
-    if (x->state == EXCHANGE_HANDLING && keyed_goes_on(x) && waits_on(x))
+    if (x->state == EXCHANGE_HANDLING && idempotent_goes_on(x) && waits_on(x))
         return;
     exchange_resume(x);
 }
@@ -378,8 +378,8 @@ static enum MHD_Result handle(struct exchange *x)
     if (st)
         return st == STATUS_PENDING ? MHD_YES : body_refuse(x, st);
     exchange_set_state(x, EXCHANGE_HANDLING);
-    if (keyed_replays(x))
-        return exchange_answer(x, keyed_replay(x));
+    if (idempotent_replays(x))
+        return exchange_answer(x, idempotent_replay(x));
     return place_of(x) == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
 }
 
@@ -426,7 +426,7 @@ enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const c
 
     (void)mhd;
     (void)url;
-    if (!x || loop->cut || x->handoff.receiving)
+    if (!x || atomic_load(&loop->server->cutting) || x->offload.receiving)
         return MHD_NO;
     if (x->state == EXCHANGE_LINE)
         return first_call(x, method, version);

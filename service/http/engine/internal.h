@@ -174,11 +174,11 @@ void receive_answered(struct connection *c);
  * An upload's socket is taken away from MHD: what MHD holds then is dead and ends with the request, and the socket comes back as a
  * new connection. A download keeps its connection: MHD sends the header and the last byte, the I/O thread everything between. */
 
-struct bulk;
+struct offload_threads;
 struct io_thread;
 
-struct handoff {
-    struct io_thread *thread;    /* NULL: not handed off */
+struct offload {
+    struct io_thread *thread;    /* NULL: not offloaded */
     bool              asked;     /* at the first piece of the body; not again */
     bool              receiving; /* an upload */
     bool              given;     /* the thread has had it */
@@ -200,21 +200,21 @@ struct handoff {
 };
 
 /* Threads and their queue. `threads` > 0. */
-enum status bulk_create(struct bulk **out, unsigned threads, struct problem *why);
-/* Cuts what is under way, joins. Nothing is handed off any more. NULL is a no-op. */
-void bulk_stop(struct bulk *b);
-void bulk_destroy(struct bulk *b);
+enum status offload_create(struct offload_threads **out, unsigned threads, struct problem *why);
+/* Cuts what is under way, joins. Nothing is offloaded any more. NULL is a no-op. */
+void offload_stop(struct offload_threads *b);
+void offload_destroy(struct offload_threads *b);
 /* In the first call for a body, of which `first` has come: true when an I/O thread does the rest. */
-bool bulk_receive(struct exchange *x, struct span first);
-/* True when the answer's source will be sent by an I/O thread, for which bulk_send_body() then asks;
+bool offload_receive(struct exchange *x, struct span first);
+/* True when the answer's source will be sent by an I/O thread, for which offload_send_body() then asks;
  * the connection must be announced as closing. */
-bool bulk_reserve(struct exchange *x);
+bool offload_reserve(struct exchange *x);
 /* As MHD's content reader for the last byte. */
-ssize_t bulk_send_body(struct exchange *x);
+ssize_t offload_send_body(struct exchange *x);
 /* On the loop: the I/O thread is done. */
-void bulk_moved(struct exchange *x);
+void offload_moved(struct exchange *x);
 /* The exchange ends; a thread that was reserved in vain is free again. */
-void bulk_forget(struct exchange *x);
+void offload_forget(struct exchange *x);
 
 /* Among offload*.c, on the I/O thread. */
 /* Waits for `events` on the socket, or without them for the waker alone. CANCELLED: h->lost or h->late. */
@@ -225,10 +225,10 @@ enum status io_lost(struct exchange *x); /* says so and returns CANCELLED */
 /* All of it; CANCELLED as above. */
 enum status io_send(struct exchange *x, struct span bytes);
 bool        io_stopping(const struct exchange *x);
-void        bulk_receive_all(struct exchange *x);
-void        bulk_send_all(struct exchange *x);
+void        offload_receive_all(struct exchange *x);
+void        offload_send_all(struct exchange *x);
 /* The answer to a received body, sent past MHD (http/engine/offload_answer.c). */
-void bulk_answer(struct exchange *x, enum status st);
+void offload_answer(struct exchange *x, enum status st);
 /* The settled answer as it is sent past MHD. False: there is none, or no memory for it. */
 bool exchange_write(const struct exchange *x, bool close, struct buf *text);
 
@@ -290,43 +290,43 @@ enum { PACE_LOOK_MS = 500 };
 
 enum exchange_event { EXCHANGE_WOKEN = 1 << 0, EXCHANGE_EXECUTED = 1 << 1, EXCHANGE_MOVED = 1 << 2 };
 
-struct keyed;
+struct idempotent_request;
 
 struct exchange {
-    struct request         r;
-    struct request_port    port;
-    struct loop           *loop;
-    struct connection     *connection;
-    struct MHD_Connection *mhd;
-    struct ip_address      client;    /* see client_of_request */
-    struct span            authority; /* of a target in absolute form: it wins over Host */
-    bool                   is_absolute;
-    enum exchange_state    state;   /* changed by exchange_set_state() alone */
-    struct header_line    *headers; /* arena; texts are MHD's, valid as long as the exchange */
-    unsigned               headers_count;
-    char                   allow[64]; /* for 405 */
-    const char            *accept;    /* for 415 */
-    bool                   http_1_0;
-    bool                   chunked;
-    bool                   stall_bound;    /* MHD gives up after body_stall_s in which the client takes nothing of the answer */
-    bool                   close_after;    /* framing is in doubt: the connection must not be used again */
-    bool                   speechless;     /* no memory even for the problem: the connection ends without an answer */
-    bool                   counted_caller; /* in caller->in_flight */
-    bool                   counted;        /* in server->in_flight */
-    bool                   streams;        /* the body goes to r.sink */
-    size_t                 body_max;       /* of a collected body */
-    const char            *body_max_name;
-    struct buf             body;
-    struct check          *check;           /* arena; NULL: the request has no Content-Digest */
-    struct keyed          *keyed;           /* arena; NULL: the request has no Idempotency-Key */
-    enum status            failure;         /* decided before the handler ran; r.problem tells why */
-    uint64_t               progress_ns;     /* last byte in; watched while a body is read */
-    uint64_t               header_since_ns; /* the header's deadline counts from here */
-    struct pace            pace;
-    atomic_bool            gone;
-    struct auth_grant      grant;   /* by which it was let in */
-    atomic_bool            revoked; /* ... and which does not hold any more */
-    struct handoff         handoff; /* the I/O thread's between `given` and `moved` */
+    struct request             r;
+    struct request_port        port;
+    struct loop               *loop;
+    struct connection         *connection;
+    struct MHD_Connection     *mhd;
+    struct ip_address          client;    /* see client_of_request */
+    struct span                authority; /* of a target in absolute form: it wins over Host */
+    bool                       is_absolute;
+    enum exchange_state        state;   /* changed by exchange_set_state() alone */
+    struct header_line        *headers; /* arena; texts are MHD's, valid as long as the exchange */
+    unsigned                   headers_count;
+    char                       allow[64]; /* for 405 */
+    const char                *accept;    /* for 415 */
+    bool                       http_1_0;
+    bool                       chunked;
+    bool                       stall_bound;    /* MHD gives up after body_stall_s in which the client takes nothing of the answer */
+    bool                       close_after;    /* framing is in doubt: the connection must not be used again */
+    bool                       speechless;     /* no memory even for the problem: the connection ends without an answer */
+    bool                       counted_caller; /* in caller->in_flight */
+    bool                       counted;        /* in server->in_flight */
+    bool                       streams;        /* the body goes to r.sink */
+    size_t                     body_max;       /* of a collected body */
+    const char                *body_max_name;
+    struct buf                 body;
+    struct check              *check;           /* arena; NULL: the request has no Content-Digest */
+    struct idempotent_request *idempotent;      /* arena; NULL: the request has no Idempotency-Key */
+    enum status                failure;         /* decided before the handler ran; r.problem tells why */
+    uint64_t                   progress_ns;     /* last byte in; watched while a body is read */
+    uint64_t                   header_since_ns; /* the header's deadline counts from here */
+    struct pace                pace;
+    atomic_bool                gone;
+    struct auth_grant          grant;   /* by which it was let in */
+    atomic_bool                revoked; /* ... and which does not hold any more */
+    struct offload             offload; /* the I/O thread's between `given` and `moved` */
 
     /* On the loop only. */
     bool             suspended;
@@ -416,19 +416,19 @@ void        integrity_released(struct exchange *x, size_t bytes);
 /* ---- Idempotency-Key (http/filter/idempotent_request.c) ---- */
 
 /* Before the endpoint's begin: reads the header of a POST and claims the key. */
-enum status keyed_begin(struct exchange *x);
+enum status idempotent_begin(struct exchange *x);
 /* The request was done before: its body is only hashed, and neither begin nor handler runs. */
-bool keyed_replays(const struct exchange *x);
+bool idempotent_replays(const struct exchange *x);
 /* The request goes on when its client is gone. */
-bool keyed_goes_on(const struct exchange *x);
+bool idempotent_goes_on(const struct exchange *x);
 /* Body bytes that were collected, kept, taken by the sink, or read for a replay. */
-void keyed_add(struct exchange *x, struct span piece);
+void idempotent_add(struct exchange *x, struct span piece);
 /* Instead of the handler: makes r.reply the stored answer. */
-enum status keyed_replay(struct exchange *x);
+enum status idempotent_replay(struct exchange *x);
 /* The answer is settled, with this outcome: stores it, if the request was done. */
-void keyed_settled(struct exchange *x, enum status st);
+void idempotent_settled(struct exchange *x, enum status st);
 /* The exchange ends; a key whose request was not done is free again. */
-void keyed_end(struct exchange *x);
+void idempotent_end(struct exchange *x);
 
 /* ---- measurements (http/engine/metrics.c) ---- */
 
@@ -502,26 +502,26 @@ bool thread_start(pthread_t *out, void *(*run)(void *), void *argument);
 /* ---- the whole ---- */
 
 struct server {
-    struct server_config   config; /* its arrays are borrowed except hosts and origins, which are copied */
-    char                 **hosts;
-    char                 **origins;
-    struct listener        listeners[LISTENERS_MAX];
-    unsigned               listeners_count;
-    struct loop            loops[LOOP_THREADS_MAX];
-    unsigned               loops_count;
-    struct executor       *executor;
-    struct bulk           *bulk; /* NULL: nothing is handed off */
-    struct idempotency    *idempotency;
-    struct guesses        *guesses;
-    struct server_metrics *metrics;
-    struct tls            *tls;     /* NULL: nothing is encrypted */
-    struct networks        proxies; /* that are trusted */
-    struct caller          nobody;  /* of open rows without a valid token */
-    atomic_uint            in_flight;
-    struct held_bodies     held;
-    atomic_bool            quiescing;
-    atomic_bool            stopping; /* requests are told that their client is gone */
-    atomic_bool            cutting;  /* all handlers have ended: the loops end when they have sent what is left */
+    struct server_config    config; /* its arrays are borrowed except hosts and origins, which are copied */
+    char                  **hosts;
+    char                  **origins;
+    struct listener         listeners[LISTENERS_MAX];
+    unsigned                listeners_count;
+    struct loop             loops[LOOP_THREADS_MAX];
+    unsigned                loops_count;
+    struct executor        *executor;
+    struct offload_threads *offload_threads; /* NULL: nothing is offloaded */
+    struct idempotency     *idempotency;
+    struct auth_throttle   *auth_throttle;
+    struct server_metrics  *metrics;
+    struct tls             *tls;     /* NULL: nothing is encrypted */
+    struct networks         proxies; /* that are trusted */
+    struct caller           nobody;  /* of open rows without a valid token */
+    atomic_uint             in_flight;
+    struct held_bodies      held;
+    atomic_bool             quiescing;
+    atomic_bool             stopping; /* requests are told that their client is gone */
+    atomic_bool             cutting;  /* nothing is answered any more */
 
     pthread_mutex_t    slots_lock;               /* over all slots */
     struct connection *buckets[ADDRESS_BUCKETS]; /* all with a shared slot, by address */

@@ -63,7 +63,7 @@ static struct exchange *take_posted(struct loop *loop)
         x->posted = false;
         x->woken |= (x->posted_events & EXCHANGE_WOKEN) != 0;
         x->executed |= (x->posted_events & EXCHANGE_EXECUTED) != 0;
-        x->handoff.moved |= (x->posted_events & EXCHANGE_MOVED) != 0;
+        x->offload.moved |= (x->posted_events & EXCHANGE_MOVED) != 0;
         x->posted_events = 0;
     }
     pthread_mutex_unlock(&loop->post_lock);
@@ -90,7 +90,7 @@ static void handle_timers(struct loop *loop, uint64_t now)
     loop->timer_ns = DEADLINE_NEVER;
     for (struct exchange *x = loop->suspended, *next; x; x = next) {
         next = x->suspended_next;
-        if (x->on_executor || x->handoff.given)
+        if (x->on_executor || x->offload.given)
             continue; /* wake_at_ns is the handler's now; looked at when it comes back */
         if (x->r.wake_at_ns <= now) {
             x->r.wake_at_ns = DEADLINE_NEVER;

@@ -14,15 +14,15 @@
 enum io_state { IO_FREE, IO_RESERVED, IO_BUSY };
 
 struct io_thread {
-    struct bulk     *bulk;
-    pthread_t        thread;
-    bool             started;
-    int              event_fd; /* the sink's or source's waker, and the server's end, are heard by it */
-    enum io_state    state;    /* under bulk.lock */
-    struct exchange *exchange; /* under bulk.lock */
+    struct offload_threads *offload_threads;
+    pthread_t               thread;
+    bool                    started;
+    int                     event_fd; /* the sink's or source's waker, and the server's end, are heard by it */
+    enum io_state           state;    /* under offload_threads.lock */
+    struct exchange        *exchange; /* under offload_threads.lock */
 };
 
-struct bulk {
+struct offload_threads {
     pthread_mutex_t  lock;
     pthread_cond_t   work;
     atomic_bool      stopping; /* set under the lock */
@@ -45,12 +45,12 @@ static void wake(struct waker *w)
 {
     struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, r.waker));
 
-    ring(x->handoff.thread);
+    ring(x->offload.thread);
 }
 
 bool io_stopping(const struct exchange *x)
 {
-    return atomic_load(&x->handoff.thread->bulk->stopping);
+    return atomic_load(&x->offload.thread->offload_threads->stopping);
 }
 
 void io_progress(struct exchange *x)
@@ -60,7 +60,7 @@ void io_progress(struct exchange *x)
 
 enum status io_lost(struct exchange *x)
 {
-    x->handoff.lost = true;
+    x->offload.lost = true;
     return STATUS_CANCELLED;
 }
 
@@ -72,7 +72,7 @@ static uint64_t stall_left_ns(const struct exchange *x)
 /* poll() may have let some bytes lie. */
 static bool waits_for_many(const struct exchange *x)
 {
-    return x->handoff.wakes_from > 1;
+    return x->offload.wakes_from > 1;
 }
 
 /* -1: for ever. The sink may have to wait for long; the client may not, and how fast it is on the whole is looked at every now and then. */
@@ -87,14 +87,14 @@ static void hear_waker(struct exchange *x)
 {
     uint64_t count;
 
-    if (read(x->handoff.thread->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
+    if (read(x->offload.thread->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
         log_error("http", "an event counter cannot be read: %s", strerror(errno));
-    x->handoff.woken = true;
+    x->offload.woken = true;
 }
 
 enum status io_wait(struct exchange *x, short events)
 {
-    struct pollfd p[2] = {{.fd = x->handoff.fd, .events = events}, {.fd = x->handoff.thread->event_fd, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = x->offload.fd, .events = events}, {.fd = x->offload.thread->event_fd, .events = POLLIN}};
     int           n = poll(p, COUNT(p), patience_ms(x, events));
 
     if (n < 0 && errno != EINTR)
@@ -104,11 +104,11 @@ enum status io_wait(struct exchange *x, short events)
     if (io_stopping(x))
         return io_lost(x);
     if (n == 0 && (waits_for_many(x) || stall_left_ns(x) > 0)) {
-        x->handoff.fast = false;
+        x->offload.fast = false;
         return STATUS_OK;
     }
     if (n == 0) {
-        x->handoff.late = true;
+        x->offload.late = true;
         return STATUS_CANCELLED;
     }
     /* With something to read or write, recv() or send() tells. */
@@ -120,7 +120,7 @@ enum status io_wait_woken(struct exchange *x)
     enum status st = STATUS_OK;
 
     pace_pause(&x->pace, now_ns());
-    while (!x->handoff.woken && !st)
+    while (!x->offload.woken && !st)
         st = io_wait(x, 0);
     io_progress(x);
     pace_go_on(&x->pace, x->progress_ns);
@@ -133,17 +133,17 @@ static void move(struct exchange *x)
 {
     io_progress(x);
     pace_go_on(&x->pace, x->progress_ns);
-    if (x->handoff.receiving)
-        bulk_receive_all(x);
+    if (x->offload.receiving)
+        offload_receive_all(x);
     else
-        bulk_send_all(x);
+        offload_send_all(x);
 }
 
 /* Under the lock. */
 static struct exchange *wait_for_exchange(struct io_thread *t)
 {
-    while (!t->exchange && !atomic_load(&t->bulk->stopping))
-        pthread_cond_wait(&t->bulk->work, &t->bulk->lock);
+    while (!t->exchange && !atomic_load(&t->offload_threads->stopping))
+        pthread_cond_wait(&t->offload_threads->work, &t->offload_threads->lock);
     return t->exchange;
 }
 
@@ -151,16 +151,16 @@ static struct exchange *wait_for_exchange(struct io_thread *t)
 static void set_free(struct io_thread *t, struct caller *c)
 {
     t->state = IO_FREE;
-    t->bulk->busy--;
+    t->offload_threads->busy--;
     c->io_threads--;
 }
 
 /* Free before the loop hears of it: whoever comes next finds it. */
 static void *io_run(void *argument)
 {
-    struct io_thread *t = argument;
-    struct bulk      *b = t->bulk;
-    struct exchange  *x;
+    struct io_thread       *t = argument;
+    struct offload_threads *b = t->offload_threads;
+    struct exchange        *x;
 
     pthread_mutex_lock(&b->lock);
     while ((x = wait_for_exchange(t))) {
@@ -177,17 +177,17 @@ static void *io_run(void *argument)
     return NULL;
 }
 
-static bool start(struct bulk *b, struct io_thread *t)
+static bool start(struct offload_threads *b, struct io_thread *t)
 {
-    *t = (struct io_thread){.bulk = b, .event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    *t = (struct io_thread){.offload_threads = b, .event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     b->count++;
     t->started = t->event_fd >= 0 && thread_start(&t->thread, io_run, t);
     return t->started;
 }
 
-enum status bulk_create(struct bulk **out, unsigned threads, struct problem *why)
+enum status offload_create(struct offload_threads **out, unsigned threads, struct problem *why)
 {
-    struct bulk *b = calloc(1, sizeof *b + threads * sizeof b->threads[0]);
+    struct offload_threads *b = calloc(1, sizeof *b + threads * sizeof b->threads[0]);
 
     if (!b)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the I/O threads");
@@ -196,15 +196,15 @@ enum status bulk_create(struct bulk **out, unsigned threads, struct problem *why
     for (unsigned i = 0; i < threads; i++) {
         if (start(b, &b->threads[i]))
             continue;
-        bulk_stop(b);
-        bulk_destroy(b);
+        offload_stop(b);
+        offload_destroy(b);
         return problem_set(why, STATUS_OVERLOADED, "an I/O thread cannot be started");
     }
     *out = b;
     return STATUS_OK;
 }
 
-void bulk_stop(struct bulk *b)
+void offload_stop(struct offload_threads *b)
 {
     if (!b)
         return;
@@ -220,7 +220,7 @@ void bulk_stop(struct bulk *b)
     }
 }
 
-void bulk_destroy(struct bulk *b)
+void offload_destroy(struct offload_threads *b)
 {
     if (!b)
         return;
@@ -233,7 +233,7 @@ void bulk_destroy(struct bulk *b)
 }
 
 /* Under the lock. NULL: none, or the caller has its portion of them. */
-static struct io_thread *find_free(struct bulk *b, const struct caller *c)
+static struct io_thread *find_free(struct offload_threads *b, const struct caller *c)
 {
     const struct portion all = {"io_threads", b->count, b->busy, c->io_threads};
 
@@ -245,7 +245,7 @@ static struct io_thread *find_free(struct bulk *b, const struct caller *c)
     return NULL;
 }
 
-static struct io_thread *reserve(struct bulk *b, struct caller *c)
+static struct io_thread *reserve(struct offload_threads *b, struct caller *c)
 {
     struct io_thread *t;
 
@@ -264,34 +264,34 @@ static struct io_thread *reserve(struct bulk *b, struct caller *c)
 
 static void release(struct io_thread *t, struct caller *c)
 {
-    pthread_mutex_lock(&t->bulk->lock);
+    pthread_mutex_lock(&t->offload_threads->lock);
     set_free(t, c);
-    pthread_mutex_unlock(&t->bulk->lock);
+    pthread_mutex_unlock(&t->offload_threads->lock);
 }
 
 /* False when the server stops. */
 static bool give(struct exchange *x)
 {
-    struct io_thread *t = x->handoff.thread;
+    struct io_thread *t = x->offload.thread;
     bool              taken;
 
-    pthread_mutex_lock(&t->bulk->lock);
-    taken = !atomic_load(&t->bulk->stopping);
+    pthread_mutex_lock(&t->offload_threads->lock);
+    taken = !atomic_load(&t->offload_threads->stopping);
     if (taken) {
-        x->handoff.given = true;
+        x->offload.given = true;
         x->r.waker.wake = wake;
         t->state = IO_BUSY;
         t->exchange = x;
-        pthread_cond_broadcast(&t->bulk->work);
+        pthread_cond_broadcast(&t->offload_threads->work);
     }
-    pthread_mutex_unlock(&t->bulk->lock);
+    pthread_mutex_unlock(&t->offload_threads->lock);
     return taken;
 }
 
-void bulk_forget(struct exchange *x)
+void offload_forget(struct exchange *x)
 {
-    if (x->handoff.thread && !x->handoff.given)
-        release(x->handoff.thread, x->r.caller);
+    if (x->offload.thread && !x->offload.given)
+        release(x->offload.thread, x->r.caller);
 }
 
 /* ---- uploads, on the loop ---- */
@@ -305,7 +305,7 @@ static bool take_socket(struct exchange *x)
         return false;
     exchange_suspend(x);
     if (dup3(x->loop->dead_fd, x->connection->fd, O_CLOEXEC) >= 0) {
-        x->handoff.fd = fd;
+        x->offload.fd = fd;
         return true;
     }
     log_error("http", "a socket cannot be taken over: %s", strerror(errno));
@@ -318,14 +318,14 @@ static bool suits(const struct exchange *x, size_t there)
 {
     const struct request *r = &x->r;
 
-    return r->sink->borrow && r->has_body_bytes && !x->chunked && r->body_bytes >= HANDOFF_UPLOAD_BYTES_MIN && r->body_bytes > there &&
+    return r->sink->borrow && r->has_body_bytes && !x->chunked && r->body_bytes >= OFFLOAD_UPLOAD_BYTES_MIN && r->body_bytes > there &&
            r->endpoint->place == ON_EXECUTOR;
 }
 
 /* MHD finds the dead socket's end; the client's goes on as a new connection, or lingers. */
 static void end_receiving(struct exchange *x)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
 
     if (h->done) {
         x->connection->successor = h->fd;
@@ -337,16 +337,16 @@ static void end_receiving(struct exchange *x)
     h->fd = -1;
 }
 
-bool bulk_receive(struct exchange *x, struct span first)
+bool offload_receive(struct exchange *x, struct span first)
 {
-    struct handoff   *h = &x->handoff;
+    struct offload   *h = &x->offload;
     struct io_thread *t;
 
     if (h->asked || x->connection->is_tls || !suits(x, first.bytes))
         return false;
     h->asked = true;
     h->head = arena_copy(&x->r.arena, first);
-    t = h->head.data ? reserve(x->loop->server->bulk, x->r.caller) : NULL;
+    t = h->head.data ? reserve(x->loop->server->offload_threads, x->r.caller) : NULL;
     if (!t)
         return false;
     if (!take_socket(x)) {
@@ -367,23 +367,23 @@ bool bulk_receive(struct exchange *x, struct span first)
 
 /* ---- downloads, on the loop ---- */
 
-bool bulk_reserve(struct exchange *x)
+bool offload_reserve(struct exchange *x)
 {
     const struct reply *r = &x->r.reply;
-    struct handoff     *h = &x->handoff;
+    struct offload     *h = &x->offload;
 
-    if (x->connection->is_tls || !r->source->lend || r->source_bytes < HANDOFF_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
+    if (x->connection->is_tls || !r->source->lend || r->source_bytes < OFFLOAD_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
         return false;
-    h->thread = reserve(x->loop->server->bulk, x->r.caller);
+    h->thread = reserve(x->loop->server->offload_threads, x->r.caller);
     h->fd = x->connection->fd;
     h->left = r->source_bytes;
     return h->thread != NULL;
 }
 
 /* Afterwards MHD closes the connection, whether all was sent or not: the client counts. */
-ssize_t bulk_send_body(struct exchange *x)
+ssize_t offload_send_body(struct exchange *x)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
 
     pace_pause(&x->pace, now_ns()); /* until an I/O thread has it */
     if (h->given || !give(x))
@@ -401,11 +401,11 @@ static void end_sending(struct exchange *x)
     c->linger |= c->begun < c->framing.begun || (ioctl(c->fd, FIONREAD, &unread) == 0 && unread > 0);
 }
 
-void bulk_moved(struct exchange *x)
+void offload_moved(struct exchange *x)
 {
     if (!x->suspended)
         return;
-    if (x->handoff.receiving)
+    if (x->offload.receiving)
         end_receiving(x);
     else
         end_sending(x);

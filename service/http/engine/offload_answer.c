@@ -1,4 +1,4 @@
-/* Writes the answer to a body that was handed off: MHD no longer has that client's socket. */
+/* Writes the answer to a body that was offloaded: MHD no longer has that client's socket. */
 #include <inttypes.h>
 #include <strings.h>
 #include <time.h>
@@ -51,14 +51,14 @@ bool exchange_write(const struct exchange *x, bool close, struct buf *text)
     return ok && !text->failed && !x->speechless;
 }
 
-void bulk_answer(struct exchange *x, enum status st)
+void offload_answer(struct exchange *x, enum status st)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
     bool            close = h->late || h->left || x->close_after || !client_goes_on(x) || atomic_load(&x->loop->server->quiescing);
     struct buf      text;
 
     if (!st && x->r.reply.source)
-        st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body that was handed off cannot be answered with a long one");
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body that was offloaded cannot be answered with a long one");
     exchange_settle(x, st);
     io_progress(x);
     pace_start(&x->pace, x->progress_ns);

@@ -13,7 +13,7 @@
 /* A Unix socket takes the setting and wakes for every byte all the same; where it is refused every byte wakes, too. */
 static void wake_from(struct exchange *x, int bytes)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
 
     if (h->wakes_from == bytes)
         return;
@@ -24,7 +24,7 @@ static void wake_from(struct exchange *x, int bytes)
 /* Never for more than will come, or than was lent. What is left of that does not count: lowering it for each end of a slice costs more. */
 static enum status wait_for_bytes(struct exchange *x)
 {
-    const struct handoff *h = &x->handoff;
+    const struct offload *h = &x->offload;
 
     wake_from(x, h->fast && h->lent >= UPLOAD_WAKE_BYTES && h->left >= UPLOAD_WAKE_BYTES ? UPLOAD_WAKE_BYTES : 1);
     return io_wait(x, POLLIN);
@@ -32,7 +32,7 @@ static enum status wait_for_bytes(struct exchange *x)
 
 static void note_speed(struct exchange *x, size_t got)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
 
     h->counted += got;
     if (h->counted < UPLOAD_WAKE_BYTES)
@@ -47,16 +47,16 @@ static void note_speed(struct exchange *x, size_t got)
 /* What a socket gave: bytes, 0 for "look again", or CANCELLED. */
 static enum status receive_some(struct exchange *x, char *to, size_t room, size_t *got)
 {
-    ssize_t n = recv(x->handoff.fd, to, room, MSG_DONTWAIT);
+    ssize_t n = recv(x->offload.fd, to, room, MSG_DONTWAIT);
 
     *got = n > 0 ? (size_t)n : 0;
     if (n > 0) {
         io_progress(x);
-        x->handoff.left -= *got;
+        x->offload.left -= *got;
         note_speed(x, *got);
         x->pace.bytes += *got;
-        x->handoff.late = pace_too_slow(x, x->loop->server->config.body_bytes_per_s, x->progress_ns);
-        return x->handoff.late ? STATUS_CANCELLED : STATUS_OK;
+        x->offload.late = pace_too_slow(x, x->loop->server->config.body_bytes_per_s, x->progress_ns);
+        return x->offload.late ? STATUS_CANCELLED : STATUS_OK;
     }
     if (n < 0 && errno == EAGAIN)
         return wait_for_bytes(x);
@@ -68,7 +68,7 @@ static enum status fill(struct exchange *x, char *to, size_t room, size_t *fille
 {
     enum status st = STATUS_OK;
 
-    while (*filled < room && !x->handoff.woken && !st) {
+    while (*filled < room && !x->offload.woken && !st) {
         size_t got;
 
         st = receive_some(x, to + *filled, room - *filled, &got);
@@ -93,7 +93,7 @@ static enum status wait_for_sink(struct exchange *x)
 
 static enum status receive_piece(struct exchange *x)
 {
-    struct handoff   *h = &x->handoff;
+    struct offload   *h = &x->offload;
     struct body_sink *sink = x->r.sink;
     size_t            room = 0, filled = 0;
     char             *to = NULL;
@@ -116,7 +116,7 @@ static enum status receive_piece(struct exchange *x)
 /* What MHD had read already. */
 static enum status write_head(struct exchange *x)
 {
-    struct handoff   *h = &x->handoff;
+    struct offload   *h = &x->offload;
     struct body_sink *sink = x->r.sink;
     enum status       st = STATUS_OK;
 
@@ -137,8 +137,8 @@ static enum status write_head(struct exchange *x)
 /* So that a client that sends first and reads then gets its answer. */
 static enum status drop_rest(struct exchange *x)
 {
-    struct handoff *h = &x->handoff;
-    char            dropped[HANDOFF_DROP_BYTES];
+    struct offload *h = &x->offload;
+    char            dropped[OFFLOAD_DROP_BYTES];
     enum status     st = STATUS_OK;
 
     h->lent = sizeof dropped;
@@ -154,7 +154,7 @@ static enum status receive_body(struct exchange *x)
 {
     enum status st = write_head(x);
 
-    while (x->handoff.left && !st && !io_stopping(x))
+    while (x->offload.left && !st && !io_stopping(x))
         st = receive_piece(x);
     return st;
 }
@@ -164,13 +164,13 @@ static enum status handle(struct exchange *x)
     enum status st = exchange_run_handler(x);
 
     if (st == STATUS_PENDING)
-        return problem_set(&x->r.problem, STATUS_INTERNAL, "the handler of a body that was handed off cannot wait");
+        return problem_set(&x->r.problem, STATUS_INTERNAL, "the handler of a body that was offloaded cannot wait");
     return st;
 }
 
-void bulk_receive_all(struct exchange *x)
+void offload_receive_all(struct exchange *x)
 {
-    struct handoff *h = &x->handoff;
+    struct offload *h = &x->offload;
     enum status     st;
 
     h->counted_since_ns = x->progress_ns;
@@ -182,5 +182,5 @@ void bulk_receive_all(struct exchange *x)
         return;
     if (h->late)
         st = problem_set(&x->r.problem, STATUS_REQUEST_TIMEOUT, "the body stopped arriving");
-    bulk_answer(x, st ? st : handle(x));
+    offload_answer(x, st ? st : handle(x));
 }

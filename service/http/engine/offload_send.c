@@ -6,8 +6,8 @@
 
 static bool takes_too_slowly(struct exchange *x)
 {
-    x->handoff.late = pace_too_slow(x, x->loop->server->config.answer_bytes_per_s, now_ns());
-    return x->handoff.late;
+    x->offload.late = pace_too_slow(x, x->loop->server->config.answer_bytes_per_s, now_ns());
+    return x->offload.late;
 }
 
 /* `sent` of the bytes, when that ends early because the socket is lost or the source wants them back. */
@@ -16,8 +16,8 @@ static enum status send_some(struct exchange *x, struct span bytes, size_t *sent
     enum status st = STATUS_OK;
 
     *sent = 0;
-    while (*sent < bytes.bytes && !x->handoff.woken && !st) {
-        ssize_t n = send(x->handoff.fd, bytes.data + *sent, bytes.bytes - *sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (*sent < bytes.bytes && !x->offload.woken && !st) {
+        ssize_t n = send(x->offload.fd, bytes.data + *sent, bytes.bytes - *sent, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n > 0) {
             *sent += (size_t)n;
@@ -39,7 +39,7 @@ enum status io_send(struct exchange *x, struct span bytes)
     while (bytes.bytes && !st) {
         size_t sent;
 
-        x->handoff.woken = false;
+        x->offload.woken = false;
         st = send_some(x, bytes, &sent);
         bytes = span_from(bytes, sent);
     }
@@ -53,7 +53,7 @@ static enum status lend(struct exchange *x, struct span *out)
     enum status         st;
 
     *out = (struct span){0};
-    x->handoff.woken = false;
+    x->offload.woken = false;
     st = source->lend(source, out, &x->r.waker);
     return st == STATUS_PENDING ? io_wait_woken(x) : st;
 }
@@ -67,19 +67,19 @@ static enum status send_piece(struct exchange *x)
 
     if (st || !piece.bytes)
         return st;
-    if (piece.bytes > x->handoff.left)
-        piece.bytes = (size_t)x->handoff.left;
+    if (piece.bytes > x->offload.left)
+        piece.bytes = (size_t)x->offload.left;
     st = send_some(x, piece, &sent);
     source->release(source, sent);
-    x->handoff.left -= sent;
+    x->offload.left -= sent;
     return st;
 }
 
-void bulk_send_all(struct exchange *x)
+void offload_send_all(struct exchange *x)
 {
     enum status st = STATUS_OK;
 
-    while (x->handoff.left && !st && !io_stopping(x))
+    while (x->offload.left && !st && !io_stopping(x))
         st = send_piece(x);
-    x->handoff.done = !st && !x->handoff.left;
+    x->offload.done = !st && !x->offload.left;
 }

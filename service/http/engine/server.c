@@ -128,13 +128,13 @@ enum status server_create(struct server **out, const struct server_config *confi
         st = executor_create(&s->executor, why);
     if (!st && idempotency_create(&s->idempotency))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for idempotency keys");
-    if (!st && !(s->guesses = guesses_create(config->token_failures_per_minute)))
+    if (!st && !(s->auth_throttle = auth_throttle_create(config->token_failures_per_minute)))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for addresses");
     s->metrics = server_metrics_create(config->endpoints_count);
     if (!st && !s->metrics)
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for measurements");
     if (!st && config->io_threads)
-        st = bulk_create(&s->bulk, config->io_threads, why);
+        st = offload_create(&s->offload_threads, config->io_threads, why);
     if (!st)
         st = init_loops(s, why);
     if (!st)
@@ -178,7 +178,7 @@ void server_destroy(struct server *s)
     atomic_store(&s->stopping, true);
     wake_loops(s);
     executor_stop(s->executor);
-    bulk_stop(s->bulk);
+    offload_stop(s->offload_threads);
     atomic_store(&s->cutting, true);
     wake_loops(s);
     for (unsigned i = 0; i < s->loops_count; i++)
@@ -188,10 +188,10 @@ void server_destroy(struct server *s)
     for (unsigned i = 0; i < s->listeners_count; i++)
         listener_close(&s->listeners[i]);
     executor_destroy(s->executor);
-    bulk_destroy(s->bulk);
+    offload_destroy(s->offload_threads);
     tls_destroy(s->tls);
     idempotency_destroy(s->idempotency);
-    guesses_destroy(s->guesses);
+    auth_throttle_destroy(s->auth_throttle);
     server_metrics_destroy(s->metrics);
     free_texts(s->hosts, s->config.hosts_count);
     free_texts(s->origins, s->config.origins_count);

@@ -21,7 +21,7 @@ struct server_config {
     const char *const     *trusted_proxies; /* addresses and networks of proxies whose word about their clients counts */
     unsigned               trusted_proxies_count;
     unsigned               loop_threads;
-    unsigned               io_threads;         /* for long bodies: as many are handed off at once, 0 = none ever */
+    unsigned               io_threads;         /* for long bodies: as many are offloaded at once, 0 = none ever */
     const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
     const char            *tls_client_ca;      /* file, PEM: ... and clients need a certificate of these authorities; or NULL */
     const char            *tls_client_crl;     /* file, PEM: lists of their revoked ones; or NULL */

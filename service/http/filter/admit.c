@@ -23,7 +23,7 @@ static enum status judge_guess(struct exchange *x, const struct caller *found, e
     if (c->is_unix || (found && found == c->let_in && !c->is_trusted)) /* a trusted proxy's requests are those of many clients */
         return st;
     from = client_address(x);
-    if (!guesses_admit(x->loop->server->guesses, from.bytes, found, now_ns(), &wait_ns)) {
+    if (!auth_throttle_admit(x->loop->server->auth_throttle, from.bytes, found, now_ns(), &wait_ns)) {
         problem_set(&x->r.problem, STATUS_RATE_LIMITED, "too many wrong tokens came from this address");
         return must_wait(x, wait_ns);
     }
@@ -271,8 +271,8 @@ enum status exchange_admit(struct exchange *x, struct span method)
     if (!st)
         st = enter_caller(x);
     if (!st)
-        st = keyed_begin(x);
-    if (!st && keyed_replays(x)) {
+        st = idempotent_begin(x);
+    if (!st && idempotent_replays(x)) {
         x->streams = false;
         return STATUS_OK;
     }

@@ -17,16 +17,16 @@ struct place {
     unsigned             next_known;
 };
 
-struct guesses {
+struct auth_throttle {
     unsigned        per_minute;
     uint64_t        seed; /* of the hash: nobody outside can choose addresses that fall together */
     pthread_mutex_t lock; /* over the places */
     struct place    places[GUESS_SETS][GUESS_PLACES];
 };
 
-struct guesses *guesses_create(unsigned per_minute)
+struct auth_throttle *auth_throttle_create(unsigned per_minute)
 {
-    struct guesses *g = calloc(1, sizeof *g);
+    struct auth_throttle *g = calloc(1, sizeof *g);
 
     if (!g || !random_bytes(&g->seed, sizeof g->seed)) {
         free(g);
@@ -37,7 +37,7 @@ struct guesses *guesses_create(unsigned per_minute)
     return g;
 }
 
-void guesses_destroy(struct guesses *g)
+void auth_throttle_destroy(struct auth_throttle *g)
 {
     if (!g)
         return;
@@ -45,7 +45,7 @@ void guesses_destroy(struct guesses *g)
     free(g);
 }
 
-static struct place *set_of(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES])
+static struct place *set_of(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES])
 {
     uint64_t h = g->seed;
 
@@ -55,7 +55,7 @@ static struct place *set_of(struct guesses *g, const unsigned char address[PEER_
 }
 
 /* The address's place, made when there is none. */
-static struct place *place_of(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES])
+static struct place *place_of(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES])
 {
     struct place *set = set_of(g, address), *oldest = set;
 
@@ -86,8 +86,8 @@ static void make_known(struct place *p, const struct caller *caller)
     p->next_known = (p->next_known + 1) % GUESS_CALLERS_KNOWN;
 }
 
-bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now,
-                   uint64_t *wait_ns)
+bool auth_throttle_admit(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller,
+                         uint64_t now, uint64_t *wait_ns)
 {
     uint64_t      interval_ns;
     struct place *p;

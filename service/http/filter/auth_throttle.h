@@ -9,16 +9,16 @@
 
 #include "limits.h"
 
-struct guesses;
+struct auth_throttle;
 struct caller;
 
 /* NULL without memory. per_minute: wrong tokens of one address; 0: any number. */
-struct guesses *guesses_create(unsigned per_minute);
-void            guesses_destroy(struct guesses *g); /* NULL is a no-op */
+struct auth_throttle *auth_throttle_create(unsigned per_minute);
+void                  auth_throttle_destroy(struct auth_throttle *g); /* NULL is a no-op */
 
 /* What is to be made of a token that came from there: `caller` is whose it is, NULL: nobody's. False: refuse it without telling which;
  * *wait_ns until the address is heard again. */
-bool guesses_admit(struct guesses *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller, uint64_t now,
-                   uint64_t *wait_ns);
+bool auth_throttle_admit(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller,
+                         uint64_t now, uint64_t *wait_ns);
 
 #endif

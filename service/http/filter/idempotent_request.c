@@ -3,7 +3,7 @@
 #include "http/engine/internal.h"
 #include "http/filter/idempotency.h"
 
-struct keyed {
+struct idempotent_request {
     struct idempotency_id id;
     struct idempotent    *mine; /* NULL: to be replayed, or finished */
     bool                  replays;
@@ -11,14 +11,14 @@ struct keyed {
     uint64_t              body_bytes;
 };
 
-static void start_payload(struct exchange *x, struct keyed *k)
+static void start_payload(struct exchange *x, struct idempotent_request *k)
 {
     digest_init(&k->payload);
     digest_add_field(&k->payload, span_trim(exchange_header(x, "Content-Type")));
     digest_add_field(&k->payload, x->port.query);
 }
 
-static struct idempotency_payload end_payload(struct keyed *k)
+static struct idempotency_payload end_payload(struct idempotent_request *k)
 {
     struct idempotency_payload p = {.body_bytes = k->body_bytes};
 
@@ -26,12 +26,12 @@ static struct idempotency_payload end_payload(struct keyed *k)
     return p;
 }
 
-enum status keyed_begin(struct exchange *x)
+enum status idempotent_begin(struct exchange *x)
 {
-    struct idempotency *store = x->loop->server->idempotency;
-    struct span         header = exchange_header(x, "Idempotency-Key"), key;
-    struct keyed       *k;
-    enum status         st;
+    struct idempotency        *store = x->loop->server->idempotency;
+    struct span                header = exchange_header(x, "Idempotency-Key"), key;
+    struct idempotent_request *k;
+    enum status                st;
 
     if (!header.data || x->r.method != METHOD_POST)
         return STATUS_OK;
@@ -47,36 +47,36 @@ enum status keyed_begin(struct exchange *x)
         return st;
     start_payload(x, k);
     k->replays = k->mine == NULL;
-    x->keyed = k;
+    x->idempotent = k;
     x->r.wants_inline = true;
     x->r.wants_whole = true;
     return STATUS_OK;
 }
 
-bool keyed_replays(const struct exchange *x)
+bool idempotent_replays(const struct exchange *x)
 {
-    return x->keyed && x->keyed->replays;
+    return x->idempotent && x->idempotent->replays;
 }
 
 /* What is done for a key is done to its end: who asks again gets the answer. */
-bool keyed_goes_on(const struct exchange *x)
+bool idempotent_goes_on(const struct exchange *x)
 {
-    return x->keyed && x->keyed->mine && !atomic_load(&x->loop->server->stopping);
+    return x->idempotent && x->idempotent->mine && !atomic_load(&x->loop->server->stopping);
 }
 
-void keyed_add(struct exchange *x, struct span piece)
+void idempotent_add(struct exchange *x, struct span piece)
 {
-    if (!x->keyed)
+    if (!x->idempotent)
         return;
-    digest_add(&x->keyed->payload, piece.data, piece.bytes);
-    x->keyed->body_bytes += piece.bytes;
+    digest_add(&x->idempotent->payload, piece.data, piece.bytes);
+    x->idempotent->body_bytes += piece.bytes;
 }
 
-enum status keyed_replay(struct exchange *x)
+enum status idempotent_replay(struct exchange *x)
 {
-    struct idempotency_payload p = end_payload(x->keyed);
+    struct idempotency_payload p = end_payload(x->idempotent);
 
-    return idempotency_replay(x->loop->server->idempotency, &x->keyed->id, &p, now_ns(), &x->r.reply, &x->r.problem);
+    return idempotency_replay(x->loop->server->idempotency, &x->idempotent->id, &p, now_ns(), &x->r.reply, &x->r.problem);
 }
 
 /* A retryable failure says that nothing was done, except when it was only the answer that found no memory. */
@@ -85,9 +85,9 @@ static bool was_done(const struct exchange *x, enum status st)
     return x->handler_ran && (!status_retryable(st) || st == STATUS_OK || st == STATUS_OUT_OF_MEMORY || x->r.calls > 1);
 }
 
-void keyed_settled(struct exchange *x, enum status st)
+void idempotent_settled(struct exchange *x, enum status st)
 {
-    struct keyed              *k = x->keyed;
+    struct idempotent_request *k = x->idempotent;
     struct idempotency_payload p;
 
     if (!k || !k->mine || !was_done(x, st))
@@ -97,9 +97,9 @@ void keyed_settled(struct exchange *x, enum status st)
     k->mine = NULL;
 }
 
-void keyed_end(struct exchange *x)
+void idempotent_end(struct exchange *x)
 {
-    if (x->keyed && x->keyed->mine)
-        idempotency_release(x->loop->server->idempotency, x->keyed->mine);
-    x->keyed = NULL;
+    if (x->idempotent && x->idempotent->mine)
+        idempotency_release(x->loop->server->idempotency, x->idempotent->mine);
+    x->idempotent = NULL;
 }

@@ -113,7 +113,7 @@ static void watch_answer(struct connection *c, uint64_t now)
     const struct server_config *config = &c->loop->server->config;
     struct exchange            *x = c->exchange;
 
-    if (x->handoff.given)
+    if (x->offload.given)
         return; /* its I/O thread has sent it */
     if (pace_too_slow(x, config->answer_bytes_per_s, now)) {
         connection_cut(c);
@@ -128,7 +128,7 @@ static void watch_request(struct connection *c, uint64_t now)
     const struct server_config *config = &c->loop->server->config;
     struct exchange            *x = c->exchange;
 
-    if (x->handoff.given && !x->handoff.moved)
+    if (x->offload.given && !x->offload.moved)
         return; /* its I/O thread watches */
     look_at_token(x);
     if (x->suspended) {

@@ -8,14 +8,14 @@
 
 struct waker;
 
-/* Bytes of a long body, pulled by the server on the loop's thread, or on an I/O thread when it is handed off. */
+/* Bytes of a long body, pulled by the server on the loop's thread, or on an I/O thread when it is offloaded. */
 struct body_source {
     /* Up to `room` bytes into `to`. PENDING with *bytes = 0 after registering `w` when nothing is there yet.
      * A failure closes the connection: the header is gone already. */
     enum status (*read)(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w);
     /* Called once, also when the client went away; on the loop. After it w is not touched. */
     void (*close)(struct body_source *s);
-    /* (optional, both or none) The source's own memory, for an answer that is handed off; read is then not called.
+    /* (optional, both or none) The source's own memory, for an answer that is offloaded; read is then not called.
      * lend: the next bytes, never none; called only while bytes are left. Outcomes as of read. A wake of `w` while they are lent says
      * that they are wanted back at once.
      * release: `bytes` of them were sent, maybe 0. Follows every successful lend before anything else is called. */

@@ -48,7 +48,7 @@ struct timing {
     double d2h_ms;    /* until the first bytes of the answer were back, or all of them if they are held */
 };
 
-/* Where a streamed body goes. All on the loop's thread, except for a long body that was handed off to an I/O thread: then all but
+/* Where a streamed body goes. All on the loop's thread, except for a long body that was offloaded to an I/O thread: then all but
  * abort on that one. */
 struct body_sink {
     /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0), and registered r->waker or set r->prepare;
@@ -57,7 +57,7 @@ struct body_sink {
     enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
     /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
     void (*abort)(struct body_sink *s);
-    /* (optional, both or none) The sink's own memory, for a body that is handed off; write may be called as well. The handler then
+    /* (optional, both or none) The sink's own memory, for a body that is offloaded; write may be called as well. The handler then
      * runs on the I/O thread, may block, must not return PENDING and must not answer with a source.
      * borrow: where the next bytes go, never none. Outcomes as of write. Whether or not r->waker was registered, a wake while the
      * memory is lent says that it is wanted back at once.
@@ -79,7 +79,7 @@ struct request {
     struct caller         *caller;         /* never NULL in a handler */
     bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
     uint64_t               body_bytes;
-    bool                   wants_inline; /* the body is checked on its way: it must not be handed off. Set before begin */
+    bool                   wants_inline; /* the body is checked on its way: it must not be offloaded. Set before begin */
     /* What a sink must wait for before it can take bytes: it sets this and returns PENDING. Called once, on the executor or on the I/O thread that
      * receives, where it may block; it must not return PENDING. A failure ends the body as write's does. */
     enum status (*prepare)(struct request *r);

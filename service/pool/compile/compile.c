@@ -12,8 +12,8 @@
 
 #include "base/deadline.h"
 #include "base/log.h"
-#include "pool/compile/spare.h"
 #include "pool/compile/turns.h"
+#include "pool/compile/warm.h"
 
 enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
 
@@ -21,7 +21,7 @@ static const char SHUTTING_DOWN[] = "The server is shutting down";
 
 struct compile_service {
     struct compile_command command;
-    struct compile_spare  *spare; /* NULL: none is kept */
+    struct warm_compiler  *spare; /* NULL: none is kept */
     uint64_t               deadline_ms;
     int                    stop_fd;      /* an eventfd; readable from compile_service_stop() on */
     bool                   no_assembler; /* as the first worker found, which no caller had given anything */
@@ -91,7 +91,7 @@ static enum status child_finish(struct compile_child *c, uint64_t deadline, stru
 /* True: the worker that waited has the job. One that has died meanwhile never saw a source. */
 static bool give_to_spare(struct compile_service *s, struct span job, uint64_t deadline, struct compile_child *c)
 {
-    if (!compile_spare_take(s->spare, c))
+    if (!warm_compiler_take(s->spare, c))
         return false;
     c->stop_fd = s->stop_fd;
     if (compile_child_send(c, job, deadline))
@@ -134,7 +134,7 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
 static void turn_give(struct compile_service *s, struct compile_turn *turn, struct span arch)
 {
     if (compile_turn_give(&s->turns, turn))
-        compile_spare_refill(s->spare, arch);
+        warm_compiler_refill(s->spare, arch);
 }
 
 static enum status no_turn(struct compile_output *out, enum status st)
@@ -225,10 +225,10 @@ static void release(struct compile_service *s)
 /* Without it every compilation only starts a worker of its own. */
 static void start_spare(struct compile_service *s)
 {
-    if (compile_spare_create(&s->spare, &s->command))
+    if (warm_compiler_create(&s->spare, &s->command))
         log_warn("compile", "no compile worker is kept ready: no thread could be started");
     else
-        compile_spare_refill(s->spare, (struct span){0});
+        warm_compiler_refill(s->spare, (struct span){0});
 }
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config)
@@ -266,7 +266,7 @@ void compile_service_destroy(struct compile_service *s)
 {
     if (!s)
         return;
-    compile_spare_destroy(s->spare);
+    warm_compiler_destroy(s->spare);
     compile_turns_finish(&s->turns);
     release(s);
 }

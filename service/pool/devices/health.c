@@ -1,4 +1,4 @@
-/* One thread that asks keepers how their devices are, first of all when they have come up. A device that is too hot takes no new work until
+/* One thread that asks device monitors how their devices are, first of all when they have come up. A device that is too hot takes no new work until
  * it has cooled down; one whose hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
 #include "base/log.h"
 #include "pool/devices/devices.h"
@@ -45,8 +45,8 @@ static void look(struct pool *p, struct device_slot *d)
 {
     struct device_info info;
 
-    if (!keeper_info(p, d, KEEPER_ANSWER_MS, &info))
-        return; /* a keeper that hangs is killed at its call's deadline, and its death is looked after */
+    if (!device_monitor_info(p, d, DEVICE_MONITOR_ANSWER_MS, &info))
+        return; /* a device monitor that hangs is killed at its call's deadline, and its death is looked after */
     pthread_mutex_lock(&p->lock);
     d->public.info = info;
     if (info.health.watched || d->verdict) {
@@ -62,18 +62,18 @@ static void look(struct pool *p, struct device_slot *d)
 static bool is_watched(const struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++)
-        if (p->devices[i].keeper_known && p->devices[i].public.info.health.watched)
+        if (p->devices[i].device_monitor_known && p->devices[i].public.info.health.watched)
             return true;
     return false;
 }
 
 /* Under the pool's lock. True when there was one to take notice of. */
-static bool keepers_notice(struct pool *p)
+static bool device_monitors_notice(struct pool *p)
 {
     bool any = false;
 
     for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
-        any = keeper_notice(p, &p->devices[i]) || any;
+        any = device_monitor_notice(p, &p->devices[i]) || any;
     return any;
 }
 
@@ -86,7 +86,7 @@ void *health_run(void *pool)
         uint64_t next = deadline_after_ms(HEALTH_PERIOD_MS);
 
         while (!p->stopping && (deadline_left_ns(next) > 0 || !is_watched(p)))
-            if (!keepers_notice(p))
+            if (!device_monitors_notice(p))
                 pool_wait(p, is_watched(p) ? next : DEADLINE_NEVER);
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++) {
             if (!p->devices[i].public.info.health.watched)

@@ -46,7 +46,7 @@ static struct call_slot *slot_of(struct worker *w, uint64_t number)
 /* What runs kernels: it leaves some calls free, and running too long is the kernels' fault. */
 static bool runs_kernels(uint32_t m)
 {
-    return m == MESSAGE_LAUNCH || m == MESSAGE_RUN_LIST || m == MESSAGE_GRAPH_RUN;
+    return m == MESSAGE_LAUNCH || m == MESSAGE_COMMAND_LIST || m == MESSAGE_GRAPH_RUN;
 }
 
 static uint64_t answer_max(enum message m, const void *body)
@@ -86,7 +86,7 @@ static void slot_give(struct worker *w, struct call_slot *slot)
 static void call_reset(struct call *c, enum message m)
 {
     c->status = STATUS_PENDING;
-    c->context_lost = false;
+    c->worker_session_lost = false;
     c->started_wall_ns = 0;
     c->message = m;
     c->problem.status = STATUS_OK;
@@ -245,7 +245,8 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
 /* Outcomes that are a worker's to tell, and of a context that was lost only with what it was lost by. Only a launch can be cancelled. */
 static bool outcome_fits(const struct completion *d)
 {
-    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) && (!d->context_lost || (d->context_lost == 1 && d->status));
+    return d->kind <= COMPLETION_DONE && message_status_fits(d->status) &&
+           (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
 /* A launch starts once. False: no worker says this. */
@@ -280,11 +281,11 @@ static bool completion_handle(struct worker *w, const struct completion *d)
     if (!reply_fits(slot, c, d) || (d->status == STATUS_CANCELLED && c->message != MESSAGE_LAUNCH))
         return false;
     c->status = (enum status)d->status;
-    c->context_lost = d->context_lost != 0;
+    c->worker_session_lost = d->worker_session_lost != 0;
     c->reply = d->reply;
     if (c->status)
         problem_of(d, &c->problem);
-    if (c->context_lost)
+    if (c->worker_session_lost)
         worker_lost(w, d);
     deliver_done(w, slot);
     return true;
@@ -362,7 +363,7 @@ void calls_fail(struct worker *w)
         snprintf(end.detail, sizeof end.detail, "the worker process was ended");
     while ((slot = slot_oldest(w))) {
         slot->call->status = end.status;
-        slot->call->context_lost = true;
+        slot->call->worker_session_lost = true;
         slot->call->problem = end;
         deliver_done(w, slot);
     }
@@ -494,7 +495,7 @@ static size_t body_bytes(enum message m, const void *body)
     return message_bytes(m) + (l->params_bytes <= KERNEL_PARAM_BYTES_MAX ? l->params_bytes : 0);
 }
 
-static enum status call_run_list(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
+static enum status call_command_list(struct worker *w, enum message m, const void *body, struct call *c, struct problem *why)
 {
     enum status st = call_submit(w, m, body, body_bytes(m, body), c);
 
@@ -515,7 +516,7 @@ static enum status call_run_list(struct worker *w, enum message m, const void *b
                               struct problem *why)                                                                                         \
     {                                                                                                                                      \
         struct call c = {.deadline_ns = deadline_ns};                                                                                      \
-        enum status st = call_run_list(w, MESSAGE_##NAME, m, &c, why);                                                                     \
+        enum status st = call_command_list(w, MESSAGE_##NAME, m, &c, why);                                                                 \
                                                                                                                                            \
         if (!st && reply)                                                                                                                  \
             *reply = c.reply.name;                                                                                                         \

@@ -1,7 +1,7 @@
 /* One thread that starts all workers, and the ladder after deaths.
  *
  * Every worker proves itself by its own canary before it is READY. A start that fails makes its device suspect: its warm workers and
- * its keeper are replaced, and only a fresh keeper is tried, after a pause. When that fails too the device is quarantined: a keeper is
+ * its device monitor are replaced, and only a fresh device monitor is tried, after a pause. When that fails too the device is quarantined: a device monitor is
  * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
  * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
  * longer than the last, and /readyz says so as long as no worker waits for a session. */
@@ -86,10 +86,10 @@ static void discard_all(struct pool *p, struct device_slot *d)
         p->workers--;
         bury(p, w);
     }
-    if (d->keeper)
-        bury(p, d->keeper);
-    d->keeper = NULL;
-    d->keeper_known = false;
+    if (d->device_monitor)
+        bury(p, d->device_monitor);
+    d->device_monitor = NULL;
+    d->device_monitor_known = false;
 }
 
 static void start_failed(struct pool *p, struct device_slot *d, const struct problem *why)
@@ -143,11 +143,11 @@ static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
 /* True when there was one. */
 static bool deaths_look(struct pool *p, struct device_slot *d)
 {
-    struct worker *w = d->keeper;
+    struct worker *w = d->device_monitor;
 
     if (w && is_over(w)) {
-        d->keeper = NULL;
-        d->keeper_known = false;
+        d->device_monitor = NULL;
+        d->device_monitor_known = false;
         bury_dead(p, d, w);
         return true;
     }
@@ -170,7 +170,7 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
     log_info("pool", "device %s: workers start again", d->public.id);
 }
 
-/* Of a device under a verdict only the keeper stays, to tell about it. True when there was one. */
+/* Of a device under a verdict only the device monitor stays, to tell about it. True when there was one. */
 static bool warm_discard(struct pool *p, struct device_slot *d)
 {
     struct worker *w = d->warm;
@@ -185,7 +185,7 @@ static bool warm_discard(struct pool *p, struct device_slot *d)
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool keeper)
+static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
@@ -197,8 +197,8 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,
                                .start_deadline_ms = p->config.start_deadline_ms,
-                               .keeper = keeper,
-                               .sharing = p->config.sharing && !keeper,
+                               .device_monitor = device_monitor,
+                               .sharing = p->config.sharing && !device_monitor,
                                .allow_no_sandbox = p->config.allow_no_sandbox,
                                .monitor = p->monitor,
                                .changed = pool_changed,
@@ -217,33 +217,33 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
     return NULL;
 }
 
-static bool keeper_start(struct pool *p, struct device_slot *d)
+static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
-    if (d->keeper)
+    if (d->device_monitor)
         return false;
-    d->keeper = start_one(p, d, KEEPER_STAGING_BYTES, true);
+    d->device_monitor = start_one(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
     return true;
 }
 
-static void keeper_mute(struct pool *p, struct device_slot *d)
+static void device_monitor_mute(struct pool *p, struct device_slot *d)
 {
     struct problem why;
 
-    bury(p, d->keeper);
-    d->keeper = NULL;
-    problem_set(&why, STATUS_DEVICE_ERROR, "the keeper does not tell about its device");
+    bury(p, d->device_monitor);
+    d->device_monitor = NULL;
+    problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
     start_failed(p, d, &why);
 }
 
 /* The device is well. */
-static void keeper_welcome(struct device_slot *d, const struct device_info *info)
+static void device_monitor_welcome(struct device_slot *d, const struct device_info *info)
 {
     if (d->public.state != DEVICE_HEALTHY)
         log_info("pool", "device %s is healthy: %s", d->public.id, info->name);
-    d->keeper_known = true;
+    d->device_monitor_known = true;
     d->public.info = *info;
     if (!d->sandbox_known)
-        d->public.sandbox = worker_sandbox_of(d->keeper);
+        d->public.sandbox = worker_sandbox_of(d->device_monitor);
     d->public.state = DEVICE_HEALTHY; /* but for a verdict, see state_of() */
     d->failures = 0;
     d->next_try_ns = 0;
@@ -251,23 +251,24 @@ static void keeper_welcome(struct device_slot *d, const struct device_info *info
     d->canary_ns = now_ns(); /* it computed one to become ready */
 }
 
-bool keeper_notice(struct pool *p, struct device_slot *d)
+bool device_monitor_notice(struct pool *p, struct device_slot *d)
 {
-    struct worker     *w = d->keeper;
+    struct worker     *w = d->device_monitor;
     struct device_info info;
     bool               known;
 
-    if (!w || d->keeper_known || worker_state_of(w) != WORKER_READY)
+    if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
         return false;
     w->pins++; /* so that no other can come to stand where it was */
     pthread_mutex_unlock(&p->lock);
-    known = keeper_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
+    known =
+        device_monitor_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
     pthread_mutex_lock(&p->lock);
     w->pins--;
-    if (d->keeper == w && known)
-        keeper_welcome(d, &info);
-    else if (d->keeper == w && !is_over(w))
-        keeper_mute(p, d);
+    if (d->device_monitor == w && known)
+        device_monitor_welcome(d, &info);
+    else if (d->device_monitor == w && !is_over(w))
+        device_monitor_mute(p, d);
     p->changes++;
     pthread_cond_broadcast(&p->changed);
     return true;
@@ -320,7 +321,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
     shortage_end(p, d);
     if (p->stopping || deadline_left_ns(d->next_try_ns) > 0)
         return false;
-    return keeper_start(p, d) || warm_start(p, d);
+    return device_monitor_start(p, d) || warm_start(p, d);
 }
 
 /* ---- the dead ---- */

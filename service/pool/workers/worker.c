@@ -240,8 +240,8 @@ static enum status process_start(struct worker *w)
         argv[argc++] = cublaslt;
     if (o->cufft && snprintf(cufft, sizeof cufft, "--cufft=%s", o->cufft) < (int)sizeof cufft)
         argv[argc++] = cufft;
-    if (o->keeper)
-        argv[argc++] = (char *)(uintptr_t) "--keeper";
+    if (o->device_monitor)
+        argv[argc++] = (char *)(uintptr_t) "--device-monitor";
     if (o->allow_no_sandbox)
         argv[argc++] = (char *)(uintptr_t) "--allow-no-sandbox";
     if (o->sharing)

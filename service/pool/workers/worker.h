@@ -20,10 +20,10 @@ struct call {
                                                                  CALL_DONE each: must not block and must not submit or wait */
     void *context;
     uint64_t
-        deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, RUN_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
+        deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, COMMAND_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
     /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
     enum status         status;
-    bool                context_lost;
+    bool                worker_session_lost;
     uint64_t            started_wall_ns; /* LAUNCH: when it was given to the device; 0 before */
     union message_reply reply;
     struct problem      problem; /* filled when status is not OK */

@@ -43,7 +43,7 @@ struct worker_options {
     unsigned        cpu_threads;      /* of the cpu device; 0: one for each core */
     uint64_t        staging_bytes;
     uint64_t        start_deadline_ms;
-    bool            keeper;           /* it will serve no caller */
+    bool            device_monitor;   /* it will serve no caller */
     bool            sharing;          /* it may exchange descriptors of memory with us */
     bool            allow_no_sandbox; /* it may start where the machine offers no sandbox */
     struct monitor *monitor;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "session/batch/shelf.h"
+#include "session/batch/result_store.h"
 
 const char *batch_job_state_name(enum batch_job_state s)
 {
@@ -28,7 +28,7 @@ static bool is_final(enum batch_job_state s)
     return s != BATCH_JOB_QUEUED && s != BATCH_JOB_RUNNING;
 }
 
-/* With session.lock held. A state is entered once, a final one by batch_shelf_settle(). */
+/* With session.lock held. A state is entered once, a final one by result_store_settle(). */
 static void tell_watchers(struct batch_job *j)
 {
     struct waker *w = j->watchers;
@@ -45,7 +45,7 @@ static void tell_watchers(struct batch_job *j)
 /* ---- the runner ---- */
 
 /* With session.lock held. */
-static struct batch_job *unqueue(struct batch_shelf *b, struct batch_job *j)
+static struct batch_job *unqueue(struct result_store *b, struct batch_job *j)
 {
     struct batch_job *before = NULL, *at = b->queued;
 
@@ -87,7 +87,7 @@ static struct batch_job *next_job(struct session *s)
 
 static void do_job(struct session *s, struct batch_job *j)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
     struct problem       why = {0};
     enum status          st = j->task->run(j->task, &why);
 
@@ -96,11 +96,11 @@ static void do_job(struct session *s, struct batch_job *j)
         j->problem = why;
         j->problem.status = st;
     }
-    batch_shelf_settle(s, j, !st ? BATCH_JOB_SUCCEEDED : atomic_load(&j->task->ended) ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &remains);
+    result_store_settle(s, j, !st ? BATCH_JOB_SUCCEEDED : atomic_load(&j->task->ended) ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &garbage);
     tell_watchers(j);
-    batch_job_unref(j, &remains);
+    batch_job_unref(j, &garbage);
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
 }
 
 static void *run_jobs(void *argument)
@@ -168,14 +168,14 @@ static enum status ensure_runner(struct session *s, struct problem *why)
 /* With session.lock held. */
 static enum status enqueue(struct session *s, struct batch_job *j, struct problem *why)
 {
-    struct batch_shelf *b = &s->batches;
-    enum status         st = session_usable_locked(s, why);
+    struct result_store *b = &s->batches;
+    enum status          st = session_usable_locked(s, why);
 
     if (!st && table_put(&b->jobs, &j->entry))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
     if (st)
         return st;
-    st = batch_shelf_reserve(s, j, j->task->bytes, why);
+    st = result_store_reserve(s, j, j->task->bytes, why);
     if (!st)
         st = ensure_runner(s, why);
     if (st) {
@@ -191,7 +191,7 @@ static enum status enqueue(struct session *s, struct batch_job *j, struct proble
     return STATUS_OK;
 }
 
-/* Two references: the shelf's and the caller's. */
+/* Two references: the store's and the caller's. */
 static struct batch_job *make(struct session *s, struct batch_task *t)
 {
     struct batch_job *j = calloc(1, sizeof *j);
@@ -210,17 +210,17 @@ static struct batch_job *make(struct session *s, struct batch_task *t)
 /* The task's own hold on the session may end as soon as the lock is open: the job has another. */
 static enum status create(struct session *s, struct batch_job *j, struct problem *why)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
     enum status          st;
 
     pthread_mutex_lock(&s->lock);
     st = enqueue(s, j, why);
     if (st) {
         j->refs = 1;
-        batch_job_unref(j, &remains);
+        batch_job_unref(j, &garbage);
     }
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
     return st;
 }
 
@@ -261,13 +261,13 @@ enum status batch_job_borrow(struct session *s, struct span id, struct batch_job
 
 void batch_job_return(struct batch_job *j)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
     struct session      *s = j->session;
 
     pthread_mutex_lock(&s->lock);
-    batch_job_unref(j, &remains);
+    batch_job_unref(j, &garbage);
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
     session_return(s);
 }
 
@@ -342,17 +342,17 @@ struct batch_task *batch_job_result(struct batch_job *j)
 /* ---- ending ---- */
 
 /* With session.lock held. Its device memory is not held until the result's time is over: the task goes now. */
-static void cancel_queued(struct session *s, struct batch_job *j, struct batch_remains *remains)
+static void cancel_queued(struct session *s, struct batch_job *j, struct batch_garbage *garbage)
 {
-    remains->task = j->task;
+    garbage->task = j->task;
     j->task = NULL;
-    batch_shelf_settle(s, j, BATCH_JOB_CANCELLED, remains);
+    result_store_settle(s, j, BATCH_JOB_CANCELLED, garbage);
     tell_watchers(j);
 }
 
 enum status batch_job_cancel(struct batch_job *j, bool force, bool *cancelled, struct problem *why)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
     struct session      *s = j->session;
     enum status          st = STATUS_OK;
 
@@ -363,21 +363,21 @@ enum status batch_job_cancel(struct batch_job *j, bool force, bool *cancelled, s
             atomic_store(&j->task->ended, true);
         st = problem_set(why, STATUS_LAUNCH_RUNNING, "the batch is running");
     } else if (unqueue(&s->batches, j)) {
-        cancel_queued(s, j, &remains);
+        cancel_queued(s, j, &garbage);
         *cancelled = true;
     }
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
     return st;
 }
 
 void batch_job_forget(struct batch_job *j)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
     struct session      *s = j->session;
 
     pthread_mutex_lock(&s->lock);
-    batch_shelf_forget(s, j, &remains);
+    result_store_forget(s, j, &garbage);
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
 }

@@ -6,7 +6,7 @@
 #include "session/batch/program_internal.h"
 #include "session/launch/builtin.h"
 
-enum status batch_blame(struct problem *why, enum status st, unsigned op, unsigned completed)
+enum status batch_set_failed_op(struct problem *why, enum status st, unsigned op, unsigned completed)
 {
     char pointer[PROBLEM_POINTER_BYTES];
 
@@ -21,7 +21,7 @@ enum status batch_blame(struct problem *why, enum status st, unsigned op, unsign
     return st;
 }
 
-void batch_blame_up_to(struct problem *why, unsigned last)
+void batch_set_failed_op_up_to(struct problem *why, unsigned last)
 {
     size_t used = strnlen(why->detail, sizeof why->detail);
 
@@ -82,7 +82,7 @@ enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, str
 
     if (bytes == 0)
         return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
-    st = local_create(b->context, bytes, out, why);
+    st = temp_buffer_create(b->context, bytes, out, why);
     if (st)
         return st;
     (*out)->of_batch = b->locals;
@@ -112,7 +112,7 @@ static enum status allocate_all(struct batch *b, struct problem *why)
         freed = freed || op->kind == BATCH_FREE;
         /* Behind a FREE its memory is counted on; contents that come with the request need their place at once. */
         if (op->kind == BATCH_ALLOC && (!freed || op->segment != BATCH_NO_SEGMENT))
-            st = batch_blame(why, batch_allocate(b, op, why), i, 0);
+            st = batch_set_failed_op(why, batch_allocate(b, op, why), i, 0);
     }
     return st;
 }
@@ -154,7 +154,7 @@ static enum status aim_all(struct batch *b, struct problem *why)
     enum status st = STATUS_OK;
 
     for (unsigned i = 0; i < b->spec->ops_count && !st; i++)
-        st = batch_blame(why, aim(b, i, &early, &last, why), i, 0);
+        st = batch_set_failed_op(why, aim(b, i, &early, &last, why), i, 0);
     return st;
 }
 
@@ -177,7 +177,7 @@ static bool make_parts(struct batch *b)
            b->calls && b->flights;
 }
 
-static struct batch *make(struct session *s, struct context *c, const struct batch_spec *spec)
+static struct batch *make(struct session *s, struct worker_session *c, const struct batch_spec *spec)
 {
     struct batch      *b = calloc(1, sizeof *b);
     pthread_condattr_t monotonic;
@@ -194,7 +194,7 @@ static struct batch *make(struct session *s, struct context *c, const struct bat
     pthread_cond_init(&b->landed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_lock(&s->lock);
-    context_ref(c);
+    worker_session_ref(c);
     pthread_mutex_unlock(&s->lock);
     session_pin(s);
     if (make_parts(b))
@@ -205,15 +205,15 @@ static struct batch *make(struct session *s, struct context *c, const struct bat
 
 enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why)
 {
-    struct context *c;
-    struct batch   *b;
-    struct problem  local;
-    enum status     st;
+    struct worker_session *c;
+    struct batch          *b;
+    struct problem         local;
+    enum status            st;
 
     why = why ? why : &local;
     st = session_admits_work(s, why);
     if (!st)
-        st = context_enter(s, &c, why);
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     b = make(s, c, spec);
@@ -228,7 +228,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
         batch_release(b);
     if (st)
         batch_destroy(b);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 /* ---- segments ---- */
@@ -243,7 +243,7 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
     if (!t->local && span_starts(op->to, "$"))
         return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer of this name here");
     pthread_mutex_lock(&s->lock);
-    st = context_still_usable(b->context, why);
+    st = worker_session_still_usable(b->context, why);
     pthread_mutex_unlock(&s->lock);
     return st ? st : transfer_write_begin(s, id, t->direct ? op->offset : 0, t->left, &t->transfer, why);
 }
@@ -272,7 +272,7 @@ enum status batch_write(struct batch *b, unsigned segment, struct span piece, si
 
     *consumed = 0;
     if (t && t != &b->targets[segment] && !t->sent)
-        st = batch_blame(why, write_some(b, t, (struct span){0}, &none, w, why), t->op, 0);
+        st = batch_set_failed_op(why, write_some(b, t, (struct span){0}, &none, w, why), t->op, 0);
     if (st)
         return st;
     b->unsent = t = &b->targets[segment];
@@ -282,7 +282,7 @@ enum status batch_write(struct batch *b, unsigned segment, struct span piece, si
     /* What was taken is told first; the end of the segment is waited for before the next one begins. */
     if (st == STATUS_PENDING && *consumed)
         return STATUS_OK;
-    return batch_blame(why, st, t->op, 0);
+    return batch_set_failed_op(why, st, t->op, 0);
 }
 
 bool batch_overwrote(const struct batch *b)
@@ -304,7 +304,7 @@ static enum status finish_upload(struct batch_target *t, struct problem *why)
     st = transfer_write_finish(t->transfer, why);
     transfer_destroy(t->transfer);
     t->transfer = NULL;
-    return batch_blame(why, st, t->op, 0);
+    return batch_set_failed_op(why, st, t->op, 0);
 }
 
 enum status batch_finish_uploads(struct batch *b, struct problem *why)
@@ -364,11 +364,11 @@ void batch_release(struct batch *b)
     pthread_mutex_lock(&s->lock);
     for (struct local *l = b->locals; l; l = l->of_batch)
         if (!l->wanted || !b->succeeded)
-            local_abandon(b->context, l);
+            temp_buffer_abandon(b->context, l);
     pthread_mutex_unlock(&s->lock);
     locals_free_some(b->context);
     for (struct local *l = b->locals; l; l = l->of_batch)
-        local_await(b->context, l);
+        temp_buffer_await(b->context, l);
 }
 
 static void let_go(struct batch *b)
@@ -378,13 +378,13 @@ static void let_go(struct batch *b)
     pthread_mutex_lock(&b->session->lock);
     while (l) {
         struct local *next = l->of_batch;
-        local_abandon(b->context, l);
+        temp_buffer_abandon(b->context, l);
         buffer_unref(&l->buffer);
         l = next;
     }
     if (b->module)
         module_unref(b->module);
-    context_unref(b->context);
+    worker_session_unref(b->context);
     pthread_mutex_unlock(&b->session->lock);
 }
 

@@ -124,8 +124,8 @@ double                    batch_kernel_ms(const struct batch *b);              /
 void batch_destroy(struct batch *b);
 
 /* The tenant's hidden session, which nobody can name or list: made at first use, made anew when it faulted. Borrowed. Blocks. */
-enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
 /* The same, only if it is there. */
-enum status session_hidden_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+enum status implicit_session_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
 
 #endif

@@ -36,7 +36,7 @@ static enum status open_as(struct batch *b, unsigned i, const struct launch_spec
 
     if (!st)
         st = get_scratch(b, i, &scratch, why);
-    if (st && builtin_retreats(b->calls[i], spec, st, &again)) {
+    if (st && builtin_falls_back(b->calls[i], spec, st, &again)) {
         builtin_close(b->context, b->calls[i]);
         return open_as(b, i, &again, why);
     }

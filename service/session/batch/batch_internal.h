@@ -7,10 +7,10 @@
 
 /* A buffer of a batch. Its id is never told to anybody while it is the batch's. */
 struct local {
-    struct buffer   buffer;   /* first: what holds the buffer frees the local */
-    struct context *context;  /* where it lives; valid while it is in there */
-    struct call     call;     /* of its freeing; holds a use of the context */
-    struct local   *of_batch; /* the batch's next one; the batch holds a reference */
+    struct buffer          buffer;   /* first: what holds the buffer frees the local */
+    struct worker_session *context;  /* where it lives; valid while it is in there */
+    struct call            call;     /* of its freeing; holds a use of the context */
+    struct local          *of_batch; /* the batch's next one; the batch holds a reference */
     /* under session.lock */
     bool          orphan; /* to be freed, or being freed */
     bool          wanted; /* by batch_read_begin() after a successful run; of the batch's thread */
@@ -24,13 +24,13 @@ enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why)
 
 /* ---- local.c ---- */
 /* Device memory under the quotas. Needs a use. May wait for the worker. */
-enum status local_create(struct context *c, uint64_t bytes, struct local **out, struct problem *why);
+enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct local **out, struct problem *why);
 /* With session.lock held: it is freed as soon as the worker takes the call, behind all that was submitted before. */
-void local_abandon(struct context *c, struct local *l);
+void temp_buffer_abandon(struct worker_session *c, struct local *l);
 /* With session.lock held: from now on a buffer of the session. */
-enum status local_keep(struct context *c, struct local *l, struct problem *why);
+enum status temp_buffer_keep(struct worker_session *c, struct local *l, struct problem *why);
 /* Waits until it is gone, the context has ended, or launches are under way, whose end its freeing waits for. */
-void local_await(struct context *c, struct local *l);
+void temp_buffer_await(struct worker_session *c, struct local *l);
 
 /* "$name" and the buffer that it stands for; NULL before its ALLOC and after its FREE. */
 struct batch_name {
@@ -65,7 +65,7 @@ struct batch_item {
 };
 
 /* Operations that follow each other on one stream. */
-struct batch_list {
+struct command_batch {
     struct batch_item *items; /* [RUN_ITEMS_MAX] */
     unsigned           count;
     uint32_t           stream;
@@ -97,7 +97,7 @@ struct batch_later {
 
 struct batch {
     struct session          *session; /* pinned */
-    struct context          *context; /* a reference */
+    struct worker_session   *context; /* a reference */
     const struct batch_spec *spec;
     struct local            *locals; /* all, kept ones too */
     struct table             names;
@@ -108,7 +108,7 @@ struct batch {
     struct batch_result     *results; /* [spec.ops_count] */
     struct batch_event      *events;  /* [spec.ops_count] */
     unsigned                 events_count;
-    struct batch_list        list;
+    struct command_batch     list;
     unsigned                *listed; /* [spec.ops_count]: the operations of the lists that were sent, one list behind the other */
     unsigned                 listed_count;
     bool                     preparing;  /* a program: nothing is sent */
@@ -147,9 +147,9 @@ struct batch {
 
 /* ---- batch.c ---- */
 /* Marks *why as that operation's. */
-enum status batch_blame(struct problem *why, enum status st, unsigned op, unsigned completed);
+enum status batch_set_failed_op(struct problem *why, enum status st, unsigned op, unsigned completed);
 /* It, or one of those behind it up to `last`. */
-void batch_blame_up_to(struct problem *why, unsigned last);
+void batch_set_failed_op_up_to(struct problem *why, unsigned last);
 /* The buffer of that name, "$name" or an id. With session.lock held. */
 struct buffer     *batch_buffer(struct batch *b, struct span name);
 struct batch_name *batch_name_of(struct batch *b, struct span name);
@@ -206,28 +206,28 @@ void batch_drain(struct batch *b);
 enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, struct problem *why);
 
 /* ---- session/batch/event.c ---- places of events, which all batches of a context share. */
-enum status device_event_take(struct context *c, struct event_name *out, struct problem *why);
+enum status device_event_take(struct worker_session *c, struct event_name *out, struct problem *why);
 /* No call that names them is under way. */
-void device_events_give(struct context *c, const struct batch_event *events, unsigned count);
+void device_events_give(struct worker_session *c, const struct batch_event *events, unsigned count);
 
 enum status batch_run_record(struct batch *b, unsigned i, struct problem *why);
 enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why);
 enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why);
 enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why);
 
-/* ---- session/batch/list.c ---- operations go to the worker many at a time. All need a use of the context. */
+/* ---- session/batch/command_batch.c ---- operations go to the worker many at a time. All need a use of the context. */
 /* Puts it behind the others; sends them first when they are of another stream or too many. The item's module goes over, on failure too. */
-enum status batch_list_add(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why);
+enum status command_batch_add(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why);
 /* Sends what was collected. Everything that must come behind it calls this first. */
-enum status batch_list_send(struct batch *b, struct problem *why);
+enum status command_batch_send(struct batch *b, struct problem *why);
 /* Forgets it. */
-void batch_list_drop(struct batch *b);
+void command_batch_drop(struct batch *b);
 /* What the state in the call's slice says; the slice may be given back afterwards. */
-void batch_list_landed(struct batch *b, struct flight_call *f);
+void command_batch_landed(struct batch *b, struct flight_call *f);
 
 /* ---- session/batch/run.c ---- */
 /* A call that was waited for: a fault in it is the session's. */
-enum status batch_noted(struct context *c, enum status st, const struct problem *why);
+enum status batch_noted(struct worker_session *c, enum status st, const struct problem *why);
 /* Fills the message of an item that is not sent alone. With session.lock and submit_lock held. */
 enum status batch_item_address(struct batch *b, const struct batch_item *item, struct batch_order *o, struct problem *why);
 enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem *why);

@@ -6,7 +6,7 @@ enum { BITS = 64 };
 static_assert(EVENTS_PER_SESSION_MAX % BITS == 0, "places are counted by words");
 
 /* With session.lock held. False: all are taken. */
-static bool find_free(const struct context *c, uint32_t *place)
+static bool find_free(const struct worker_session *c, uint32_t *place)
 {
     for (uint32_t i = 0; i < COUNT(c->events_taken); i++)
         if (~c->events_taken[i]) {
@@ -16,7 +16,7 @@ static bool find_free(const struct context *c, uint32_t *place)
     return false;
 }
 
-enum status device_event_take(struct context *c, struct event_name *out, struct problem *why)
+enum status device_event_take(struct worker_session *c, struct event_name *out, struct problem *why)
 {
     struct session *s = c->session;
     uint32_t        place = 0;
@@ -33,7 +33,7 @@ enum status device_event_take(struct context *c, struct event_name *out, struct 
     return found ? STATUS_OK : problem_limit(why, STATUS_QUOTA_EXCEEDED, "events", EVENTS_PER_SESSION_MAX, EVENTS_PER_SESSION_MAX, 1);
 }
 
-void device_events_give(struct context *c, const struct batch_event *events, unsigned count)
+void device_events_give(struct worker_session *c, const struct batch_event *events, unsigned count)
 {
     struct session *s = c->session;
 
@@ -86,7 +86,7 @@ enum status batch_run_record(struct batch *b, unsigned i, struct problem *why)
     if (st)
         return batch_noted(b->context, st, why);
     st = add_event(b, op->to, stream, &item.event, why);
-    return st ? st : batch_list_add(b, stream, &item, why);
+    return st ? st : command_batch_add(b, stream, &item, why);
 }
 
 /* The device waits, not we. */
@@ -104,7 +104,7 @@ enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why)
     if (st)
         return batch_noted(b->context, st, why);
     item.event = e->id;
-    return stream == e->stream ? STATUS_OK : batch_list_add(b, stream, &item, why);
+    return stream == e->stream ? STATUS_OK : command_batch_add(b, stream, &item, why);
 }
 
 /* The worker answers when both events are done; nothing else waits for that. */
@@ -120,7 +120,7 @@ enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why)
         return no_event(from ? "/to" : "/from", why);
     batch_order_init(&o, i, MESSAGE_EVENT_ELAPSED);
     o.body.event_elapsed = (struct msg_event_elapsed){from->id, to->id};
-    st = batch_list_send(b, why);
+    st = command_batch_send(b, why);
     return st ? st : batch_submit(b, &o, address_nothing, why);
 }
 
@@ -128,7 +128,7 @@ enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_order     o;
-    enum status            st = batch_list_send(b, why);
+    enum status            st = command_batch_send(b, why);
 
     batch_order_init(&o, i, MESSAGE_STREAM_SYNC);
     o.body.stream_sync.all = !op->has_stream;

@@ -19,7 +19,7 @@ static void on_event(struct call *call, enum call_event event)
         return;
     if (call->status) {
         pthread_mutex_lock(&s->lock);
-        context_note(b->context, call);
+        worker_session_note(b->context, call);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_lock(&b->lock);
@@ -69,7 +69,7 @@ static void unload(struct batch *b, struct flight_call *f)
     if (!f->slice.data)
         return;
     if (f->count)
-        batch_list_landed(b, f);
+        command_batch_landed(b, f);
     else if (!f->call.status)
         memcpy(f->to, f->slice.data, f->bytes);
     staging_give(b->context->worker, &f->slice);
@@ -95,13 +95,13 @@ static enum status output_slice(struct batch *b, uint64_t bytes, struct slice *o
     if (st != STATUS_PENDING)
         return st;
     unload_all(b);
-    return context_staging(b->context, bytes, out, NULL);
+    return worker_session_staging(b->context, bytes, out, NULL);
 }
 
 /* What a kernel printed; what cannot be had is missing, and said to be. */
 static void fetch_output(struct batch *b, const struct flight_call *f, uint64_t bytes)
 {
-    struct context              *c = b->context;
+    struct worker_session       *c = b->context;
     struct batch_result         *r = &b->results[f->op];
     struct msg_take_output       m = {.tag = f->tag};
     struct msg_take_output_reply got;
@@ -140,7 +140,7 @@ static void launched(struct batch *b, const struct flight_call *f)
 
 static bool runs_kernels(const struct flight_call *f)
 {
-    return f->message == MESSAGE_LAUNCH || f->message == MESSAGE_RUN_LIST || f->message == MESSAGE_GRAPH_RUN;
+    return f->message == MESSAGE_LAUNCH || f->message == MESSAGE_COMMAND_LIST || f->message == MESSAGE_GRAPH_RUN;
 }
 
 /* Which operations of a failed call may be the one. With a living context the device refused the first that was not done. */
@@ -150,7 +150,7 @@ static void suspects(const struct batch *b, const struct flight_call *f, unsigne
     unsigned end = f->count - at < f->group ? f->count : at + f->group;
 
     *first = f->count ? b->listed[f->first + at] : f->op;
-    *last = f->count && f->call.context_lost ? b->listed[f->first + end - 1] : *first;
+    *last = f->count && f->call.worker_session_lost ? b->listed[f->first + end - 1] : *first;
 }
 
 static void fail_first(struct batch *b, const struct flight_call *f, unsigned first, unsigned last)
@@ -166,7 +166,7 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     pthread_mutex_lock(&s->lock);
     /* Lost before it was closed: what failed had nothing to do with the reset, which came before we looked. */
     if (b->context->closed && !b->context->lost)
-        b->failed = context_still_usable(b->context, &b->failure);
+        b->failed = worker_session_still_usable(b->context, &b->failure);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -175,7 +175,7 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
 static void fail(struct batch *b, const struct flight_call *f)
 {
     bool    *suspected = &b->suspected[(f->stream & 0xffff) % COUNT(b->suspected)];
-    bool     counts = runs_kernels(f) && f->call.context_lost && !*suspected;
+    bool     counts = runs_kernels(f) && f->call.worker_session_lost && !*suspected;
     unsigned first, last;
 
     suspects(b, f, &first, &last);
@@ -194,8 +194,8 @@ static void fail(struct batch *b, const struct flight_call *f)
 enum status batch_failure(struct batch *b, struct problem *why)
 {
     *why = b->failure;
-    batch_blame(why, b->failed, b->failed_op, b->completed);
-    batch_blame_up_to(why, b->failed_last);
+    batch_set_failed_op(why, b->failed, b->failed_op, b->completed);
+    batch_set_failed_op_up_to(why, b->failed_last);
     return b->failed;
 }
 
@@ -253,7 +253,7 @@ void batch_order_init(struct batch_order *o, unsigned op, enum message m)
     o->message = m;
 }
 
-static_assert(sizeof(struct msg_run_list) <= offsetof(struct msg_launch, params) &&
+static_assert(sizeof(struct msg_command_list) <= offsetof(struct msg_launch, params) &&
                   sizeof(struct msg_graph_run) <= offsetof(struct msg_launch, params) &&
                   sizeof(struct msg_mem_read) <= offsetof(struct msg_launch, params) &&
                   sizeof(struct msg_mem_fill) <= offsetof(struct msg_launch, params),
@@ -263,8 +263,8 @@ static enum status submit_call(struct worker *w, const struct batch_order *o, st
 {
     if (o->message == MESSAGE_LAUNCH)
         return worker_submit_launch(w, &o->body.launch, c);
-    if (o->message == MESSAGE_RUN_LIST)
-        return worker_submit_run_list(w, &o->body.run_list, c);
+    if (o->message == MESSAGE_COMMAND_LIST)
+        return worker_submit_command_list(w, &o->body.command_list, c);
     if (o->message == MESSAGE_GRAPH_RUN)
         return worker_submit_graph_run(w, &o->body.graph_run, c);
     if (o->message == MESSAGE_EVENT_RECORD)
@@ -311,26 +311,26 @@ static enum status send(struct batch *b, const struct batch_order *o)
 
 static bool changes_memory(enum message m)
 {
-    return m == MESSAGE_LAUNCH || m == MESSAGE_RUN_LIST || m == MESSAGE_GRAPH_RUN || m == MESSAGE_MEM_COPY || m == MESSAGE_MEM_FILL;
+    return m == MESSAGE_LAUNCH || m == MESSAGE_COMMAND_LIST || m == MESSAGE_GRAPH_RUN || m == MESSAGE_MEM_COPY || m == MESSAGE_MEM_FILL;
 }
 
 /* The addresses hold until the call is submitted: who frees a buffer takes the submit lock between hiding it and asking for its end. */
 static enum status address_and_send(struct batch *b, struct batch_order *o, batch_address *address, struct problem *why)
 {
-    struct context *c = b->context;
-    struct session *s = b->session;
-    enum status     st;
+    struct worker_session *c = b->context;
+    struct session        *s = b->session;
+    enum status            st;
 
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
-    st = context_still_usable(c, why);
+    st = worker_session_still_usable(c, why);
     if (!st)
         st = address(b, o, why);
     s->epoch += changes_memory(o->message);
     pthread_mutex_unlock(&s->lock);
     if (!st && !o->nothing && !b->preparing && (st = send(b, o)) != STATUS_OK) {
         pthread_mutex_lock(&s->lock);
-        context_not_submitted(c, st, why);
+        worker_session_not_submitted(c, st, why);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_unlock(&c->submit_lock);
@@ -355,6 +355,6 @@ enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, stru
     while (!st && (st = staging_take(b->context->worker, bytes, out, NULL)) == STATUS_PENDING && b->count)
         st = batch_reap(b, why);
     if (st == STATUS_PENDING)
-        return context_staging(b->context, bytes, out, why);
+        return worker_session_staging(b->context, bytes, out, why);
     return st && !b->failed ? problem_set(why, st, "no staging memory") : st;
 }

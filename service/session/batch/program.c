@@ -27,7 +27,7 @@ static void program_free(struct program *p)
     free(p->scratch);
     p->text->destroy(p->text);
     pthread_mutex_destroy(&p->run_lock);
-    context_unref(p->context);
+    worker_session_unref(p->context);
     free(p);
 }
 
@@ -58,14 +58,14 @@ enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, stru
         *out = old;
         return STATUS_OK;
     }
-    st = local_create(p->context, bytes, &made, why);
+    st = temp_buffer_create(p->context, bytes, &made, why);
     if (st)
         return st;
     *out = p->locals[op] = made;
     if (!old)
         return st;
     pthread_mutex_lock(&p->context->session->lock);
-    local_abandon(p->context, old);
+    temp_buffer_abandon(p->context, old);
     buffer_unref(&old->buffer);
     pthread_mutex_unlock(&p->context->session->lock);
     return st;
@@ -119,7 +119,7 @@ void program_leave(struct program *p)
 
 /* ---- making ---- */
 
-static struct program *program_new(struct context *c, struct program_text *text)
+static struct program *program_new(struct worker_session *c, struct program_text *text)
 {
     struct program *p = calloc(1, sizeof *p);
     unsigned        ops = text->spec.ops_count + 1;
@@ -138,7 +138,7 @@ static struct program *program_new(struct context *c, struct program_text *text)
     p->graphs = calloc(ops / 2 + 1, sizeof *p->graphs);
     p->scratch = malloc(program_scratch_bytes());
     pthread_mutex_lock(&c->session->lock);
-    context_ref(c);
+    worker_session_ref(c);
     if (!p->locals || !p->modules || !p->graphs || !p->scratch) {
         program_unref(p);
         p = NULL;
@@ -191,7 +191,7 @@ static enum status allocate(struct program *p, unsigned i, struct problem *why)
     const struct batch_op *op = &spec_of(p)->ops[i];
     uint64_t               bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : spec_of(p)->segments[op->segment];
 
-    return local_create(p->context, bytes, &p->locals[i], why);
+    return temp_buffer_create(p->context, bytes, &p->locals[i], why);
 }
 
 static enum status make_parts(struct program *p, struct problem *why)
@@ -201,9 +201,9 @@ static enum status make_parts(struct program *p, struct problem *why)
     for (unsigned i = 0; i < spec_of(p)->ops_count && !st; i++) {
         enum batch_kind kind = spec_of(p)->ops[i].kind;
         if (kind == BATCH_ALLOC)
-            st = batch_blame(why, allocate(p, i, why), i, 0);
+            st = batch_set_failed_op(why, allocate(p, i, why), i, 0);
         else if (kind == BATCH_LAUNCH)
-            st = batch_blame(why, resolve(p, i, why), i, 0);
+            st = batch_set_failed_op(why, resolve(p, i, why), i, 0);
     }
     return st;
 }
@@ -229,9 +229,9 @@ static enum status rehearse(struct program *p, struct problem *why)
 /* What it has in the worker goes, the program itself when nobody holds it any more. */
 static void program_end(struct program *p)
 {
-    struct context *c = p->context;
-    struct session *s = c->session;
-    bool            usable = context_use(c);
+    struct worker_session *c = p->context;
+    struct session        *s = c->session;
+    bool                   usable = worker_session_use(c);
 
     if (usable)
         program_graphs_end(p);
@@ -239,16 +239,17 @@ static void program_end(struct program *p)
     p->gone = true;
     for (unsigned i = 0; i < spec_of(p)->ops_count; i++)
         if (p->locals[i])
-            local_abandon(c, p->locals[i]);
+            temp_buffer_abandon(c, p->locals[i]);
     pthread_mutex_unlock(&s->lock);
     if (usable) {
         locals_free_some(c);
-        context_leave(c);
+        worker_session_leave(c);
     }
 }
 
 /* With session.lock held: *out is the one of that name, with one more reference, or NULL. */
-static enum status existing(struct context *c, struct span name, const struct program_text *text, struct program **out, struct problem *why)
+static enum status existing(struct worker_session *c, struct span name, const struct program_text *text, struct program **out,
+                            struct problem *why)
 {
     struct program *p = (struct program *)table_get(&c->programs, name);
 
@@ -266,11 +267,11 @@ static enum status existing(struct context *c, struct span name, const struct pr
 /* Somebody else may have been faster. */
 static enum status enlist(struct program *p, struct program **known, struct problem *why)
 {
-    struct context *c = p->context;
-    enum status     st;
+    struct worker_session *c = p->context;
+    enum status            st;
 
     pthread_mutex_lock(&c->session->lock);
-    st = context_still_usable(c, why);
+    st = worker_session_still_usable(c, why);
     if (!st)
         st = existing(c, span_of(p->entry.id), p->text, known, why);
     if (!st && !*known && (st = table_put(&c->programs, &p->entry)) != STATUS_OK)
@@ -294,7 +295,7 @@ static enum status make(struct program *p, struct span name, struct arena *arena
     return st ? st : enlist(p, known, why);
 }
 
-static enum status put_new(struct context *c, struct span name, struct program_text *text, struct arena *arena, struct program **out,
+static enum status put_new(struct worker_session *c, struct span name, struct program_text *text, struct arena *arena, struct program **out,
                            bool *created, struct problem *why)
 {
     struct program *p = program_new(c, text);
@@ -318,8 +319,8 @@ static enum status put_new(struct context *c, struct span name, struct program_t
 enum status program_put(struct session *s, struct span name, struct program_text *text, struct arena *arena, struct program **out,
                         bool *created, struct problem *why)
 {
-    struct context *c;
-    enum status     st = context_enter(s, &c, why);
+    struct worker_session *c;
+    enum status            st = worker_session_enter(s, &c, why);
 
     *created = false;
     if (st) {
@@ -335,7 +336,7 @@ enum status program_put(struct session *s, struct span name, struct program_text
         st = put_new(c, name, text, arena, out, created, why);
     if (!st)
         session_pin(s);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 /* ---- finding and ending ---- */
@@ -394,7 +395,7 @@ enum status program_delete(struct session *s, struct span name, struct problem *
     return STATUS_OK;
 }
 
-void program_drop_all(struct context *c)
+void program_drop_all(struct worker_session *c)
 {
     struct entry *e;
 

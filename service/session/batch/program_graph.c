@@ -1,7 +1,7 @@
 /* The graphs of a program: made when it is prepared; a run sends what differs from the run before, which often is nothing. */
 #include <stdlib.h>
 
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
 
 /* All launches of a list, each with as many parameters as there may be, and the state before them. */
@@ -20,7 +20,7 @@ bool program_graphable(const struct batch_item *item)
 }
 
 /* The same bytes for the same launch, whichever run it is of. */
-static enum status encode_one(struct batch *b, unsigned i, struct run_list *l, struct problem *why)
+static enum status encode_one(struct batch *b, unsigned i, struct command_list *l, struct problem *why)
 {
     static _Thread_local struct batch_order o; /* 33 KiB */
     const struct batch_item                *item = &b->list.items[i];
@@ -33,15 +33,15 @@ static enum status encode_one(struct batch *b, unsigned i, struct run_list *l, s
     memcpy(m, item->launch, sizeof item->launch);
     st = batch_item_address(b, item, &o, why);
     if (st)
-        return batch_blame(why, st, item->op, item->op);
+        return batch_set_failed_op(why, st, item->op, item->op);
     m->tag = i;
     m->timeout_ms = 0;
-    if (!run_list_add(l, MESSAGE_LAUNCH, m, message_bytes(MESSAGE_LAUNCH), m->params, m->params_bytes))
+    if (!command_list_add(l, MESSAGE_LAUNCH, m, message_bytes(MESSAGE_LAUNCH), m->params, m->params_bytes))
         return problem_set(why, STATUS_INTERNAL, "a list of launches does not fit its room");
     return STATUS_OK;
 }
 
-static enum status encode(struct batch *b, struct run_list *l, struct problem *why)
+static enum status encode(struct batch *b, struct command_list *l, struct problem *why)
 {
     enum status st = STATUS_OK;
 
@@ -60,18 +60,18 @@ size_t program_scratch_bytes(void)
     return LIST_BYTES_MAX;
 }
 
-static struct run_list scratch_list(struct program *p)
+static struct command_list scratch_list(struct program *p)
 {
-    return (struct run_list){.at = p->scratch, .room = LIST_BYTES_MAX};
+    return (struct command_list){.at = p->scratch, .room = LIST_BYTES_MAX};
 }
 
 /* ---- making ---- */
 
 static enum status address_whole(struct batch *b, struct batch_order *o, struct problem *why)
 {
-    struct program *p = program_of(b);
-    struct run_list l = scratch_list(p);
-    enum status     st = encode(b, &l, why);
+    struct program     *p = program_of(b);
+    struct command_list l = scratch_list(p);
+    enum status         st = encode(b, &l, why);
 
     o->nothing = true;
     o->body.graph_create = (struct msg_graph_create){l.count, {o->slice.ref.offset, l.bytes}};
@@ -94,7 +94,7 @@ static enum status keep(struct program *p, const struct msg_graph_create *m, uin
 }
 
 /* Behind all earlier work, however long that takes. */
-static void destroy(struct context *c, uint32_t number)
+static void destroy(struct worker_session *c, uint32_t number)
 {
     struct msg_graph_destroy       m = {number};
     struct msg_graph_destroy_reply got;
@@ -105,7 +105,7 @@ static void destroy(struct context *c, uint32_t number)
 static enum status make(struct batch *b, struct batch_order *o, struct problem *why)
 {
     struct program               *p = program_of(b);
-    struct context               *c = b->context;
+    struct worker_session        *c = b->context;
     struct msg_graph_create_reply got;
     enum status                   st = batch_submit(b, o, address_whole, why);
 
@@ -151,7 +151,7 @@ static enum status address_changes(struct batch *b, struct batch_order *o, struc
     struct program       *p = program_of(b);
     struct program_graph *g = &p->graphs[b->graph_next];
     struct msg_graph_run *m = &o->body.graph_run;
-    struct run_list       l = scratch_list(p);
+    struct command_list   l = scratch_list(p);
     const size_t          head = sizeof(struct run_state);
     enum status           st = encode(b, &l, why);
     size_t                bytes;

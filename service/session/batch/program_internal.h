@@ -15,16 +15,16 @@ struct program_graph {
 };
 
 struct program {
-    struct entry          entry;
-    struct context       *context; /* a reference */
-    struct program_text  *text;
-    struct local        **locals;   /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
-    struct module       **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
-    struct module        *made;     /* from source; a reference */
-    pthread_mutex_t       run_lock; /* held by a run, and by the program's end; outside everything else */
-    struct program_graph *graphs;   /* [GRAPHS_PER_PROGRAM_MAX]; from here under run_lock */
-    unsigned              graphs_count;
-    unsigned char        *scratch; /* a list of the greatest size */
+    struct entry           entry;
+    struct worker_session *context; /* a reference */
+    struct program_text   *text;
+    struct local         **locals;   /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
+    struct module        **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
+    struct module         *made;     /* from source; a reference */
+    pthread_mutex_t        run_lock; /* held by a run, and by the program's end; outside everything else */
+    struct program_graph  *graphs;   /* [GRAPHS_PER_PROGRAM_MAX]; from here under run_lock */
+    unsigned               graphs_count;
+    unsigned char         *scratch; /* a list of the greatest size */
     /* under session.lock */
     unsigned refs; /* the table's and the borrowers' */
     bool     gone; /* not to be run any more */

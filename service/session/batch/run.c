@@ -17,11 +17,11 @@ static const struct batch_op *op_of(const struct batch *b, const struct batch_or
 }
 
 /* A call that was waited for: a fault in it is the session's. */
-enum status batch_noted(struct context *c, enum status st, const struct problem *why)
+enum status batch_noted(struct worker_session *c, enum status st, const struct problem *why)
 {
-    if (!st || !context_use(c))
+    if (!st || !worker_session_use(c))
         return st;
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 /* ---- copies and fills ---- */
@@ -95,7 +95,7 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
 /* Of the default stream, which is the one of everything but launches and events. */
 static enum status list_transfer(struct batch *b, unsigned i, enum message m, struct problem *why)
 {
-    return batch_list_add(b, 0, &(struct batch_item){.op = i, .message = m}, why);
+    return command_batch_add(b, 0, &(struct batch_item){.op = i, .message = m}, why);
 }
 
 static enum status run_write(struct batch *b, unsigned i, struct problem *why)
@@ -160,7 +160,7 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
 {
     struct batch_result *r = &b->results[i];
     uint64_t             bytes;
-    enum status          st = batch_list_send(b, why);
+    enum status          st = command_batch_send(b, why);
 
     if (!st)
         st = read_bytes(b, &b->spec->ops[i], &bytes, why);
@@ -252,7 +252,7 @@ enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem 
 static enum status launch_alone(struct batch *b, unsigned i, struct module *m, const struct msg_launch *msg, struct problem *why)
 {
     struct batch_order o;
-    enum status        st = batch_list_send(b, why);
+    enum status        st = command_batch_send(b, why);
 
     batch_order_init(&o, i, MESSAGE_LAUNCH);
     o.module = m;
@@ -269,7 +269,7 @@ static enum status launch_listed(struct batch *b, unsigned i, struct module *m, 
     pthread_mutex_lock(&b->session->lock);
     m->refs++;
     pthread_mutex_unlock(&b->session->lock);
-    return batch_list_add(b, msg->stream, &item, why);
+    return command_batch_add(b, msg->stream, &item, why);
 }
 
 static enum status launch_with(struct batch *b, unsigned i, struct module *m, struct problem *why)
@@ -315,12 +315,12 @@ static enum status run_alloc(struct batch *b, unsigned i, struct problem *why)
         return list_transfer(b, i, MESSAGE_MEM_COPY, why);
     if (batch_name_of(b, op->to)->local)
         return STATUS_OK;
-    st = batch_list_send(b, why);
+    st = command_batch_send(b, why);
     if (st)
         return st;
     /* What was freed before is to be there for it. */
     for (struct local *l = b->locals; l; l = l->of_batch)
-        local_await(b->context, l);
+        temp_buffer_await(b->context, l);
     return batch_noted(b->context, batch_allocate(b, op, why), why);
 }
 
@@ -329,7 +329,7 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_name     *own = batch_name_of(b, op->to);
-    enum status            st = b->spec->program ? STATUS_OK : batch_list_send(b, why);
+    enum status            st = b->spec->program ? STATUS_OK : command_batch_send(b, why);
 
     if (st || b->spec->program) /* whose buffers live as long as it does */
         return st;
@@ -338,7 +338,7 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     if (!own || !own->local)
         return no_buffer("/buf", why);
     pthread_mutex_lock(&b->session->lock);
-    local_abandon(b->context, own->local);
+    temp_buffer_abandon(b->context, own->local);
     own->local = NULL;
     pthread_mutex_unlock(&b->session->lock);
     locals_free_some(b->context);
@@ -403,11 +403,11 @@ static enum status run_ops(struct batch *b, struct problem *why)
         st = batch_still_wanted(b, why);
         if (!st)
             st = runs[b->spec->ops[i].kind](b, i, why);
-        batch_blame(why, st, i, i);
+        batch_set_failed_op(why, st, i, i);
     }
     if (!st)
-        st = batch_list_send(b, why);
-    batch_list_drop(b);
+        st = command_batch_send(b, why);
+    command_batch_drop(b);
     batch_drain(b);
     device_events_give(b->context, b->events, b->events_count);
     b->events_count = 0;
@@ -424,10 +424,10 @@ static enum status keep(struct batch *b, struct problem *why)
     enum status     st;
 
     pthread_mutex_lock(&s->lock);
-    st = context_still_usable(b->context, why);
+    st = worker_session_still_usable(b->context, why);
     for (unsigned i = 0; i < b->spec->keep_count && !st; i++) {
         struct batch_name *n = batch_name_of(b, b->spec->keep[i]);
-        st = n && n->local ? local_keep(b->context, n->local, why) : no_buffer("/keep", why);
+        st = n && n->local ? temp_buffer_keep(b->context, n->local, why) : no_buffer("/keep", why);
         if (!st)
             b->kept[i] = n->local;
     }
@@ -467,7 +467,7 @@ static enum status run_all(struct batch *b, struct problem *why)
 
     b->upload_ms = lap_ms(&start);
     if (!st)
-        st = context_wait_order(b->context, why);
+        st = worker_session_wait_order(b->context, why);
     b->queue_ms = lap_ms(&start);
     if (st)
         return st;
@@ -520,14 +520,14 @@ static enum status get_module(struct batch *b, struct arena *arena, struct probl
 
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
 {
-    struct context *c = b->context;
-    struct problem  local;
-    enum status     st = STATUS_OK;
+    struct worker_session *c = b->context;
+    struct problem         local;
+    enum status            st = STATUS_OK;
 
     why = why ? why : &local;
     if (b->spec->source)
         st = get_module(b, arena, why);
-    if (!context_use(c))
+    if (!worker_session_use(c))
         return st ? st : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st)
         st = run_all(b, why);
@@ -535,19 +535,19 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
     batch_measure(b, st);
     batch_tell(b);
     batch_release(b);
-    context_leave(c);
+    worker_session_leave(c);
     return st;
 }
 
 enum status batch_prepare(struct batch *b, struct problem *why)
 {
-    struct context *c = b->context;
-    enum status     st;
+    struct worker_session *c = b->context;
+    enum status            st;
 
-    if (!context_use(c))
+    if (!worker_session_use(c))
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     b->deadline_ns = deadline_after_ms(EXECUTION_TIMEOUT_MS_MAX);
     st = run_ops(b, why);
-    context_leave(c);
+    worker_session_leave(c);
     return st;
 }

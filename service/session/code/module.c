@@ -15,7 +15,7 @@ static void free_texts(char **texts, unsigned count)
 
 void module_free(struct module *m)
 {
-    struct context *c = m->context;
+    struct worker_session *c = m->context;
 
     c->code_bytes -= m->kept_bytes;
     kernel_table_finish(&m->table);
@@ -24,12 +24,12 @@ void module_free(struct module *m)
     free_texts(m->lowered, m->expressions_count);
     free(m->best);
     free(m);
-    context_unref(c);
+    worker_session_unref(c);
 }
 
 void module_unref(struct module *m)
 {
-    struct context *c = m->context;
+    struct worker_session *c = m->context;
 
     if (--m->refs)
         return;
@@ -42,7 +42,7 @@ void module_unref(struct module *m)
     helper_kick(c);
 }
 
-static struct module *same_input(const struct context *c, const unsigned char digest[SHA256_BYTES])
+static struct module *same_input(const struct worker_session *c, const unsigned char digest[SHA256_BYTES])
 {
     for (unsigned i = 0; i < c->modules.count; i++) {
         struct module *m = (struct module *)c->modules.items[i];
@@ -53,7 +53,7 @@ static struct module *same_input(const struct context *c, const unsigned char di
 }
 
 /* With session.lock held: an existing module that answers the spec in *out, or *out = NULL. */
-static enum status existing(struct context *c, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES],
+static enum status existing(struct worker_session *c, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES],
                             struct module **out, struct problem *why)
 {
     struct module *m = spec->id.bytes ? (struct module *)table_get(&c->modules, spec->id) : same_input(c, digest);
@@ -70,7 +70,7 @@ static enum status existing(struct context *c, const struct module_spec *spec, c
     return STATUS_OK;
 }
 
-static struct module *make(struct context *c, const unsigned char digest[SHA256_BYTES])
+static struct module *make(struct worker_session *c, const unsigned char digest[SHA256_BYTES])
 {
     struct module *m = calloc(1, sizeof *m);
 
@@ -83,7 +83,7 @@ static struct module *make(struct context *c, const unsigned char digest[SHA256_
     m->created_wall_ns = wall_ns();
     m->refs = 1; /* the maker's */
     m->context = c;
-    context_ref(c);
+    worker_session_ref(c);
     return m;
 }
 
@@ -91,9 +91,9 @@ static struct module *make(struct context *c, const unsigned char digest[SHA256_
 static enum status place(struct session *s, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES], struct module **out,
                          bool *created, struct problem *why)
 {
-    struct context *c = s->context;
-    struct module  *m = NULL;
-    enum status     st = existing(c, spec, digest, out, why);
+    struct worker_session *c = s->context;
+    struct module         *m = NULL;
+    enum status            st = existing(c, spec, digest, out, why);
 
     *created = false;
     if (st || *out)
@@ -241,7 +241,7 @@ static enum status keep_names(struct module *m, const struct module_spec *spec, 
 static enum status count_code(struct module *m, struct problem *why)
 {
     const struct compile_output *o = &m->compiled.output;
-    struct context              *c = m->context;
+    struct worker_session       *c = m->context;
     uint64_t                     bytes = (uint64_t)o->log.bytes + o->ptx.bytes + o->cubin.bytes;
     enum status                  st = STATUS_OK;
 
@@ -267,17 +267,17 @@ static void hash_code(struct module *m, struct span image)
 
 static enum status load(struct module *m, struct span image, struct problem *why)
 {
-    struct context *c = m->context;
-    enum status     st;
+    struct worker_session *c = m->context;
+    enum status            st;
 
-    if (!context_use(c))
+    if (!worker_session_use(c))
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     pthread_mutex_lock(&c->session->lock);
-    st = context_still_usable(c, why);
+    st = worker_session_still_usable(c, why);
     pthread_mutex_unlock(&c->session->lock);
     if (!st)
         st = module_load(m, image, why);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 static uint32_t most_params_bytes(const struct kernel_table *t)
@@ -348,7 +348,7 @@ static_assert(MODULES_PER_SESSION_MAX + BUILTINS_PER_SESSION_MAX + VENDOR_PLANS_
               "a worker holds all modules of its session");
 
 /* With session.lock held: kernels, or plans of libraries. */
-static unsigned count_builtins(const struct context *c, bool plans)
+static unsigned count_builtins(const struct worker_session *c, bool plans)
 {
     unsigned n = 0;
 
@@ -358,7 +358,7 @@ static unsigned count_builtins(const struct context *c, bool plans)
 }
 
 /* With session.lock held: unloads the one that was used longest ago, of those that nobody holds. */
-static bool evict_builtin(struct context *c, bool plans)
+static bool evict_builtin(struct worker_session *c, bool plans)
 {
     struct module *oldest = NULL;
 
@@ -386,9 +386,9 @@ static void take_builtin_arch(struct module *m)
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
 static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
 {
-    struct context *c = s->context;
-    struct module  *m = (struct module *)table_get(&c->builtins, id);
-    unsigned        most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
+    struct worker_session *c = s->context;
+    struct module         *m = (struct module *)table_get(&c->builtins, id);
+    unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
     *created = !m;
     if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
@@ -418,12 +418,12 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
 /* With session.lock held: until the one who builds it is done, or has failed. */
 static enum status await_builtin(struct module *m, struct problem *why)
 {
-    struct context *c = m->context;
+    struct worker_session *c = m->context;
 
     while (!m->ready && !m->failed && !c->closed)
         pthread_cond_wait(&c->session->changed, &c->session->lock);
     if (m->ready)
-        return context_still_usable(c, why);
+        return worker_session_still_usable(c, why);
     return problem_set(why, STATUS_SESSION_BUSY, "the built-in kernel could not be made for another request; try again");
 }
 
@@ -484,7 +484,7 @@ enum status module_builtin(struct session *s, struct span id, const struct modul
 
 /* ---- using ---- */
 
-enum status module_find(struct context *c, struct span id, struct module **out, struct problem *why)
+enum status module_find(struct worker_session *c, struct span id, struct module **out, struct problem *why)
 {
     struct module *m = (struct module *)table_get(&c->modules, id);
 

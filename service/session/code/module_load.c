@@ -3,10 +3,10 @@
 
 /* The last piece of an image travels with room for the table behind it, in one run of staging memory. */
 struct load {
-    struct context *context;
-    struct module  *module;
-    struct span     image;
-    uint64_t        table_room;
+    struct worker_session *context;
+    struct module         *module;
+    struct span            image;
+    uint64_t               table_room;
 };
 
 static enum status send_piece(const struct load *l, size_t at, size_t bytes, const struct slice *slice, struct msg_module_load_reply *got,
@@ -52,7 +52,7 @@ static enum status send_all(const struct load *l, struct problem *why)
         size_t       left = l->image.bytes - at;
         size_t       bytes = left < STAGING_SLICE_BYTES ? left : STAGING_SLICE_BYTES;
         bool         last = bytes == left;
-        st = context_staging(l->context, STAGING_SLICE_BYTES + (last ? l->table_room : 0), &slice, why);
+        st = worker_session_staging(l->context, STAGING_SLICE_BYTES + (last ? l->table_room : 0), &slice, why);
         if (st)
             return st;
         st = send_piece(l, at, bytes, &slice, &got, why);
@@ -91,21 +91,21 @@ enum status module_load(struct module *m, struct span image, struct problem *why
 
 static void unloaded(struct call *call, enum call_event event)
 {
-    struct module  *m = call->context;
-    struct context *c = m->context;
-    struct session *s = c->session;
+    struct module         *m = call->context;
+    struct worker_session *c = m->context;
+    struct session        *s = c->session;
 
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
-    context_unuse(c);
+    worker_session_note(c, call);
+    worker_session_unuse(c);
     module_free(m);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* False when the worker takes no more calls now; the module stays in the list. */
-static bool unload(struct context *c, struct module *m)
+static bool unload(struct worker_session *c, struct module *m)
 {
     struct session *s = c->session;
 
@@ -113,14 +113,14 @@ static bool unload(struct context *c, struct module *m)
     if (worker_submit_module_unload(c->worker, &(struct msg_module_unload){m->remote}, &m->unload) == STATUS_OK)
         return true;
     pthread_mutex_lock(&s->lock);
-    context_unuse(c);
+    worker_session_unuse(c);
     m->unload_next = c->unloads;
     c->unloads = m;
     pthread_mutex_unlock(&s->lock);
     return false;
 }
 
-void module_unload_some(struct context *c)
+void module_unload_some(struct worker_session *c)
 {
     struct session *s = c->session;
     struct module  *m;

@@ -121,7 +121,7 @@ static void module_id(const struct builtin_call *call, char out[ID_BYTES])
     snprintf(out, ID_BYTES, "%s/%s", call->kernel->name, builtin_dtype_name(call->dtype));
 }
 
-static void drop_module(struct context *c, struct builtin_call *call)
+static void drop_module(struct worker_session *c, struct builtin_call *call)
 {
     pthread_mutex_lock(&c->session->lock);
     module_unref(call->module);
@@ -129,14 +129,13 @@ static void drop_module(struct context *c, struct builtin_call *call)
     call->module = NULL;
 }
 
-static enum status get_module(struct context *c, struct builtin_call *call, bool at_once, struct problem *why)
+static enum status get_module(struct worker_session *c, struct builtin_call *call, bool at_once, struct problem *why)
 {
     const struct builtin_source *source = builtin_source_of(call->kernel), *header;
     struct span                  expression = span_of(call->expression);
     struct span                  names[BUILTIN_HEADERS_MAX], texts[BUILTIN_HEADERS_MAX];
     char                         slots[OPTION_BYTES], blocks[OPTION_BYTES], room[OPTION_BYTES], row[OPTION_BYTES], vectors[OPTION_BYTES];
-    struct span                  options[OPTIONS_OF_ALL] = {
-                         SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
+    struct span        options[OPTIONS_OF_ALL] = {SPAN_LITERAL("--std=c++17"), {slots, 0}, {blocks, 0}, {room, 0}, {row, 0}, {vectors, 0}};
     struct module_spec spec = {.kind = IMAGE_CUDA,
                                .options = options,
                                .options_count = OPTIONS_OF_ALL,
@@ -167,7 +166,7 @@ static enum status get_module(struct context *c, struct builtin_call *call, bool
 }
 
 /* 0 is the default stream's, the others' follow. */
-static enum status find_slot(struct context *c, const struct launch_spec *spec, uint32_t *out, struct problem *why)
+static enum status find_slot(struct worker_session *c, const struct launch_spec *spec, uint32_t *out, struct problem *why)
 {
     uint32_t    number;
     enum status st = stream_of_launch(c, spec, &number, why);
@@ -181,7 +180,7 @@ static enum status find_slot(struct context *c, const struct launch_spec *spec, 
     return st;
 }
 
-static struct builtin_device device_of(const struct context *c)
+static struct builtin_device device_of(const struct worker_session *c)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
                                     .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
@@ -191,7 +190,7 @@ static struct builtin_device device_of(const struct context *c)
     return device;
 }
 
-static enum status plan(struct context *c, struct builtin_call *call, struct problem *why)
+static enum status plan(struct worker_session *c, struct builtin_call *call, struct problem *why)
 {
     struct builtin_device device = device_of(c);
 
@@ -199,7 +198,8 @@ static enum status plan(struct context *c, struct builtin_call *call, struct pro
 }
 
 /* The library's way. *done is set when it was found, or when nothing else may be tried. */
-static enum status try_vendor(struct context *c, struct builtin_call *call, const struct launch_spec *spec, bool *done, struct problem *why)
+static enum status try_vendor(struct worker_session *c, struct builtin_call *call, const struct launch_spec *spec, bool *done,
+                              struct problem *why)
 {
     struct problem     unsuited = {0};
     struct vendor_plan plan;
@@ -221,7 +221,7 @@ static enum status try_vendor(struct context *c, struct builtin_call *call, cons
     return STATUS_OK;
 }
 
-static enum status open_call(struct context *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
+static enum status open_call(struct worker_session *c, struct builtin_call *call, const struct launch_spec *spec, struct problem *why)
 {
     bool        vendor = false;
     enum status st = find(call, spec, why);
@@ -242,7 +242,7 @@ static enum status open_call(struct context *c, struct builtin_call *call, const
     return st;
 }
 
-enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why)
+enum status builtin_open(struct worker_session *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why)
 {
     struct builtin_call *call = calloc(1, sizeof *call);
     enum status          st;
@@ -296,7 +296,7 @@ void builtin_seal(struct builtin_call *call, uint64_t scratch_address)
     spec->cooperative = call->plan.cooperative;
 }
 
-bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again)
+bool builtin_falls_back(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again)
 {
     if (!call || !call->vendor || spec->engine != ENGINE_ANY || !vendor_may_be_missed(st))
         return false;
@@ -305,7 +305,7 @@ bool builtin_retreats(const struct builtin_call *call, const struct launch_spec 
     return true;
 }
 
-void builtin_close(struct context *c, struct builtin_call *call)
+void builtin_close(struct worker_session *c, struct builtin_call *call)
 {
     if (call && call->module)
         drop_module(c, call);

@@ -6,7 +6,7 @@
 #include "kernels/kernels.h"
 #include "session/launch/check.h"
 
-struct context;
+struct worker_session;
 
 struct builtin_call {
     const struct builtin *kernel;
@@ -27,14 +27,14 @@ struct builtin_call {
  * Finds the kernel, checks the arguments as far as they can be without the buffers, makes the module. spec->dtype is not empty; *spec is
  * borrowed. Needs a use of c; may block as module_builtin() does, or with spec->at_once is PENDING. *out is to be given to builtin_close(), NULL on failure. Errors name the
  * parameter: KERNEL_NOT_FOUND, INVALID_FIELD (/dtype), ARGUMENT_MISMATCH (/args/N), LAUNCH_CONFIG_INVALID (/engine: no library does it). */
-enum status builtin_open(struct context *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why);
+enum status builtin_open(struct worker_session *c, const struct launch_spec *spec, struct builtin_call **out, struct problem *why);
 /* Scratch memory lies there; 0 if it takes none. */
 void builtin_seal(struct builtin_call *call, uint64_t scratch_address);
 /* Whether every buffer is there and large enough. With session.lock held. */
 enum status builtin_check(const struct builtin_call *call, buffer_lookup *lookup, void *context, struct problem *why);
 /* Scratch memory could not be had, as `st` says: true when *again, the same without a library, is to be tried. */
-bool builtin_retreats(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again);
+bool builtin_falls_back(const struct builtin_call *call, const struct launch_spec *spec, enum status st, struct launch_spec *again);
 /* NULL is a no-op. */
-void builtin_close(struct context *c, struct builtin_call *call);
+void builtin_close(struct worker_session *c, struct builtin_call *call);
 
 #endif

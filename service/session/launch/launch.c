@@ -68,8 +68,8 @@ static enum status find_kernel(const struct module *m, struct span name, uint32_
     return STATUS_OK;
 }
 
-static enum status best_block(struct context *c, struct module *m, uint32_t kernel, const struct launch_spec *spec, uint32_t block[3],
-                              struct problem *why)
+static enum status best_block(struct worker_session *c, struct module *m, uint32_t kernel, const struct launch_spec *spec,
+                              uint32_t block[3], struct problem *why)
 {
     uint32_t                    shared_bytes = spec->shared_bytes;
     struct msg_best_block       ask = {m->remote, kernel, shared_bytes};
@@ -95,7 +95,7 @@ static enum status best_block(struct context *c, struct module *m, uint32_t kern
     return STATUS_OK;
 }
 
-enum status launch_configure(struct context *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
+enum status launch_configure(struct worker_session *c, struct module *m, const struct launch_spec *spec, struct msg_launch *msg,
                              struct problem *why)
 {
     enum status st = find_kernel(m, spec->kernel, &msg->kernel, why);
@@ -114,7 +114,7 @@ enum status launch_configure(struct context *c, struct module *m, const struct l
     return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
 }
 
-static enum status configure(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+static enum status configure(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
 {
     struct msg_launch *m = &l->flight->msg;
     enum status        st = launch_configure(c, l->module, spec, m, why);
@@ -138,7 +138,7 @@ static void fill_message(struct launch *l)
 
 void launch_unref(struct launch *l)
 {
-    struct context *c = l->context;
+    struct worker_session *c = l->context;
 
     if (--l->refs)
         return;
@@ -147,7 +147,7 @@ void launch_unref(struct launch *l)
     free(l->output);
     free(l->problem);
     free(l);
-    context_unref(c);
+    worker_session_unref(c);
 }
 
 /* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
@@ -168,7 +168,7 @@ static enum status make_flight(struct launch *l, struct problem *why)
 }
 
 /* Everything that needs no lock for long. The launch is the maker's alone. */
-static enum status prepare(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+static enum status prepare(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
 {
     enum status st = entry_name(&l->entry, spec->id, "l_", why);
 
@@ -190,7 +190,7 @@ static enum status prepare(struct context *c, struct launch *l, const struct lau
     return configure(c, l, spec, why);
 }
 
-static struct launch *make(struct context *c, const struct launch_spec *spec)
+static struct launch *make(struct worker_session *c, const struct launch_spec *spec)
 {
     struct launch *l = calloc(1, sizeof *l);
 
@@ -211,7 +211,7 @@ static struct launch *make(struct context *c, const struct launch_spec *spec)
 
 /* ---- submitting ---- */
 
-static void link_unfinished(struct context *c, struct launch *l)
+static void link_unfinished(struct worker_session *c, struct launch *l)
 {
     l->unfinished_next = c->unfinished;
     l->unfinished_at = &c->unfinished;
@@ -222,11 +222,11 @@ static void link_unfinished(struct context *c, struct launch *l)
 }
 
 /* With session.lock held: arguments, a place in the table, a number. */
-static enum status place(struct context *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+static enum status place(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
 {
     struct msg_launch *m = &l->flight->msg;
     struct packed      packed;
-    enum status        st = context_still_usable(c, why);
+    enum status        st = worker_session_still_usable(c, why);
 
     if (st)
         return st;
@@ -254,7 +254,7 @@ static enum status place(struct context *c, struct launch *l, const struct launc
 }
 
 /* With session.lock held: *out is the launch of that id with one more reference, or NULL. */
-static enum status existing(struct context *c, struct span id, const unsigned char digest[SHA256_BYTES], struct launch **out,
+static enum status existing(struct worker_session *c, struct span id, const unsigned char digest[SHA256_BYTES], struct launch **out,
                             struct problem *why)
 {
     struct launch *l = id.bytes ? (struct launch *)table_get(&c->launches, id) : NULL;
@@ -269,7 +269,8 @@ static enum status existing(struct context *c, struct span id, const unsigned ch
     return STATUS_OK;
 }
 
-static enum status submit(struct context *c, struct launch *l, const struct launch_spec *spec, struct launch **known, struct problem *why)
+static enum status submit(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct launch **known,
+                          struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
@@ -302,7 +303,7 @@ static void discard(struct launch *l)
 }
 
 /* What a built-in kernel needs, made for *l. */
-static enum status begin_builtin(struct context *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
+static enum status begin_builtin(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct builtin_call **out,
                                  struct problem *why)
 {
     struct launch_spec again;
@@ -311,8 +312,8 @@ static enum status begin_builtin(struct context *c, struct launch *l, const stru
     if (!st && (*out)->plan.takes_scratch && spec->at_once)
         return STATUS_PENDING;
     if (!st && (*out)->plan.takes_scratch)
-        st = local_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
-    if (st && builtin_retreats(*out, spec, st, &again)) {
+        st = temp_buffer_create(c, (*out)->plan.scratch_bytes, &l->scratch, why);
+    if (st && builtin_falls_back(*out, spec, st, &again)) {
         builtin_close(c, *out);
         return begin_builtin(c, l, &again, out, why);
     }
@@ -326,7 +327,8 @@ static enum status begin_builtin(struct context *c, struct launch *l, const stru
     return st;
 }
 
-static enum status submit_new(struct context *c, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
+static enum status submit_new(struct worker_session *c, const struct launch_spec *spec, struct launch **out, bool *created,
+                              struct problem *why)
 {
     struct session      *s = c->session;
     struct launch       *l = make(c, spec);
@@ -337,7 +339,7 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
     if (!l)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
     pthread_mutex_lock(&s->lock);
-    context_ref(c);
+    worker_session_ref(c);
     st = existing(c, spec->id, l->digest, &known, why);
     if (!st && !known && !spec->dtype.bytes)
         st = module_find(c, spec->module, &l->module, why);
@@ -363,20 +365,20 @@ static enum status submit_new(struct context *c, const struct launch_spec *spec,
 
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
-    struct context *c;
-    struct problem  local;
-    enum status     st;
+    struct worker_session *c;
+    struct problem         local;
+    enum status            st;
 
     why = why ? why : &local;
     *out = NULL;
     *created = false;
     st = session_admits_work(s, why);
     if (!st)
-        st = context_enter(s, &c, why);
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = submit_new(c, spec, out, created, why);
     if (!st)
         session_pin(s);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

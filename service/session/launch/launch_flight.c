@@ -47,7 +47,7 @@ static void wake_watchers(struct launch *l)
 }
 
 /* Forgets the oldest finished ones beyond what is kept. */
-static void trim(struct context *c)
+static void trim(struct worker_session *c)
 {
     while (c->finished_count > LAUNCHES_KEPT_MAX || (c->output_bytes > LAUNCH_OUTPUTS_KEPT_BYTES_MAX && c->finished_count > 1)) {
         struct launch *l = c->finished;
@@ -59,7 +59,7 @@ static void trim(struct context *c)
     }
 }
 
-static void keep(struct context *c, struct launch *l)
+static void keep(struct worker_session *c, struct launch *l)
 {
     l->next = NULL;
     if (c->finished_count)
@@ -87,14 +87,14 @@ void launch_drop_scratch(struct launch *l)
 {
     if (!l->scratch)
         return;
-    local_abandon(l->context, l->scratch);
+    temp_buffer_abandon(l->context, l->scratch);
     buffer_unref(&l->scratch->buffer);
     l->scratch = NULL;
 }
 
 static void finish(struct launch *l, enum launch_state state, const struct problem *why)
 {
-    struct context *c = l->context;
+    struct worker_session *c = l->context;
 
     l->state = state;
     l->ended = true;
@@ -125,8 +125,8 @@ void launch_fail(struct launch *l, const struct problem *why)
 /* It never got to the device, or the device's answer got lost. */
 static void finish_lost(struct launch *l)
 {
-    struct context *c = l->context;
-    struct problem  why;
+    struct worker_session *c = l->context;
+    struct problem         why;
 
     if (c->closed) {
         finish(l, LAUNCH_CANCELLED, NULL);
@@ -148,7 +148,7 @@ static void free_flight(struct flight *f)
 
 /* ---- the backlog; with session.lock held ---- */
 
-static void push_backlog(struct context *c, struct launch *l)
+static void push_backlog(struct worker_session *c, struct launch *l)
 {
     l->backlog_next = NULL;
     if (c->backlog)
@@ -158,7 +158,7 @@ static void push_backlog(struct context *c, struct launch *l)
     c->backlog_last = l;
 }
 
-static void drop_from_backlog(struct context *c, struct launch *l)
+static void drop_from_backlog(struct worker_session *c, struct launch *l)
 {
     struct launch **at = &c->backlog;
     struct launch  *before = NULL;
@@ -176,7 +176,7 @@ static void drop_from_backlog(struct context *c, struct launch *l)
     transfers_wake(c);
 }
 
-static bool in_backlog(const struct context *c, const struct launch *l)
+static bool in_backlog(const struct worker_session *c, const struct launch *l)
 {
     const struct launch *at = c->backlog;
 
@@ -185,7 +185,7 @@ static bool in_backlog(const struct context *c, const struct launch *l)
     return at != NULL;
 }
 
-bool launch_withdraw(struct context *c, struct launch *l)
+bool launch_withdraw(struct worker_session *c, struct launch *l)
 {
     if (!in_backlog(c, l))
         return false;
@@ -195,7 +195,7 @@ bool launch_withdraw(struct context *c, struct launch *l)
     return true;
 }
 
-void launch_flush(struct context *c)
+void launch_flush(struct worker_session *c)
 {
     struct launch *l = c->backlog && c->backlog->sending ? c->backlog->backlog_next : c->backlog;
 
@@ -212,11 +212,11 @@ void launch_flush(struct context *c)
         l->output_bytes = 0; /* it was only announced */
         l->output_truncated = true;
         finish(l, LAUNCH_SUCCEEDED, NULL);
-        context_unuse(c);
+        worker_session_unuse(c);
     }
 }
 
-void launch_forget_all(struct context *c)
+void launch_forget_all(struct worker_session *c)
 {
     struct entry *e;
 
@@ -242,9 +242,9 @@ static void started(struct flight *f)
 
 static void succeeded(struct flight *f)
 {
-    struct launch  *l = f->launch;
-    struct context *c = l->context;
-    uint32_t        output = f->call.reply.launch.output_bytes;
+    struct launch         *l = f->launch;
+    struct worker_session *c = l->context;
+    uint32_t               output = f->call.reply.launch.output_bytes;
 
     gpu_us_check(f->call.reply.launch.gpu_us, &l->gpu_us);
     l->ended = true;
@@ -253,7 +253,7 @@ static void succeeded(struct flight *f)
     if (!output || c->closed || c->lost) {
         l->output_truncated = output != 0;
         finish(l, LAUNCH_SUCCEEDED, NULL);
-        context_unuse(c);
+        worker_session_unuse(c);
         return;
     }
     /* The use goes on until the text is here. */
@@ -284,23 +284,23 @@ static void failed(struct flight *f, bool session_was_lost)
 
 static void ended(struct flight *f)
 {
-    struct context *c = f->context;
-    bool            was_lost = c->lost;
+    struct worker_session *c = f->context;
+    bool                   was_lost = c->lost;
 
-    context_note(c, &f->call);
+    worker_session_note(c, &f->call);
     if (f->call.status == STATUS_OK) {
         succeeded(f);
     } else {
         failed(f, was_lost);
-        context_unuse(c);
+        worker_session_unuse(c);
     }
 }
 
 static void on_event(struct call *call, enum call_event event)
 {
-    struct flight  *f = (struct flight *)call;
-    struct context *c = f->context;
-    struct session *s = c->session;
+    struct flight         *f = (struct flight *)call;
+    struct worker_session *c = f->context;
+    struct session        *s = c->session;
 
     pthread_mutex_lock(&s->lock);
     if (event == CALL_STARTED) {
@@ -317,13 +317,13 @@ static void on_event(struct call *call, enum call_event event)
 }
 
 /* With session.lock held. */
-static bool ring_has_room(const struct context *c)
+static bool ring_has_room(const struct worker_session *c)
 {
     return c->in_ring < LAUNCHES_IN_RING_MAX;
 }
 
 /* With session.lock held on entry and exit, not between. */
-static enum status submit(struct context *c, struct launch *l)
+static enum status submit(struct worker_session *c, struct launch *l)
 {
     struct session *s = c->session;
     struct flight  *f = l->flight;
@@ -340,7 +340,7 @@ static enum status submit(struct context *c, struct launch *l)
     pthread_mutex_lock(&s->lock);
     if (st) {
         c->in_ring--;
-        context_unuse(c);
+        worker_session_unuse(c);
     } else if (l->flight) {
         l->submitted = true;
     }
@@ -348,7 +348,7 @@ static enum status submit(struct context *c, struct launch *l)
     return st;
 }
 
-enum status launch_send(struct context *c, struct launch *l, struct problem *why)
+enum status launch_send(struct worker_session *c, struct launch *l, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st = STATUS_OVERLOADED;
@@ -364,7 +364,7 @@ enum status launch_send(struct context *c, struct launch *l, struct problem *why
     return st ? problem_set(why, st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st, "the session's worker has ended") : STATUS_OK;
 }
 
-void launch_pump(struct context *c)
+void launch_pump(struct worker_session *c)
 {
     struct session *s = c->session;
     enum status     st = STATUS_OK;
@@ -391,19 +391,19 @@ void launch_pump(struct context *c)
 
 /* Fetches a launch's printf text; owned by its event. */
 struct text_flight {
-    struct call     call; /* first: the event finds the rest by it */
-    struct launch  *launch;
-    struct context *context;
-    struct slice    text; /* where the worker puts it */
+    struct call            call; /* first: the event finds the rest by it */
+    struct launch         *launch;
+    struct worker_session *context;
+    struct slice           text; /* where the worker puts it */
 };
 
 static void text_came(struct call *call, enum call_event event)
 {
-    struct text_flight *f = (struct text_flight *)call;
-    struct launch      *l = f->launch;
-    struct context     *c = f->context;
-    struct session     *s = c->session;
-    uint64_t            bytes = call->status ? 0 : call->reply.take_output.bytes;
+    struct text_flight    *f = (struct text_flight *)call;
+    struct launch         *l = f->launch;
+    struct worker_session *c = f->context;
+    struct session        *s = c->session;
+    uint64_t               bytes = call->status ? 0 : call->reply.take_output.bytes;
 
     if (event != CALL_DONE)
         return;
@@ -414,17 +414,17 @@ static void text_came(struct call *call, enum call_event event)
         memcpy(l->output, f->text.data, bytes);
     staging_give(c->worker, &f->text);
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
+    worker_session_note(c, call);
     l->output_truncated = l->output_truncated || call->status || (bytes && !l->output);
     l->output_bytes = l->output ? bytes : 0;
     finish(l, LAUNCH_SUCCEEDED, NULL);
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(f);
 }
 
 /* PENDING: no staging memory now. */
-static enum status fetch(struct context *c, struct launch *l)
+static enum status fetch(struct worker_session *c, struct launch *l)
 {
     struct text_flight    *f = calloc(1, sizeof *f);
     struct msg_take_output m = {.tag = l->number};
@@ -447,7 +447,7 @@ static enum status fetch(struct context *c, struct launch *l)
     return st;
 }
 
-void launch_fetch_outputs(struct context *c)
+void launch_fetch_outputs(struct worker_session *c)
 {
     struct session *s = c->session;
     enum status     st = STATUS_OK;
@@ -466,7 +466,7 @@ void launch_fetch_outputs(struct context *c)
             l->output_bytes = 0;
             l->output_truncated = true;
             finish(l, LAUNCH_SUCCEEDED, NULL);
-            context_unuse(c);
+            worker_session_unuse(c);
         }
     }
     pthread_mutex_unlock(&s->lock);

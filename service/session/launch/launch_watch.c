@@ -64,10 +64,10 @@ bool launch_finished(struct launch *l)
 
 bool launch_spin(struct launch *l, uint64_t budget_ns)
 {
-    struct context *c = l->context;
-    struct session *s = c->session;
-    struct flight  *f;
-    bool            final;
+    struct worker_session *c = l->context;
+    struct session        *s = c->session;
+    struct flight         *f;
+    bool                   final;
 
     pthread_mutex_lock(&s->lock);
     f = l->submitted && !c->closed ? l->flight : NULL;
@@ -82,7 +82,7 @@ bool launch_spin(struct launch *l, uint64_t budget_ns)
     if (f) {
         if (--f->spinners == 0 && f->done)
             free(f);
-        context_unuse(c);
+        worker_session_unuse(c);
     }
     final = is_final(l->state);
     pthread_mutex_unlock(&s->lock);
@@ -155,8 +155,8 @@ void launch_info_of(struct launch *l, struct launch_info *out)
 /* What could be done at once: not running, and not in the backlog any more. True when the worker is still to be asked. */
 static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, enum status *st, struct problem *why)
 {
-    struct context *c = l->context;
-    bool            ask;
+    struct worker_session *c = l->context;
+    bool                   ask;
 
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
@@ -174,7 +174,7 @@ static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, en
 }
 
 /* Asks the worker for one that may not have been given to the device yet, and waits for its end then. */
-static enum status cancel_in_ring(struct context *c, struct launch *l, bool *cancelled, struct problem *why)
+static enum status cancel_in_ring(struct worker_session *c, struct launch *l, bool *cancelled, struct problem *why)
 {
     struct session                *s = c->session;
     struct msg_launch_cancel       m = {l->number};
@@ -195,30 +195,30 @@ static enum status cancel_in_ring(struct context *c, struct launch *l, bool *can
 
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why)
 {
-    struct context *c = l->context;
-    enum status     st = STATUS_OK;
+    struct worker_session *c = l->context;
+    enum status            st = STATUS_OK;
 
     *cancelled = false;
     if (!cancel_here(s, l, cancelled, &st, why))
         return st;
-    if (!context_use(c))
+    if (!worker_session_use(c))
         return STATUS_OK; /* a reset or delete is ending it this very moment */
-    return context_leave_with(c, cancel_in_ring(c, l, cancelled, why), why);
+    return worker_session_leave_with(c, cancel_in_ring(c, l, cancelled, why), why);
 }
 
 /* Without memory, or room in the ring, it runs for nobody. */
 void launch_abandon(struct launch *l)
 {
-    struct context *c = l->context;
-    struct call    *call;
-    enum status     st = STATUS_OK;
-    bool            cancelled;
+    struct worker_session *c = l->context;
+    struct call           *call;
+    enum status            st = STATUS_OK;
+    bool                   cancelled;
 
     if (!cancel_here(c->session, l, &cancelled, &st, NULL))
         return;
-    call = context_farewell(c);
+    call = worker_session_async_call(c);
     if (call && worker_submit_launch_cancel(c->worker, &(struct msg_launch_cancel){l->number}, call))
-        context_farewell_unsent(call);
+        worker_session_async_call_unsent(call);
 }
 
 unsigned launch_list(struct session *s, struct page *page, struct launch **items)

@@ -113,7 +113,7 @@ static enum status plan_fft(const struct builtin_call *call, struct vendor_plan 
 
 /* ---- both ---- */
 
-enum status vendor_plan_of(const struct context *c, const struct builtin_call *call, struct vendor_plan *out, struct problem *why)
+enum status vendor_plan_of(const struct worker_session *c, const struct builtin_call *call, struct vendor_plan *out, struct problem *why)
 {
     uint32_t             dtypes;
     enum builtin_library library = builtin_library_of(call->kernel, &dtypes);
@@ -140,7 +140,8 @@ void vendor_plan_id(const struct vendor_plan *plan, char out[ID_BYTES])
     snprintf(out, ID_BYTES, "library/%.*s", PLAN_HEX_BYTES, hex);
 }
 
-enum status vendor_open(struct context *c, struct builtin_call *call, const struct vendor_plan *plan, bool at_once, struct problem *why)
+enum status vendor_open(struct worker_session *c, struct builtin_call *call, const struct vendor_plan *plan, bool at_once,
+                        struct problem *why)
 {
     struct module_spec spec = {.kind = IMAGE_PLAN, .source = {(const char *)plan, sizeof *plan}};
     char               id[ID_BYTES];

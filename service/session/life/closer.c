@@ -12,12 +12,12 @@ uint64_t closer_count(struct registry *r)
 }
 
 /* In naps, because a context that is closed meanwhile may be the very one whose burial waits for its caller to leave. */
-bool closer_await(struct context *c, uint64_t buried, uint64_t deadline_ns)
+bool closer_await(struct worker_session *c, uint64_t buried, uint64_t deadline_ns)
 {
     struct registry *r = c->session->registry;
     bool             pending = true, ended = false;
 
-    while (pending && !ended && !context_is_closed(c)) {
+    while (pending && !ended && !worker_session_is_closed(c)) {
         struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
 
         pthread_mutex_lock(&r->lock);
@@ -30,7 +30,7 @@ bool closer_await(struct context *c, uint64_t buried, uint64_t deadline_ns)
     return ended;
 }
 
-void closer_take(struct context *c)
+void closer_take(struct worker_session *c)
 {
     struct registry *r = c->session->registry;
 
@@ -48,7 +48,7 @@ void closer_take(struct context *c)
 }
 
 /* Its process has ended and nobody is in it any more, maybe for a compilation: it can be buried without waiting. */
-static bool has_ended(struct context *c)
+static bool has_ended(struct worker_session *c)
 {
     bool ended;
 
@@ -60,9 +60,9 @@ static bool has_ended(struct context *c)
 
 /* With registry.lock held, which is given up meanwhile: others only append. One that can be buried, so that nobody waits behind another's driver that
  * takes its time, or another's request; out of the list. NULL: all of them still end. */
-static struct context *take_ended(struct registry *r)
+static struct worker_session *take_ended(struct registry *r)
 {
-    struct context *before = NULL, *c = r->closing;
+    struct worker_session *before = NULL, *c = r->closing;
 
     while (c) {
         bool ended;
@@ -87,12 +87,12 @@ static struct context *take_ended(struct registry *r)
 }
 
 /* With registry.lock held, which is given up meanwhile. */
-static void finish(struct registry *r, struct context *c)
+static void finish(struct registry *r, struct worker_session *c)
 {
     struct session *s = c->session;
 
     pthread_mutex_unlock(&r->lock);
-    context_bury(c);
+    worker_session_destroy(c);
     session_close_finish(s);
     session_unpin(s, false);
     pthread_mutex_lock(&r->lock);
@@ -115,7 +115,7 @@ static void *closer_main(void *argument)
 
     pthread_mutex_lock(&r->lock);
     for (;;) {
-        struct context *c = take_ended(r);
+        struct worker_session *c = take_ended(r);
 
         if (c)
             finish(r, c);

@@ -1,7 +1,7 @@
 /* The helper thread: submits what the events of calls make possible, which they may not do themselves. */
 #include "session/internal.h"
 
-void helper_kick(struct context *c)
+void helper_kick(struct worker_session *c)
 {
     struct registry *r = c->session->registry;
 
@@ -21,11 +21,11 @@ void helper_kick(struct context *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void help(struct context *c)
+static void help(struct worker_session *c)
 {
     struct session *s = c->session;
 
-    if (context_use(c)) {
+    if (worker_session_use(c)) {
         pthread_mutex_lock(&c->submit_lock);
         launch_pump(c);
         pthread_mutex_unlock(&c->submit_lock);
@@ -33,10 +33,10 @@ static void help(struct context *c)
         module_unload_some(c);
         locals_free_some(c);
         janitor_ping(c);
-        context_leave(c);
+        worker_session_leave(c);
     }
     pthread_mutex_lock(&s->lock);
-    context_unref(c);
+    worker_session_unref(c);
     pthread_mutex_unlock(&s->lock);
     session_unpin(s, false);
 }
@@ -47,7 +47,7 @@ static void *helper_main(void *argument)
 
     pthread_mutex_lock(&r->lock);
     for (;;) {
-        struct context *c = r->work;
+        struct worker_session *c = r->work;
         if (c) {
             r->work = c->work_next;
             c->work_queued = false;

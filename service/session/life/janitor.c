@@ -14,7 +14,7 @@ static bool past(uint64_t now, uint64_t since, uint64_t ns)
 
 /* The outer bound of what runs: the worker keeps each launch's deadline itself from the moment in which it reports its start. What it reports
  * of others changes nothing. NULL: nothing is past it. */
-static const struct launch *overdue(const struct context *c, uint64_t now)
+static const struct launch *overdue(const struct worker_session *c, uint64_t now)
 {
     for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
         if (l->state == LAUNCH_RUNNING && !l->ended && past(now, l->started_ns, (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS))
@@ -22,7 +22,7 @@ static const struct launch *overdue(const struct context *c, uint64_t now)
     return NULL;
 }
 
-static bool runs_launch(const struct context *c)
+static bool runs_launch(const struct worker_session *c)
 {
     for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
         if (l->state == LAUNCH_RUNNING && !l->ended)
@@ -31,7 +31,7 @@ static bool runs_launch(const struct context *c)
 }
 
 /* What to kill the worker for; OK when there is nothing. */
-static enum status overrun(const struct context *c, uint64_t now, struct problem *why)
+static enum status overrun(const struct worker_session *c, uint64_t now, struct problem *why)
 {
     const struct launch *late = c->lost ? NULL : overdue(c, now);
 
@@ -46,7 +46,7 @@ static enum status overrun(const struct context *c, uint64_t now, struct problem
 /* The worker was given work for some time and says of no launch that it runs: what it has may wait for a batch, or be copies, whose time
  * nobody knows, or it may have stopped. Its loop waits for nothing on the device, so that one which does not answer has stopped; the call's
  * own deadline then ends it. */
-static bool wants_ping(const struct context *c, uint64_t now)
+static bool wants_ping(const struct worker_session *c, uint64_t now)
 {
     return c->uses && !runs_launch(c) && !c->lost && !c->closed && !c->ping_open &&
            past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
@@ -55,20 +55,20 @@ static bool wants_ping(const struct context *c, uint64_t now)
 
 static void ping_came(struct call *call, enum call_event event)
 {
-    struct context *c = call->context;
-    struct session *s = c->session;
+    struct worker_session *c = call->context;
+    struct session        *s = c->session;
 
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
+    worker_session_note(c, call);
     c->ping_open = false;
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* A launch that does not exist is cancelled: the least that can be asked. */
-void janitor_ping(struct context *c)
+void janitor_ping(struct worker_session *c)
 {
     struct session                *s = c->session;
     const struct msg_launch_cancel nobody = {UINT64_MAX};
@@ -88,14 +88,14 @@ void janitor_ping(struct context *c)
         return;
     pthread_mutex_lock(&s->lock);
     c->ping_open = false;
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* False when there is none to kill. */
 static bool kill_worker(struct session *s, const struct problem *why)
 {
-    struct context *c = NULL;
+    struct worker_session *c = NULL;
 
     pthread_mutex_lock(&s->lock);
     if (s->context && !s->context->lost && !s->context->closed) {
@@ -106,7 +106,7 @@ static bool kill_worker(struct session *s, const struct problem *why)
     if (!c)
         return false;
     worker_kill(c->worker, why->status, why);
-    context_leave_with(c, why->status, why);
+    worker_session_leave_with(c, why->status, why);
     return true;
 }
 
@@ -136,10 +136,10 @@ void registry_kill_workers(struct registry *r)
 /* False when the session is at work, so that it is not idle. */
 static bool look_after(struct session *s, uint64_t now)
 {
-    struct context *c;
-    struct problem  why;
-    enum status     st = STATUS_OK;
-    bool            idle = true;
+    struct worker_session *c;
+    struct problem         why;
+    enum status            st = STATUS_OK;
+    bool                   idle = true;
 
     pthread_mutex_lock(&s->lock);
     c = s->context;
@@ -158,7 +158,7 @@ static bool look_after(struct session *s, uint64_t now)
     if (st) {
         log_warn("session", "a worker is killed: %s", status_code(st));
         worker_kill(c->worker, st, &why);
-        context_leave(c);
+        worker_session_leave(c);
     }
     return idle;
 }
@@ -199,7 +199,7 @@ static void sweep_one(struct session *s, uint64_t now)
 {
     if (!look_after(s, now))
         touch(s, now);
-    batch_shelf_expire(s, now);
+    result_store_expire(s, now);
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);

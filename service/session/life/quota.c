@@ -17,13 +17,13 @@ static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct p
     return st;
 }
 
-enum status quota_reserve(struct context *c, uint64_t bytes, struct problem *why)
+enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
 
     if (c->closed)
-        return context_still_usable(c, why);
+        return worker_session_still_usable(c, why);
     if (s->memory_bytes > s->memory_limit || bytes > s->memory_limit - s->memory_bytes)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "session_memory_bytes", s->memory_limit, s->memory_bytes, bytes);
     st = reserve_of_tenant(s, bytes, why);
@@ -34,7 +34,7 @@ enum status quota_reserve(struct context *c, uint64_t bytes, struct problem *why
     return st;
 }
 
-static void give_back(struct context *c, uint64_t bytes)
+static void give_back(struct worker_session *c, uint64_t bytes)
 {
     struct session *s = c->session;
 
@@ -45,13 +45,13 @@ static void give_back(struct context *c, uint64_t bytes)
     pthread_mutex_unlock(&s->registry->lock);
 }
 
-void quota_release(struct context *c, uint64_t bytes)
+void quota_release(struct worker_session *c, uint64_t bytes)
 {
     if (!c->closed)
         give_back(c, bytes);
 }
 
-void quota_release_all(struct context *c)
+void quota_release_all(struct worker_session *c)
 {
     give_back(c, c->quota_bytes);
 }

@@ -366,7 +366,7 @@ void session_unpin(struct session *s, bool used)
     pthread_mutex_unlock(&s->registry->lock);
     if (!last)
         return;
-    batch_shelf_finish(s);
+    result_store_finish(s);
     account_leave(s->registry, s->payer);
     event_ring_finish(&s->events);
     pthread_cond_destroy(&s->changed);

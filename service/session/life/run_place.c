@@ -53,7 +53,7 @@ static bool find_place(const struct registry *r, const void *owner, bool room, u
             any_taken = true;
             continue;
         }
-        if (registry_has(r, owner, hidden_run_id(i, id))) {
+        if (registry_has(r, owner, implicit_run_id(i, id))) {
             *out = i;
             return true;
         }
@@ -107,10 +107,10 @@ void run_leave(struct registry *r, struct run_place *p)
 enum status run_session(struct registry *r, const struct tenant *t, const struct run_place *p, struct session **out, struct problem *why)
 {
     char                id[ID_BYTES];
-    struct session_spec spec = {.id = hidden_run_id(p->number, id),
+    struct session_spec spec = {.id = implicit_run_id(p->number, id),
                                 .memory_limit = MEMORY_LIMIT_NONE,
                                 .idle_timeout_s = p->number ? RUN_SPARE_IDLE_S : IDLE_TIMEOUT_S_DEFAULT,
                                 .hidden = true};
 
-    return hidden_session(r, t, &spec, out, why);
+    return implicit_session_of_run(r, t, &spec, out, why);
 }

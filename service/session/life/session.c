@@ -163,7 +163,7 @@ static enum status take(struct session *s, struct worker **w, struct problem *wh
 }
 
 /* A context for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
-static enum status start(struct session *s, struct worker *w, struct context **out, struct problem *why)
+static enum status start(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
     struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
@@ -179,7 +179,7 @@ static enum status start(struct session *s, struct worker *w, struct context **o
     if (!pool_device_at(pool, s->device, device))
         st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device is gone");
     else if (!s->memcheck || (st = start_memcheck(w, why)) == STATUS_OK) {
-        st = context_create(s, w, device, out);
+        st = worker_session_create(s, w, device, out);
         if (st)
             problem_set(why, st, "no memory for a session");
     }
@@ -196,7 +196,7 @@ out:
 }
 
 /* From STARTING to READY, or to FAULTED with what failed. */
-static enum status set_started(struct session *s, struct context *c, enum status st, const struct problem *why)
+static enum status set_started(struct session *s, struct worker_session *c, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&s->lock);
     s->context = c;
@@ -236,10 +236,10 @@ static enum status join(struct session *s, const struct session *wanted, struct 
 enum status session_create(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **borrowed,
                            bool *created, struct problem *why)
 {
-    struct session *fresh = NULL, *s = NULL;
-    struct context *c = NULL;
-    struct problem  local;
-    enum status     st;
+    struct session        *fresh = NULL, *s = NULL;
+    struct worker_session *c = NULL;
+    struct problem         local;
+    enum status            st;
 
     why = why ? why : &local;
     st = make(r, t, spec, &fresh, why);
@@ -345,7 +345,7 @@ enum status session_usable(struct session *s, struct problem *why)
 /* Away with the former context. The session goes on with a worker that stands ready at once, or with one that is started beside the end of
  * the old one, which a driver may take long for and which is waited for elsewhere; one per session, so that resets in a row do not pile up
  * dying workers. NULL: a worker is still to be taken. */
-static struct worker *replace(struct session *s, struct context *old, const char *reason)
+static struct worker *replace(struct session *s, struct worker_session *old, const char *reason)
 {
     struct pool   *pool = s->registry->config.pool;
     struct worker *w = NULL;
@@ -356,22 +356,22 @@ static struct worker *replace(struct session *s, struct context *old, const char
     pthread_mutex_lock(&s->lock);
     small = old->quota_bytes >> 20 <= RESET_BESIDE_MIB_MAX;
     pthread_mutex_unlock(&s->lock);
-    context_retire(old, reason);
+    worker_session_detach(old, reason);
     pthread_mutex_lock(&s->lock);
     first = s->closing == 1;
     pthread_mutex_unlock(&s->lock);
     if (first && (pool_take_ready(pool, s->device, &w) || (small && pool_has_room(pool))))
         closer_take(old);
     else
-        context_bury(old);
+        worker_session_destroy(old);
     return w;
 }
 
 /* `faulted_only`: one that is at work stays. */
 static enum status renew(struct session *s, bool faulted_only, struct problem *why)
 {
-    struct context *old, *c = NULL;
-    enum status     st;
+    struct worker_session *old, *c = NULL;
+    enum status            st;
 
     pthread_mutex_lock(&s->lock);
     if (s->state == SESSION_STARTING || s->state == SESSION_CLOSING || (faulted_only && s->state == SESSION_READY)) {
@@ -413,9 +413,9 @@ void session_end(struct session *s, const char *reason)
 }
 
 /* With session.lock held. Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
-static struct context *close_begin(struct session *s, bool ending)
+static struct worker_session *close_begin(struct session *s, bool ending)
 {
-    struct context *c = s->context;
+    struct worker_session *c = s->context;
 
     s->state = SESSION_CLOSING;
     s->ending = ending;
@@ -427,14 +427,14 @@ static struct context *close_begin(struct session *s, bool ending)
 
 void session_close(struct session *s, const char *reason)
 {
-    struct context *c;
+    struct worker_session *c;
 
     pthread_mutex_lock(&s->lock);
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
     c = close_begin(s, false);
     pthread_mutex_unlock(&s->lock);
-    context_close(c, reason);
+    worker_session_close(c, reason);
     pthread_mutex_lock(&s->lock);
     while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
@@ -459,10 +459,10 @@ void session_close_finish(struct session *s)
 }
 
 /* It was unlisted when `mine`, and its closing has begun: the closer awaits the worker's end. No lock held. */
-static void close_behind(struct session *s, struct context *c, bool mine, const char *reason)
+static void close_behind(struct session *s, struct worker_session *c, bool mine, const char *reason)
 {
     if (c) {
-        context_retire(c, reason);
+        worker_session_detach(c, reason);
         closer_take(c);
     } else if (mine) {
         session_close_finish(s);
@@ -471,8 +471,8 @@ static void close_behind(struct session *s, struct context *c, bool mine, const 
 
 void session_close_later(struct session *s, const char *reason)
 {
-    struct context *c = NULL;
-    bool            mine;
+    struct worker_session *c = NULL;
+    bool                   mine;
 
     pthread_mutex_lock(&s->lock);
     mine = s->state != SESSION_STARTING && registry_unlist(s);
@@ -485,8 +485,8 @@ void session_close_later(struct session *s, const char *reason)
 /* One that starts is left to the next round. */
 void session_expire(struct session *s, bool aged, uint64_t now)
 {
-    struct context *c = NULL;
-    bool            mine;
+    struct worker_session *c = NULL;
+    bool                   mine;
 
     pthread_mutex_lock(&s->lock);
     mine = s->state != SESSION_STARTING && (aged ? registry_unlist(s) : registry_unlist_idle(s, now));

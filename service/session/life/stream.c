@@ -12,7 +12,7 @@ static bool name_valid(struct span name)
 }
 
 /* With session.lock held. */
-static const struct stream *find(const struct context *c, struct span name)
+static const struct stream *find(const struct worker_session *c, struct span name)
 {
     for (unsigned i = 0; i < c->streams_count; i++)
         if (span_is(name, c->streams[i].name))
@@ -21,7 +21,7 @@ static const struct stream *find(const struct context *c, struct span name)
 }
 
 /* With session.lock held: adds it unless somebody was faster or there are too many. */
-static enum status add(struct context *c, struct span name, uint32_t fresh, uint32_t *number, struct problem *why)
+static enum status add(struct worker_session *c, struct span name, uint32_t fresh, uint32_t *number, struct problem *why)
 {
     const struct stream *known = find(c, name);
 
@@ -37,7 +37,7 @@ static enum status add(struct context *c, struct span name, uint32_t fresh, uint
     return STATUS_OK;
 }
 
-static enum status make(struct context *c, struct span name, uint32_t *number, struct problem *why)
+static enum status make(struct worker_session *c, struct span name, uint32_t *number, struct problem *why)
 {
     struct session                *s = c->session;
     struct msg_stream_create       m = {0};
@@ -63,7 +63,7 @@ static enum status name_check(struct span name, struct problem *why)
                          STREAM_NAME_BYTES - 1);
 }
 
-enum status stream_number(struct context *c, struct span name, uint32_t *number, struct problem *why)
+enum status stream_number(struct worker_session *c, struct span name, uint32_t *number, struct problem *why)
 {
     struct session      *s = c->session;
     const struct stream *known;
@@ -86,7 +86,7 @@ enum status stream_number(struct context *c, struct span name, uint32_t *number,
     return make(c, name, number, why);
 }
 
-static bool is_known(struct context *c, struct span name)
+static bool is_known(struct worker_session *c, struct span name)
 {
     bool known;
 
@@ -96,7 +96,7 @@ static bool is_known(struct context *c, struct span name)
     return known;
 }
 
-enum status stream_of_launch(struct context *c, const struct launch_spec *spec, uint32_t *number, struct problem *why)
+enum status stream_of_launch(struct worker_session *c, const struct launch_spec *spec, uint32_t *number, struct problem *why)
 {
     if (spec->at_once && spec->stream.bytes && !is_known(c, spec->stream))
         return STATUS_PENDING;
@@ -104,7 +104,7 @@ enum status stream_of_launch(struct context *c, const struct launch_spec *spec, 
 }
 
 /* False: no such stream, so nothing to wait for. */
-static bool known_stream(struct context *c, struct span name, struct msg_stream_sync *m)
+static bool known_stream(struct worker_session *c, struct span name, struct msg_stream_sync *m)
 {
     const struct stream *known = NULL;
 
@@ -123,18 +123,18 @@ enum status session_sync(struct session *s, struct span stream, struct problem *
 {
     struct msg_stream_sync       m = {0};
     struct msg_stream_sync_reply got;
-    struct context              *c;
+    struct worker_session       *c;
     struct problem               local;
     enum status                  st;
 
     why = why ? why : &local;
     st = name_check(stream, why);
     if (!st)
-        st = context_enter(s, &c, why);
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = context_wait_order(c, why);
+    st = worker_session_wait_order(c, why);
     if (!st && known_stream(c, stream, &m))
         st = worker_stream_sync(c->worker, &m, &got, DEADLINE_NEVER, why);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

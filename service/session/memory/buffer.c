@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-struct contents contents_of(const struct context *c, const struct buffer *b)
+struct contents contents_of(const struct worker_session *c, const struct buffer *b)
 {
     return (struct contents){.generation = c->session->generation, .epoch = c->session->epoch, .buffer = b->number};
 }
 
-static enum status contents_check(const struct context *c, const struct buffer *b, const struct contents *only, struct problem *why)
+static enum status contents_check(const struct worker_session *c, const struct buffer *b, const struct contents *only, struct problem *why)
 {
     struct contents now = contents_of(c, b);
 
@@ -19,7 +19,7 @@ static enum status contents_check(const struct context *c, const struct buffer *
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one by now");
 }
 
-static void describe(const struct context *c, const struct buffer *b, struct buffer_info *out)
+static void describe(const struct worker_session *c, const struct buffer *b, struct buffer_info *out)
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
@@ -38,7 +38,7 @@ static enum status gone(struct problem *why)
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer is not there any more");
 }
 
-static struct buffer *find(struct context *c, struct span id)
+static struct buffer *find(struct worker_session *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
 
@@ -53,12 +53,12 @@ void buffer_unref(struct buffer *b)
         free(b);
 }
 
-enum status buffer_pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
+enum status buffer_pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     return buffer_pin_if(c, id, NULL, out, why);
 }
 
-enum status buffer_pin_if(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
     struct buffer *b = find(c, id);
     enum status    st;
@@ -104,7 +104,7 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
     return STATUS_RANGE_NOT_SATISFIABLE;
 }
 
-static enum status existing(const struct context *c, const struct buffer *b, const struct buffer *like, struct buffer_info *out,
+static enum status existing(const struct worker_session *c, const struct buffer *b, const struct buffer *like, struct buffer_info *out,
                             struct problem *why)
 {
     if (!b->ready)
@@ -119,7 +119,7 @@ static enum status existing(const struct context *c, const struct buffer *b, con
 }
 
 /* With session.lock held: quota and a place in the table for b, which is not ready yet; or the one that exists. */
-static enum status place(struct context *c, struct buffer *b, struct buffer_info *out, bool *created, struct problem *why)
+static enum status place(struct worker_session *c, struct buffer *b, struct buffer_info *out, bool *created, struct problem *why)
 {
     const struct buffer *known = (struct buffer *)table_get(&c->buffers, span_of(b->entry.id));
     enum status          st;
@@ -141,7 +141,7 @@ static enum status place(struct context *c, struct buffer *b, struct buffer_info
     return STATUS_OK;
 }
 
-static void unplace(struct context *c, struct buffer *b)
+static void unplace(struct worker_session *c, struct buffer *b)
 {
     table_remove(&c->buffers, &b->entry);
     share_detach(c, b);
@@ -149,10 +149,10 @@ static void unplace(struct context *c, struct buffer *b)
     buffer_unref(b);
 }
 
-static enum status allocate(struct context *c, struct buffer *b, struct buffer_info *out, struct problem *why)
+static enum status allocate(struct worker_session *c, struct buffer *b, struct buffer_info *out, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = b->shareable ? share_allocate(c, b, &address, why) : context_allocate(c, b->bytes, &address, why);
+    enum status st = b->shareable ? share_allocate(c, b, &address, why) : worker_session_allocate(c, b->bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
@@ -160,7 +160,7 @@ static enum status allocate(struct context *c, struct buffer *b, struct buffer_i
     } else {
         b->address = address;
         b->ready = true;
-        returning_reused(c, b->bytes);
+        pending_free_reused(c, b->bytes);
         describe(c, b, out);
     }
     pthread_mutex_unlock(&c->session->lock);
@@ -191,13 +191,13 @@ static enum status make(struct span id, uint64_t bytes, struct buffer **out, str
 static enum status create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
                           struct problem *why)
 {
-    struct buffer  *b = NULL;
-    struct context *c;
-    struct problem  local;
-    enum status     st;
+    struct buffer         *b = NULL;
+    struct worker_session *c;
+    struct problem         local;
+    enum status            st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = make(id, bytes, &b, why);
@@ -219,7 +219,7 @@ static enum status create(struct session *s, struct span id, uint64_t bytes, boo
     if (st)
         shares_reap(s->registry); /* of a shareable one that came to nothing */
 leave:
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
@@ -252,7 +252,7 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 }
 
 /* With session.lock held: from here on nobody finds it, and its id is taken until its memory is back. */
-static enum status retire(struct context *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+static enum status retire(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
     struct buffer *b = find(c, id);
     enum status    st;
@@ -269,7 +269,7 @@ static enum status retire(struct context *c, struct span id, const struct conten
     return STATUS_OK;
 }
 
-static enum status release(struct context *c, struct buffer *b, struct problem *why)
+static enum status release(struct worker_session *c, struct buffer *b, struct problem *why)
 {
     struct msg_mem_free       m = {b->address};
     struct msg_mem_free_reply got;
@@ -278,14 +278,14 @@ static enum status release(struct context *c, struct buffer *b, struct problem *
     /* A launch that found the address holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_unlock(&c->submit_lock);
-    st = context_wait_order(c, why);
+    st = worker_session_wait_order(c, why);
     if (!st)
         st = worker_mem_free(c->worker, &m, &got, DEADLINE_NEVER, why);
     pthread_mutex_lock(&c->session->lock);
     if (st) {
         b->ready = true;
     } else {
-        returning_cached(c, b->bytes);
+        pending_free_cached(c, b->bytes);
         unplace(c, b);
     }
     pthread_mutex_unlock(&c->session->lock);
@@ -294,13 +294,13 @@ static enum status release(struct context *c, struct buffer *b, struct problem *
 
 enum status buffer_delete_if(struct session *s, struct span id, const struct contents *only, struct problem *why)
 {
-    struct buffer  *b = NULL;
-    struct context *c;
-    struct problem  local;
-    enum status     st;
+    struct buffer         *b = NULL;
+    struct worker_session *c;
+    struct problem         local;
+    enum status            st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
@@ -309,7 +309,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     if (!st)
         st = release(c, b, why);
     shares_reap(s->registry);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 enum status buffer_delete(struct session *s, struct span id, struct problem *why)
@@ -318,31 +318,31 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
 }
 
 /* The free of an abandoned buffer, on its way. */
-struct farewell {
-    struct call     call;
-    struct context *context; /* in use until the answer */
-    struct buffer  *buffer;
+struct async_free {
+    struct call            call;
+    struct worker_session *context; /* in use until the answer */
+    struct buffer         *buffer;
 };
 
 static void freed(struct call *call, enum call_event event)
 {
-    struct farewell *f = call->context;
-    struct context  *c = f->context;
-    struct session  *s = c->session;
+    struct async_free     *f = call->context;
+    struct worker_session *c = f->context;
+    struct session        *s = c->session;
 
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
-    returning_cached(c, f->buffer->bytes);
+    worker_session_note(c, call);
+    pending_free_cached(c, f->buffer->bytes);
     unplace(c, f->buffer);
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(f);
 }
 
 /* With session.lock held: NULL when the id is nobody's, or launches that wait here may still name it. */
-static struct buffer *leave_alone(struct context *c, struct span id)
+static struct buffer *leave_alone(struct worker_session *c, struct span id)
 {
     struct buffer *b = find(c, id);
 
@@ -353,7 +353,7 @@ static struct buffer *leave_alone(struct context *c, struct span id)
     return b;
 }
 
-static void send_away(struct context *c, struct farewell *f)
+static void send_away(struct worker_session *c, struct async_free *f)
 {
     struct session *s = c->session;
 
@@ -362,20 +362,20 @@ static void send_away(struct context *c, struct farewell *f)
         return;
     pthread_mutex_lock(&s->lock);
     f->buffer->ready = true;
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(f);
 }
 
 void buffer_abandon(struct session *s, struct span id)
 {
-    struct farewell *f = calloc(1, sizeof *f);
-    struct context  *c;
-    struct problem   why;
+    struct async_free     *f = calloc(1, sizeof *f);
+    struct worker_session *c;
+    struct problem         why;
 
     if (!f)
         return;
-    if (context_enter(s, &c, &why)) {
+    if (worker_session_enter(s, &c, &why)) {
         free(f);
         return;
     }
@@ -390,7 +390,7 @@ void buffer_abandon(struct session *s, struct span id)
     else
         free(f);
     pthread_mutex_unlock(&c->submit_lock);
-    context_leave(c);
+    worker_session_leave(c);
 }
 
 unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *items)
@@ -433,7 +433,7 @@ static bool overlap(const struct side *a, const struct side *b, uint64_t bytes)
     return a->buffer == b->buffer && a->offset < b->offset + bytes && b->offset < a->offset + bytes;
 }
 
-static enum status pin_sides(struct context *c, struct side *sides, unsigned count, uint64_t bytes, struct problem *why)
+static enum status pin_sides(struct worker_session *c, struct side *sides, unsigned count, uint64_t bytes, struct problem *why)
 {
     enum status st = STATUS_OK;
 
@@ -451,7 +451,7 @@ static enum status pin_sides(struct context *c, struct side *sides, unsigned cou
     return st;
 }
 
-static void unpin_sides(struct context *c, struct side *sides, unsigned count)
+static void unpin_sides(struct worker_session *c, struct side *sides, unsigned count)
 {
     pthread_mutex_lock(&c->session->lock);
     for (unsigned i = 0; i < count; i++)
@@ -466,12 +466,12 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
     struct msg_mem_fill       m = {.pattern_bytes = pattern_bytes, .pattern = pattern};
     struct msg_mem_fill_reply got;
     struct side               to = {id, offset, NULL};
-    struct context           *c;
+    struct worker_session    *c;
     struct problem            local;
     enum status               st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = check_pattern(offset, bytes, pattern_bytes, why);
@@ -480,14 +480,14 @@ enum status buffer_fill(struct session *s, struct span id, uint64_t offset, uint
     if (!st)
         st = stream_number(c, stream, &m.stream, why);
     if (!st)
-        st = context_wait_order(c, why);
+        st = worker_session_wait_order(c, why);
     if (!st && bytes) {
         m.to = to.buffer->address + offset;
         m.count = bytes / pattern_bytes;
         st = worker_mem_fill(c->worker, &m, &got, DEADLINE_NEVER, why);
     }
     unpin_sides(c, &to, 1);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 enum status buffer_copy(struct session *s, struct span to, uint64_t offset, struct span from, uint64_t from_offset, uint64_t bytes,
@@ -496,24 +496,24 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
     struct msg_mem_copy       m = {.bytes = bytes};
     struct msg_mem_copy_reply got;
     struct side               sides[2] = {{to, offset, NULL}, {from, from_offset, NULL}};
-    struct context           *c;
+    struct worker_session    *c;
     struct problem            local;
     enum status               st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = pin_sides(c, sides, 2, bytes, why);
     if (!st)
         st = stream_number(c, stream, &m.stream, why);
     if (!st)
-        st = context_wait_order(c, why);
+        st = worker_session_wait_order(c, why);
     if (!st && bytes) {
         m.to = sides[0].buffer->address + offset;
         m.from = sides[1].buffer->address + from_offset;
         st = worker_mem_copy(c->worker, &m, &got, DEADLINE_NEVER, why);
     }
     unpin_sides(c, sides, 2);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

@@ -22,7 +22,7 @@ static void describe(const struct session *s, const struct device_memory *m, str
     };
 }
 
-static enum status ask(struct context *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
+static enum status ask(struct worker_session *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
 {
     struct msg_mem_trim_reply trimmed;
     uint64_t                  deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
@@ -31,25 +31,25 @@ static enum status ask(struct context *c, bool trim, struct msg_memory_info_repl
     if (trim)
         st = worker_mem_trim(c->worker, &(struct msg_mem_trim){0}, &trimmed, deadline, why);
     if (trim && !st)
-        returning_trimmed(c);
+        pending_free_trimmed(c);
     return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
 }
 
 static enum status memory(struct session *s, bool trim, struct session_memory *out, struct problem *why)
 {
     struct msg_memory_info_reply got = {0};
-    struct context              *c;
+    struct worker_session       *c;
     struct problem               local;
     enum status                  st;
 
     why = why ? why : &local;
-    st = context_enter(s, &c, why);
+    st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = ask(c, trim, &got, why);
     if (!st)
         describe(s, &got.memory, out);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why)

@@ -139,7 +139,7 @@ uint32_t share_unref(struct registry *r, struct share *m)
     return host;
 }
 
-uint32_t share_detach(struct context *c, struct buffer *b)
+uint32_t share_detach(struct worker_session *c, struct buffer *b)
 {
     struct share *m = b->share;
 
@@ -152,7 +152,7 @@ uint32_t share_detach(struct context *c, struct buffer *b)
     return share_unref(c->session->registry, m);
 }
 
-static void detach_copied(struct context *c, const struct table *t)
+static void detach_copied(struct worker_session *c, const struct table *t)
 {
     for (unsigned i = 0; i < t->count && c->shares_count; i++) {
         struct buffer *b = (struct buffer *)t->items[i];
@@ -162,7 +162,7 @@ static void detach_copied(struct context *c, const struct table *t)
     }
 }
 
-void shares_detach_all(struct context *c)
+void shares_detach_all(struct worker_session *c)
 {
     detach_copied(c, &c->buffers);
     detach_copied(c, &c->locals);
@@ -202,7 +202,7 @@ enum status share_make(struct session *s, uint64_t bytes, struct share **out, st
     return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
 }
 
-enum status share_check_count(const struct context *c, struct problem *why)
+enum status share_check_count(const struct worker_session *c, struct problem *why)
 {
     if (c->shares_count < SHARES_PER_SESSION_MAX)
         return STATUS_OK;
@@ -210,7 +210,7 @@ enum status share_check_count(const struct context *c, struct problem *why)
 }
 
 /* With session.lock held: m becomes the buffer's, unless it has one already. */
-static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
+static enum status attach(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
 {
     enum status st = share_check_count(c, why);
 
@@ -235,7 +235,7 @@ static enum status lend(const struct buffer *b, struct share_view *out, struct p
 }
 
 /* A buffer that nobody else can take away meanwhile. */
-static enum status pin(struct context *c, struct span id, struct buffer **out, struct problem *why)
+static enum status pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     enum status st;
 
@@ -246,7 +246,7 @@ static enum status pin(struct context *c, struct span id, struct buffer **out, s
 }
 
 /* With session.lock held: before much memory is taken in vain. */
-static enum status check_room(struct context *c, uint64_t bytes, struct problem *why)
+static enum status check_room(struct worker_session *c, uint64_t bytes, struct problem *why)
 {
     enum status st = quota_reserve(c, bytes, why);
 
@@ -256,7 +256,7 @@ static enum status check_room(struct context *c, uint64_t bytes, struct problem 
 }
 
 /* Memory of the host that the worker maps, too. */
-static enum status make_mapped(struct context *c, const struct buffer *b, struct share **out, struct problem *why)
+static enum status make_mapped(struct worker_session *c, const struct buffer *b, struct share **out, struct problem *why)
 {
     struct msg_host_map       m = {.bytes = b->bytes, .beside = b->address};
     struct msg_host_map_reply got = {0};
@@ -279,16 +279,16 @@ static enum status make_mapped(struct context *c, const struct buffer *b, struct
 
 /* The worker lets go of its mapping behind what is under way; nobody waits for that. Without memory, or room in the ring, it ends with its buffer or
  * the worker. */
-void share_unmap(struct context *c, uint32_t host)
+void share_unmap(struct worker_session *c, uint32_t host)
 {
-    struct call *call = host ? context_farewell(c) : NULL;
+    struct call *call = host ? worker_session_async_call(c) : NULL;
 
     if (call && worker_submit_host_unmap(c->worker, &(struct msg_host_unmap){host}, call))
-        context_farewell_unsent(call);
+        worker_session_async_call_unsent(call);
 }
 
 /* With session.lock held: the buffer has memory to be mapped, `fresh` unless somebody else was first. */
-static enum status take_up(struct context *c, struct buffer *b, struct share *fresh, struct share_view *out, struct problem *why)
+static enum status take_up(struct worker_session *c, struct buffer *b, struct share *fresh, struct share_view *out, struct problem *why)
 {
     enum status st = STATUS_OK;
 
@@ -298,7 +298,7 @@ static enum status take_up(struct context *c, struct buffer *b, struct share *fr
     return st ? st : lend(b, out, why);
 }
 
-static enum status open_pinned(struct context *c, struct buffer *b, struct share_view *out, struct problem *why)
+static enum status open_pinned(struct worker_session *c, struct buffer *b, struct share_view *out, struct problem *why)
 {
     struct session *s = c->session;
     struct share   *fresh = NULL;
@@ -333,12 +333,12 @@ enum status share_enabled(const struct session *s, struct problem *why)
 
 enum status share_open(struct session *s, struct span buffer, struct share_view *out, struct problem *why)
 {
-    struct buffer  *b = NULL;
-    struct context *c;
-    enum status     st = share_enabled(s, why);
+    struct buffer         *b = NULL;
+    struct worker_session *c;
+    enum status            st = share_enabled(s, why);
 
     if (!st)
-        st = context_enter(s, &c, why);
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     st = pin(c, buffer, &b, why);
@@ -348,11 +348,11 @@ enum status share_open(struct session *s, struct span buffer, struct share_view 
         buffer_unpin(b);
         pthread_mutex_unlock(&s->lock);
     }
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }
 
 /* With session.lock held: what the worker is to unmap, 0 while copies are under way, the last of which sees to it. */
-static enum status detach_copied_one(struct context *c, struct buffer *b, uint32_t *host, struct problem *why)
+static enum status detach_copied_one(struct worker_session *c, struct buffer *b, uint32_t *host, struct problem *why)
 {
     if (!b->share)
         return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
@@ -364,10 +364,10 @@ static enum status detach_copied_one(struct context *c, struct buffer *b, uint32
 
 enum status share_close(struct session *s, struct span buffer, struct problem *why)
 {
-    struct context *c;
-    struct buffer  *b = NULL;
-    uint32_t        host = 0;
-    enum status     st = context_enter(s, &c, why);
+    struct worker_session *c;
+    struct buffer         *b = NULL;
+    uint32_t               host = 0;
+    enum status            st = worker_session_enter(s, &c, why);
 
     if (st)
         return st;
@@ -380,5 +380,5 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, host);
     shares_reap(s->registry);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

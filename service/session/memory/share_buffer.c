@@ -2,7 +2,7 @@
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
 
-enum status share_plan(const struct context *c, struct buffer *b, struct problem *why)
+enum status share_plan(const struct worker_session *c, struct buffer *b, struct problem *why)
 {
     enum status st = share_enabled(c->session, why);
     uint64_t    unit = c->facts.sharing_unit;
@@ -25,7 +25,7 @@ struct shared_allocation {
     struct msg_mem_alloc_shared_reply got;
 };
 
-static enum status allocate(struct context *c, void *what, uint64_t deadline_ns, struct problem *why)
+static enum status allocate(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
 {
     struct shared_allocation   *a = what;
     struct msg_mem_alloc_shared m = {.bytes = a->bytes, .file_bytes = a->file ? a->file->bytes : 0};
@@ -35,9 +35,9 @@ static enum status allocate(struct context *c, void *what, uint64_t deadline_ns,
     return worker_mem_alloc_shared(c->worker, &m, &a->got, deadline_ns, why);
 }
 
-static enum status ask(struct context *c, struct shared_allocation *a, struct problem *why)
+static enum status ask(struct worker_session *c, struct shared_allocation *a, struct problem *why)
 {
-    enum status st = context_allocate_by(c, allocate, a, why);
+    enum status st = worker_session_allocate_by(c, allocate, a, why);
 
     if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
         return st;
@@ -47,9 +47,9 @@ static enum status ask(struct context *c, struct shared_allocation *a, struct pr
 /* ---- memory of the host ---- */
 
 /* With session.lock held. */
-static enum status attach(struct context *c, struct buffer *b, struct share *m, struct problem *why)
+static enum status attach(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
 {
-    enum status st = context_still_usable(c, why);
+    enum status st = worker_session_still_usable(c, why);
 
     if (!st)
         st = share_check_count(c, why);
@@ -62,7 +62,7 @@ static enum status attach(struct context *c, struct buffer *b, struct share *m, 
 }
 
 /* As soon as files of retired contexts, whose workers may still have them mapped, are back. */
-static enum status make_file(struct context *c, uint64_t bytes, struct share **out, struct problem *why)
+static enum status make_file(struct worker_session *c, uint64_t bytes, struct share **out, struct problem *why)
 {
     struct registry *r = c->session->registry;
     uint64_t         deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
@@ -77,7 +77,7 @@ static enum status make_file(struct context *c, uint64_t bytes, struct share **o
 }
 
 /* The buffer has the file before the worker has: where the worker fails, it goes with the buffer. */
-static enum status allocate_file(struct context *c, struct buffer *b, struct shared_allocation *a, struct problem *why)
+static enum status allocate_file(struct worker_session *c, struct buffer *b, struct shared_allocation *a, struct problem *why)
 {
     struct session *s = c->session;
     struct share   *m = NULL;
@@ -99,7 +99,7 @@ static enum status allocate_file(struct context *c, struct buffer *b, struct sha
     return st;
 }
 
-enum status share_allocate(struct context *c, struct buffer *b, uint64_t *address, struct problem *why)
+enum status share_allocate(struct worker_session *c, struct buffer *b, uint64_t *address, struct problem *why)
 {
     struct shared_allocation a = {.bytes = b->bytes, .taken = b->charged};
     enum status              st;
@@ -114,7 +114,7 @@ enum status share_allocate(struct context *c, struct buffer *b, uint64_t *addres
 
 /* ---- memory of a driver ---- */
 
-static enum status check_exportable(const struct context *c, const struct buffer *b, struct problem *why)
+static enum status check_exportable(const struct worker_session *c, const struct buffer *b, struct problem *why)
 {
     if (c->facts.sharing != DEVICE_SHARES_EXPORT)
         return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported",
@@ -126,13 +126,13 @@ static enum status check_exportable(const struct context *c, const struct buffer
 
 enum status share_export(struct session *s, struct span buffer, struct share_handle *out, struct problem *why)
 {
-    struct buffer        *b = NULL;
-    struct context       *c;
-    struct msg_mem_export m = {0};
-    enum status           st = share_enabled(s, why);
+    struct buffer         *b = NULL;
+    struct worker_session *c;
+    struct msg_mem_export  m = {0};
+    enum status            st = share_enabled(s, why);
 
     if (!st)
-        st = context_enter(s, &c, why);
+        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
@@ -149,5 +149,5 @@ enum status share_export(struct session *s, struct span buffer, struct share_han
     if (b)
         buffer_unpin(b);
     pthread_mutex_unlock(&s->lock);
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

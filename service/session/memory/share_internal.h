@@ -19,12 +19,12 @@ struct share {
 /* A file of so many bytes, counted, with one reference, of nobody yet. No lock held. */
 enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why);
 /* With session.lock held: what the session's number of shared buffers has room for. */
-enum status share_check_count(const struct context *c, struct problem *why);
+enum status share_check_count(const struct worker_session *c, struct problem *why);
 /* With session.lock held; the last one leaves it to shares_reap(), and gets what is then to be given to share_unmap(): sooner, a copy that is
  * just being submitted would find it gone. Else, and of a direct one, 0. */
 uint32_t share_unref(struct registry *r, struct share *m);
 /* Has the worker let go of its mapping, behind what is under way; host 0: of none. Needs a use of the context; no lock held. */
-void        share_unmap(struct context *c, uint32_t host);
+void        share_unmap(struct worker_session *c, uint32_t host);
 enum status share_enabled(const struct session *s, struct problem *why);
 
 #endif

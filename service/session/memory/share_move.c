@@ -11,7 +11,7 @@ struct copy {
 };
 
 /* With session.lock held. */
-static enum status begin(struct context *c, struct span id, struct copy *k, struct problem *why)
+static enum status begin(struct worker_session *c, struct span id, struct copy *k, struct problem *why)
 {
     enum status st = buffer_pin(c, id, &k->buffer, why);
 
@@ -31,14 +31,14 @@ static enum status begin(struct context *c, struct span id, struct copy *k, stru
 }
 
 /* With session.lock held: what the worker is to unmap. */
-static uint32_t end(struct context *c, struct copy *k)
+static uint32_t end(struct worker_session *c, struct copy *k)
 {
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
     buffer_unpin(k->buffer);
     return share_unref(c->session->registry, k->memory);
 }
 
-static enum status to_device(struct context *c, const struct copy *k, struct problem *why)
+static enum status to_device(struct worker_session *c, const struct copy *k, struct problem *why)
 {
     struct msg_mem_write m = {.host = k->memory->host, .to = k->buffer->address + k->offset, .from = {k->offset, k->bytes}};
     enum status          st = worker_mem_write(c->worker, &m, NULL, DEADLINE_NEVER, why);
@@ -48,7 +48,7 @@ static enum status to_device(struct context *c, const struct copy *k, struct pro
     return st;
 }
 
-static enum status from_device(struct context *c, const struct copy *k, struct problem *why)
+static enum status from_device(struct worker_session *c, const struct copy *k, struct problem *why)
 {
     struct msg_mem_read m = {.host = k->memory->host, .from = k->buffer->address + k->offset, .to = {k->offset, k->bytes}};
     enum status         st = worker_mem_read(c->worker, &m, NULL, DEADLINE_NEVER, why);
@@ -59,9 +59,9 @@ static enum status from_device(struct context *c, const struct copy *k, struct p
 }
 
 /* Of the buffer's own memory there is nothing to copy: what was submitted before is to be done. */
-static enum status copy(struct context *c, const struct copy *k, struct problem *why)
+static enum status copy(struct worker_session *c, const struct copy *k, struct problem *why)
 {
-    enum status st = context_wait_order(c, why);
+    enum status st = worker_session_wait_order(c, why);
 
     if (st || !k->bytes)
         return st;
@@ -73,10 +73,10 @@ static enum status copy(struct context *c, const struct copy *k, struct problem 
 enum status share_move(struct session *s, struct span buffer, enum share_direction direction, uint64_t offset, uint64_t bytes,
                        struct problem *why)
 {
-    struct copy     k = {.direction = direction, .offset = offset, .bytes = bytes};
-    struct context *c;
-    uint32_t        host;
-    enum status     st = context_enter(s, &c, why);
+    struct copy            k = {.direction = direction, .offset = offset, .bytes = bytes};
+    struct worker_session *c;
+    uint32_t               host;
+    enum status            st = worker_session_enter(s, &c, why);
 
     if (st)
         return st;
@@ -91,5 +91,5 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         share_unmap(c, host);
         shares_reap(s->registry);
     }
-    return context_leave_with(c, st, why);
+    return worker_session_leave_with(c, st, why);
 }

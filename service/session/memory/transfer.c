@@ -26,7 +26,7 @@ static void recall(struct transfer *t)
         w->wake(w);
 }
 
-void transfers_wake(struct context *c)
+void transfers_wake(struct worker_session *c)
 {
     for (struct transfer *t = c->transfers; t; t = t->next) {
         wake(t);
@@ -34,7 +34,7 @@ void transfers_wake(struct context *c)
     }
 }
 
-void transfers_unwatch(struct context *c)
+void transfers_unwatch(struct worker_session *c)
 {
     struct session  *s = c->session;
     struct transfer *t;
@@ -82,7 +82,7 @@ static void transfer_free(struct transfer *t)
     if (t->next)
         t->next->at = t->at;
     transfer_let_go(t);
-    context_unref(t->context);
+    worker_session_unref(t->context);
     pthread_mutex_unlock(&s->lock);
     free(t);
     session_unpin(s, true);
@@ -91,8 +91,8 @@ static void transfer_free(struct transfer *t)
 /* With session.lock held: the last steps of a call's end. True when nobody needs the transfer any more. */
 static bool land(struct piece *p)
 {
-    struct transfer *t = p->transfer;
-    struct context  *c = t->context;
+    struct transfer       *t = p->transfer;
+    struct worker_session *c = t->context;
 
     if (!p->call.status)
         counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
@@ -100,11 +100,11 @@ static bool land(struct piece *p)
         t->problem = p->call.problem;
         t->problem.status = p->call.status;
     }
-    context_note(c, &p->call);
+    worker_session_note(c, &p->call);
     if (!t->writing && !p->call.status && (t->to_arrive -= p->bytes) == 0)
         transfer_let_go(t);
     t->holds--;
-    context_unuse(c);
+    worker_session_unuse(c);
     wake(t);
     pthread_cond_broadcast(&t->session->changed);
     return t->destroyed && t->holds == 0;
@@ -138,7 +138,7 @@ static void on_event(struct call *call, enum call_event event)
 
 static void link_transfer(struct transfer *t)
 {
-    struct context *c = t->context;
+    struct worker_session *c = t->context;
 
     t->next = c->transfers;
     t->at = &c->transfers;
@@ -164,9 +164,9 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
         return st;
     }
     t->context = s->context;
-    context_ref(t->context);
+    worker_session_ref(t->context);
     t->address = t->buffer->address + offset;
-    t->order = context_order(t->context);
+    t->order = worker_session_order(t->context);
     s->epoch += t->writing;
     link_transfer(t);
     return STATUS_OK;
@@ -219,7 +219,7 @@ enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t 
 enum status transfer_state(const struct transfer *t, struct problem *why)
 {
     if (!t->problem.status)
-        return context_still_usable(t->context, why);
+        return worker_session_still_usable(t->context, why);
     if (why)
         *why = t->problem;
     return t->problem.status;
@@ -227,9 +227,9 @@ enum status transfer_state(const struct transfer *t, struct problem *why)
 
 enum status transfer_step_begin(struct transfer *t, struct problem *why)
 {
-    struct context *c = t->context;
-    bool            unwatch = false;
-    enum status     st;
+    struct worker_session *c = t->context;
+    bool                   unwatch = false;
+    enum status            st;
 
     pthread_mutex_lock(&t->session->lock);
     t->user = NULL;
@@ -247,7 +247,7 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why)
 
 enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why)
 {
-    return context_leave_with(t->context, st, why);
+    return worker_session_leave_with(t->context, st, why);
 }
 
 enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why)
@@ -314,12 +314,12 @@ static enum status not_submitted(struct transfer *t, enum status st, struct wake
 {
     t->holds--;
     if (st == STATUS_OVERLOADED && t->holds > 0) {
-        context_unuse(t->context);
+        worker_session_unuse(t->context);
         t->user = w;
         return STATUS_PENDING;
     }
-    context_not_submitted(t->context, st, &t->problem);
-    context_unuse(t->context);
+    worker_session_not_submitted(t->context, st, &t->problem);
+    worker_session_unuse(t->context);
     if (why)
         *why = t->problem;
     return st;
@@ -334,7 +334,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     bool             wait;
 
     pthread_mutex_lock(&s->lock);
-    wait = !context_ordered(t->context, t->order);
+    wait = !worker_session_ordered(t->context, t->order);
     if (wait) {
         t->user = w;
     } else {
@@ -370,9 +370,9 @@ static void give_slices(struct transfer *t)
 
 void transfer_destroy(struct transfer *t)
 {
-    struct session *s;
-    struct context *c;
-    bool            open, last, unwatch;
+    struct session        *s;
+    struct worker_session *c;
+    bool                   open, last, unwatch;
 
     if (!t)
         return;
@@ -397,7 +397,7 @@ void transfer_destroy(struct transfer *t)
         give_slices(t);
     pthread_mutex_lock(&s->lock);
     if (open)
-        context_unuse(c);
+        worker_session_unuse(c);
     last = --t->holds == 0;
     pthread_mutex_unlock(&s->lock);
     if (last)

@@ -17,16 +17,16 @@ struct piece {
 };
 
 struct transfer {
-    struct waker    staging; /* first: registered with the worker's staging memory */
-    struct session *session; /* pinned */
-    struct context *context; /* a reference */
-    bool            writing;
-    uint64_t        address; /* of what comes next */
-    uint64_t        left;    /* write: not yet given a slice; read: not yet asked for */
-    uint64_t        unread;  /* read: not yet handed out */
-    struct piece    pieces[TRANSFER_SLICES_MAX];
-    struct piece   *filling;     /* write: gets the next bytes */
-    unsigned        head, count; /* read: pieces asked for or arrived, in order */
+    struct waker           staging; /* first: registered with the worker's staging memory */
+    struct session        *session; /* pinned */
+    struct worker_session *context; /* a reference */
+    bool                   writing;
+    uint64_t               address; /* of what comes next */
+    uint64_t               left;    /* write: not yet given a slice; read: not yet asked for */
+    uint64_t               unread;  /* read: not yet handed out */
+    struct piece           pieces[TRANSFER_SLICES_MAX];
+    struct piece          *filling;     /* write: gets the next bytes */
+    unsigned               head, count; /* read: pieces asked for or arrived, in order */
 
     /* under session.lock */
     struct buffer   *buffer;    /* pinned, until its bytes are in staging memory or in the device: who has the last of them may delete it */

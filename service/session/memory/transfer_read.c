@@ -49,10 +49,10 @@ static enum status read_ahead(struct transfer *t, struct waker *w, struct proble
 static enum status read_first(struct transfer *t, struct problem *why)
 {
     struct slice slice;
-    enum status  st = context_wait_order(t->context, why);
+    enum status  st = worker_session_wait_order(t->context, why);
 
     if (!st)
-        st = context_staging(t->context, next_bytes(t), &slice, why);
+        st = worker_session_staging(t->context, next_bytes(t), &slice, why);
     if (!st)
         st = ask(t, &slice, next_bytes(t), NULL, why);
     return st == STATUS_PENDING ? problem_set(why, STATUS_OVERLOADED, "too many calls are waiting for the device") : st;

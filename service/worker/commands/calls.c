@@ -401,10 +401,10 @@ static enum status call_launch(struct device_worker *w, struct work *k, union me
 
 /* ---- lists and graphs ---- */
 
-static enum status call_run_list(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_command_list(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
-    struct msg_run_list *m = &k->command.body.run_list;
-    enum status          st = run_accept(w, k, why);
+    struct msg_command_list *m = &k->command.body.command_list;
+    enum status              st = run_accept(w, k, why);
 
     (void)reply;
     m->timeout_ms = timeout_bounded(m->timeout_ms);

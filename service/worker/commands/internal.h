@@ -115,7 +115,7 @@ void         queue_push(struct queue *q, struct work *k);
 struct work *queue_pop(struct queue *q);
 /* These three say that the context is gone. */
 bool status_is_fatal(enum status st);
-/* Answers everything with *why and context_lost. */
+/* Answers everything with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
 
 /* ---- events.c ---- */

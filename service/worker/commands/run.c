@@ -2,7 +2,7 @@
  * a mark that the device writes into the run's state. So what is told about progress is true also when the context was lost. */
 #include <stdlib.h>
 
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 #include "worker/commands/internal.h"
 
 struct group {
@@ -106,7 +106,7 @@ static enum status check_list(struct device_worker *w, const struct run *r, uint
     enum status             st = STATUS_OK;
     const struct run_entry *e;
 
-    for (; !st && (e = run_list_next(&c, &malformed)) != NULL; n++) {
+    for (; !st && (e = command_list_next(&c, &malformed)) != NULL; n++) {
         if (launches_only && e->message != MESSAGE_LAUNCH)
             malformed = true;
         st = check_entry(w, e, stream, why);
@@ -131,8 +131,8 @@ static void tell_groups(struct run *r)
 
 enum status run_accept(struct device_worker *w, struct work *k, struct problem *why)
 {
-    const struct msg_run_list *m = &k->command.body.run_list;
-    enum status                st;
+    const struct msg_command_list *m = &k->command.body.command_list;
+    enum status                    st;
 
     k->run = run_new(w, &m->list, &m->state, m->count, &st, why);
     if (!k->run)
@@ -164,7 +164,7 @@ static enum status describe_all(struct device_worker *w, const struct run *r, st
     enum status             st = STATUS_OK;
     const struct run_entry *e;
 
-    for (uint32_t i = 0; !st && (e = run_list_next(&c, &malformed)) != NULL; i++) {
+    for (uint32_t i = 0; !st && (e = command_list_next(&c, &malformed)) != NULL; i++) {
         st = launch_describe(w, run_entry_body(e), &out[i], why);
         if (!st && out[i].cooperative)
             st = problem_set(why, STATUS_INVALID_REQUEST, "a cooperative launch cannot be prepared");
@@ -366,7 +366,7 @@ static void give_up(struct device_worker *w, struct stream *s, struct run *r)
         else
             r->refused = st;
     }
-    while (!status_is_fatal(r->refused) && (e = run_list_next(&r->cursor, &malformed)) != NULL)
+    while (!status_is_fatal(r->refused) && (e = command_list_next(&r->cursor, &malformed)) != NULL)
         if (e->message == MESSAGE_EVENT_RECORD)
             issue_command(w, s, e->message, run_entry_body(e), &none, &(struct problem){0});
 }
@@ -378,7 +378,7 @@ static enum status change_graph(struct device_worker *w, struct run *r)
     struct device_launch    l;
     const struct run_entry *e;
 
-    while (!st && (e = run_list_next(&r->cursor, &malformed)) != NULL) {
+    while (!st && (e = command_list_next(&r->cursor, &malformed)) != NULL) {
         const struct msg_launch *m = run_entry_body(e);
 
         st = launch_describe(w, m, &l, &r->why);
@@ -420,7 +420,7 @@ bool run_issue(struct device_worker *w, struct stream *s, struct run *r)
     while (!st && r->issued < r->count && r->issued < until && s->items + (r->issued - before) < STREAM_ITEMS_IN_FLIGHT_MAX) {
         struct run_cursor       ahead = r->cursor;
         bool                    malformed = false;
-        const struct run_entry *e = run_list_next(&ahead, &malformed);
+        const struct run_entry *e = command_list_next(&ahead, &malformed);
 
         if (issue_blocked(w, e->message, run_entry_body(e)))
             break;

@@ -116,8 +116,8 @@ static uint64_t timeout_ms(const struct work *k)
 {
     if (k->command.message == MESSAGE_LAUNCH)
         return k->command.body.launch.timeout_ms;
-    if (k->command.message == MESSAGE_RUN_LIST)
-        return k->command.body.run_list.timeout_ms;
+    if (k->command.message == MESSAGE_COMMAND_LIST)
+        return k->command.body.command_list.timeout_ms;
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 

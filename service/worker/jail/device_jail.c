@@ -191,7 +191,7 @@ static enum device_filter choose(const struct device_jail *j)
 {
     if (!j->driven)
         return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
-    return !j->keeper && device_filter_knows(j->driver) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
+    return !j->device_monitor && device_filter_knows(j->driver) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
 }
 
 static enum worker_sandbox level_of(enum device_filter f)
@@ -202,7 +202,7 @@ static enum worker_sandbox level_of(enum device_filter f)
 /* Once per device, not for each of its workers. */
 static void tell(const struct device_jail *j)
 {
-    if (j->keeper && j->driven && !device_filter_knows(j->driver))
+    if (j->device_monitor && j->driven && !device_filter_knows(j->driver))
         log_warn("worker", "the system calls of driver %s are not known: workers are held to the deny-list",
                  j->driver[0] ? j->driver : "(unknown)");
 }
@@ -226,7 +226,7 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
         return STATUS_DEVICE_ERROR;
     if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
         return STATUS_DEVICE_ERROR;
-    if (j->driven && !j->keeper && !DEVICE_JAIL_RELAXED && guard_files() && j->sharing)
+    if (j->driven && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files() && j->sharing)
         sharing = FILTER_SHARES_MADE;
     if (!device_filter_enter(filter, j->driver, sharing))
         return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;

@@ -77,7 +77,7 @@ static void push(bool sensible)
         c.call = next_random() % CALLS_NEAR;
         c.kind = next_random() % 3;
         c.status = next_random() % (STATUS_COUNT + 2);
-        c.context_lost = next_random() % 8 == 0;
+        c.worker_session_lost = next_random() % 8 == 0;
         c.limit_max = next_random() % 2 ? UINT64_MAX : 1;
     }
     ring_push(&r, &c, sensible ? sizeof c : next_random() % (sizeof c + 1));
@@ -115,7 +115,7 @@ void hostile_lie(uint32_t lie, uint64_t call)
     if (lie == LIE_LONG_TIME)
         c.reply.launch.gpu_us = FLT_MAX;
     if (lie == LIE_LOST_WELL)
-        c.context_lost = 1;
+        c.worker_session_lost = 1;
     if (lie == LIE_STARTED_FLOOD)
         flood(c);
     if (lie == LIE_READY_AGAIN)

@@ -205,43 +205,44 @@ Test(pool, warm_workers_of_one_device_make_room_for_another)
 }
 
 /* 0 while there is none. */
-static pid_t keeper_pid(struct pool *p)
+static pid_t device_monitor_pid(struct pool *p)
 {
     pid_t pid;
 
     pthread_mutex_lock(&p->lock);
-    pid = p->devices[0].keeper ? p->devices[0].keeper->process.pid : 0;
+    pid = p->devices[0].device_monitor ? p->devices[0].device_monitor->process.pid : 0;
     pthread_mutex_unlock(&p->lock);
     return pid;
 }
 
 /* It is there and was not heard of yet. */
-static bool keeper_asked(struct pool *p)
+static bool device_monitor_asked(struct pool *p)
 {
     bool asked;
 
     pthread_mutex_lock(&p->lock);
-    asked = p->devices[0].keeper && !p->devices[0].keeper_known && worker_state_of(p->devices[0].keeper) == WORKER_READY;
+    asked = p->devices[0].device_monitor && !p->devices[0].device_monitor_known &&
+            worker_state_of(p->devices[0].device_monitor) == WORKER_READY;
     pthread_mutex_unlock(&p->lock);
     return asked;
 }
 
-Test(pool, a_dead_keeper_is_replaced)
+Test(pool, a_dead_device_monitor_is_replaced)
 {
     struct pool *p;
     pid_t        was;
 
     steer("");
     p = pool_of_fakes(1, 4);
-    was = keeper_pid(p);
+    was = device_monitor_pid(p);
     cr_assert_eq(kill(was, SIGKILL), 0);
-    EVENTUALLY(device_at(p, 0).restarts >= 1 && keeper_pid(p) != 0 && keeper_pid(p) != was);
+    EVENTUALLY(device_at(p, 0).restarts >= 1 && device_monitor_pid(p) != 0 && device_monitor_pid(p) != was);
     EVENTUALLY(pool_ready(p, 0, NULL) == STATUS_OK);
     pool_destroy(p);
 }
 
 /* A management library may take seconds, and workers are waited for. */
-Test(pool, workers_start_while_a_new_keeper_does_not_tell_about_its_device, .timeout = 60)
+Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_device, .timeout = 60)
 {
     struct pool   *p;
     struct worker *w = NULL;
@@ -250,12 +251,12 @@ Test(pool, workers_start_while_a_new_keeper_does_not_tell_about_its_device, .tim
 
     steer("");
     p = pool_of_fakes(0, 4);
-    was = keeper_pid(p);
+    was = device_monitor_pid(p);
     steer("hang-info");
     cr_assert_eq(kill(was, SIGKILL), 0);
-    EVENTUALLY(keeper_asked(p) && keeper_pid(p) != was);
+    EVENTUALLY(device_monitor_asked(p) && device_monitor_pid(p) != was);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_OK, "%s", why.detail);
-    cr_assert(keeper_asked(p), "it is still being asked");
+    cr_assert(device_monitor_asked(p), "it is still being asked");
     steer("");
     pool_give_back(p, w);
     pool_destroy(p);
@@ -271,7 +272,7 @@ Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 60)
     p = pool_of_fakes(1, 4);
     EVENTUALLY(device_at(p, 0).workers_warm == 1);
     steer("wrong-canary");
-    cr_assert_eq(kill(keeper_pid(p), SIGKILL), 0);
+    cr_assert_eq(kill(device_monitor_pid(p), SIGKILL), 0);
     EVENTUALLY(device_at(p, 0).state == DEVICE_QUARANTINED);
     cr_assert_eq(device_at(p, 0).workers_warm, 0);
     cr_assert_eq(pool_take(p, 0, &w, &why), STATUS_DEVICE_ERROR);

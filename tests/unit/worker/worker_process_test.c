@@ -85,7 +85,7 @@ Test(worker_process, an_unknown_backend_is_reported_and_the_process_ends)
     c = next(&p);
     cr_assert_eq(c.call, 0);
     cr_assert_eq(c.status, STATUS_DEVICE_NOT_FOUND);
-    cr_assert_eq(c.context_lost, 1);
+    cr_assert_eq(c.worker_session_lost, 1);
     wait_status = process_end(&p);
     cr_assert(WIFEXITED(wait_status));
     cr_assert_neq(WEXITSTATUS(wait_status), 0);
@@ -109,7 +109,7 @@ Test(worker_process, commands_of_a_wrong_length_or_kind_are_refused)
 
         cr_assert_eq(c.call, call);
         cr_assert_eq(c.status, STATUS_INVALID_REQUEST);
-        cr_assert_eq(c.context_lost, 0);
+        cr_assert_eq(c.worker_session_lost, 0);
     }
     cr_assert_eq(next(&p).status, STATUS_INVALID_REQUEST);
     push(&p, 7, MESSAGE_MEMORY_INFO, sizeof(struct msg_memory_info), fixed + sizeof(struct msg_memory_info));

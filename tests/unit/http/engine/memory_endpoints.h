@@ -1,4 +1,4 @@
-/* Endpoints whose sink and source have memory of their own to lend, so that long bodies are handed off.
+/* Endpoints whose sink and source have memory of their own to lend, so that long bodies are offloaded.
  *
  * PUT /memory/{id} sums its body and answers "BYTES SUM". id: "refuses" and "commit" fail in the middle, "holds" never has room after
  * the first 100000 bytes, "recalled" wants its memory back as soon as it is lent, "waits" has a handler that returns PENDING,

@@ -29,7 +29,7 @@ static struct client start_download(struct server *s, const char *id)
     return c;
 }
 
-Test(server_bulk_end, aborts_the_sink_of_a_client_that_leaves)
+Test(offload_end, aborts_the_sink_of_a_client_that_leaves)
 {
     static const char *const ids[] = {"x", "holds"};
     struct server           *s = start_server((struct server_options){.io_threads = 2});
@@ -50,7 +50,7 @@ Test(server_bulk_end, aborts_the_sink_of_a_client_that_leaves)
     cr_assert_eq(counters.sinks_handled, 0);
 }
 
-Test(server_bulk_end, closes_the_source_of_a_client_that_leaves)
+Test(offload_end, closes_the_source_of_a_client_that_leaves)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = start_download(s, "100000000");
@@ -62,7 +62,7 @@ Test(server_bulk_end, closes_the_source_of_a_client_that_leaves)
     stop_server(s);
 }
 
-Test(server_bulk_end, a_client_that_stalls_is_ended)
+Test(offload_end, a_client_that_stalls_is_ended)
 {
     struct server *s = start_server((struct server_options){.io_threads = 2, .body_stall_s = 1});
     struct client  up = client_connect(s), down = start_download(s, "100000000");
@@ -81,7 +81,7 @@ Test(server_bulk_end, a_client_that_stalls_is_ended)
     cr_assert_eq(counters.aborts, 1);
 }
 
-Test(server_bulk_end, a_client_that_drips_is_ended)
+Test(offload_end, a_client_that_drips_is_ended)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1, .body_bytes_per_s = 1000 * 1000 * 1000});
     struct client  c = client_connect(s);
@@ -121,17 +121,17 @@ static void download_in_drips(unsigned io_threads)
     stop_server(s);
 }
 
-Test(server_bulk_end, a_client_that_reads_in_drips_is_ended)
+Test(offload_end, a_client_that_reads_in_drips_is_ended)
 {
     download_in_drips(0);
 }
 
-Test(server_bulk_end, a_client_that_reads_in_drips_from_an_io_thread_is_ended)
+Test(offload_end, a_client_that_reads_in_drips_from_an_io_thread_is_ended)
 {
     download_in_drips(1);
 }
 
-Test(server_bulk_end, a_client_that_reads_fast_enough_on_the_whole_is_not)
+Test(offload_end, a_client_that_reads_fast_enough_on_the_whole_is_not)
 {
     for (unsigned io_threads = 0; io_threads < 2; io_threads++) {
         struct server *s = start_server((struct server_options){.io_threads = io_threads, .answer_bytes_per_s = 1});
@@ -150,7 +150,7 @@ Test(server_bulk_end, a_client_that_reads_fast_enough_on_the_whole_is_not)
     }
 }
 
-Test(server_bulk_end, a_sink_without_room_is_no_stall)
+Test(offload_end, a_sink_without_room_is_no_stall)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1, .body_stall_s = 1});
     struct client  c = client_connect(s), other = client_connect(s);
@@ -170,7 +170,7 @@ Test(server_bulk_end, a_sink_without_room_is_no_stall)
     cr_assert_eq(counters.aborts, 2);
 }
 
-Test(server_bulk_end, quiesce_lets_it_finish)
+Test(offload_end, quiesce_lets_it_finish)
 {
     struct server *s = start_server((struct server_options){.io_threads = 2});
     struct client  up = client_connect(s), down = client_connect(s);
@@ -197,7 +197,7 @@ Test(server_bulk_end, quiesce_lets_it_finish)
     cr_assert_eq(counters.aborts, 0);
 }
 
-Test(server_bulk_end, destroy_cuts_it_in_every_state)
+Test(offload_end, destroy_cuts_it_in_every_state)
 {
     struct server *s = start_server((struct server_options){.loops = 2, .io_threads = 6});
     struct client  c[8];
@@ -217,8 +217,8 @@ Test(server_bulk_end, destroy_cuts_it_in_every_state)
         client_close(&c[i]);
 }
 
-/* Connections that came back from a hand-off, idle and in the next one. */
-Test(server_bulk_end, destroy_after_it_finds_the_connections_that_came_back)
+/* Connections that came back from a offload, idle and in the next one. */
+Test(offload_end, destroy_after_it_finds_the_connections_that_came_back)
 {
     struct server *s = start_server((struct server_options){.loops = 2, .io_threads = 2});
     struct client  c[4];

@@ -99,8 +99,8 @@ static struct client connect_to(struct server *s, const char *unix_path)
 /* unix_path NULL: over TCP. */
 static void round_trips(struct server *s, const char *unix_path, bool hands_off)
 {
-    static const size_t up[] = {HANDOFF_UPLOAD_BYTES_MIN - 1, HANDOFF_UPLOAD_BYTES_MIN, HANDOFF_UPLOAD_BYTES_MIN + 1, LONG_BYTES};
-    static const size_t down[] = {1, HANDOFF_DOWNLOAD_BYTES_MIN - 1, HANDOFF_DOWNLOAD_BYTES_MIN, HANDOFF_DOWNLOAD_BYTES_MIN + 1,
+    static const size_t up[] = {OFFLOAD_UPLOAD_BYTES_MIN - 1, OFFLOAD_UPLOAD_BYTES_MIN, OFFLOAD_UPLOAD_BYTES_MIN + 1, LONG_BYTES};
+    static const size_t down[] = {1, OFFLOAD_DOWNLOAD_BYTES_MIN - 1, OFFLOAD_DOWNLOAD_BYTES_MIN, OFFLOAD_DOWNLOAD_BYTES_MIN + 1,
                                   LONG_BYTES};
     struct client       c = connect_to(s, unix_path);
     bool                handed;
@@ -108,14 +108,14 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
 
     for (size_t i = 0; i < COUNT(up); i++) {
         check_put(&c, "x", up[i]);
-        cr_assert_eq(handed_off(&memory_counters.borrows), hands_off && up[i] >= HANDOFF_UPLOAD_BYTES_MIN);
+        cr_assert_eq(handed_off(&memory_counters.borrows), hands_off && up[i] >= OFFLOAD_UPLOAD_BYTES_MIN);
         check_hello(&c);
     }
     for (size_t i = 0; i < COUNT(down); i++) {
         snprintf(path, sizeof path, "%zu", down[i]);
         check_get(&c, path, down[i]);
         handed = handed_off(&memory_counters.lends);
-        cr_assert_eq(handed, hands_off && down[i] >= HANDOFF_DOWNLOAD_BYTES_MIN);
+        cr_assert_eq(handed, hands_off && down[i] >= OFFLOAD_DOWNLOAD_BYTES_MIN);
         if (handed) {
             client_close(&c);
             c = connect_to(s, unix_path);
@@ -129,27 +129,27 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
     cr_assert_eq(counters.aborts, 0);
 }
 
-Test(server_bulk, sizes_around_the_thresholds_over_one_connection)
+Test(offload, sizes_around_the_thresholds_over_one_connection)
 {
     round_trips(start_server((struct server_options){.io_threads = 2}), NULL, true);
 }
 
-Test(server_bulk, sizes_around_the_thresholds_over_a_unix_socket)
+Test(offload, sizes_around_the_thresholds_over_a_unix_socket)
 {
     char           address[64];
     struct server *s;
 
-    snprintf(address, sizeof address, "unix:/tmp/server-bulk-%d.sock", (int)getpid());
+    snprintf(address, sizeof address, "unix:/tmp/server-offload-%d.sock", (int)getpid());
     s = start_server((struct server_options){.io_threads = 2, .unix_path = address});
     round_trips(s, address + strlen("unix:"), true);
 }
 
-Test(server_bulk, nothing_is_handed_off_without_threads_for_it)
+Test(offload, nothing_is_handed_off_without_threads_for_it)
 {
     round_trips(start_server((struct server_options){.io_threads = 0}), NULL, false);
 }
 
-Test(server_bulk, more_at_once_than_threads_are_served_by_the_loop)
+Test(offload, more_at_once_than_threads_are_served_by_the_loop)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  first = client_connect(s), second = client_connect(s);
@@ -175,7 +175,7 @@ Test(server_bulk, more_at_once_than_threads_are_served_by_the_loop)
 }
 
 /* Fewer bytes at a time than the thread is woken for, with silences, and after them a request of a few bytes on the same connection. */
-Test(server_bulk, a_body_in_small_pieces_arrives_whole)
+Test(offload, a_body_in_small_pieces_arrives_whole)
 {
     enum { PIECE_BYTES_HERE = 30011 };
     struct server *s = start_server((struct server_options){.io_threads = 1});
@@ -200,7 +200,7 @@ Test(server_bulk, a_body_in_small_pieces_arrives_whole)
     stop_server(s);
 }
 
-Test(server_bulk, sends_100_continue_first)
+Test(offload, sends_100_continue_first)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
@@ -222,7 +222,7 @@ Test(server_bulk, sends_100_continue_first)
     stop_server(s);
 }
 
-Test(server_bulk, what_is_pipelined_behind_a_long_body_is_answered_in_order)
+Test(offload, what_is_pipelined_behind_a_long_body_is_answered_in_order)
 {
     static const char get[] = "GET /memory/1000000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static const char hello[] = "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -252,7 +252,7 @@ Test(server_bulk, what_is_pipelined_behind_a_long_body_is_answered_in_order)
     stop_server(s);
 }
 
-Test(server_bulk, memory_that_is_wanted_back_is_returned)
+Test(offload, memory_that_is_wanted_back_is_returned)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
@@ -265,7 +265,7 @@ Test(server_bulk, memory_that_is_wanted_back_is_returned)
     stop_server(s);
 }
 
-Test(server_bulk, a_failure_in_the_middle_is_answered_behind_the_body)
+Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
 {
     static const struct {
         const char *id;
@@ -290,7 +290,7 @@ Test(server_bulk, a_failure_in_the_middle_is_answered_behind_the_body)
     cr_assert_eq(counters.aborts, 2); /* the third had its handler */
 }
 
-Test(server_bulk, a_source_that_fails_in_the_middle_closes_the_connection)
+Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
@@ -304,7 +304,7 @@ Test(server_bulk, a_source_that_fails_in_the_middle_closes_the_connection)
     stop_server(s);
 }
 
-Test(server_bulk, a_head_request_is_not_handed_off)
+Test(offload, a_head_request_is_not_handed_off)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
@@ -321,7 +321,7 @@ Test(server_bulk, a_head_request_is_not_handed_off)
     stop_server(s);
 }
 
-Test(server_bulk, the_connection_is_closed_when_the_client_says_so)
+Test(offload, the_connection_is_closed_when_the_client_says_so)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);

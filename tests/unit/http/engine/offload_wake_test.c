@@ -240,13 +240,13 @@ static bool upload_below_the_mark(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, many_bytes_wake_while_they_come_fast)
+Test(offload_wake, many_bytes_wake_while_they_come_fast)
 {
     repeat(upload_below_the_mark, start_server((struct server_options){.io_threads = 1}));
 }
 
 /* All but a byte at once: it is fast until there is nothing left but that. */
-Test(server_bulk_wake, never_more_than_will_come)
+Test(offload_wake, never_more_than_will_come)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
 
@@ -289,7 +289,7 @@ static bool reset_below_the_mark(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, a_reset_below_wakes)
+Test(offload_wake, a_reset_below_wakes)
 {
     repeat(reset_below_the_mark, start_server((struct server_options){.io_threads = 1}));
 }
@@ -308,7 +308,7 @@ static bool half_close_below_the_mark(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, an_end_of_stream_below_wakes)
+Test(offload_wake, an_end_of_stream_below_wakes)
 {
     repeat(half_close_below_the_mark, start_server((struct server_options){.io_threads = 1}));
 }
@@ -327,7 +327,7 @@ static bool stall_below_the_mark(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, a_client_that_stalls_below_is_ended)
+Test(offload_wake, a_client_that_stalls_below_is_ended)
 {
     repeat(stall_below_the_mark, start_server((struct server_options){.io_threads = 1, .body_stall_s = 5}));
 }
@@ -348,7 +348,7 @@ static bool fail_after_waiting(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, the_rest_of_a_refused_body_wakes)
+Test(offload_wake, the_rest_of_a_refused_body_wakes)
 {
     repeat(fail_after_waiting, start_server((struct server_options){.io_threads = 1}));
 }
@@ -365,14 +365,14 @@ static bool upload_refused(struct server *s)
     return waited;
 }
 
-Test(server_bulk_wake, a_kernel_that_refuses_costs_nothing_but_time)
+Test(offload_wake, a_kernel_that_refuses_costs_nothing_but_time)
 {
     atomic_store(&watch.refuses, true);
     repeat(upload_refused, start_server((struct server_options){.io_threads = 1}));
 }
 
 /* More than is lent cannot be taken at once, and is not waited for. */
-Test(server_bulk_wake, never_more_than_was_lent)
+Test(offload_wake, never_more_than_was_lent)
 {
     struct server *s = start_server((struct server_options){.io_threads = 1});
     struct client  c = client_connect(s);
@@ -389,14 +389,14 @@ Test(server_bulk_wake, never_more_than_was_lent)
 }
 
 /* Where every byte wakes, whatever was set. */
-Test(server_bulk_wake, a_unix_socket_wakes_for_a_byte)
+Test(offload_wake, a_unix_socket_wakes_for_a_byte)
 {
     char           address[64];
     struct server *s;
     struct client  c;
 
     make_body();
-    snprintf(address, sizeof address, "unix:/tmp/server-bulk-wake-%d.sock", (int)getpid());
+    snprintf(address, sizeof address, "unix:/tmp/server-offload-wake-%d.sock", (int)getpid());
     s = start_server((struct server_options){.io_threads = 1, .unix_path = address});
     for (int i = 0; i < 3; i++) {
         c = client_connect_unix(address + strlen("unix:"));

@@ -41,48 +41,48 @@ static const unsigned char here[PEER_ADDRESS_BYTES] = {0, 127, 0, 0, 1}, there[P
 
 Test(guesses, an_address_that_guesses_is_refused_whatever_it_shows)
 {
-    struct guesses *g = guesses_create(3);
-    struct caller   alice = {0}, bob = {0};
-    uint64_t        now = 7 * NS_PER_S, wait_ns;
+    struct auth_throttle *g = auth_throttle_create(3);
+    struct caller         alice = {0}, bob = {0};
+    uint64_t              now = 7 * NS_PER_S, wait_ns;
 
-    cr_assert(guesses_admit(g, here, &alice, now, &wait_ns));
+    cr_assert(auth_throttle_admit(g, here, &alice, now, &wait_ns));
     for (int i = 0; i < 3; i++)
-        cr_assert(guesses_admit(g, here, NULL, now, &wait_ns), "answered as unknown: %d", i);
-    cr_assert_not(guesses_admit(g, here, NULL, now, &wait_ns));
+        cr_assert(auth_throttle_admit(g, here, NULL, now, &wait_ns), "answered as unknown: %d", i);
+    cr_assert_not(auth_throttle_admit(g, here, NULL, now, &wait_ns));
     cr_assert_eq(wait_ns, 20 * NS_PER_S);
-    cr_assert_not(guesses_admit(g, here, &bob, now, &wait_ns), "the right token of one not seen here before tells nothing");
+    cr_assert_not(auth_throttle_admit(g, here, &bob, now, &wait_ns), "the right token of one not seen here before tells nothing");
     cr_assert_eq(wait_ns, 20 * NS_PER_S);
-    cr_assert(guesses_admit(g, here, &alice, now, &wait_ns), "who was let in before goes on");
-    cr_assert(guesses_admit(g, there, &bob, now, &wait_ns), "other addresses are not concerned");
+    cr_assert(auth_throttle_admit(g, here, &alice, now, &wait_ns), "who was let in before goes on");
+    cr_assert(auth_throttle_admit(g, there, &bob, now, &wait_ns), "other addresses are not concerned");
     now += 20 * NS_PER_S;
-    cr_assert(guesses_admit(g, here, &bob, now, &wait_ns));
-    cr_assert(guesses_admit(g, here, NULL, now, &wait_ns));
-    cr_assert_not(guesses_admit(g, here, NULL, now, &wait_ns));
-    cr_assert(guesses_admit(g, here, &bob, now, &wait_ns), "known by now");
-    guesses_destroy(g);
+    cr_assert(auth_throttle_admit(g, here, &bob, now, &wait_ns));
+    cr_assert(auth_throttle_admit(g, here, NULL, now, &wait_ns));
+    cr_assert_not(auth_throttle_admit(g, here, NULL, now, &wait_ns));
+    cr_assert(auth_throttle_admit(g, here, &bob, now, &wait_ns), "known by now");
+    auth_throttle_destroy(g);
 }
 
 Test(guesses, none_are_counted_when_it_is_switched_off)
 {
-    struct guesses *g = guesses_create(0);
-    uint64_t        wait_ns;
+    struct auth_throttle *g = auth_throttle_create(0);
+    uint64_t              wait_ns;
 
     for (int i = 0; i < 1000; i++)
-        cr_assert(guesses_admit(g, here, NULL, 1, &wait_ns));
-    guesses_destroy(g);
+        cr_assert(auth_throttle_admit(g, here, NULL, 1, &wait_ns));
+    auth_throttle_destroy(g);
 }
 
 /* Far more addresses than places: nothing but older addresses is forgotten. */
 Test(guesses, many_addresses_do_not_help_the_last_one)
 {
-    struct guesses *g = guesses_create(1);
-    unsigned char   address[PEER_ADDRESS_BYTES] = {6};
-    uint64_t        wait_ns;
+    struct auth_throttle *g = auth_throttle_create(1);
+    unsigned char         address[PEER_ADDRESS_BYTES] = {6};
+    uint64_t              wait_ns;
 
     for (uint32_t i = 0; i < 3 * GUESS_SETS * GUESS_PLACES; i++) {
         memcpy(address + 1, &i, sizeof i);
-        cr_assert(guesses_admit(g, address, NULL, NS_PER_S + i, &wait_ns));
-        cr_assert_not(guesses_admit(g, address, NULL, NS_PER_S + i, &wait_ns));
+        cr_assert(auth_throttle_admit(g, address, NULL, NS_PER_S + i, &wait_ns));
+        cr_assert_not(auth_throttle_admit(g, address, NULL, NS_PER_S + i, &wait_ns));
     }
-    guesses_destroy(g);
+    auth_throttle_destroy(g);
 }

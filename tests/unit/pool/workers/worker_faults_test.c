@@ -34,7 +34,7 @@ static void trio_expect(struct worker *w, struct trio *t, enum status st)
         cr_assert_eq(call_wait(w, &t->calls[i]), st, "call %u ended as %s: %s", i, status_code(t->calls[i].status),
                      t->calls[i].problem.detail);
         cr_assert_eq(t->done[i], 1);
-        cr_assert(t->calls[i].context_lost);
+        cr_assert(t->calls[i].worker_session_lost);
         cr_assert_neq(t->calls[i].problem.detail[0], 0);
     }
 }
@@ -91,7 +91,7 @@ Test(worker_faults, a_launch_that_fails_alone_does_not_hold_up_those_behind_it)
     w = worker_of(p, &module);
     trio_submit(w, module, KERNEL_STUMBLE, 1000, &t);
     cr_assert_eq(call_wait(w, &t.calls[0]), STATUS_OUT_OF_MEMORY);
-    cr_assert_not(t.calls[0].context_lost);
+    cr_assert_not(t.calls[0].worker_session_lost);
     for (unsigned i = 1; i < 3; i++)
         cr_assert(call_wait_until(w, &t.calls[i], deadline()), "launch %u was never given to the device", i);
     cr_assert_eq(t.calls[1].status, STATUS_OK);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 
 enum { NUMBERS = 4 };
 
@@ -13,14 +13,14 @@ struct add_params {
 };
 
 struct subject {
-    struct pool      *p;
-    struct worker    *w;
-    uint32_t          module;
-    struct add_params params;
-    struct slice      slice;
-    struct run_state *state;
-    struct run_list   list;
-    struct call       call;
+    struct pool        *p;
+    struct worker      *w;
+    uint32_t            module;
+    struct add_params   params;
+    struct slice        slice;
+    struct run_state   *state;
+    struct command_list list;
+    struct call         call;
 };
 
 static void subject_start(struct subject *s)
@@ -35,7 +35,7 @@ static void subject_start(struct subject *s)
         STATUS_OK);
     cr_assert_eq(staging_take(s->w, 1, &s->slice, NULL), STATUS_OK);
     s->state = (struct run_state *)(void *)s->slice.data;
-    s->list = (struct run_list){.at = s->slice.data + sizeof *s->state, .room = s->slice.ref.bytes - sizeof *s->state};
+    s->list = (struct command_list){.at = s->slice.data + sizeof *s->state, .room = s->slice.ref.bytes - sizeof *s->state};
 }
 
 static void subject_end(struct subject *s)
@@ -51,7 +51,7 @@ static void add(struct subject *s, uint32_t kernel, uint64_t tag)
     struct msg_launch m =
         kernel == KERNEL_SLOW ? launch_of(s->module, kernel, 0, tag, &ms, 4) : launch_of(s->module, kernel, 0, tag, &s->params, 12);
 
-    cr_assert(run_list_add(&s->list, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, m.params_bytes));
+    cr_assert(command_list_add(&s->list, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, m.params_bytes));
 }
 
 static struct shm_ref list_ref(const struct subject *s)
@@ -66,10 +66,10 @@ static struct shm_ref state_ref(const struct subject *s)
 
 static enum status run(struct subject *s, uint64_t timeout_ms)
 {
-    struct msg_run_list m = {.count = s->list.count, .list = list_ref(s), .state = state_ref(s), .timeout_ms = timeout_ms};
+    struct msg_command_list m = {.count = s->list.count, .list = list_ref(s), .state = state_ref(s), .timeout_ms = timeout_ms};
 
     s->call = (struct call){.deadline_ns = deadline()};
-    cr_assert_eq(worker_submit_run_list(s->w, &m, &s->call), STATUS_OK);
+    cr_assert_eq(worker_submit_command_list(s->w, &m, &s->call), STATUS_OK);
     return call_wait(s->w, &s->call);
 }
 
@@ -132,7 +132,7 @@ Test(worker_runs, one_that_the_device_refuses_ends_the_list_there)
             for (unsigned i = 0; i < count; i++)
                 add(&s, i == bad ? KERNEL_REFUSE : KERNEL_ADD_ONE, i + 1);
             cr_assert_eq(run(&s, 10000), STATUS_LAUNCH_CONFIG_INVALID);
-            cr_assert_not(s.call.context_lost);
+            cr_assert_not(s.call.worker_session_lost);
             cr_assert_eq(atomic_load(&s.state->completed), bad, "%u of %u", bad, count);
             expected += bad;
             cr_assert_eq(first_number(&s), expected);
@@ -149,7 +149,7 @@ Test(worker_runs, a_fault_ends_the_worker_and_the_state_says_how_far_it_came)
     add(&s, KERNEL_FAULT, 2);
     add(&s, KERNEL_ADD_ONE, 3);
     cr_assert_eq(run(&s, 10000), STATUS_KERNEL_FAULT);
-    cr_assert(s.call.context_lost);
+    cr_assert(s.call.worker_session_lost);
     cr_assert_eq(s.call.problem.cuda_result, 700);
     cr_assert_leq(atomic_load(&s.state->completed), 1, "more is known to be done than can be");
     subject_end(&s);
@@ -176,7 +176,7 @@ Test(worker_runs, a_stumbling_event_ends_the_list_alone)
     add(&s, KERNEL_STUMBLE, 2);
     add(&s, KERNEL_ADD_ONE, 3);
     cr_assert_eq(run(&s, 10000), STATUS_OUT_OF_MEMORY);
-    cr_assert_not(s.call.context_lost);
+    cr_assert_not(s.call.worker_session_lost);
     s.list.bytes = s.list.count = 0;
     add(&s, KERNEL_ADD_ONE, 4);
     cr_assert_eq(run(&s, 10000), STATUS_OK);
@@ -185,16 +185,16 @@ Test(worker_runs, a_stumbling_event_ends_the_list_alone)
 
 Test(worker_runs, malformed_lists_are_refused)
 {
-    struct subject      s;
-    struct msg_run_list m;
-    struct shm_ref      list;
+    struct subject          s;
+    struct msg_command_list m;
+    struct shm_ref          list;
 
     subject_start(&s);
     add(&s, KERNEL_ADD_ONE, 1);
     add(&s, KERNEL_ADD_ONE, 2);
     list = list_ref(&s);
     for (unsigned i = 0; i < 7; i++) {
-        m = (struct msg_run_list){.count = 2, .list = list, .state = state_ref(&s), .timeout_ms = 1000};
+        m = (struct msg_command_list){.count = 2, .list = list, .state = state_ref(&s), .timeout_ms = 1000};
         if (i == 0)
             m.count = 3;
         else if (i == 1)
@@ -209,7 +209,7 @@ Test(worker_runs, malformed_lists_are_refused)
             m.state.offset += 4;
         else
             m.stream = 99;
-        cr_assert_eq(worker_run_list(s.w, &m, NULL, deadline(), NULL), STATUS_INVALID_REQUEST, "%u", i);
+        cr_assert_eq(worker_command_list(s.w, &m, NULL, deadline(), NULL), STATUS_INVALID_REQUEST, "%u", i);
     }
     cr_assert_eq(first_number(&s), 0);
     subject_end(&s);
@@ -281,7 +281,7 @@ Test(worker_runs, records_behind_a_refused_launch_are_made)
     add(&s, KERNEL_ADD_ONE, 1);
     add(&s, KERNEL_REFUSE, 2);
     add(&s, KERNEL_ADD_ONE, 3);
-    cr_assert(run_list_add(&s.list, MESSAGE_EVENT_RECORD, &r, sizeof r, NULL, 0));
+    cr_assert(command_list_add(&s.list, MESSAGE_EVENT_RECORD, &r, sizeof r, NULL, 0));
     waiting = submit_event(&s, MESSAGE_EVENT_WAIT, other.stream, r.event);
     cr_assert_eq(run(&s, 10000), STATUS_LAUNCH_CONFIG_INVALID);
     cr_assert_eq(end_of(&s, waiting), STATUS_OK);

@@ -1,7 +1,7 @@
 /* Batches in the background: order, ends, what is kept and counted; and READs that stay on the device. Tasks here are gates that the
  * tests open. */
 #include "session/batch/batch_internal.h"
-#include "session/batch/shelf.h"
+#include "session/batch/result_store.h"
 #include "unit/session/session_fixture.h"
 
 static struct fixture f;
@@ -327,9 +327,9 @@ Test(batch_async, results_are_kept_for_their_time)
     await_job(j = queue(0, 10, STATUS_OK));
     memcpy(id, j->entry.id, ID_BYTES);
     batch_job_return(j);
-    batch_shelf_expire(f.session, now_ns());
+    result_store_expire(f.session, now_ns());
     cr_assert(known(id));
-    batch_shelf_expire(f.session, now_ns() + 1001 * NS_PER_S);
+    result_store_expire(f.session, now_ns() + 1001 * NS_PER_S);
     cr_assert_not(known(id));
     cr_assert_eq(f.why.status, STATUS_BATCH_NOT_FOUND);
     cr_assert_eq(alive(), 0);

@@ -469,14 +469,14 @@ Test(batch, the_hidden_session_is_nobodys_to_name_and_comes_back_after_a_fault)
 
     start(8);
     mine = f.session;
-    cr_assert_eq(session_hidden(f.registry, &f.tenant, &h, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(implicit_session(f.registry, &f.tenant, &h, &f.why), STATUS_OK, "%s", f.why.detail);
     cr_assert_eq(session_list(f.registry, &f.tenant, &page, items), 1);
     cr_assert_str_eq(items[0].id, "s");
     cr_assert_eq(registry_count_of(f.registry, &f.tenant), 1);
     f.session = h;
     make_module(&f, "m", "good");
     cr_assert_eq(run_ops_of((const struct batch_op[]){launch_op("fault")}, 1), STATUS_KERNEL_FAULT);
-    cr_assert_eq(session_hidden(f.registry, &f.tenant, &again, &f.why), STATUS_OK);
+    cr_assert_eq(implicit_session(f.registry, &f.tenant, &again, &f.why), STATUS_OK);
     cr_assert_eq(again, h);
     cr_assert_eq(session_usable(again, &f.why), STATUS_OK);
     cr_assert_eq(session_usable(mine, &f.why), STATUS_OK);

@@ -169,20 +169,20 @@ Test(events, the_ring_keeps_the_last_ones_and_a_gap_is_told_once)
 
 Test(events, text_is_bounded_and_the_oldest_make_room)
 {
-    struct context *c;
-    struct launch   l = {.state = LAUNCH_SUCCEEDED, .entry = {"big"}, .output_bytes = 2 * EVENT_TEXT_BYTES_MAX};
-    unsigned        fit = EVENT_TEXTS_BYTES_MAX / EVENT_TEXT_BYTES_MAX;
+    struct worker_session *c;
+    struct launch          l = {.state = LAUNCH_SUCCEEDED, .entry = {"big"}, .output_bytes = 2 * EVENT_TEXT_BYTES_MAX};
+    unsigned               fit = EVENT_TEXTS_BYTES_MAX / EVENT_TEXT_BYTES_MAX;
 
     start();
     l.output = calloc(1, l.output_bytes);
-    cr_assert_eq(context_enter(f.session, &c, &f.why), STATUS_OK);
+    cr_assert_eq(worker_session_enter(f.session, &c, &f.why), STATUS_OK);
     l.context = c;
     pthread_mutex_lock(&f.session->lock);
     for (unsigned i = 0; i <= fit; i++)
         events_note_launch(&l, EVENT_KERNEL_PRINTF);
     cr_assert_eq(f.session->events.text_bytes, EVENT_TEXTS_BYTES_MAX);
     pthread_mutex_unlock(&f.session->lock);
-    context_leave(c);
+    worker_session_leave(c);
     cr_assert_eq(next(), EVENTS_GAP);
     for (unsigned i = 0; i < fit; i++) {
         expect(EVENT_KERNEL_PRINTF);

@@ -344,16 +344,16 @@ Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .ti
 /* Its worker has ended, but a request is in it, maybe for a compilation. */
 Test(session, one_that_is_in_use_does_not_hold_up_the_ends_of_others, .timeout = 60)
 {
-    struct session *other;
-    struct context *c;
+    struct session        *other;
+    struct worker_session *c;
 
     fixture_start(&f, 2);
     other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
-    cr_assert_eq(context_enter(other, &c, &f.why), STATUS_OK);
+    cr_assert_eq(worker_session_enter(other, &c, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(other, &f.why), STATUS_OK);
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     settle(&f);
-    context_leave(c);
+    worker_session_leave(c);
     session_return(other);
     fixture_end(&f);
 }

@@ -1,6 +1,6 @@
 /* Collects operations of a batch that follow each other on one stream, and gives them to the worker in one message: a list in staging
  * memory. What is alone goes as the message that it is. */
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
 
 static void let_go(struct batch *b)
@@ -13,7 +13,7 @@ static void let_go(struct batch *b)
     b->list.count = 0;
 }
 
-void batch_list_drop(struct batch *b)
+void command_batch_drop(struct batch *b)
 {
     let_go(b);
 }
@@ -47,22 +47,22 @@ static enum status send_alone(struct batch *b, struct problem *why)
 }
 
 /* Appends one item. False: it has no place in the slice any more. */
-static bool encode(struct run_list *l, const struct batch_order *o)
+static bool encode(struct command_list *l, const struct batch_order *o)
 {
     const struct msg_launch *launch = &o->body.launch;
 
     if (o->message != MESSAGE_LAUNCH)
-        return run_list_add(l, o->message, &o->body, message_bytes(o->message), NULL, 0);
-    return run_list_add(l, o->message, launch, message_bytes(MESSAGE_LAUNCH), launch->params, launch->params_bytes);
+        return command_list_add(l, o->message, &o->body, message_bytes(o->message), NULL, 0);
+    return command_list_add(l, o->message, launch, message_bytes(MESSAGE_LAUNCH), launch->params, launch->params_bytes);
 }
 
 /* As many as there is place for, from the first one not yet sent. What fails is told when those before it were sent. */
 static enum status address_list(struct batch *b, struct batch_order *list, struct problem *why)
 {
     static _Thread_local struct batch_order o; /* 33 KiB */
-    struct batch_list                      *of = &b->list;
+    struct command_batch                   *of = &b->list;
     const size_t                            head = sizeof(struct run_state);
-    struct run_list                         l = {.at = list->slice.data + head, .room = list->slice.ref.bytes - head};
+    struct command_list                     l = {.at = list->slice.data + head, .room = list->slice.ref.bytes - head};
     bool                                    room = true;
 
     list->count = 0;
@@ -72,7 +72,7 @@ static enum status address_list(struct batch *b, struct batch_order *list, struc
         start_of(b, &of->items[i], &o);
         of->failed = batch_item_address(b, &of->items[i], &o, &of->why);
         if (of->failed)
-            of->failed = batch_blame(&of->why, of->failed, of->items[i].op, of->items[i].op);
+            of->failed = batch_set_failed_op(&of->why, of->failed, of->items[i].op, of->items[i].op);
         else
             room = o.nothing || encode(&l, &o);
         if (!of->failed && room && !o.nothing)
@@ -81,9 +81,9 @@ static enum status address_list(struct batch *b, struct batch_order *list, struc
             list->tried = i + 1;
     }
     list->nothing = list->count == 0;
-    list->body.run_list.count = l.count;
-    list->body.run_list.list = (struct shm_ref){list->slice.ref.offset + head, l.bytes};
-    list->body.run_list.state = (struct shm_ref){list->slice.ref.offset, head};
+    list->body.command_list.count = l.count;
+    list->body.command_list.list = (struct shm_ref){list->slice.ref.offset + head, l.bytes};
+    list->body.command_list.state = (struct shm_ref){list->slice.ref.offset, head};
     (void)why;
     return STATUS_OK;
 }
@@ -94,15 +94,15 @@ static enum status send_some(struct batch *b, unsigned from, unsigned *next, str
     struct batch_order o;
     enum status        st;
 
-    batch_order_init(&o, from, MESSAGE_RUN_LIST);
+    batch_order_init(&o, from, MESSAGE_COMMAND_LIST);
     o.tried = from;
     o.stream = b->list.stream;
-    st = batch_time_left(b, &o.body.run_list.timeout_ms, why);
+    st = batch_time_left(b, &o.body.command_list.timeout_ms, why);
     if (!st)
         st = batch_staging(b, STAGING_SLICE_BYTES, &o.slice, why);
     if (st)
         return st;
-    o.body.run_list.stream = b->list.stream;
+    o.body.command_list.stream = b->list.stream;
     st = batch_submit(b, &o, address_list, why);
     if (st || o.nothing || b->preparing)
         staging_give(b->context->worker, &o.slice);
@@ -129,7 +129,7 @@ static enum status send_all(struct batch *b, struct problem *why)
     return st;
 }
 
-enum status batch_list_send(struct batch *b, struct problem *why)
+enum status command_batch_send(struct batch *b, struct problem *why)
 {
     unsigned    first = b->list.count ? b->list.items[0].op : 0;
     enum status st = STATUS_OK;
@@ -144,7 +144,7 @@ enum status batch_list_send(struct batch *b, struct problem *why)
         st = send_all(b, why);
     let_go(b);
     /* What failed is one of these, not the operation that had them sent. */
-    return batch_blame(why, st, first, first);
+    return batch_set_failed_op(why, st, first, first);
 }
 
 /* Programs keep launches that are prepared apart from everything else. */
@@ -153,12 +153,12 @@ static bool divided(const struct batch *b, const struct batch_item *item)
     return b->spec->program && program_graphable(item) != program_graphable(&b->list.items[0]);
 }
 
-enum status batch_list_add(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why)
+enum status command_batch_add(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why)
 {
     enum status st = STATUS_OK;
 
     if (b->list.count == RUN_ITEMS_MAX || (b->list.count && (b->list.stream != stream || divided(b, item))))
-        st = batch_list_send(b, why);
+        st = command_batch_send(b, why);
     b->list.stream = stream;
     b->list.items[b->list.count++] = *item; /* also on failure: it goes with the list */
     return st;
@@ -193,7 +193,7 @@ static void note_time(struct batch *b, unsigned first, unsigned end, float told)
     pthread_mutex_unlock(&b->session->lock);
 }
 
-void batch_list_landed(struct batch *b, struct flight_call *f)
+void command_batch_landed(struct batch *b, struct flight_call *f)
 {
     const struct run_state *state = (const struct run_state *)(const void *)f->slice.data;
     unsigned                n = f->count;

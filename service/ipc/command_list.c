@@ -1,5 +1,5 @@
 /* Lists of stream commands as bytes. */
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 
 enum { RUN_ALIGN_BYTES = 8 };
 
@@ -10,7 +10,7 @@ static size_t padded(size_t bytes)
     return (bytes + RUN_ALIGN_BYTES - 1) / RUN_ALIGN_BYTES * RUN_ALIGN_BYTES;
 }
 
-bool run_list_add(struct run_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes)
+bool command_list_add(struct command_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes)
 {
     struct run_entry entry = {(uint32_t)m, (uint32_t)(head_bytes + tail_bytes)};
     size_t           all = sizeof entry + padded(head_bytes + tail_bytes);
@@ -33,7 +33,7 @@ static bool listable(uint32_t message)
            message == MESSAGE_EVENT_WAIT;
 }
 
-const struct run_entry *run_list_next(struct run_cursor *c, bool *malformed)
+const struct run_entry *command_list_next(struct run_cursor *c, bool *malformed)
 {
     const struct run_entry *e = (const struct run_entry *)(const void *)c->at;
     size_t                  all;

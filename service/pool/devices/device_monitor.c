@@ -1,12 +1,12 @@
-/* Questions to a device's keeper that are waited for only so long: a slow device must not hold up a health check. */
+/* Questions to a device's device monitor that are waited for only so long: a slow device must not hold up a health check. */
 #include "pool/devices/devices.h"
 
-static struct worker *keeper_pin(struct pool *p, struct device_slot *d)
+static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)
 {
     struct worker *w;
 
     pthread_mutex_lock(&p->lock);
-    w = d->keeper;
+    w = d->device_monitor;
     if (w)
         w->pins++;
     pthread_mutex_unlock(&p->lock);
@@ -58,7 +58,7 @@ static enum status ask(struct pool *p, struct device_slot *d, enum message m, ui
     struct ask *a = &d->ask;
     enum status st;
 
-    *a = (struct ask){.message = m, .worker = keeper_pin(p, d)};
+    *a = (struct ask){.message = m, .worker = device_monitor_pin(p, d)};
     if (!a->worker)
         return STATUS_NO_WORKER;
     a->call.deadline_ns = deadline_after_ms(CANARY_DEADLINE_MS);
@@ -72,16 +72,16 @@ static enum status ask(struct pool *p, struct device_slot *d, enum message m, ui
     return st;
 }
 
-bool keeper_canary(struct pool *p, struct device_slot *d, struct problem *why)
+bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem *why)
 {
-    uint64_t    deadline = deadline_after_ms(KEEPER_ANSWER_MS);
+    uint64_t    deadline = deadline_after_ms(DEVICE_MONITOR_ANSWER_MS);
     enum status st = STATUS_PENDING;
 
     pthread_mutex_lock(&d->ask_lock);
     if (collect(p, d, deadline))
         st = ask(p, d, MESSAGE_CANARY, deadline);
     if (st == STATUS_PENDING)
-        problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, KEEPER_ANSWER_MS);
+        problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, DEVICE_MONITOR_ANSWER_MS);
     else if (st)
         problem_set(why, STATUS_DEVICE_ERROR, "device %s did not compute its canary", d->public.id);
     collect(p, d, 0);
@@ -112,7 +112,7 @@ static void info_take(const struct slice *from, struct device_info *out)
         out->attributes[i].name[sizeof out->attributes[i].name - 1] = '\0';
 }
 
-bool keeper_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out)
+bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out)
 {
     uint64_t deadline = deadline_after_ms(patience_ms);
     bool     ok;

@@ -26,9 +26,9 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     f->cufft = info->cufft[0] != '\0';
 }
 
-enum status context_create(struct session *s, struct worker *w, const struct pool_device *device, struct context **out)
+enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out)
 {
-    struct context *c = calloc(1, sizeof *c);
+    struct worker_session *c = calloc(1, sizeof *c);
 
     if (!c)
         return STATUS_OUT_OF_MEMORY;
@@ -42,7 +42,7 @@ enum status context_create(struct session *s, struct worker *w, const struct poo
     return STATUS_OK;
 }
 
-static void context_free(struct context *c)
+static void worker_session_free(struct worker_session *c)
 {
     table_finish(&c->buffers);
     table_finish(&c->locals);
@@ -55,18 +55,18 @@ static void context_free(struct context *c)
     free(c);
 }
 
-void context_ref(struct context *c)
+void worker_session_ref(struct worker_session *c)
 {
     c->refs++;
 }
 
-void context_unref(struct context *c)
+void worker_session_unref(struct worker_session *c)
 {
     if (--c->refs == 0)
-        context_free(c);
+        worker_session_free(c);
 }
 
-void context_unuse(struct context *c)
+void worker_session_unuse(struct worker_session *c)
 {
     if (--c->uses == 0)
         pthread_cond_broadcast(&c->session->changed);
@@ -93,7 +93,7 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
 }
 
-enum status context_enter(struct session *s, struct context **out, struct problem *why)
+enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)
 {
     enum status st;
 
@@ -107,7 +107,7 @@ enum status context_enter(struct session *s, struct context **out, struct proble
     return st;
 }
 
-bool context_use(struct context *c)
+bool worker_session_use(struct worker_session *c)
 {
     bool open;
 
@@ -119,7 +119,7 @@ bool context_use(struct context *c)
     return open;
 }
 
-bool context_is_closed(struct context *c)
+bool worker_session_is_closed(struct worker_session *c)
 {
     bool closed;
 
@@ -129,16 +129,16 @@ bool context_is_closed(struct context *c)
     return closed;
 }
 
-void context_leave(struct context *c)
+void worker_session_leave(struct worker_session *c)
 {
     struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool ends_context(enum status st)
+static bool ends_worker_session(enum status st)
 {
     return st == STATUS_KERNEL_FAULT || st == STATUS_EXECUTION_TIMEOUT || st == STATUS_WORKER_LOST || st == STATUS_DEVICE_ERROR;
 }
@@ -153,7 +153,7 @@ static enum counter restarts_of(enum status st)
 }
 
 /* The first report counts, unless it only said that the worker is gone and now we hear why. */
-void context_lose(struct context *c, const struct problem *why)
+void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
 
@@ -168,7 +168,7 @@ void context_lose(struct context *c, const struct problem *why)
     budget_note(s, why->status);
     c->lost = true;
     c->lost_ns = now_ns();
-    returning_lost(c);
+    pending_free_lost(c);
     s->fault = *why;
     s->state = SESSION_FAULTED;
     events_note_session(s);
@@ -179,112 +179,112 @@ void context_lose(struct context *c, const struct problem *why)
     pthread_cond_broadcast(&s->changed);
 }
 
-void context_note(struct context *c, const struct call *call)
+void worker_session_note(struct worker_session *c, const struct call *call)
 {
     struct problem why;
 
-    if (call->status == STATUS_OK || (!call->context_lost && !ends_context(call->status)))
+    if (call->status == STATUS_OK || (!call->worker_session_lost && !ends_worker_session(call->status)))
         return;
     why = call->problem;
     why.status = call->status;
-    context_lose(c, &why);
+    worker_session_lose(c, &why);
 }
 
-enum status context_not_submitted(struct context *c, enum status st, struct problem *why)
+enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why)
 {
     if (st == STATUS_OVERLOADED)
         return problem_set(why, st, "too many calls are waiting for the device");
     problem_set(why, st, "the session's worker has ended");
-    context_lose(c, why);
+    worker_session_lose(c, why);
     return st;
 }
 
-enum status context_leave_with(struct context *c, enum status st, const struct problem *why)
+enum status worker_session_leave_with(struct worker_session *c, enum status st, const struct problem *why)
 {
     struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    if (ends_context(st)) {
+    if (ends_worker_session(st)) {
         struct problem p;
         problem_set(&p, st, "%s", status_title(st));
-        context_lose(c, why ? why : &p);
+        worker_session_lose(c, why ? why : &p);
     }
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     return st;
 }
 
-struct farewell {
-    struct call     call;
-    struct context *context; /* in use until the answer */
+struct async_call {
+    struct call            call;
+    struct worker_session *context; /* in use until the answer */
 };
 
 static void answered(struct call *call, enum call_event event)
 {
-    struct farewell *f = call->context;
-    struct context  *c = f->context;
+    struct async_call     *f = call->context;
+    struct worker_session *c = f->context;
 
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&c->session->lock);
-    context_note(c, call);
-    context_unuse(c);
+    worker_session_note(c, call);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&c->session->lock);
     free(f);
 }
 
-struct call *context_farewell(struct context *c)
+struct call *worker_session_async_call(struct worker_session *c)
 {
-    struct farewell *f = calloc(1, sizeof *f);
+    struct async_call *f = calloc(1, sizeof *f);
 
-    if (!f || !context_use(c)) {
+    if (!f || !worker_session_use(c)) {
         free(f);
         return NULL;
     }
-    *f = (struct farewell){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
+    *f = (struct async_call){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
     return &f->call;
 }
 
-void context_farewell_unsent(struct call *call)
+void worker_session_async_call_unsent(struct call *call)
 {
-    struct farewell *f = call->context;
+    struct async_call *f = call->context;
 
-    context_leave(f->context);
+    worker_session_leave(f->context);
     free(f);
 }
 
-uint64_t context_order(const struct context *c)
+uint64_t worker_session_order(const struct worker_session *c)
 {
     return c->backlog ? c->backlog_last->number : 0;
 }
 
-bool context_ordered(const struct context *c, uint64_t number)
+bool worker_session_ordered(const struct worker_session *c, uint64_t number)
 {
     return !c->backlog || c->backlog->number > number;
 }
 
-enum status context_still_usable(const struct context *c, struct problem *why)
+enum status worker_session_still_usable(const struct worker_session *c, struct problem *why)
 {
     if (c->closed)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     return session_usable_locked(c->session, why);
 }
 
-enum status context_wait_order(struct context *c, struct problem *why)
+enum status worker_session_wait_order(struct worker_session *c, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
     uint64_t        number;
 
     pthread_mutex_lock(&s->lock);
-    number = context_order(c);
-    while ((st = context_still_usable(c, why)) == STATUS_OK && !context_ordered(c, number))
+    number = worker_session_order(c);
+    while ((st = worker_session_still_usable(c, why)) == STATUS_OK && !worker_session_ordered(c, number))
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     return st;
 }
 
-enum status context_allocate_by(struct context *c, allocate_function *allocate, void *what, struct problem *why)
+enum status worker_session_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why)
 {
     struct memory_wait wait = {0};
     enum status        st;
@@ -300,7 +300,7 @@ struct plain {
     uint64_t bytes, address;
 };
 
-static enum status allocate_plain(struct context *c, void *what, uint64_t deadline_ns, struct problem *why)
+static enum status allocate_plain(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
 {
     struct plain              *p = what;
     struct msg_mem_alloc_reply got = {0};
@@ -310,10 +310,10 @@ static enum status allocate_plain(struct context *c, void *what, uint64_t deadli
     return st;
 }
 
-enum status context_allocate(struct context *c, uint64_t bytes, uint64_t *address, struct problem *why)
+enum status worker_session_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why)
 {
     struct plain p = {.bytes = bytes};
-    enum status  st = context_allocate_by(c, allocate_plain, &p, why);
+    enum status  st = worker_session_allocate_by(c, allocate_plain, &p, why);
 
     *address = p.address;
     return st;
@@ -335,7 +335,7 @@ static void staging_woken(struct waker *w)
     pthread_mutex_unlock(&at->session->lock);
 }
 
-enum status context_staging(struct context *c, uint64_t bytes, struct slice *out, struct problem *why)
+enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
@@ -346,7 +346,7 @@ enum status context_staging(struct context *c, uint64_t bytes, struct slice *out
         if (st != STATUS_PENDING)
             break;
         pthread_mutex_lock(&s->lock);
-        while ((st = context_still_usable(c, why)) == STATUS_OK && !at.woken)
+        while ((st = worker_session_still_usable(c, why)) == STATUS_OK && !at.woken)
             pthread_cond_wait(&s->changed, &s->lock);
         pthread_mutex_unlock(&s->lock);
         staging_unwatch(c->worker, &at.waker);
@@ -356,7 +356,7 @@ enum status context_staging(struct context *c, uint64_t bytes, struct slice *out
     return st ? problem_set(why, st, "no staging memory") : STATUS_OK;
 }
 
-static void drop_objects(struct context *c)
+static void drop_objects(struct worker_session *c)
 {
     struct entry *e;
 
@@ -378,14 +378,14 @@ static void drop_objects(struct context *c)
     launch_forget_all(c);
 }
 
-void context_retire(struct context *c, const char *reason)
+void worker_session_detach(struct worker_session *c, const char *reason)
 {
     struct session *s = c->session;
     struct problem  why;
 
     pthread_mutex_lock(&s->lock);
     c->closed = true;
-    returning_begin(c, c->quota_bytes);
+    pending_free_begin(c, c->quota_bytes);
     shares_detach_all(c);
     quota_release_all(c);
     launch_flush(c);
@@ -401,7 +401,7 @@ void context_retire(struct context *c, const char *reason)
     shares_reap(s->registry);
 }
 
-void context_bury(struct context *c)
+void worker_session_destroy(struct worker_session *c)
 {
     struct session  *s = c->session;
     struct registry *r = s->registry; /* the session may be gone at the end */
@@ -412,13 +412,13 @@ void context_bury(struct context *c)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     pool_give_back(r->config.pool, c->worker);
-    returning_end(c);
+    pending_free_end(c);
 
     pthread_mutex_lock(&s->lock);
     c->worker = NULL;
     many = c->buffers.count >= TRIM_OBJECTS;
     drop_objects(c);
-    context_unref(c);
+    worker_session_unref(c);
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -427,10 +427,10 @@ void context_bury(struct context *c)
         malloc_trim(0);
 }
 
-void context_close(struct context *c, const char *reason)
+void worker_session_close(struct worker_session *c, const char *reason)
 {
     if (!c)
         return;
-    context_retire(c, reason);
-    context_bury(c);
+    worker_session_detach(c, reason);
+    worker_session_destroy(c);
 }

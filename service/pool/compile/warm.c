@@ -1,5 +1,5 @@
 /* Keeps one compile worker waiting. */
-#include "pool/compile/spare.h"
+#include "pool/compile/warm.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "limits.h"
 
-struct compile_spare {
+struct warm_compiler {
     const struct compile_command *command;
     pthread_t                     thread;
     pthread_mutex_t               lock; /* over all below */
@@ -22,7 +22,7 @@ struct compile_spare {
 };
 
 /* Under the lock: a dead one is as good as none. */
-static bool take_living(struct compile_spare *s, struct compile_child *out)
+static bool take_living(struct warm_compiler *s, struct compile_child *out)
 {
     if (!s->there)
         return false;
@@ -35,7 +35,7 @@ static bool take_living(struct compile_spare *s, struct compile_child *out)
 }
 
 /* Under the lock, which is given up meanwhile. */
-static void start_one(struct compile_spare *s)
+static void start_one(struct warm_compiler *s)
 {
     char                 argument[sizeof "--warm=" + COMPILE_ARCH_BYTES];
     struct compile_child fresh;
@@ -56,7 +56,7 @@ static void start_one(struct compile_spare *s)
 
 static void *keep(void *argument)
 {
-    struct compile_spare *s = argument;
+    struct warm_compiler *s = argument;
 
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
@@ -69,9 +69,9 @@ static void *keep(void *argument)
     return NULL;
 }
 
-enum status compile_spare_create(struct compile_spare **out, const struct compile_command *c)
+enum status warm_compiler_create(struct warm_compiler **out, const struct compile_command *c)
 {
-    struct compile_spare *s = calloc(1, sizeof *s);
+    struct warm_compiler *s = calloc(1, sizeof *s);
 
     if (!s)
         return STATUS_OUT_OF_MEMORY;
@@ -88,7 +88,7 @@ enum status compile_spare_create(struct compile_spare **out, const struct compil
     return STATUS_OK;
 }
 
-void compile_spare_destroy(struct compile_spare *s)
+void warm_compiler_destroy(struct warm_compiler *s)
 {
     if (!s)
         return;
@@ -104,7 +104,7 @@ void compile_spare_destroy(struct compile_spare *s)
     free(s);
 }
 
-bool compile_spare_take(struct compile_spare *s, struct compile_child *out)
+bool warm_compiler_take(struct warm_compiler *s, struct compile_child *out)
 {
     bool taken;
 
@@ -116,7 +116,7 @@ bool compile_spare_take(struct compile_spare *s, struct compile_child *out)
     return taken;
 }
 
-void compile_spare_refill(struct compile_spare *s, struct span arch)
+void warm_compiler_refill(struct warm_compiler *s, struct span arch)
 {
     if (!s)
         return;

@@ -9,7 +9,7 @@ enum { TRIES = 8 };
 /* '/' stands in no path segment, so no request can name it. Of batches in the background; runs that are waited for have others. */
 static const struct span background_id = {"/run", 4};
 
-struct span hidden_run_id(unsigned number, char id[ID_BYTES])
+struct span implicit_run_id(unsigned number, char id[ID_BYTES])
 {
     return (struct span){id, (size_t)snprintf(id, ID_BYTES, "%s/%u", background_id.data, number)};
 }
@@ -42,8 +42,8 @@ static enum status try_once(struct registry *r, const struct tenant *t, const st
     return st;
 }
 
-enum status hidden_session(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
-                           struct problem *why)
+enum status implicit_session_of_run(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                                    struct problem *why)
 {
     enum status st = STATUS_SESSION_BUSY;
 
@@ -53,14 +53,14 @@ enum status hidden_session(struct registry *r, const struct tenant *t, const str
     return st;
 }
 
-enum status session_hidden(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
 {
     struct session_spec spec = background_spec(r);
 
-    return hidden_session(r, t, &spec, out, why);
+    return implicit_session_of_run(r, t, &spec, out, why);
 }
 
-enum status session_hidden_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
+enum status implicit_session_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why)
 {
     return session_borrow(r, t, background_id, out, why);
 }

@@ -1,9 +1,9 @@
-/* Many commands of one stream in one message: the list that a RUN_LIST or a GRAPH_CREATE finds in staging memory, and what a run tells there.
+/* Many commands of one stream in one message: the list that a COMMAND_LIST or a GRAPH_CREATE finds in staging memory, and what a run tells there.
  *
  * A list is a sequence of entries, each a head, a body as the command of that message has it, and padding to 8 bytes. The worker copies
  * it before it looks at it. The state is written by the worker, and by the device itself, while the run goes on: it outlives both. */
-#ifndef GPUREST_IPC_RUN_LIST_H
-#define GPUREST_IPC_RUN_LIST_H
+#ifndef GPUREST_IPC_COMMAND_LIST_H
+#define GPUREST_IPC_COMMAND_LIST_H
 
 #include <stdatomic.h>
 
@@ -22,13 +22,13 @@ struct run_state {
 };
 
 /* The front-end's side: fills `room` bytes at `at`, which is aligned to 8. */
-struct run_list {
+struct command_list {
     unsigned char *at;
     size_t         room, bytes;
     uint32_t       count;
 };
 /* Appends an entry whose body is head and tail, one behind the other. False when it has no place; nothing is changed then. */
-bool run_list_add(struct run_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes);
+bool command_list_add(struct command_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes);
 
 /* The worker's side: a walk over its own copy. */
 struct run_cursor {
@@ -37,7 +37,7 @@ struct run_cursor {
 };
 /* The next entry, which lies whole in the list and has the length that its message must have; NULL at the end, or when it is malformed
  * (*malformed is set then, and never cleared). */
-const struct run_entry   *run_list_next(struct run_cursor *c, bool *malformed);
+const struct run_entry   *command_list_next(struct run_cursor *c, bool *malformed);
 static inline const void *run_entry_body(const struct run_entry *e)
 {
     return e + 1;

@@ -88,18 +88,18 @@ Test(returning, the_cache_of_an_idle_session_is_given_back_first)
 
 Test(returning, a_session_at_work_keeps_its_cache)
 {
-    struct session *other;
-    struct context *c;
+    struct session        *other;
+    struct worker_session *c;
 
     start();
     fake_caches();
     other = fixture_session(&f, "other", MEMORY_LIMIT_NONE);
     cr_assert_eq(make(other, "a"), STATUS_OK);
     cr_assert_eq(buffer_delete(other, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    cr_assert_eq(context_enter(other, &c, &f.why), STATUS_OK);
+    cr_assert_eq(worker_session_enter(other, &c, &f.why), STATUS_OK);
     cr_assert_eq(make(f.session, "b"), STATUS_DEVICE_MEMORY_EXHAUSTED);
     cr_assert_eq(fake_refusals(), 1);
-    context_leave(c);
+    worker_session_leave(c);
     cr_assert_eq(make(f.session, "b"), STATUS_OK);
     session_return(other);
     fixture_end(&f);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/portion.h"
-#include "session/batch/shelf.h"
+#include "session/batch/result_store.h"
 
 /* ---- counting ---- */
 
@@ -39,7 +39,7 @@ static void uncount(struct session *s, struct batch_job *j)
     j->bytes = 0;
 }
 
-static enum status room_for(const struct batch_shelf *b, uint64_t bytes, struct problem *why)
+static enum status room_for(const struct result_store *b, uint64_t bytes, struct problem *why)
 {
     if (b->queued_count >= BATCHES_QUEUED_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued", BATCHES_QUEUED_MAX, b->queued_count, 1);
@@ -58,7 +58,7 @@ enum status batch_job_room(struct session *s, struct problem *why)
     return st;
 }
 
-enum status batch_shelf_reserve(struct session *s, struct batch_job *j, uint64_t bytes, struct problem *why)
+enum status result_store_reserve(struct session *s, struct batch_job *j, uint64_t bytes, struct problem *why)
 {
     enum status st = room_for(&s->batches, bytes, why);
 
@@ -74,8 +74,8 @@ enum status batch_shelf_reserve(struct session *s, struct batch_job *j, uint64_t
 /* False: there is no room now. */
 static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
 {
-    struct batch_shelf *b = &s->batches;
-    bool                fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
+    struct result_store *b = &s->batches;
+    bool                 fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
 
     if (b->finished_count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, bytes, NULL))
         return false;
@@ -87,13 +87,13 @@ static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
 
 /* ---- ends ---- */
 
-void batch_job_unref(struct batch_job *j, struct batch_remains *remains)
+void batch_job_unref(struct batch_job *j, struct batch_garbage *garbage)
 {
     if (--j->refs)
         return;
     uncount(j->session, j);
-    j->next = remains->jobs;
-    remains->jobs = j;
+    j->next = garbage->jobs;
+    garbage->jobs = j;
 }
 
 static void destroy_task(struct batch_task *t)
@@ -102,21 +102,21 @@ static void destroy_task(struct batch_task *t)
         t->destroy(t);
 }
 
-void batch_remains_destroy(struct batch_remains *remains)
+void batch_garbage_destroy(struct batch_garbage *garbage)
 {
-    destroy_task(remains->task);
-    while (remains->jobs) {
-        struct batch_job *j = remains->jobs;
-        remains->jobs = j->next;
+    destroy_task(garbage->task);
+    while (garbage->jobs) {
+        struct batch_job *j = garbage->jobs;
+        garbage->jobs = j->next;
         destroy_task(j->task);
         free(j);
     }
 }
 
-void batch_shelf_forget(struct session *s, struct batch_job *j, struct batch_remains *remains)
+void result_store_forget(struct session *s, struct batch_job *j, struct batch_garbage *garbage)
 {
-    struct batch_shelf *b = &s->batches;
-    struct batch_job   *before = NULL, *at = b->finished;
+    struct result_store *b = &s->batches;
+    struct batch_job    *before = NULL, *at = b->finished;
 
     while (at && at != j) {
         before = at;
@@ -132,10 +132,10 @@ void batch_shelf_forget(struct session *s, struct batch_job *j, struct batch_rem
         b->finished_last = before;
     b->finished_count--;
     table_remove(&b->jobs, &j->entry);
-    batch_job_unref(j, remains);
+    batch_job_unref(j, garbage);
 }
 
-static void append_finished(struct batch_shelf *b, struct batch_job *j)
+static void append_finished(struct result_store *b, struct batch_job *j)
 {
     j->next = NULL;
     if (b->finished)
@@ -147,20 +147,20 @@ static void append_finished(struct batch_shelf *b, struct batch_job *j)
 }
 
 /* The oldest results go first. */
-static bool make_room(struct session *s, struct batch_job *j, uint64_t bytes, struct batch_remains *remains)
+static bool make_room(struct session *s, struct batch_job *j, uint64_t bytes, struct batch_garbage *garbage)
 {
     while (!count_kept(s, j, bytes)) {
         if (!s->batches.finished)
             return false;
-        batch_shelf_forget(s, s->batches.finished, remains);
+        result_store_forget(s, s->batches.finished, garbage);
     }
     return true;
 }
 
 /* How it ended is told all the same, but for what lies in the task's memory. */
-static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_state state, struct batch_remains *remains)
+static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_state state, struct batch_garbage *garbage)
 {
-    remains->task = j->task;
+    garbage->task = j->task;
     j->task = NULL;
     if (state == BATCH_JOB_SUCCEEDED) {
         problem_set(&j->problem, STATUS_OVERLOADED, "the batch was done, but there is no room to keep its result");
@@ -172,35 +172,35 @@ static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_stat
     return state;
 }
 
-void batch_shelf_settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_remains *remains)
+void result_store_settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_garbage *garbage)
 {
     uncount(s, j);
-    if (!make_room(s, j, j->task ? j->task->bytes : 0, remains))
-        state = drop_result(j, state, remains);
+    if (!make_room(s, j, j->task ? j->task->bytes : 0, garbage))
+        state = drop_result(j, state, garbage);
     j->state = state;
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
     append_finished(&s->batches, j);
 }
 
-void batch_shelf_expire(struct session *s, uint64_t now)
+void result_store_expire(struct session *s, uint64_t now)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
 
     pthread_mutex_lock(&s->lock);
     while (s->batches.finished && s->batches.finished->expires_ns <= now)
-        batch_shelf_forget(s, s->batches.finished, &remains);
+        result_store_forget(s, s->batches.finished, &garbage);
     pthread_mutex_unlock(&s->lock);
-    batch_remains_destroy(&remains);
+    batch_garbage_destroy(&garbage);
 }
 
 /* Nothing waits or runs any more: that would pin the session. */
-void batch_shelf_finish(struct session *s)
+void result_store_finish(struct session *s)
 {
-    struct batch_remains remains = {0};
+    struct batch_garbage garbage = {0};
 
     while (s->batches.finished)
-        batch_shelf_forget(s, s->batches.finished, &remains);
-    batch_remains_destroy(&remains);
+        result_store_forget(s, s->batches.finished, &garbage);
+    batch_garbage_destroy(&garbage);
     table_finish(&s->batches.jobs);
 }

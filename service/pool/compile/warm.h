@@ -4,16 +4,16 @@
 
 #include "pool/compile/child.h"
 
-struct compile_spare;
+struct warm_compiler;
 
 /* Starts a thread, by which all spare workers are started: workers die with the thread that started them. `c` is borrowed. */
-enum status compile_spare_create(struct compile_spare **out, const struct compile_command *c);
+enum status warm_compiler_create(struct warm_compiler **out, const struct compile_command *c);
 /* Ends the worker that waits. NULL is a no-op. */
-void compile_spare_destroy(struct compile_spare *s);
+void warm_compiler_destroy(struct warm_compiler *s);
 /* True: *out is the caller's. False when none is there. NULL has none. */
-bool compile_spare_take(struct compile_spare *s, struct compile_child *out);
+bool warm_compiler_take(struct warm_compiler *s, struct compile_child *out);
 /* Nothing compiles at the moment: another one is started, unless one waits. `arch` is what the next job is likely to want ("" = not
  * known). NULL is a no-op. */
-void compile_spare_refill(struct compile_spare *s, struct span arch);
+void warm_compiler_refill(struct warm_compiler *s, struct span arch);
 
 #endif

@@ -4,7 +4,7 @@
 #include "session/batch/batch_internal.h"
 
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */
-static void drop(struct context *c, struct local *l)
+static void drop(struct worker_session *c, struct local *l)
 {
     if (table_remove(&c->locals, &l->buffer.entry)) {
         share_detach(c, &l->buffer);
@@ -32,13 +32,13 @@ static struct local *make(uint64_t bytes, struct problem *why)
     return NULL;
 }
 
-static enum status enlist(struct context *c, struct local *l, struct problem *why)
+static enum status enlist(struct worker_session *c, struct local *l, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
 
     pthread_mutex_lock(&s->lock);
-    st = context_still_usable(c, why);
+    st = worker_session_still_usable(c, why);
     if (!st)
         st = quota_reserve(c, l->buffer.bytes, why);
     if (!st && (st = table_put(&c->locals, &l->buffer.entry)) != STATUS_OK) {
@@ -50,10 +50,10 @@ static enum status enlist(struct context *c, struct local *l, struct problem *wh
     return st;
 }
 
-static enum status allocate(struct context *c, struct local *l, struct problem *why)
+static enum status allocate(struct worker_session *c, struct local *l, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = context_allocate(c, l->buffer.bytes, &address, why);
+    enum status st = worker_session_allocate(c, l->buffer.bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
@@ -61,13 +61,13 @@ static enum status allocate(struct context *c, struct local *l, struct problem *
     } else {
         l->buffer.address = address;
         l->buffer.ready = true;
-        returning_reused(c, l->buffer.bytes);
+        pending_free_reused(c, l->buffer.bytes);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
 }
 
-enum status local_create(struct context *c, uint64_t bytes, struct local **out, struct problem *why)
+enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct local **out, struct problem *why)
 {
     struct local *l = make(bytes, why);
     enum status   st;
@@ -88,7 +88,7 @@ enum status local_create(struct context *c, uint64_t bytes, struct local **out, 
     return st;
 }
 
-void local_abandon(struct context *c, struct local *l)
+void temp_buffer_abandon(struct worker_session *c, struct local *l)
 {
     if (l->gone || l->orphan)
         return;
@@ -105,7 +105,7 @@ void local_abandon(struct context *c, struct local *l)
     helper_kick(c);
 }
 
-enum status local_keep(struct context *c, struct local *l, struct problem *why)
+enum status temp_buffer_keep(struct worker_session *c, struct local *l, struct problem *why)
 {
     enum status st;
 
@@ -119,7 +119,7 @@ enum status local_keep(struct context *c, struct local *l, struct problem *why)
     return STATUS_OK;
 }
 
-void local_await(struct context *c, struct local *l)
+void temp_buffer_await(struct worker_session *c, struct local *l)
 {
     struct session *s = c->session;
 
@@ -131,24 +131,24 @@ void local_await(struct context *c, struct local *l)
 
 static void freed(struct call *call, enum call_event event)
 {
-    struct local   *l = call->context;
-    struct context *c;
-    struct session *s;
+    struct local          *l = call->context;
+    struct worker_session *c;
+    struct session        *s;
 
     if (event != CALL_DONE)
         return;
     c = l->context;
     s = c->session;
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
-    returning_cached(c, l->buffer.bytes);
+    worker_session_note(c, call);
+    pending_free_cached(c, l->buffer.bytes);
     drop(c, l);
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* False when the worker takes no more calls now; it stays in the list. */
-static bool free_one(struct context *c, struct local *l)
+static bool free_one(struct worker_session *c, struct local *l)
 {
     struct session *s = c->session;
     struct problem  why;
@@ -160,18 +160,18 @@ static bool free_one(struct context *c, struct local *l)
         return true;
     pthread_mutex_lock(&s->lock);
     if (st != STATUS_OVERLOADED) {
-        context_not_submitted(c, st, &why); /* its memory ended with it */
+        worker_session_not_submitted(c, st, &why); /* its memory ended with it */
         drop(c, l);
     } else {
         l->next = c->orphans;
         c->orphans = l;
     }
-    context_unuse(c);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     return st != STATUS_OVERLOADED;
 }
 
-void locals_free_some(struct context *c)
+void locals_free_some(struct worker_session *c)
 {
     struct session *s = c->session;
     struct local   *l;
@@ -187,7 +187,7 @@ void locals_free_some(struct context *c)
     } while (l && free_one(c, l));
 }
 
-void locals_drop_orphans(struct context *c)
+void locals_drop_orphans(struct worker_session *c)
 {
     for (struct local *l; (l = c->orphans) != NULL;) {
         c->orphans = l->next;
@@ -195,7 +195,7 @@ void locals_drop_orphans(struct context *c)
     }
 }
 
-void locals_drop_all(struct context *c)
+void locals_drop_all(struct worker_session *c)
 {
     c->orphans = NULL;
     while (c->locals.count)

@@ -2,29 +2,29 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "ipc/run_list.h"
+#include "ipc/command_list.h"
 
 static _Alignas(8) unsigned char bytes[16384];
 
-static struct run_list list_of(size_t room)
+static struct command_list list_of(size_t room)
 {
-    return (struct run_list){.at = bytes, .room = room};
+    return (struct command_list){.at = bytes, .room = room};
 }
 
-static bool add_launch(struct run_list *l, uint32_t kernel, uint32_t params)
+static bool add_launch(struct command_list *l, uint32_t kernel, uint32_t params)
 {
     static struct msg_launch m;
 
     m = (struct msg_launch){.kernel = kernel, .params_bytes = params};
     memset(m.params, (int)kernel, params);
-    return run_list_add(l, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, params);
+    return command_list_add(l, MESSAGE_LAUNCH, &m, message_bytes(MESSAGE_LAUNCH), m.params, params);
 }
 
-static bool add_copy(struct run_list *l, uint64_t n)
+static bool add_copy(struct command_list *l, uint64_t n)
 {
     struct msg_mem_copy m = {.bytes = n};
 
-    return run_list_add(l, MESSAGE_MEM_COPY, &m, sizeof m, NULL, 0);
+    return command_list_add(l, MESSAGE_MEM_COPY, &m, sizeof m, NULL, 0);
 }
 
 /* How many entries come out; SIZE_MAX when it is malformed. */
@@ -34,14 +34,14 @@ static size_t walk(size_t size)
     bool              malformed = false;
     size_t            n = 0;
 
-    while (run_list_next(&c, &malformed))
+    while (command_list_next(&c, &malformed))
         n++;
     return malformed ? SIZE_MAX : n;
 }
 
-Test(run_list, entries_come_out_as_they_went_in)
+Test(command_list, entries_come_out_as_they_went_in)
 {
-    struct run_list         l = list_of(sizeof bytes);
+    struct command_list     l = list_of(sizeof bytes);
     struct run_cursor       c;
     bool                    malformed = false;
     const struct run_entry *e;
@@ -52,7 +52,7 @@ Test(run_list, entries_come_out_as_they_went_in)
     cr_assert_eq(l.bytes % 8, 0);
     c = (struct run_cursor){bytes, l.bytes};
     for (uint32_t i = 0; i < 20; i++) {
-        e = run_list_next(&c, &malformed);
+        e = command_list_next(&c, &malformed);
         cr_assert_not_null(e);
         if (i % 3) {
             const struct msg_launch *m = run_entry_body(e);
@@ -62,14 +62,14 @@ Test(run_list, entries_come_out_as_they_went_in)
             cr_assert(e->message == MESSAGE_MEM_COPY && ((const struct msg_mem_copy *)run_entry_body(e))->bytes == i);
         }
     }
-    cr_assert_null(run_list_next(&c, &malformed));
+    cr_assert_null(command_list_next(&c, &malformed));
     cr_assert_not(malformed);
 }
 
-Test(run_list, what_has_no_place_changes_nothing)
+Test(command_list, what_has_no_place_changes_nothing)
 {
-    struct run_list l = list_of(200);
-    size_t          before;
+    struct command_list l = list_of(200);
+    size_t              before;
 
     cr_assert(add_launch(&l, 1, 8));
     before = l.bytes;
@@ -82,11 +82,11 @@ Test(run_list, what_has_no_place_changes_nothing)
     cr_assert_not(add_copy(&l, 0), "more than a list may have");
 }
 
-Test(run_list, malformed_lists_are_found_out)
+Test(command_list, malformed_lists_are_found_out)
 {
-    struct run_list   l = list_of(sizeof bytes);
-    struct run_entry *first = (struct run_entry *)(void *)bytes;
-    size_t            whole;
+    struct command_list l = list_of(sizeof bytes);
+    struct run_entry   *first = (struct run_entry *)(void *)bytes;
+    size_t              whole;
 
     add_launch(&l, 1, 12);
     whole = l.bytes;

@@ -7,14 +7,14 @@
 
 #include "session/internal.h"
 
-static struct returning *of_context(const struct context *c)
+static struct pending_free *of_context(const struct worker_session *c)
 {
-    return &c->session->registry->returning[c->session->device];
+    return &c->session->registry->pending_free[c->session->device];
 }
 
 /* ---- noting; with registry.lock held ---- */
 
-static void give(struct registry *r, struct returning *p, uint64_t bytes)
+static void give(struct registry *r, struct pending_free *p, uint64_t bytes)
 {
     if (p->leaving == 0 && deadline_left_ns(p->until_ns) == 0)
         p->bytes = 0;
@@ -31,21 +31,21 @@ static uint64_t with_context(uint64_t bytes)
     return bytes > UINT64_MAX - CONTEXT_BYTES_MAX ? UINT64_MAX : bytes + CONTEXT_BYTES_MAX;
 }
 
-void returning_note(struct session *s, uint64_t bytes)
+void pending_free_note(struct session *s, uint64_t bytes)
 {
     struct registry *r = s->registry;
 
     pthread_mutex_lock(&r->lock);
-    give(r, &r->returning[s->device], bytes);
+    give(r, &r->pending_free[s->device], bytes);
     pthread_mutex_unlock(&r->lock);
 }
 
-void returning_lost(struct context *c)
+void pending_free_lost(struct worker_session *c)
 {
-    returning_note(c->session, with_context(c->quota_bytes));
+    pending_free_note(c->session, with_context(c->quota_bytes));
 }
 
-void returning_begin(struct context *c, uint64_t bytes)
+void pending_free_begin(struct worker_session *c, uint64_t bytes)
 {
     struct registry *r = c->session->registry;
 
@@ -55,7 +55,7 @@ void returning_begin(struct context *c, uint64_t bytes)
     pthread_mutex_unlock(&r->lock);
 }
 
-void returning_end(struct context *c)
+void pending_free_end(struct worker_session *c)
 {
     struct registry *r = c->session->registry;
 
@@ -68,7 +68,7 @@ void returning_end(struct context *c)
 /* ---- caches ---- */
 
 /* With session.lock held. What was freed since its memory was last asked for, which a worker keeps for itself. */
-static uint64_t freed_take(struct context *c)
+static uint64_t freed_take(struct worker_session *c)
 {
     uint64_t bytes = c->freed_bytes;
 
@@ -76,17 +76,17 @@ static uint64_t freed_take(struct context *c)
     return bytes;
 }
 
-void returning_cached(struct context *c, uint64_t bytes)
+void pending_free_cached(struct worker_session *c, uint64_t bytes)
 {
     c->freed_bytes = bytes > UINT64_MAX - c->freed_bytes ? UINT64_MAX : c->freed_bytes + bytes;
 }
 
-void returning_reused(struct context *c, uint64_t bytes)
+void pending_free_reused(struct worker_session *c, uint64_t bytes)
 {
     c->freed_bytes -= bytes < c->freed_bytes ? bytes : c->freed_bytes;
 }
 
-void returning_trimmed(struct context *c)
+void pending_free_trimmed(struct worker_session *c)
 {
     struct session *s = c->session;
     uint64_t        bytes;
@@ -95,13 +95,13 @@ void returning_trimmed(struct context *c)
     bytes = freed_take(c);
     pthread_mutex_unlock(&s->lock);
     if (bytes)
-        returning_note(s, bytes);
+        pending_free_note(s, bytes);
 }
 
 /* A context in use, if it is idle and has something to give; NULL. */
-static struct context *idle_with_cache(struct session *s, unsigned device, uint64_t *bytes)
+static struct worker_session *idle_with_cache(struct session *s, unsigned device, uint64_t *bytes)
 {
-    struct context *c;
+    struct worker_session *c;
 
     pthread_mutex_lock(&s->lock);
     c = s->device == device ? s->context : NULL;
@@ -125,12 +125,12 @@ static void nap(struct registry *r)
 
 /* One that was asked for what it keeps. */
 struct trim {
-    struct call     call;
-    struct context *context; /* in use until the answer */
-    uint64_t        bytes;
+    struct call            call;
+    struct worker_session *context; /* in use until the answer */
+    uint64_t               bytes;
 };
 
-static void trim_ends(struct context *c)
+static void trim_ends(struct worker_session *c)
 {
     struct registry *r = c->session->registry;
 
@@ -142,28 +142,28 @@ static void trim_ends(struct context *c)
 
 static void trimmed(struct call *call, enum call_event event)
 {
-    struct trim    *t = call->context;
-    struct context *c = t->context;
-    struct session *s = c->session;
+    struct trim           *t = call->context;
+    struct worker_session *c = t->context;
+    struct session        *s = c->session;
 
     if (event != CALL_DONE)
         return;
     if (!call->status)
-        returning_note(s, t->bytes);
+        pending_free_note(s, t->bytes);
     trim_ends(c);
     pthread_mutex_lock(&s->lock);
-    context_note(c, call);
-    context_unuse(c);
+    worker_session_note(c, call);
+    worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(t);
 }
 
 static void trim_idle(struct session *s, unsigned device)
 {
-    struct registry *r = s->registry;
-    struct trim     *t = calloc(1, sizeof *t);
-    uint64_t         bytes = 0;
-    struct context  *c = t ? idle_with_cache(s, device, &bytes) : NULL;
+    struct registry       *r = s->registry;
+    struct trim           *t = calloc(1, sizeof *t);
+    uint64_t               bytes = 0;
+    struct worker_session *c = t ? idle_with_cache(s, device, &bytes) : NULL;
 
     if (!c) {
         free(t);
@@ -176,17 +176,17 @@ static void trim_idle(struct session *s, unsigned device)
     if (worker_submit_mem_trim(c->worker, &(struct msg_mem_trim){0}, &t->call) == STATUS_OK)
         return;
     trim_ends(c);
-    context_leave(c);
+    worker_session_leave(c);
     free(t);
 }
 
 /* True when memory came back. They are others' workers, so that their answers are waited for no longer than for memory. */
-static bool await_trims(struct context *c, uint64_t seen)
+static bool await_trims(struct worker_session *c, uint64_t seen)
 {
-    struct registry        *r = c->session->registry;
-    const struct returning *p = of_context(c);
-    uint64_t                deadline = deadline_after_ms(MEMORY_RETURN_MS);
-    bool                    gave, open = true;
+    struct registry           *r = c->session->registry;
+    const struct pending_free *p = of_context(c);
+    uint64_t                   deadline = deadline_after_ms(MEMORY_RETURN_MS);
+    bool                       gave, open = true;
 
     do {
         pthread_mutex_lock(&r->lock);
@@ -195,20 +195,20 @@ static bool await_trims(struct context *c, uint64_t seen)
         if (open)
             nap(r);
         pthread_mutex_unlock(&r->lock);
-        open = open && !context_is_closed(c); /* its own end may wait for us */
+        open = open && !worker_session_is_closed(c); /* its own end may wait for us */
     } while (open);
     return gave;
 }
 
 /* Of this session the worker has given all back itself before it refused. */
-static bool trim_all(struct context *c)
+static bool trim_all(struct worker_session *c)
 {
     struct session  *own = c->session;
     uint64_t         seen;
     unsigned         count;
     struct session **all = registry_all(own->registry, &count);
 
-    returning_trimmed(c);
+    pending_free_trimmed(c);
     pthread_mutex_lock(&own->registry->lock);
     seen = of_context(c)->count;
     pthread_mutex_unlock(&own->registry->lock);
@@ -224,7 +224,7 @@ static bool trim_all(struct context *c)
 /* ---- waiting ---- */
 
 /* With registry.lock held: what is free and what may come are less than what is wanted. */
-static bool is_hopeless(const struct returning *p, const struct problem *why)
+static bool is_hopeless(const struct pending_free *p, const struct problem *why)
 {
     uint64_t max = why->limit_max, used = why->limit_used < max ? why->limit_used : max;
     uint64_t room = max - used;
@@ -235,11 +235,11 @@ static bool is_hopeless(const struct returning *p, const struct problem *why)
 }
 
 /* While only workers are waited for that are about to end, nothing needs to be asked. */
-static bool await(struct context *c, const struct memory_wait *w, const struct problem *why)
+static bool await(struct worker_session *c, const struct memory_wait *w, const struct problem *why)
 {
-    struct registry  *r = c->session->registry;
-    struct returning *p = of_context(c);
-    bool              again = false, open = true;
+    struct registry     *r = c->session->registry;
+    struct pending_free *p = of_context(c);
+    bool                 again = false, open = true;
 
     pthread_mutex_lock(&r->lock);
     while (open && !again) {
@@ -251,14 +251,14 @@ static bool await(struct context *c, const struct memory_wait *w, const struct p
         if (again)
             break;
         pthread_mutex_unlock(&r->lock);
-        again = context_is_closed(c); /* the worker tells that it has ended; and its own end may be what we would wait for */
+        again = worker_session_is_closed(c); /* the worker tells that it has ended; and its own end may be what we would wait for */
         pthread_mutex_lock(&r->lock);
     }
     pthread_mutex_unlock(&r->lock);
     return again;
 }
 
-void memory_wait_look(struct context *c, struct memory_wait *w)
+void memory_wait_look(struct worker_session *c, struct memory_wait *w)
 {
     struct registry *r = c->session->registry;
 
@@ -269,7 +269,7 @@ void memory_wait_look(struct context *c, struct memory_wait *w)
     pthread_mutex_unlock(&r->lock);
 }
 
-bool memory_wait_more(struct context *c, struct memory_wait *w, const struct problem *why)
+bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const struct problem *why)
 {
     if (why->limit_max && why->limit_requested > why->limit_max)
         return false;
