@@ -1,4 +1,4 @@
-/* Questions to a device's device monitor that are waited for only so long: a slow device must not hold up a health check. */
+/* Questions to a device monitor that are waited for only so long: a slow device must not hold up a health check. */
 #include "pool/devices/devices.h"
 
 static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)

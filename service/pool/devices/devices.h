@@ -78,7 +78,7 @@ void pool_wait(struct pool *p, uint64_t deadline_ns);
 void *health_run(void *pool);
 
 /* ---- device monitor.c ---- */
-/* Asks the device's device monitor, and waits up to DEVICE_MONITOR_ANSWER_MS. False: no device monitor, or no answer in time, or a bad one (*why). */
+/* Asks the device monitor, and waits up to DEVICE_MONITOR_ANSWER_MS. False: no device monitor, or no answer in time, or a bad one (*why). */
 bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem *why);
 /* The same, with a patience of one's own. */
 bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patience_ms, struct device_info *out);
