@@ -1,6 +1,7 @@
 /* For operators: what is logged, at run time, and the last lines of the log. */
 #include <stdlib.h>
 
+#include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "base/log.h"

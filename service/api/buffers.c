@@ -1,4 +1,5 @@
 /* Buffers: make, list, look at, fill, copy, free. */
+#include "api/bounds.h"
 #include "api/call.h"
 #include "api/decode/args.h"
 #include "api/endpoints.h"

@@ -1,5 +1,6 @@
 /* The steps that handlers have in common. */
 #include "api/call.h"
+#include "api/bounds.h"
 
 #include "base/deadline.h"
 #include <ctype.h>

@@ -2,6 +2,7 @@
  * compared every CHANGES_TICK_MS, on the loop, which costs nothing while nobody follows. */
 #include <stdlib.h>
 
+#include "api/bounds.h"
 #include "api/endpoints.h"
 #include "api/event_stream.h"
 #include "base/digest.h"

@@ -1,5 +1,6 @@
 /* Hashes buffer contents on their way from the device. */
 #include "api/data_digest.h"
+#include "api/bounds.h"
 
 #include "api/etag.h"
 

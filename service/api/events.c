@@ -1,6 +1,7 @@
 /* A session's events as server-sent events. A stream holds no thread: it is a source that the server asks for bytes, and that is
  * woken by events, by its heartbeat and by its end. */
 #include "session/events/events.h"
+#include "api/bounds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

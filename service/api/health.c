@@ -1,6 +1,7 @@
 /* Liveness, readiness, the version and the texts behind problem types. */
 #include <inttypes.h>
 
+#include "api/bounds.h"
 #include "api/call.h"
 #include "api/devices.h"
 #include "api/endpoints.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/bounds.h"
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
 #include "base/spin.h"

@@ -1,5 +1,6 @@
 /* /metrics: everything that is measured, as Prometheus text. */
 #include "base/metrics.h"
+#include "api/bounds.h"
 
 #include "api/call.h"
 #include "api/devices.h"

@@ -1,6 +1,7 @@
 /* Sessions: create, look at, change, reset, end. */
 #include <stdio.h>
 
+#include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
 

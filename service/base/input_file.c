@@ -1,5 +1,6 @@
 /* Reads small files whole. Opened without blocking: a FIFO that nobody writes must not keep the service from starting. */
 #include "base/input_file.h"
+#include "base/bounds.h"
 
 #include <errno.h>
 #include <fcntl.h>

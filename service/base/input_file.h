@@ -2,6 +2,7 @@
 #ifndef GPUREST_BASE_INPUT_FILE_H
 #define GPUREST_BASE_INPUT_FILE_H
 
+#include "base/bounds.h"
 #include "base/buf.h"
 #include "base/problem.h"
 

@@ -1,5 +1,6 @@
 /* Which lines are written, and their members. */
 #include "base/log.h"
+#include "base/bounds.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include "base/bounds.h"
 #include "base/problem.h"
 #include "base/span.h"
 

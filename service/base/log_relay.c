@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bounds.h"
 #include "base/deadline.h"
 #include "base/log_lines.h"
 #include "base/metrics.h"

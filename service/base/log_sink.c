@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bounds.h"
 #include "base/deadline.h"
 #include "base/log_lines.h"
 #include "base/metrics.h"

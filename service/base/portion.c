@@ -1,5 +1,6 @@
 /* One rule for all bounds that callers share. */
 #include "base/portion.h"
+#include "base/bounds.h"
 
 #include <assert.h>
 

@@ -1,5 +1,6 @@
 /* Base62 by rejection, so that every character is equally likely. */
 #include "base/random.h"
+#include "base/bounds.h"
 
 #include <errno.h>
 #include <string.h>

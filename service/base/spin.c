@@ -1,5 +1,6 @@
 /* Chooses the spin budgets by the processors that this process may use. */
 #include "base/spin.h"
+#include "base/bounds.h"
 
 #include <fcntl.h>
 #include <pthread.h>

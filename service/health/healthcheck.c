@@ -1,5 +1,6 @@
 /* Asks a running service for /readyz, as the health check of an image does: with this executable, because an image has no other client. */
 #include "health/healthcheck.h"
+#include "health/bounds.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Asks a service whether it is well: connects, sends one request, reads the first bytes of the answer. */
 #include "health/probe.h"
+#include "health/bounds.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,6 +3,7 @@
 #define GPUREST_HTTP_PROBE_H
 
 #include "base/problem.h"
+#include "health/bounds.h"
 #include "limits.h"
 
 struct probe_target {

@@ -1,5 +1,6 @@
 /* The kernels and globals of a module: building the table, and its form as bytes. */
 #include "ipc/kernel_table.h"
+#include "ipc/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #define GPUREST_IPC_MESSAGE_H
 
 #include "base/problem.h"
+#include "ipc/bounds.h"
 #include "limits.h"
 
 enum message {

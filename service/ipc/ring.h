@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "ipc/bounds.h"
 #include "limits.h"
 
 enum { RING_LINE_BYTES = 64 }; /* what a processor moves between cores at once: the two sides' words lie apart */

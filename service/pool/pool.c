@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
 void pool_changed(void *pool)

@@ -1,5 +1,6 @@
 /* The device worker: opens its device, proves that it computes, then serves commands in one loop that never blocks on the device. */
 #include "worker/device_worker.h"
+#include "worker/bounds.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -3,6 +3,7 @@
 
 #include "api/batch/decode.h"
 #include "api/batch/frame.h"
+#include "api/bounds.h"
 
 enum { WALK_BYTES_MAX = 1 << 16 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/bounds.h"
 #include "http/engine/framing.h"
 #include "http/message/proxies.h"
 

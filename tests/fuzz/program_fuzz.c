@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/batch/program_decode.h"
+#include "api/bounds.h"
 #include "session/batch/program_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

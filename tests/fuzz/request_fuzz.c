@@ -1,6 +1,7 @@
 /* Any bytes as target and header lines: the first line is the target, "name:value" lines follow. */
 #include <stdlib.h>
 
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 static struct exchange x;

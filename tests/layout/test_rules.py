@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVICE = ROOT / "service"
 
 # Folder -> folders of service/ it may include besides itself, base/, limits.h and config/config.h. service/README.md draws this picture.
+# A folder's bounds.h is its own alone.
 MAY_INCLUDE = {
     "": {"api", "config", "health", "http", "session", "pool", "worker", "ipc", "kernels"},  # main.c, frontend.c
     "base": set(),
@@ -24,6 +25,16 @@ MAY_INCLUDE = {
     "worker": {"ipc", "device", "compile"},
     "device": {"ipc"},
     "compile": {"ipc"},
+}
+
+# The same between the rooms of session/; events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
+SESSION_MAY_INCLUDE = {
+    "life": {"events"},
+    "events": {"life"},
+    "memory": {"life"},
+    "code": {"memory", "life"},
+    "launch": {"code", "memory", "life", "events"},
+    "batch": {"launch", "code", "memory", "life", "events"},
 }
 
 # Foreign header -> the files that may name it.
@@ -60,6 +71,11 @@ def folder_of(path):
     return parts[0] if len(parts) > 1 else ""
 
 
+def room_of(path):
+    """(folder, room) of a path from the root of service/."""
+    return (*path.parts[:-1], "", "")[:2]
+
+
 def test_there_are_sources_in_every_folder_of_the_picture():
     present = {folder_of(path) for path in sources()}
     assert set(MAY_INCLUDE) <= present
@@ -73,10 +89,31 @@ def test_folders_include_only_what_the_picture_allows():
             if quote == "<":
                 continue
             target = name.split("/")[0] if "/" in name else ""
-            if target in ("base", own) or name in ("limits.h", "config/config.h", "config/config.def", "frontend.h", "roles.def"):
+            others_bounds = name.endswith("/bounds.h") and target != own
+            if not others_bounds and target in ("base", own) or name in ("limits.h", "config/config.h", "config/config.def", "frontend.h", "roles.def"):
                 continue
-            if target not in MAY_INCLUDE[own]:
+            if others_bounds or target not in MAY_INCLUDE[own]:
                 wrong.append(f"{path.relative_to(ROOT)} includes {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rooms_of_session_include_only_what_stands_below_them():
+    wrong = []
+    for path in sources():
+        own, name = room_of(path.relative_to(SERVICE))
+        if own != "session" or not name:
+            continue
+        for _, included in INCLUDE.findall(path.read_text()):
+            target, room = room_of(pathlib.PurePath(included))
+            if target == "session" and room not in ("", name, *SESSION_MAY_INCLUDE[name]):
+                wrong.append(f"{path.relative_to(ROOT)} includes {included}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_rooms_internal_header_stays_in_its_folder():
+    """engine/internal.h is met in filter/, too, whose functions are steps of an exchange."""
+    wrong = [f"{path.relative_to(ROOT)} includes {included}" for path in sources() for _, included in INCLUDE.findall(path.read_text())
+             if included.endswith("internal.h") and included.split("/")[0] != folder_of(path)]
     assert not wrong, "\n".join(wrong)
 
 

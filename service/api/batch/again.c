@@ -1,5 +1,6 @@
 /* Makes a run's batch once more, on another hidden session, from the body that it came with. */
 #include "api/batch/again.h"
+#include "api/bounds.h"
 
 #include <pthread.h>
 

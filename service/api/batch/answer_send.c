@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/batch/answer_internal.h"
+#include "api/bounds.h"
 
 /* A long answer under way. */
 struct parts_source {

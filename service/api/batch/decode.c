@@ -1,5 +1,6 @@
 /* Decodes batches: one table of members per kind of operation. */
 #include "api/batch/decode.h"
+#include "api/bounds.h"
 
 #include <stdio.h>
 

@@ -10,6 +10,7 @@
 #include "api/endpoints.h"
 #include "api/etag.h"
 #include "http/message/precondition.h"
+#include "session/life/run_place.h"
 
 /* A request that holds a job, maybe over several calls of its handler. In the request's arena; released by on_finish. */
 struct following {

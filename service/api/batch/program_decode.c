@@ -1,5 +1,6 @@
 /* Decodes programs and their runs. */
 #include "api/batch/program_decode.h"
+#include "api/bounds.h"
 
 #include <stdio.h>
 #include <stdlib.h>

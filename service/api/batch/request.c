@@ -1,5 +1,6 @@
 /* Collects a batch's JSON, has the batch made (by request.prepare while more of the body is to come), and streams its segments in. */
 #include "api/batch/request.h"
+#include "api/bounds.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,11 +1,13 @@
 /* Makes batches from JSON and keeps together what they live on. */
 #include "api/batch/work.h"
+#include "api/bounds.h"
 
 #include <stdlib.h>
 
 #include "api/batch/again.h"
 #include "api/batch/frame.h"
 #include "api/batch/program_decode.h"
+#include "session/life/run_place.h"
 
 enum { JSON_VALUE_BYTES = 96 }; /* of host memory, for one value of a parsed text */
 

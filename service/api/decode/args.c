@@ -1,5 +1,6 @@
 /* Decodes kernel arguments; whether they fit the kernel is the session's business. */
 #include "api/decode/args.h"
+#include "api/bounds.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 #ifndef GPUREST_API_LAUNCH_JSON_H
 #define GPUREST_API_LAUNCH_JSON_H
 
+#include "api/bounds.h"
 #include "api/call.h"
 
 /* What is launched and with which shape, as a request or an operation of a batch says it. */

@@ -2,6 +2,7 @@
  * again while queued work of any stream may still use it. */
 #include "base/deadline.h"
 #include "base/log.h"
+#include "device/cuda/bounds.h"
 #include "device/cuda/internal.h"
 
 #include <inttypes.h>

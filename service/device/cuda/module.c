@@ -1,5 +1,6 @@
 /* Loads code into the context and makes its kernel table: from the driver where it can list functions, else from the image. */
 #include "base/log.h"
+#include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
 #include "device/cuda/vendor.h"
 

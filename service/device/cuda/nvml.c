@@ -1,5 +1,6 @@
 /* Reads live clocks and sensors through libnvidia-ml, which is optional and must never hold a worker up for long. */
 #include "device/cuda/nvml.h"
+#include "device/cuda/bounds.h"
 
 #include "base/deadline.h"
 #include "base/log.h"

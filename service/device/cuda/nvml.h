@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_NVML_H
 #define GPUREST_DEVICE_NVML_H
 
+#include "device/cuda/bounds.h"
 #include "ipc/message.h"
 
 /* Fills temperature, power, utilisation, the two clocks and the health of the GPU that info->uuid names, each as far as it can be read. Errors that

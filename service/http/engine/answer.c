@@ -2,6 +2,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/message/problem_document.h"
 

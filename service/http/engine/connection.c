@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/message/problem_document.h"
 

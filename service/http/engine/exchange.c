@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 /* ---- the state ---- */

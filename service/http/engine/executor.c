@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/portion.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 enum slot_state { SLOT_FREE, SLOT_RUNNING, SLOT_ENDED };

@@ -1,5 +1,6 @@
 /* One function a state; each takes the bytes that belong to its state, and may go on to the next one within its line. */
 #include "http/engine/framing.h"
+#include "http/bounds.h"
 
 #include <assert.h>
 #include <string.h>

@@ -13,6 +13,7 @@
 
 #include "base/deadline.h"
 #include "base/metrics.h"
+#include "http/bounds.h"
 #include "http/engine/framing.h"
 #include "http/engine/server.h"
 #include "http/message/integrity.h"

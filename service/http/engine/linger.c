@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 struct lingering {

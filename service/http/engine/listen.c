@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "http/bounds.h"
 #include "http/engine/address.h"
 #include "http/engine/internal.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/spin.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/filter/idempotency.h"
 

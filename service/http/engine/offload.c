@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/portion.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 enum io_state { IO_FREE, IO_RESERVED, IO_BUSY };

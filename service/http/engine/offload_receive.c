@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 /* ---- how much is waited for ----

@@ -1,5 +1,6 @@
 /* Puts the server together and takes it apart: listeners, executor, event loops. */
 #include "http/engine/server.h"
+#include "http/bounds.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
  * one on which no caller was ever let in. If there is none, it has a reserved slot, in which nothing but probes is answered, so that a service that
  * is full does not look like one that is dead. When a caller is let in there, it takes the place of one that has worked and has no request under way:
  * so no stranger, silent or not, closes the connection of who works. */
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 static bool same_address(const struct peer_address *a, const struct peer_address *b)

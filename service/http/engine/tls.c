@@ -6,6 +6,7 @@
 
 #include "base/input_file.h"
 #include "base/log.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/engine/tls.h"
 

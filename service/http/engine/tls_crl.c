@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "http/bounds.h"
 #include "http/engine/tls.h"
 #include "limits.h"
 

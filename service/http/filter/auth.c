@@ -1,5 +1,6 @@
 /* Bearer tokens: the presented one is hashed and compared with every stored hash, in the same time whichever fits. */
 #include "http/filter/auth.h"
+#include "http/bounds.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

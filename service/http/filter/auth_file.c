@@ -1,5 +1,6 @@
 /* Reads and checks the tokens file. */
 #include "http/filter/auth_file.h"
+#include "http/bounds.h"
 
 #include <errno.h>
 #include <stdio.h>

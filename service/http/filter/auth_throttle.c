@@ -1,5 +1,6 @@
 /* A table of fixed size, a few places for each hash of an address; the place that was used longest ago makes room for a new address. */
 #include "http/filter/auth_throttle.h"
+#include "http/bounds.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct place {
     unsigned char        address[PEER_ADDRESS_BYTES];
     uint64_t             used_ns; /* 0: free */
     struct rate_bucket   wrong;
-    const struct caller *known[GUESS_CALLERS_KNOWN]; /* let in from there; compared, never followed */
+    const struct caller *known[AUTH_THROTTLE_CALLERS_KNOWN]; /* let in from there; compared, never followed */
     unsigned             next_known;
 };
 
@@ -21,7 +22,7 @@ struct auth_throttle {
     unsigned        per_minute;
     uint64_t        seed; /* of the hash: nobody outside can choose addresses that fall together */
     pthread_mutex_t lock; /* over the places */
-    struct place    places[GUESS_SETS][GUESS_PLACES];
+    struct place    places[AUTH_THROTTLE_SETS][AUTH_THROTTLE_PLACES];
 };
 
 struct auth_throttle *auth_throttle_create(unsigned per_minute)
@@ -51,7 +52,7 @@ static struct place *set_of(struct auth_throttle *g, const unsigned char address
 
     for (size_t i = 0; i < PEER_ADDRESS_BYTES; i++)
         h = (h ^ address[i]) * 0x9e3779b97f4a7c15u;
-    return g->places[(h >> 32) % GUESS_SETS];
+    return g->places[(h >> 32) % AUTH_THROTTLE_SETS];
 }
 
 /* The address's place, made when there is none. */
@@ -59,7 +60,7 @@ static struct place *place_of(struct auth_throttle *g, const unsigned char addre
 {
     struct place *set = set_of(g, address), *oldest = set;
 
-    for (struct place *p = set; p < set + GUESS_PLACES; p++) {
+    for (struct place *p = set; p < set + AUTH_THROTTLE_PLACES; p++) {
         if (p->used_ns && memcmp(p->address, address, sizeof p->address) == 0)
             return p;
         if (p->used_ns < oldest->used_ns)
@@ -72,7 +73,7 @@ static struct place *place_of(struct auth_throttle *g, const unsigned char addre
 
 static bool is_known(const struct place *p, const struct caller *caller)
 {
-    for (unsigned i = 0; i < GUESS_CALLERS_KNOWN; i++)
+    for (unsigned i = 0; i < AUTH_THROTTLE_CALLERS_KNOWN; i++)
         if (p->known[i] == caller)
             return true;
     return false;
@@ -83,7 +84,7 @@ static void make_known(struct place *p, const struct caller *caller)
     if (is_known(p, caller))
         return;
     p->known[p->next_known] = caller;
-    p->next_known = (p->next_known + 1) % GUESS_CALLERS_KNOWN;
+    p->next_known = (p->next_known + 1) % AUTH_THROTTLE_CALLERS_KNOWN;
 }
 
 bool auth_throttle_admit(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller,

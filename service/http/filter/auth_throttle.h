@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "http/bounds.h"
 #include "limits.h"
 
 struct auth_throttle;

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 static bool is_trusted(const struct connection *c)

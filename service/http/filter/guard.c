@@ -1,6 +1,7 @@
 /* Refuses header lines that must stand once, lengths that cannot be used, and targets that are not plain paths. How requests are framed, and
  * what bytes their lines hold, was looked at before MHD had them (framing.c); that MHD read the same is checked here. */
 
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 struct header_walk {

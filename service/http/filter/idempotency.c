@@ -1,6 +1,7 @@
 /* A hash table of keys; those that are done also stand in a queue, oldest first, by which they are forgotten, and those with an answer in one of their
  * caller's: who has the most bytes in answers makes room for more. */
 #include "http/filter/idempotency.h"
+#include "http/bounds.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

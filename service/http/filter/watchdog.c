@@ -2,6 +2,7 @@
  * connections at all. */
 #include <poll.h>
 
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 /* A client that has closed its half while its body is still in the socket, or while it reads the answer, is not gone; but nobody

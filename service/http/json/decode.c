@@ -1,6 +1,7 @@
 /* Fills a struct from a JSON object by a table of its members. */
 #include <stdio.h>
 
+#include "http/bounds.h"
 #include "http/json/json.h"
 #include "limits.h"
 

@@ -1,5 +1,6 @@
 /* Parsed JSON: cJSON behind the strict scanner, seen through struct json, which is a cJSON item by another name. */
 #include "http/json/json.h"
+#include "http/bounds.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/problem.h"
+#include "http/bounds.h"
 
 /* A parsed value, borrowed from its document; NULL is "absent" and every reader below takes it. */
 struct json;

@@ -1,5 +1,6 @@
 /* The strict JSON scanner: one pass over the bytes, its stack of open brackets is one bit per level. */
 #include "http/json/scan.h"
+#include "http/bounds.h"
 
 #include "http/json/number.h"
 #include "limits.h"

@@ -3,6 +3,7 @@
 #define GPUREST_HTTP_JSON_SCAN_H
 
 #include "base/span.h"
+#include "http/bounds.h"
 
 /* The parser behind the scan copies a number into a buffer of 64 bytes. */
 enum { JSON_NUMBER_CHARS_MAX = 63 };

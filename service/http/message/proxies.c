@@ -1,5 +1,6 @@
 /* Addresses by their bytes alone: IPv4 is the mapped part of IPv6, so that one comparison does for both. */
 #include "http/message/proxies.h"
+#include "http/bounds.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

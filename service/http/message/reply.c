@@ -1,5 +1,6 @@
 /* An answer's parts, owned until the server has sent them. */
 #include "http/message/reply.h"
+#include "http/bounds.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/problem.h"
+#include "http/bounds.h"
 #include "limits.h"
 
 struct waker;

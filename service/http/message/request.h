@@ -8,6 +8,7 @@
 #include "base/problem.h"
 #include "base/rate.h"
 #include "base/waker.h"
+#include "http/bounds.h"
 #include "http/message/reply.h"
 #include "http/message/route.h"
 #include "http/message/trace.h"

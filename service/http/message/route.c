@@ -1,5 +1,6 @@
 /* Finds the row of the endpoint table: the path is cut into segments once and laid beside the rows of its method. */
 #include "http/message/route.h"
+#include "http/bounds.h"
 
 #include <stdio.h>
 

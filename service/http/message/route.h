@@ -4,6 +4,7 @@
 
 #include "base/span.h"
 #include "base/status.h"
+#include "http/bounds.h"
 #include "limits.h"
 
 struct request;

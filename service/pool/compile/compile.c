@@ -1,5 +1,6 @@
 /* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
 #include "pool/compile/compile.h"
+#include "pool/bounds.h"
 
 #include <errno.h>
 #include <signal.h>

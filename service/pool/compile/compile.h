@@ -3,6 +3,7 @@
 #define GPUREST_POOL_COMPILE_H
 
 #include "ipc/compile_job.h"
+#include "pool/bounds.h"
 #include "pool/compile/turns.h"
 
 struct compile_service;

@@ -1,5 +1,6 @@
 /* Deals turns to compile. There are few of them at a time, as each is a waiting thread: they are looked through, nothing is kept about callers. */
 #include "pool/compile/turns.h"
+#include "pool/bounds.h"
 
 #include <assert.h>
 #include <stddef.h>

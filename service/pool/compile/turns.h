@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "pool/bounds.h"
 
 /* For whom something is compiled. */
 struct compile_for {

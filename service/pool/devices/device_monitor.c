@@ -1,4 +1,5 @@
 /* Questions to a device monitor that are waited for only so long: a slow device must not hold up a health check. */
+#include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
 static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)

@@ -2,6 +2,7 @@
 #ifndef GPUREST_POOL_DEVICES_H
 #define GPUREST_POOL_DEVICES_H
 
+#include "pool/bounds.h"
 #include "pool/pool.h"
 #include "pool/workers/worker_internal.h"
 

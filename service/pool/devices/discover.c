@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
+#include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
 enum { ARGUMENT_BYTES = 4096 + 16 };

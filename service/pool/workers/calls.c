@@ -1,4 +1,5 @@
 /* Calls to a worker: submitting, draining answers, waiting, deadlines. Every call ends exactly once. */
+#include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
 
 #include <linux/futex.h>

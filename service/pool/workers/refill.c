@@ -7,6 +7,7 @@
  * longer than the last, and /readyz says so as long as no worker waits for a session. */
 #include "base/log.h"
 #include "base/metrics.h"
+#include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
 /* ---- small things, under the pool's lock ---- */

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
 
 static enum status shares_nothing(struct problem *why)

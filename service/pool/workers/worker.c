@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
+#include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
 
 enum { STATES = WORKER_STOPPING + 1, REAPER_SLEEP_MS = 200, REAPER_NAP_MS = 5, LOADER_FAILED = 127 /* of ld.so, as of shells */ };

@@ -76,7 +76,7 @@ static enum status add_names(struct batch *b, struct problem *why)
 
 /* ---- making ---- */
 
-enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why)
+enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
     enum status st;
 
@@ -85,8 +85,8 @@ enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, str
     st = temp_buffer_create(b->context, bytes, out, why);
     if (st)
         return st;
-    (*out)->of_batch = b->locals;
-    b->locals = *out;
+    (*out)->of_batch = b->temp_buffers;
+    b->temp_buffers = *out;
     return STATUS_OK;
 }
 
@@ -362,22 +362,22 @@ void batch_release(struct batch *b)
     struct session *s = b->session;
 
     pthread_mutex_lock(&s->lock);
-    for (struct local *l = b->locals; l; l = l->of_batch)
+    for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         if (!l->wanted || !b->succeeded)
             temp_buffer_abandon(b->context, l);
     pthread_mutex_unlock(&s->lock);
-    locals_free_some(b->context);
-    for (struct local *l = b->locals; l; l = l->of_batch)
+    temp_buffer_free_some(b->context);
+    for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         temp_buffer_await(b->context, l);
 }
 
 static void let_go(struct batch *b)
 {
-    struct local *l = b->locals;
+    struct temp_buffer *l = b->temp_buffers;
 
     pthread_mutex_lock(&b->session->lock);
     while (l) {
-        struct local *next = l->of_batch;
+        struct temp_buffer *next = l->of_batch;
         temp_buffer_abandon(b->context, l);
         buffer_unref(&l->buffer);
         l = next;

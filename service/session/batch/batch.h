@@ -123,9 +123,4 @@ double                    batch_kernel_ms(const struct batch *b);              /
 /* In any state. Lets go of w and frees what is left in the background; does not block. NULL is a no-op. */
 void batch_destroy(struct batch *b);
 
-/* The tenant's hidden session, which nobody can name or list: made at first use, made anew when it faulted. Borrowed. Blocks. */
-enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
-/* The same, only if it is there. */
-enum status implicit_session_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
-
 #endif

@@ -1,51 +1,28 @@
-/* What batch.c, session/batch/run.c, session/batch/flight.c and local.c share. */
+/* A batch while it is made and run: what the files of batch/ share. */
 #ifndef GPUREST_SESSION_BATCH_PARTS_H
 #define GPUREST_SESSION_BATCH_PARTS_H
 
 #include "session/batch/batch.h"
-#include "session/internal.h"
-
-/* A buffer of a batch. Its id is never told to anybody while it is the batch's. */
-struct local {
-    struct buffer          buffer;   /* first: what holds the buffer frees the local */
-    struct worker_session *context;  /* where it lives; valid while it is in there */
-    struct call            call;     /* of its freeing; holds a use of the context */
-    struct local          *of_batch; /* the batch's next one; the batch holds a reference */
-    /* under session.lock */
-    bool          orphan; /* to be freed, or being freed */
-    bool          wanted; /* by batch_read_begin() after a successful run; of the batch's thread */
-    bool          gone;   /* neither in context.locals nor on the device; or kept */
-    struct local *next;   /* in context.orphans */
-};
+#include "session/launch/internal.h"
 
 /* ---- batch_builtin.c ---- */
 /* b->calls[i] for the LAUNCH of a built-in kernel, sealed; errors as of builtin_open(), and the session's when the context was lost. */
 enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why);
 
-/* ---- local.c ---- */
-/* Device memory under the quotas. Needs a use. May wait for the worker. */
-enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct local **out, struct problem *why);
-/* With session.lock held: it is freed as soon as the worker takes the call, behind all that was submitted before. */
-void temp_buffer_abandon(struct worker_session *c, struct local *l);
-/* With session.lock held: from now on a buffer of the session. */
-enum status temp_buffer_keep(struct worker_session *c, struct local *l, struct problem *why);
-/* Waits until it is gone, the context has ended, or launches are under way, whose end its freeing waits for. */
-void temp_buffer_await(struct worker_session *c, struct local *l);
-
 /* "$name" and the buffer that it stands for; NULL before its ALLOC and after its FREE. */
 struct batch_name {
-    struct entry  entry;
-    struct local *local;
+    struct entry        entry;
+    struct temp_buffer *local;
 };
 
 /* Where a segment of the request goes as it comes. */
 struct batch_target {
-    unsigned         op;       /* that uses it */
-    bool             direct;   /* else into `local`, and from there at its operation's time */
-    struct local    *local;    /* NULL: into the session's own buffer */
-    struct transfer *transfer; /* NULL: not begun, or finished */
-    uint64_t         left;     /* not yet taken */
-    bool             sent;     /* all of it is on its way to the device */
+    unsigned            op;       /* that uses it */
+    bool                direct;   /* else into `local`, and from there at its operation's time */
+    struct temp_buffer *local;    /* NULL: into the session's own buffer */
+    struct transfer    *transfer; /* NULL: not begun, or finished */
+    uint64_t            left;     /* not yet taken */
+    bool                sent;     /* all of it is on its way to the device */
 };
 
 /* One record. A later one of the same name is another. */
@@ -91,15 +68,15 @@ struct flight_call {
 
 /* Where the bytes of a READ lie that are not held in host memory. */
 struct batch_later {
-    struct local *local; /* NULL: none */
-    uint64_t      offset;
+    struct temp_buffer *local; /* NULL: none */
+    uint64_t            offset;
 };
 
 struct batch {
     struct session          *session; /* pinned */
     struct worker_session   *context; /* a reference */
     const struct batch_spec *spec;
-    struct local            *locals; /* all, kept ones too */
+    struct temp_buffer      *temp_buffers; /* all, kept ones too */
     struct table             names;
     struct batch_name       *name_items; /* [ALLOCs] */
     unsigned                 names_count;
@@ -115,14 +92,14 @@ struct batch {
     unsigned                 graph_next; /* of a program's graphs */
     struct batch_group      *groups;     /* [spec.ops_count]: those timed together */
     unsigned                 groups_count;
-    struct local           **kept;   /* [spec.keep_count] */
+    struct temp_buffer     **kept;   /* [spec.keep_count] */
     struct module           *module; /* a reference; NULL: none */
     char                     module_id[ID_BYTES];
     uint64_t                 answer_bytes, output_bytes;
     uint64_t                 deadline_ns;
     double                   compile_ms, upload_ms, queue_ms, run_ms;
     struct builtin_call    **calls;   /* [spec.ops_count]: LAUNCHes of built-in kernels; owned */
-    struct local            *scratch; /* of the latest of them that takes some; one of `locals`, or the program's */
+    struct temp_buffer      *scratch; /* of the latest of them that takes some; one of `temp_buffers`, or the program's */
     uint32_t                 scratch_slot;
     struct batch_later      *later;    /* [spec.ops_count]: READs whose bytes stayed on the device */
     batch_unwanted          *unwanted; /* NULL: nobody is to be asked */
@@ -161,7 +138,7 @@ void batch_release(struct batch *b);
 enum status batch_finish_uploads(struct batch *b, struct problem *why);
 
 /* A buffer more, freed with the batch. Needs a use. */
-enum status batch_local(struct batch *b, uint64_t bytes, struct local **out, struct problem *why);
+enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why);
 
 /* ---- session/batch/tell.c ---- notes what became of the batch's launches among the session's events. */
 void batch_tell(const struct batch *b);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "session/batch/batch_internal.h"
+#include "session/bounds.h"
 
 static const uint64_t SPIN_NS = (uint64_t)SPIN_BUDGET_US * NS_PER_US;
 

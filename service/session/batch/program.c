@@ -11,9 +11,9 @@ static const struct batch_spec *spec_of(const struct program *p)
 /* With session.lock held. What it had in the worker is gone already, or goes with the context. */
 static void program_free(struct program *p)
 {
-    for (unsigned i = 0; p->locals && i < spec_of(p)->ops_count; i++)
-        if (p->locals[i])
-            buffer_unref(&p->locals[i]->buffer);
+    for (unsigned i = 0; p->temp_buffers && i < spec_of(p)->ops_count; i++)
+        if (p->temp_buffers[i])
+            buffer_unref(&p->temp_buffers[i]->buffer);
     for (unsigned i = 0; p->modules && i < spec_of(p)->ops_count; i++)
         if (p->modules[i])
             module_unref(p->modules[i]);
@@ -21,7 +21,7 @@ static void program_free(struct program *p)
         module_unref(p->made);
     if (p->graphs)
         program_graphs_free(p);
-    free(p->locals);
+    free(p->temp_buffers);
     free(p->modules);
     free(p->graphs);
     free(p->scratch);
@@ -38,9 +38,9 @@ static void program_unref(struct program *p)
         program_free(p);
 }
 
-struct local *program_local(const struct program *p, unsigned op)
+struct temp_buffer *program_local(const struct program *p, unsigned op)
 {
-    return p->locals[op];
+    return p->temp_buffers[op];
 }
 
 struct module *program_module(struct program *p, unsigned op)
@@ -49,10 +49,10 @@ struct module *program_module(struct program *p, unsigned op)
     return p->modules[op];
 }
 
-enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct local **out, struct problem *why)
+enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
-    struct local *old = p->locals[op], *made;
-    enum status   st;
+    struct temp_buffer *old = p->temp_buffers[op], *made;
+    enum status         st;
 
     if (old && old->buffer.bytes >= bytes) {
         *out = old;
@@ -61,7 +61,7 @@ enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, stru
     st = temp_buffer_create(p->context, bytes, &made, why);
     if (st)
         return st;
-    *out = p->locals[op] = made;
+    *out = p->temp_buffers[op] = made;
     if (!old)
         return st;
     pthread_mutex_lock(&p->context->session->lock);
@@ -133,13 +133,13 @@ static struct program *program_new(struct worker_session *c, struct program_text
     p->text = text;
     p->refs = 1;
     p->created_wall_ns = wall_ns();
-    p->locals = calloc(ops, sizeof *p->locals);
+    p->temp_buffers = calloc(ops, sizeof *p->temp_buffers);
     p->modules = calloc(ops, sizeof *p->modules);
     p->graphs = calloc(ops / 2 + 1, sizeof *p->graphs);
     p->scratch = malloc(program_scratch_bytes());
     pthread_mutex_lock(&c->session->lock);
     worker_session_ref(c);
-    if (!p->locals || !p->modules || !p->graphs || !p->scratch) {
+    if (!p->temp_buffers || !p->modules || !p->graphs || !p->scratch) {
         program_unref(p);
         p = NULL;
     }
@@ -191,7 +191,7 @@ static enum status allocate(struct program *p, unsigned i, struct problem *why)
     const struct batch_op *op = &spec_of(p)->ops[i];
     uint64_t               bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : spec_of(p)->segments[op->segment];
 
-    return temp_buffer_create(p->context, bytes, &p->locals[i], why);
+    return temp_buffer_create(p->context, bytes, &p->temp_buffers[i], why);
 }
 
 static enum status make_parts(struct program *p, struct problem *why)
@@ -238,11 +238,11 @@ static void program_end(struct program *p)
     pthread_mutex_lock(&s->lock);
     p->gone = true;
     for (unsigned i = 0; i < spec_of(p)->ops_count; i++)
-        if (p->locals[i])
-            temp_buffer_abandon(c, p->locals[i]);
+        if (p->temp_buffers[i])
+            temp_buffer_abandon(c, p->temp_buffers[i]);
     pthread_mutex_unlock(&s->lock);
     if (usable) {
-        locals_free_some(c);
+        temp_buffer_free_some(c);
         worker_session_leave(c);
     }
 }
@@ -420,7 +420,7 @@ static void describe(const struct program *p, struct program_info *out)
     memcpy(out->name, p->entry.id, sizeof out->name);
     for (unsigned i = 0; i < spec->ops_count; i++) {
         out->launches += spec->ops[i].kind == BATCH_LAUNCH;
-        out->memory_bytes += p->locals[i] ? p->locals[i]->buffer.bytes : 0;
+        out->memory_bytes += p->temp_buffers[i] ? p->temp_buffers[i]->buffer.bytes : 0;
     }
     for (unsigned i = 0; i < p->graphs_count; i++)
         out->prepared_launches += p->graphs[i].count;

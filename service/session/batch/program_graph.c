@@ -3,6 +3,7 @@
 
 #include "ipc/command_list.h"
 #include "session/batch/program_internal.h"
+#include "session/bounds.h"
 
 /* All launches of a list, each with as many parameters as there may be, and the state before them. */
 enum { LIST_BYTES_MAX = RUN_ITEMS_MAX * (sizeof(struct run_entry) + offsetof(struct msg_launch, params) + GRAPH_PARAM_BYTES_MAX + 8) };

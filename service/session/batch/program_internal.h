@@ -18,7 +18,7 @@ struct program {
     struct entry           entry;
     struct worker_session *context; /* a reference */
     struct program_text   *text;
-    struct local         **locals;   /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
+    struct temp_buffer   **temp_buffers; /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
     struct module        **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */
     struct module         *made;     /* from source; a reference */
     pthread_mutex_t        run_lock; /* held by a run, and by the program's end; outside everything else */
@@ -34,10 +34,10 @@ struct program {
 
 /* ---- program.c ---- */
 /* With session.lock held: the buffer of an ALLOC; one more reference to the module of a LAUNCH. */
-struct local  *program_local(const struct program *p, unsigned op);
-struct module *program_module(struct program *p, unsigned op);
+struct temp_buffer *program_local(const struct program *p, unsigned op);
+struct module      *program_module(struct program *p, unsigned op);
 /* The scratch memory of that LAUNCH, which stays for all runs. Under run_lock, or while the program is made. */
-enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct local **out, struct problem *why);
+enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct temp_buffer **out, struct problem *why);
 /* While it is made: that LAUNCH is of this plan of a library, in every run; takes a reference. */
 void program_keep_plan(struct program *p, unsigned op, struct module *plan);
 /* Who does that LAUNCH of a built-in kernel, as it was when the program was made: graphs keep the kinds of their nodes. */

@@ -3,7 +3,7 @@
 #define GPUREST_SESSION_RESULT_STORE_H
 
 #include "session/batch/async.h"
-#include "session/internal.h"
+#include "session/launch/internal.h"
 
 struct batch_job {
     struct entry    entry;

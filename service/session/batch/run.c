@@ -319,7 +319,7 @@ static enum status run_alloc(struct batch *b, unsigned i, struct problem *why)
     if (st)
         return st;
     /* What was freed before is to be there for it. */
-    for (struct local *l = b->locals; l; l = l->of_batch)
+    for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         temp_buffer_await(b->context, l);
     return batch_noted(b->context, batch_allocate(b, op, why), why);
 }
@@ -341,7 +341,7 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     temp_buffer_abandon(b->context, own->local);
     own->local = NULL;
     pthread_mutex_unlock(&b->session->lock);
-    locals_free_some(b->context);
+    temp_buffer_free_some(b->context);
     return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 /* One file per entry, named by its key (code_entry.c); the time of last use is the file's modification time. */
 #include "session/code/code_cache.h"
+#include "session/bounds.h"
 
 #include <assert.h>
 #include <dirent.h>

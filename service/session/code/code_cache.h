@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "ipc/compile_job.h"
+#include "session/bounds.h"
 
 struct code_cache;
 

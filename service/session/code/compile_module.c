@@ -1,5 +1,6 @@
 /* Checks the request part by part, makes the job and its key, and takes the code from the cache or the compiler. */
 #include "session/code/compile_module.h"
+#include "session/bounds.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  *   At end of source: error: expected a "}"
  *   ptxas error   : ...        ptxas application ptx input, line 23; error   : ...        nvrtc: error: ... */
 #include "session/code/diagnostics.h"
+#include "session/bounds.h"
 
 #include "limits.h"
 

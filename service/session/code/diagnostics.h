@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/problem.h"
+#include "session/bounds.h"
 
 /* At most COMPILE_DIAGNOSTICS_MAX, in the order of the log; spans point into the log, the array is the arena's. Returns how many
  * (0 without room). Lines that are no message (source echoes, summaries, "detected during") are passed over. */

@@ -1,5 +1,5 @@
 /* Finding a kernel by the name it has in the source: reads the plain and nested names out of C++ mangled ones. */
-#include "session/launch/check.h"
+#include "session/code/kernel_name.h"
 
 /* Cuts "<length><identifier>" from the front of *mangled. */
 static bool cut_identifier(struct span *mangled, struct span *out)
@@ -52,7 +52,7 @@ static bool mangled_is(const char *mangled, struct span name)
     return name.bytes == 0 && (!nested || span_starts(rest, "E") || span_starts(rest, "I"));
 }
 
-int check_kernel_name(const struct kernel_table *table, struct span name)
+int kernel_index(const struct kernel_table *table, struct span name)
 {
     int found = kernel_table_find(table, name);
 

@@ -1,5 +1,5 @@
 /* Modules: made once per distinct input, kept with their kernel table, borrowed by requests and launches. */
-#include "session/internal.h"
+#include "session/code/internal.h"
 
 #include <stdlib.h>
 

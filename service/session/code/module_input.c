@@ -1,5 +1,6 @@
 /* What a module is made from: checked, and as a digest that tells equal input from other. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/code/internal.h"
 
 static enum status no_nul(struct span s, const char *pointer, struct problem *why)
 {

@@ -1,5 +1,6 @@
 /* The way of a module's image to the device, of its kernel table back, and of the module out again. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/code/internal.h"
 
 /* The last piece of an image travels with room for the table behind it, in one run of staging memory. */
 struct load {
@@ -134,4 +135,24 @@ void module_unload_some(struct worker_session *c)
         }
         pthread_mutex_unlock(&s->lock);
     } while (m && unload(c, m));
+}
+
+static void unref_all(struct table *modules)
+{
+    struct entry *e;
+
+    while ((e = table_pop(modules)) != NULL)
+        module_unref((struct module *)e);
+}
+
+void module_drop_all(struct worker_session *c)
+{
+    unref_all(&c->modules);
+    unref_all(&c->builtins);
+    while (c->unloads) {
+        struct module *m = c->unloads;
+
+        c->unloads = m->unload_next;
+        module_free(m);
+    }
 }

@@ -1,5 +1,6 @@
 /* Recognises an option in any of its spellings, checks its value by kind, and writes it in its one canonical form. */
 #include "session/code/options.h"
+#include "session/bounds.h"
 
 #include <stdio.h>
 

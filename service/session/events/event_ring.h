@@ -23,9 +23,8 @@ struct event_ring {
 
 /* With session.lock held. Without memory an event is lost, as if it had been kept for too short. */
 void events_note_session(struct session *s);
-void events_note_launch(const struct launch *l, enum event_type type);
-/* LAUNCH_FINISHED or KERNEL_PRINTF of a batch: *e but for id and time, and the text with it. */
-void events_note_batch(struct session *s, const struct event *e, struct span text);
+/* Of a launch or a batch: *e but for id and time, and the text with it. */
+void events_note(struct session *s, const struct event *e, struct span text);
 void events_note_device(struct session *s, enum device_state state);
 void events_note_budget(struct session *s, bool spent);
 /* After the last event: wakes all followers, for whom it is over. */

@@ -1,9 +1,10 @@
 /* The ring of a session's events, and who follows it. */
 #include "session/events/events.h"
+#include "session/bounds.h"
 
 #include <stdlib.h>
 
-#include "session/internal.h"
+#include "session/life/internal.h"
 
 /* ---- the ring; with session.lock held ---- */
 
@@ -108,25 +109,7 @@ static void keep_text(struct event_ring *ring, struct kept_event *e, struct span
     ring->text_bytes += text.bytes;
 }
 
-void events_note_launch(const struct launch *l, enum event_type type)
-{
-    struct event_ring *ring = &l->context->session->events;
-    struct kept_event *e = push(ring, type);
-
-    if (e) {
-        span_copy(span_of(l->entry.id), e->event.launch, sizeof e->event.launch);
-        e->event.state.launch = l->state;
-        e->event.status = l->problem ? l->problem->status : STATUS_OK;
-        e->event.timed = l->state == LAUNCH_SUCCEEDED;
-        e->event.gpu_us = l->gpu_us;
-        e->event.truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated;
-        if (type == EVENT_KERNEL_PRINTF)
-            keep_text(ring, e, (struct span){l->output, l->output_bytes});
-    }
-    wake_all(ring);
-}
-
-void events_note_batch(struct session *s, const struct event *what, struct span text)
+void events_note(struct session *s, const struct event *what, struct span text)
 {
     struct kept_event *e = push(&s->events, what->type);
 

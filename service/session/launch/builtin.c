@@ -1,11 +1,12 @@
 /* From a built-in kernel's name and arguments to a launch. */
 #include "session/launch/builtin.h"
+#include "session/bounds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "session/internal.h"
+#include "session/launch/internal.h"
 #include "session/launch/vendor.h"
 
 enum { OPTION_BYTES = 48, OPTIONS_OF_ALL = 6 };

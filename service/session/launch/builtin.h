@@ -4,6 +4,7 @@
 #define GPUREST_SESSION_BUILTIN_H
 
 #include "kernels/kernels.h"
+#include "session/bounds.h"
 #include "session/launch/check.h"
 
 struct worker_session;

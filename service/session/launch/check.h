@@ -2,21 +2,8 @@
 #ifndef GPUREST_SESSION_CHECK_H
 #define GPUREST_SESSION_CHECK_H
 
+#include "session/life/device_facts.h"
 #include "session/session.h"
-
-/* Fixed for the life of a device; sizes in bytes. */
-struct device_facts {
-    char     arch[16];
-    bool     wants_ptx;
-    uint32_t multiprocessors;
-    uint32_t max_threads_per_block;
-    uint32_t max_block[3];
-    uint32_t max_grid[3];
-    uint64_t max_shared_bytes_per_block;
-    uint32_t sharing;         /* enum device_sharing */
-    uint64_t sharing_unit;    /* bytes; sizes of shared allocations are multiples of it */
-    bool     cublaslt, cufft; /* libraries that compute there */
-};
 
 /* Where a buffer lies and how large it is; false: there is none of that id. */
 typedef bool buffer_lookup(void *context, struct span id, uint64_t *address, uint64_t *bytes);
@@ -38,7 +25,5 @@ enum status check_config(const struct kernel_desc *kernel, const struct device_f
 /* As many blocks as hold `threads`, in one dimension. LAUNCH_CONFIG_INVALID when there is no such number. */
 enum status check_grid_of(uint64_t threads, const uint32_t block[3], const struct device_facts *device, uint32_t grid[3],
                           struct problem *why);
-/* Index of the kernel called so: its name in the image, or the source's (which is in the image's where C++ mangled it). -1: none; -2: several. */
-int check_kernel_name(const struct kernel_table *table, struct span name);
 
 #endif

@@ -1,6 +1,8 @@
 /* Launches: checked, named, submitted. */
-#include "session/batch/batch_internal.h"
+#include "session/bounds.h"
+#include "session/code/kernel_name.h"
 #include "session/launch/builtin.h"
+#include "session/launch/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -53,7 +55,7 @@ static int kernel_of(const struct module *m, struct span name)
     for (unsigned i = 0; i < m->expressions_count && exact < 0; i++)
         if (span_is(name, m->expressions[i]))
             exact = kernel_table_find(&m->table, span_of(m->lowered[i]));
-    return exact >= 0 ? exact : check_kernel_name(&m->table, name);
+    return exact >= 0 ? exact : kernel_index(&m->table, name);
 }
 
 static enum status find_kernel(const struct module *m, struct span name, uint32_t *kernel, struct problem *why)
@@ -249,7 +251,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     link_unfinished(c, l);
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
-    events_note_launch(l, EVENT_LAUNCH_QUEUED);
+    launch_note(l, EVENT_LAUNCH_QUEUED);
     return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Launches on their way: through the backlog and the worker's ring, their output back, and their end. */
 #include "base/metrics.h"
-#include "session/batch/batch_internal.h"
+#include "session/bounds.h"
+#include "session/launch/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,8 +106,8 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
         c->session->device_time_us += l->gpu_us;
     measure(l);
     if (l->output_bytes || l->output_truncated)
-        events_note_launch(l, EVENT_KERNEL_PRINTF);
-    events_note_launch(l, EVENT_LAUNCH_FINISHED);
+        launch_note(l, EVENT_KERNEL_PRINTF);
+    launch_note(l, EVENT_LAUNCH_FINISHED);
     unlink_unfinished(l);
     module_unref(l->module);
     l->module = NULL;
@@ -173,7 +174,7 @@ static void drop_from_backlog(struct worker_session *c, struct launch *l)
     if (c->backlog_last == l)
         c->backlog_last = before;
     pthread_cond_broadcast(&c->session->changed);
-    transfers_wake(c);
+    transfer_wake_all(c);
 }
 
 static bool in_backlog(const struct worker_session *c, const struct launch *l)
@@ -216,7 +217,7 @@ void launch_flush(struct worker_session *c)
     }
 }
 
-void launch_forget_all(struct worker_session *c)
+void launch_drop_all(struct worker_session *c)
 {
     struct entry *e;
 
@@ -237,7 +238,7 @@ static void started(struct flight *f)
     l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
     l->context->last_event_ns = l->started_ns;
-    events_note_launch(l, EVENT_LAUNCH_STARTED);
+    launch_note(l, EVENT_LAUNCH_STARTED);
 }
 
 static void succeeded(struct flight *f)

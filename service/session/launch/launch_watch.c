@@ -1,5 +1,6 @@
 /* What becomes of launches: borrowed, watched, described, cancelled, listed. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/launch/internal.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,11 @@
 /* From a built-in kernel's arguments to what a library is asked for. */
 #include "session/launch/vendor.h"
+#include "session/bounds.h"
 
 #include <stdio.h>
 
 #include "base/digest.h"
-#include "session/internal.h"
+#include "session/launch/internal.h"
 
 enum {
     ALIGNMENT_BYTES = 256, /* of every buffer's address */

@@ -3,6 +3,7 @@
 #define GPUREST_SESSION_VENDOR_H
 
 #include "ipc/vendor_plan.h"
+#include "session/bounds.h"
 #include "session/launch/builtin.h"
 
 /* What call->kernel is to be asked for; its arguments were taken. LAUNCH_CONFIG_INVALID with /engine says why a library does not do it.

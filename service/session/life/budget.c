@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/rate.h"
-#include "session/internal.h"
+#include "session/life/internal.h"
 
 /* Of a caller on a device; there is none where all is forgotten. */
 struct fault_budget {

@@ -1,5 +1,6 @@
 /* The closer thread: waits for the ends of workers whose sessions already go on with others. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/life/internal.h"
 
 uint64_t closer_count(struct registry *r)
 {

@@ -1,5 +1,5 @@
 /* The helper thread: submits what the events of calls make possible, which they may not do themselves. */
-#include "session/internal.h"
+#include "session/life/parts.h"
 
 void helper_kick(struct worker_session *c)
 {
@@ -31,7 +31,7 @@ static void help(struct worker_session *c)
         pthread_mutex_unlock(&c->submit_lock);
         launch_fetch_outputs(c);
         module_unload_some(c);
-        locals_free_some(c);
+        temp_buffer_free_some(c);
         janitor_ping(c);
         worker_session_leave(c);
     }

@@ -1,8 +1,8 @@
 /* Hidden sessions of a tenant, for work that comes without one. */
 #include <stdio.h>
 
-#include "session/batch/batch.h"
-#include "session/internal.h"
+#include "session/life/internal.h"
+#include "session/life/run_place.h"
 
 enum { TRIES = 8 };
 

@@ -1,5 +1,6 @@
 /* The janitor thread: idle time, lifetime, and launches whose worker does not keep their deadline. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/life/parts.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -12,35 +13,17 @@ static bool past(uint64_t now, uint64_t since, uint64_t ns)
     return now > since && now - since > ns;
 }
 
-/* The outer bound of what runs: the worker keeps each launch's deadline itself from the moment in which it reports its start. What it reports
- * of others changes nothing. NULL: nothing is past it. */
-static const struct launch *overdue(const struct worker_session *c, uint64_t now)
-{
-    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
-        if (l->state == LAUNCH_RUNNING && !l->ended && past(now, l->started_ns, (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS))
-            return l;
-    return NULL;
-}
-
-static bool runs_launch(const struct worker_session *c)
-{
-    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
-        if (l->state == LAUNCH_RUNNING && !l->ended)
-            return true;
-    return false;
-}
-
 /* What to kill the worker for; OK when there is nothing. */
 static enum status overrun(const struct worker_session *c, uint64_t now, struct problem *why)
 {
-    const struct launch *late = c->lost ? NULL : overdue(c, now);
+    uint64_t timeout_ms = c->lost ? 0 : launch_overdue(c, now);
 
     if (c->lost)
         return c->uses && past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this ended")
                    : STATUS_OK;
-    return late ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", late->timeout_ms)
-                : STATUS_OK;
+    return timeout_ms ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", timeout_ms)
+                      : STATUS_OK;
 }
 
 /* The worker was given work for some time and says of no launch that it runs: what it has may wait for a batch, or be copies, whose time
@@ -48,7 +31,7 @@ static enum status overrun(const struct worker_session *c, uint64_t now, struct 
  * own deadline then ends it. */
 static bool wants_ping(const struct worker_session *c, uint64_t now)
 {
-    return c->uses && !runs_launch(c) && !c->lost && !c->closed && !c->ping_open &&
+    return c->uses && !launch_is_running(c) && !c->lost && !c->closed && !c->ping_open &&
            past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
            past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
 }
@@ -217,7 +200,7 @@ void janitor_sweep(struct registry *r, uint64_t now)
     }
     free(all);
     budgets_look(r);
-    shares_reap(r);
+    share_reap(r);
 }
 
 /* With registry.lock held. */

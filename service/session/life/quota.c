@@ -1,5 +1,5 @@
 /* Bytes in buffers, counted per session and per tenant. */
-#include "session/internal.h"
+#include "session/life/internal.h"
 
 static enum status reserve_of_tenant(struct session *s, uint64_t bytes, struct problem *why)
 {

@@ -1,5 +1,5 @@
 /* All sessions of this process: who owns which, how many there are, who has one pinned. */
-#include "session/internal.h"
+#include "session/life/parts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ void registry_destroy(struct registry *r)
     batch_runners_await(r);
     closer_stop(r);
     helper_stop(r);
-    shares_reap(r);
+    share_reap(r);
     budgets_finish(r);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);

@@ -1,7 +1,8 @@
 /* The places of a caller's runs, and who waits for one. */
 #include "session/life/run_place.h"
+#include "session/bounds.h"
 
-#include "session/internal.h"
+#include "session/life/internal.h"
 
 /* ---- all below with registry.lock held ---- */
 

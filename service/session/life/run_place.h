@@ -22,4 +22,9 @@ void run_leave(struct registry *r, struct run_place *p);
 /* The place's session, made at first use, made anew when it faulted. Borrowed. Blocks. */
 enum status run_session(struct registry *r, const struct tenant *t, const struct run_place *p, struct session **out, struct problem *why);
 
+/* The tenant's hidden session for work in the background, which nobody can name or list: made at first use, made anew when it faulted. Borrowed. Blocks. */
+enum status implicit_session(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+/* The same, only if it is there. */
+enum status implicit_session_find(struct registry *r, const struct tenant *t, struct session **out, struct problem *why);
+
 #endif

@@ -1,5 +1,6 @@
 /* The life of a session: made, reset, deleted, described. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/life/parts.h"
 
 #include <math.h>
 #include <stdio.h>

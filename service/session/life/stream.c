@@ -1,5 +1,6 @@
 /* Named streams, made at their first use, and waiting for them. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/life/internal.h"
 
 static bool name_valid(struct span name)
 {

@@ -1,11 +1,11 @@
 /* A worker in use by a session: who is inside, how it is lost, how it ends. */
-#include "session/internal.h"
-
 #include <malloc.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "session/events/events.h"
+#include "session/life/parts.h"
 
 /* So many objects leave tens of MiB to the allocator, which would keep them. */
 enum { TRIM_OBJECTS = 8192 };
@@ -45,7 +45,7 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
 static void worker_session_free(struct worker_session *c)
 {
     table_finish(&c->buffers);
-    table_finish(&c->locals);
+    table_finish(&c->temp_buffers);
     table_finish(&c->programs);
     table_finish(&c->modules);
     table_finish(&c->builtins);
@@ -174,8 +174,8 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
     events_note_session(s);
     log_info("session", "a session faulted: %s", status_code(why->status));
     launch_flush(c);
-    locals_drop_orphans(c);
-    transfers_wake(c);
+    temp_buffer_drop_orphans(c);
+    transfer_wake_all(c);
     pthread_cond_broadcast(&s->changed);
 }
 
@@ -253,16 +253,6 @@ void worker_session_async_call_unsent(struct call *call)
     free(f);
 }
 
-uint64_t worker_session_order(const struct worker_session *c)
-{
-    return c->backlog ? c->backlog_last->number : 0;
-}
-
-bool worker_session_ordered(const struct worker_session *c, uint64_t number)
-{
-    return !c->backlog || c->backlog->number > number;
-}
-
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why)
 {
     if (c->closed)
@@ -277,45 +267,10 @@ enum status worker_session_wait_order(struct worker_session *c, struct problem *
     uint64_t        number;
 
     pthread_mutex_lock(&s->lock);
-    number = worker_session_order(c);
-    while ((st = worker_session_still_usable(c, why)) == STATUS_OK && !worker_session_ordered(c, number))
+    number = launch_order(c);
+    while ((st = worker_session_still_usable(c, why)) == STATUS_OK && !launch_ordered(c, number))
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    return st;
-}
-
-enum status worker_session_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why)
-{
-    struct memory_wait wait = {0};
-    enum status        st;
-
-    do {
-        memory_wait_look(c, &wait);
-        st = allocate(c, what, wait.deadline_ns, why);
-    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(c, &wait, why));
-    return st;
-}
-
-struct plain {
-    uint64_t bytes, address;
-};
-
-static enum status allocate_plain(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
-{
-    struct plain              *p = what;
-    struct msg_mem_alloc_reply got = {0};
-    enum status                st = worker_mem_alloc(c->worker, &(struct msg_mem_alloc){p->bytes}, &got, deadline_ns, why);
-
-    p->address = got.address;
-    return st;
-}
-
-enum status worker_session_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why)
-{
-    struct plain p = {.bytes = bytes};
-    enum status  st = worker_session_allocate_by(c, allocate_plain, &p, why);
-
-    *address = p.address;
     return st;
 }
 
@@ -358,24 +313,11 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
 
 static void drop_objects(struct worker_session *c)
 {
-    struct entry *e;
-
-    while ((e = table_pop(&c->buffers)) != NULL) {
-        share_detach(c, (struct buffer *)e);
-        buffer_unref((struct buffer *)e);
-    }
+    buffer_drop_all(c);
     program_drop_all(c);
-    locals_drop_all(c);
-    while ((e = table_pop(&c->modules)) != NULL)
-        module_unref((struct module *)e);
-    while ((e = table_pop(&c->builtins)) != NULL)
-        module_unref((struct module *)e);
-    while (c->unloads) {
-        struct module *m = c->unloads;
-        c->unloads = m->unload_next;
-        module_free(m);
-    }
-    launch_forget_all(c);
+    temp_buffer_drop_all(c);
+    module_drop_all(c);
+    launch_drop_all(c);
 }
 
 void worker_session_detach(struct worker_session *c, const char *reason)
@@ -386,19 +328,19 @@ void worker_session_detach(struct worker_session *c, const char *reason)
     pthread_mutex_lock(&s->lock);
     c->closed = true;
     pending_free_begin(c, c->quota_bytes);
-    shares_detach_all(c);
+    share_detach_all(c);
     quota_release_all(c);
     launch_flush(c);
-    locals_drop_orphans(c);
-    transfers_wake(c);
+    temp_buffer_drop_orphans(c);
+    transfer_wake_all(c);
     s->closing++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 
     problem_set(&why, STATUS_WORKER_LOST, "%s", reason);
     worker_kill(c->worker, STATUS_WORKER_LOST, &why);
-    transfers_unwatch(c);
-    shares_reap(s->registry);
+    transfer_unwatch_all(c);
+    share_reap(s->registry);
 }
 
 void worker_session_destroy(struct worker_session *c)
@@ -422,7 +364,7 @@ void worker_session_destroy(struct worker_session *c)
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    shares_reap(r);
+    share_reap(r);
     if (many)
         malloc_trim(0);
 }

@@ -1,5 +1,5 @@
 /* Buffers: device memory by id, filled and copied on the device. */
-#include "session/internal.h"
+#include "session/memory/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static struct buffer *find(struct worker_session *c, struct span id)
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
 
     if (!b)
-        b = (struct buffer *)table_get(&c->locals, id);
+        b = (struct buffer *)table_get(&c->temp_buffers, id);
     return b && b->ready ? b : NULL;
 }
 
@@ -152,7 +152,7 @@ static void unplace(struct worker_session *c, struct buffer *b)
 static enum status allocate(struct worker_session *c, struct buffer *b, struct buffer_info *out, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = b->shareable ? share_allocate(c, b, &address, why) : worker_session_allocate(c, b->bytes, &address, why);
+    enum status st = b->shareable ? share_allocate(c, b, &address, why) : memory_allocate(c, b->bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
@@ -217,7 +217,7 @@ static enum status create(struct session *s, struct span id, uint64_t bytes, boo
     if (!st && *created)
         st = allocate(c, b, out, why);
     if (st)
-        shares_reap(s->registry); /* of a shareable one that came to nothing */
+        share_reap(s->registry); /* of a shareable one that came to nothing */
 leave:
     return worker_session_leave_with(c, st, why);
 }
@@ -308,7 +308,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     pthread_mutex_unlock(&s->lock);
     if (!st)
         st = release(c, b, why);
-    shares_reap(s->registry);
+    share_reap(s->registry);
     return worker_session_leave_with(c, st, why);
 }
 
@@ -516,4 +516,14 @@ enum status buffer_copy(struct session *s, struct span to, uint64_t offset, stru
     }
     unpin_sides(c, sides, 2);
     return worker_session_leave_with(c, st, why);
+}
+
+void buffer_drop_all(struct worker_session *c)
+{
+    struct entry *e;
+
+    while ((e = table_pop(&c->buffers)) != NULL) {
+        share_detach(c, (struct buffer *)e);
+        buffer_unref((struct buffer *)e);
+    }
 }

@@ -1,5 +1,6 @@
 /* What a session's worker says about the device's memory, and giving back what it keeps for later. */
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/memory/internal.h"
 
 /* 1 - largest free block / free memory: the share of the free memory that the largest single allocation could not have. */
 static double fragmentation_of(const struct device_memory *m)

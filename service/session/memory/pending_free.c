@@ -5,7 +5,8 @@
  * an allocation that it would help is tried again. What freed buffers have left in the caches of idle sessions is asked for first. */
 #include <stdlib.h>
 
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/memory/internal.h"
 
 static struct pending_free *of_context(const struct worker_session *c)
 {
@@ -279,4 +280,41 @@ bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const str
             return true;
     }
     return await(c, w, why);
+}
+
+/* ---- allocations that wait for it ---- */
+
+enum status memory_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why)
+{
+    struct memory_wait wait = {0};
+    enum status        st;
+
+    do {
+        memory_wait_look(c, &wait);
+        st = allocate(c, what, wait.deadline_ns, why);
+    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(c, &wait, why));
+    return st;
+}
+
+struct plain {
+    uint64_t bytes, address;
+};
+
+static enum status allocate_plain(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
+{
+    struct plain              *p = what;
+    struct msg_mem_alloc_reply got = {0};
+    enum status                st = worker_mem_alloc(c->worker, &(struct msg_mem_alloc){p->bytes}, &got, deadline_ns, why);
+
+    p->address = got.address;
+    return st;
+}
+
+enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why)
+{
+    struct plain p = {.bytes = bytes};
+    enum status  st = memory_allocate_by(c, allocate_plain, &p, why);
+
+    *address = p.address;
+    return st;
 }

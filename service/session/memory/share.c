@@ -106,7 +106,7 @@ static struct share *take_dead(struct registry *r)
     return m;
 }
 
-void shares_reap(struct registry *r)
+void share_reap(struct registry *r)
 {
     struct share *m;
 
@@ -162,10 +162,10 @@ static void detach_copied(struct worker_session *c, const struct table *t)
     }
 }
 
-void shares_detach_all(struct worker_session *c)
+void share_detach_all(struct worker_session *c)
 {
     detach_copied(c, &c->buffers);
-    detach_copied(c, &c->locals);
+    detach_copied(c, &c->temp_buffers);
 }
 
 /* ---- making ---- */
@@ -177,7 +177,7 @@ static enum status host_reserve_soon(struct registry *r, struct account *a, uint
 
     if (st != STATUS_OVERLOADED)
         return st;
-    shares_reap(r);
+    share_reap(r);
     return host_reserve(r, a, bytes, why);
 }
 
@@ -320,7 +320,7 @@ static enum status open_pinned(struct worker_session *c, struct buffer *b, struc
         unused = share_unref(s->registry, fresh);
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, unused);
-    shares_reap(s->registry);
+    share_reap(s->registry);
     return st;
 }
 
@@ -379,6 +379,6 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
     }
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, host);
-    shares_reap(s->registry);
+    share_reap(s->registry);
     return worker_session_leave_with(c, st, why);
 }

@@ -1,4 +1,5 @@
 /* Buffers whose own memory clients map: a file that is the device's memory, or memory of which the driver hands out descriptors. */
+#include "session/bounds.h"
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
 
@@ -37,7 +38,7 @@ static enum status allocate(struct worker_session *c, void *what, uint64_t deadl
 
 static enum status ask(struct worker_session *c, struct shared_allocation *a, struct problem *why)
 {
-    enum status st = worker_session_allocate_by(c, allocate, a, why);
+    enum status st = memory_allocate_by(c, allocate, a, why);
 
     if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
         return st;

@@ -2,7 +2,7 @@
 #ifndef GPUREST_SESSION_SHARE_PARTS_H
 #define GPUREST_SESSION_SHARE_PARTS_H
 
-#include "session/internal.h"
+#include "session/memory/internal.h"
 
 struct share {
     int             fd;        /* ours, to lend to the worker and to take the memory back by */
@@ -20,7 +20,7 @@ struct share {
 enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why);
 /* With session.lock held: what the session's number of shared buffers has room for. */
 enum status share_check_count(const struct worker_session *c, struct problem *why);
-/* With session.lock held; the last one leaves it to shares_reap(), and gets what is then to be given to share_unmap(): sooner, a copy that is
+/* With session.lock held; the last one leaves it to share_reap(), and gets what is then to be given to share_unmap(): sooner, a copy that is
  * just being submitted would find it gone. Else, and of a direct one, 0. */
 uint32_t share_unref(struct registry *r, struct share *m);
 /* Has the worker let go of its mapping, behind what is under way; host 0: of none. Needs a use of the context; no lock held. */

@@ -89,7 +89,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         host = end(c, &k);
         pthread_mutex_unlock(&s->lock);
         share_unmap(c, host);
-        shares_reap(s->registry);
+        share_reap(s->registry);
     }
     return worker_session_leave_with(c, st, why);
 }

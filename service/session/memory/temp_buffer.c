@@ -1,12 +1,12 @@
 /* Buffers of batches: counted like all others, named by nobody else, freed in the background. */
 #include <stdlib.h>
 
-#include "session/batch/batch_internal.h"
+#include "session/memory/internal.h"
 
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */
-static void drop(struct worker_session *c, struct local *l)
+static void drop(struct worker_session *c, struct temp_buffer *l)
 {
-    if (table_remove(&c->locals, &l->buffer.entry)) {
+    if (table_remove(&c->temp_buffers, &l->buffer.entry)) {
         share_detach(c, &l->buffer);
         quota_release(c, l->buffer.charged);
     }
@@ -15,9 +15,9 @@ static void drop(struct worker_session *c, struct local *l)
     buffer_unref(&l->buffer);
 }
 
-static struct local *make(uint64_t bytes, struct problem *why)
+static struct temp_buffer *make(uint64_t bytes, struct problem *why)
 {
-    struct local *l = calloc(1, sizeof *l);
+    struct temp_buffer *l = calloc(1, sizeof *l);
 
     if (!l) {
         problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
@@ -32,7 +32,7 @@ static struct local *make(uint64_t bytes, struct problem *why)
     return NULL;
 }
 
-static enum status enlist(struct worker_session *c, struct local *l, struct problem *why)
+static enum status enlist(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
@@ -41,7 +41,7 @@ static enum status enlist(struct worker_session *c, struct local *l, struct prob
     st = worker_session_still_usable(c, why);
     if (!st)
         st = quota_reserve(c, l->buffer.bytes, why);
-    if (!st && (st = table_put(&c->locals, &l->buffer.entry)) != STATUS_OK) {
+    if (!st && (st = table_put(&c->temp_buffers, &l->buffer.entry)) != STATUS_OK) {
         quota_release(c, l->buffer.bytes);
         problem_set(why, st, "no memory for a buffer");
     }
@@ -50,10 +50,10 @@ static enum status enlist(struct worker_session *c, struct local *l, struct prob
     return st;
 }
 
-static enum status allocate(struct worker_session *c, struct local *l, struct problem *why)
+static enum status allocate(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     uint64_t    address = 0;
-    enum status st = worker_session_allocate(c, l->buffer.bytes, &address, why);
+    enum status st = memory_allocate(c, l->buffer.bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
@@ -67,10 +67,10 @@ static enum status allocate(struct worker_session *c, struct local *l, struct pr
     return st;
 }
 
-enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct local **out, struct problem *why)
+enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
-    struct local *l = make(bytes, why);
-    enum status   st;
+    struct temp_buffer *l = make(bytes, why);
+    enum status         st;
 
     if (!l)
         return why->status;
@@ -88,7 +88,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
     return st;
 }
 
-void temp_buffer_abandon(struct worker_session *c, struct local *l)
+void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
 {
     if (l->gone || l->orphan)
         return;
@@ -105,7 +105,7 @@ void temp_buffer_abandon(struct worker_session *c, struct local *l)
     helper_kick(c);
 }
 
-enum status temp_buffer_keep(struct worker_session *c, struct local *l, struct problem *why)
+enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     enum status st;
 
@@ -114,12 +114,12 @@ enum status temp_buffer_keep(struct worker_session *c, struct local *l, struct p
     st = table_put(&c->buffers, &l->buffer.entry);
     if (st)
         return problem_set(why, st, "no memory for a buffer");
-    table_remove(&c->locals, &l->buffer.entry); /* its reference and its quota go over */
+    table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota go over */
     l->gone = true;
     return STATUS_OK;
 }
 
-void temp_buffer_await(struct worker_session *c, struct local *l)
+void temp_buffer_await(struct worker_session *c, struct temp_buffer *l)
 {
     struct session *s = c->session;
 
@@ -131,7 +131,7 @@ void temp_buffer_await(struct worker_session *c, struct local *l)
 
 static void freed(struct call *call, enum call_event event)
 {
-    struct local          *l = call->context;
+    struct temp_buffer    *l = call->context;
     struct worker_session *c;
     struct session        *s;
 
@@ -148,7 +148,7 @@ static void freed(struct call *call, enum call_event event)
 }
 
 /* False when the worker takes no more calls now; it stays in the list. */
-static bool free_one(struct worker_session *c, struct local *l)
+static bool free_one(struct worker_session *c, struct temp_buffer *l)
 {
     struct session *s = c->session;
     struct problem  why;
@@ -171,10 +171,10 @@ static bool free_one(struct worker_session *c, struct local *l)
     return st != STATUS_OVERLOADED;
 }
 
-void locals_free_some(struct worker_session *c)
+void temp_buffer_free_some(struct worker_session *c)
 {
-    struct session *s = c->session;
-    struct local   *l;
+    struct session     *s = c->session;
+    struct temp_buffer *l;
 
     do {
         pthread_mutex_lock(&s->lock);
@@ -187,17 +187,17 @@ void locals_free_some(struct worker_session *c)
     } while (l && free_one(c, l));
 }
 
-void locals_drop_orphans(struct worker_session *c)
+void temp_buffer_drop_orphans(struct worker_session *c)
 {
-    for (struct local *l; (l = c->orphans) != NULL;) {
+    for (struct temp_buffer *l; (l = c->orphans) != NULL;) {
         c->orphans = l->next;
         drop(c, l);
     }
 }
 
-void locals_drop_all(struct worker_session *c)
+void temp_buffer_drop_all(struct worker_session *c)
 {
     c->orphans = NULL;
-    while (c->locals.count)
-        drop(c, (struct local *)c->locals.items[c->locals.count - 1]);
+    while (c->temp_buffers.count)
+        drop(c, (struct temp_buffer *)c->temp_buffers.items[c->temp_buffers.count - 1]);
 }

@@ -1,6 +1,7 @@
 /* Streamed writes to and reads from buffers: a few staging slices in flight, the device copies one while the next is filled or emptied.
  * Here: their beginning, their calls, their end. */
 #include "base/metrics.h"
+#include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@ static void recall(struct transfer *t)
         w->wake(w);
 }
 
-void transfers_wake(struct worker_session *c)
+void transfer_wake_all(struct worker_session *c)
 {
     for (struct transfer *t = c->transfers; t; t = t->next) {
         wake(t);
@@ -34,7 +35,7 @@ void transfers_wake(struct worker_session *c)
     }
 }
 
-void transfers_unwatch(struct worker_session *c)
+void transfer_unwatch_all(struct worker_session *c)
 {
     struct session  *s = c->session;
     struct transfer *t;
@@ -166,7 +167,7 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
     t->context = s->context;
     worker_session_ref(t->context);
     t->address = t->buffer->address + offset;
-    t->order = worker_session_order(t->context);
+    t->order = launch_order(t->context);
     s->epoch += t->writing;
     link_transfer(t);
     return STATUS_OK;
@@ -334,7 +335,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     bool             wait;
 
     pthread_mutex_lock(&s->lock);
-    wait = !worker_session_ordered(t->context, t->order);
+    wait = !launch_ordered(t->context, t->order);
     if (wait) {
         t->user = w;
     } else {

@@ -2,7 +2,8 @@
 #ifndef GPUREST_SESSION_TRANSFER_PARTS_H
 #define GPUREST_SESSION_TRANSFER_PARTS_H
 
-#include "session/internal.h"
+#include "session/bounds.h"
+#include "session/memory/internal.h"
 
 enum piece_state { PIECE_IDLE, PIECE_FILLING, PIECE_FLYING, PIECE_ARRIVED };
 
@@ -34,7 +35,7 @@ struct transfer {
     uint64_t         order;     /* launches up to this one come first */
     struct waker    *user;
     struct waker    *borrower;             /* has a slice's memory and is to be told when it had better return it */
-    bool             watching, unwatching; /* `staging` is registered; is being taken back by transfers_unwatch */
+    bool             watching, unwatching; /* `staging` is registered; is being taken back by transfer_unwatch_all */
     bool             destroyed, finished;
     struct contents  contents;   /* write: once it has finished */
     unsigned         holds;      /* calls in flight, and whoever is in the middle of ending it */

@@ -1,4 +1,5 @@
 /* The reading side of transfers: slices asked for ahead, handed out in order. */
+#include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
 
 /* Asks for the next slice of bytes; `slice` was taken for it. */

@@ -1,4 +1,5 @@
 /* The writing side of transfers: bytes into staging slices, full slices to the device. */
+#include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
 
 static struct piece *idle_piece(struct transfer *t, struct waker *w)
@@ -162,7 +163,7 @@ static enum status wait_for_turn(struct transfer *t, struct problem *why)
 
     pthread_mutex_lock(&s->lock);
     before = t->holds;
-    while ((st = transfer_state(t, why)) == STATUS_OK && t->holds == before && (before || !worker_session_ordered(t->context, t->order)))
+    while ((st = transfer_state(t, why)) == STATUS_OK && t->holds == before && (before || !launch_ordered(t->context, t->order)))
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     return st;

@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "ipc/shm.h"
+#include "worker/bounds.h"
 
 struct run;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ipc/command_list.h"
+#include "worker/bounds.h"
 #include "worker/commands/internal.h"
 
 struct group {

@@ -4,6 +4,7 @@
  * that waits can still be cancelled, and a deadline counts the one launch that runs. A run belongs to a batch, which is neither
  * cancelled by halves nor has deadlines within. */
 #include "base/deadline.h"
+#include "worker/bounds.h"
 #include "worker/commands/internal.h"
 
 struct stream *stream_find(struct device_worker *w, uint32_t id)

@@ -1,5 +1,6 @@
 /* chroot or its stand-in, limits, an own user, Landlock and a system-call list, in the order in which they stay possible. */
 #include "worker/compile/compile_jail.h"
+#include "worker/bounds.h"
 
 #include <errno.h>
 #include <fcntl.h>

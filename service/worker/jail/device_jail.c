@@ -1,5 +1,6 @@
 /* Files by Landlock, limits, an own user and a list of system calls for all threads, in the order in which they stay possible. */
 #include "worker/jail/device_jail.h"
+#include "worker/bounds.h"
 
 #include <dirent.h>
 #include <errno.h>

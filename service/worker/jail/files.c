@@ -1,5 +1,6 @@
 /* Limits of open files, looked at from inside. */
 #include "worker/jail/files.h"
+#include "worker/bounds.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #define GPUREST_WORKER_FILES_H
 
 #include "base/problem.h"
+#include "worker/bounds.h"
 
 /* Allows as many as the machine allows it; a failure is found by files_suffice(). */
 void files_raise(void);

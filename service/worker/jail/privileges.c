@@ -1,5 +1,6 @@
 /* Users, limits and process attributes of workers. */
 #include "worker/jail/privileges.h"
+#include "worker/bounds.h"
 
 #include <errno.h>
 #include <grp.h>

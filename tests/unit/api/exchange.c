@@ -1,5 +1,6 @@
 /* Plays the server's part: begin, body, handler again and again until it is not pending, then the end. */
 #include "exchange.h"
+#include "http/bounds.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/batch/frame.h"
+#include "api/bounds.h"
 #include "api/endpoints.h"
 #include "exchange.h"
 #include "support/fake_worker.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bounds.h"
 #include "base/log.h"
 #include "base/log_lines.h"
 #include "limits.h"

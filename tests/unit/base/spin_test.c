@@ -1,6 +1,7 @@
 /* Spin budgets: what processors there are decides. */
 #include <criterion/criterion.h>
 
+#include "base/bounds.h"
 #include "base/spin.h"
 #include "limits.h"
 

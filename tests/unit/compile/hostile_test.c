@@ -12,6 +12,7 @@
 
 #include "limits.h"
 #include "unit/compile/support.h"
+#include "worker/bounds.h"
 
 enum { NOBODY = 65534, IMPATIENT_MS = 4000, LESS_IMPATIENT_MS = 10000 /* an ordinary compile must fit under load */ };
 

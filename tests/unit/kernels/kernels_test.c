@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "session/bounds.h"
 
 static const struct builtin_device device = {.multiprocessors = 10, .max_grid = {2147483647, 65535, 65535}};
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "session/internal.h"
+#include "session/launch/internal.h"
 #include "support/fake_worker.h"
 
 enum { FIXTURE_SHARED_BYTES = 104 << 20 };

@@ -21,6 +21,7 @@
 
 #include "ipc/worker_fds.h"
 #include "limits.h"
+#include "worker/bounds.h"
 #include "worker/jail/device_filter.h"
 #include "worker/jail/device_jail.h"
 #include "worker/jail/privileges.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "device/cpu/bounds.h"
 #include "device/cpu/interp/form.h"
 #include "device/cpu/runtime/launch.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/problem.h"
+#include "device/cpu/bounds.h"
 #include "device/cpu/interp/lanes.h"
 #include "device/cpu/runtime/fault.h"
 #include "device/cpu/runtime/memory.h"

@@ -1,4 +1,5 @@
 /* Masks of lanes: one byte per lane, 1 or 0, eight handled at a time. Outside [low, high) all are 0; arrays end at a multiple of 64. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/interp/interp.h"
 
 enum { WORD_LANES = 8 };

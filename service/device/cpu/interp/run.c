@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "device/cpu/bounds.h"
 #include "device/cpu/interp/form.h"
 
 enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };

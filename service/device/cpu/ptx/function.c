@@ -1,4 +1,5 @@
 /* Functions of a PTX text: signature, directives, and the statements of the body with their scopes. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* Initialisers of .global and .const variables: numbers, nested lists, and addresses, which are resolved at the end of the text. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* One instruction: guard, opcode, operands. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 static bool take_guard(struct ptx_parser *p, struct ptx_insn *in)

@@ -1,4 +1,5 @@
 /* Labels of a body: a label belongs to its scope, and may be used before it stands there. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 #include <stdlib.h>

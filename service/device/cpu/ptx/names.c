@@ -1,5 +1,6 @@
 /* Names by hash with chains; scopes end by taking off the newest. */
 #include "device/cpu/ptx/names.h"
+#include "device/cpu/bounds.h"
 
 #include <stdlib.h>
 

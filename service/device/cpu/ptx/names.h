@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_CPU_PTX_NAMES_H
 #define GPUREST_DEVICE_CPU_PTX_NAMES_H
 
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/ir.h"
 
 enum ptx_name_kind {

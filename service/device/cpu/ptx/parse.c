@@ -1,4 +1,5 @@
 /* The module level of the PTX parser, its errors, and what all levels use. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_CPU_PTX_PARSER_H
 #define GPUREST_DEVICE_CPU_PTX_PARSER_H
 
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/ir.h"
 #include "device/cpu/ptx/lex.h"
 #include "device/cpu/ptx/names.h"

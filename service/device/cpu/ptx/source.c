@@ -1,4 +1,5 @@
 /* Where instructions come from in the source: `.file` and `.loc`, which the compiler writes on request. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 static bool take_number(struct ptx_parser *p, uint32_t line, uint32_t *out)

@@ -1,4 +1,5 @@
 /* Declarations of variables, in a module and in a body: .global, .const, .shared, .local, .param, .reg. */
+#include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
 bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max)

@@ -1,5 +1,6 @@
 /* The `cpu` device: struct device_ops over memory, modules, the engine and its queue. All streams share one queue, which keeps the order
  * of issue: stricter than what device.h promises. */
+#include "device/cpu/bounds.h"
 #include "device/device.h"
 
 #include <stdlib.h>

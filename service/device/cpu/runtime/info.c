@@ -1,5 +1,6 @@
 /* Describes the host as a device: processor, cores, clock, cache, and CUDA's attributes as far as they mean something here. */
 #include "device/cpu/runtime/info.h"
+#include "device/cpu/bounds.h"
 
 #include <stdio.h>
 #include <stdlib.h>

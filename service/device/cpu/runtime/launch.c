@@ -1,5 +1,6 @@
 /* Launches: checks a configuration, deals the blocks of a grid to a few host threads, collects the first fault. */
 #include "device/cpu/runtime/launch.h"
+#include "device/cpu/bounds.h"
 
 #include <stdlib.h>
 #include <unistd.h>

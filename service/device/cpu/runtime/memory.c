@@ -1,5 +1,6 @@
 /* Allocates device memory out of one reserved range: fresh zero pages, guard pages, right-aligned ends. */
 #include "device/cpu/runtime/memory.h"
+#include "device/cpu/bounds.h"
 
 #include <inttypes.h>
 #include <pthread.h>

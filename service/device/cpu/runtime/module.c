@@ -1,5 +1,6 @@
 /* Loads a module: parses, places its variables in device memory, resolves addresses, decodes, and describes its kernels. */
 #include "device/cpu/runtime/module.h"
+#include "device/cpu/bounds.h"
 
 #include <stdlib.h>
 

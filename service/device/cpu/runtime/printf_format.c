@@ -1,5 +1,6 @@
 /* A kernel's printf. The conversions are parsed here; only numbers go through snprintf, with a format made here from checked parts. */
 #include "device/cpu/runtime/printf_format.h"
+#include "device/cpu/bounds.h"
 
 #include <stdio.h>
 

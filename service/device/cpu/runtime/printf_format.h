@@ -2,6 +2,7 @@
 #ifndef GPUREST_DEVICE_CPU_PRINTF_FORMAT_H
 #define GPUREST_DEVICE_CPU_PRINTF_FORMAT_H
 
+#include "device/cpu/bounds.h"
 #include "device/cpu/runtime/output.h"
 #include "limits.h"
 

@@ -1,5 +1,6 @@
 /* Streams and events of the `cpu` device: a list of operations and the one thread that executes them. */
 #include "device/cpu/runtime/queue.h"
+#include "device/cpu/bounds.h"
 
 #include <pthread.h>
 #include <sched.h>

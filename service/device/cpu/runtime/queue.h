@@ -4,6 +4,7 @@
 #define GPUREST_DEVICE_CPU_QUEUE_H
 
 #include "base/problem.h"
+#include "device/cpu/bounds.h"
 #include "device/cpu/runtime/launch.h"
 #include "device/cpu/runtime/memory.h"
 

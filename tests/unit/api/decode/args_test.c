@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "api/bounds.h"
 #include "api/decode/args.h"
 
 static struct json_document    *doc;

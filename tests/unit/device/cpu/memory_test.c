@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/cpu/bounds.h"
 #include "device/cpu/runtime/fault.h"
 #include "device/cpu/runtime/memory.h"
 #include "limits.h"

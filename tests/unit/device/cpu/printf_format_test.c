@@ -1,6 +1,7 @@
 /* A kernel's printf: each conversion, flag and length, against what C says. */
 #include <criterion/criterion.h>
 
+#include "device/cpu/bounds.h"
 #include "device/cpu/runtime/printf_format.h"
 
 struct packed {

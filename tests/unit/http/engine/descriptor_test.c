@@ -10,15 +10,15 @@
 static const char ASK[] = "POST /descriptor HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
 static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-struct local {
+struct temp_buffer {
     struct server *server;
     struct client  client;
 };
 
-static struct local begin(const char *name)
+static struct temp_buffer begin(const char *name)
 {
-    struct local l;
-    char         address[128];
+    struct temp_buffer l;
+    char               address[128];
 
     snprintf(address, sizeof address, "unix:/tmp/%s-%d.sock", name, (int)getpid());
     l.server = start_server((struct server_options){.loops = 1, .unix_path = address});
@@ -26,7 +26,7 @@ static struct local begin(const char *name)
     return l;
 }
 
-static void end(struct local *l)
+static void end(struct temp_buffer *l)
 {
     client_close(&l->client);
     stop_server(l->server);
@@ -84,8 +84,8 @@ static void expect_descriptor(struct client *c)
 
 Test(descriptor, comes_ahead_of_its_answer_and_the_connection_goes_on)
 {
-    struct local  l = begin("descriptor");
-    struct answer a;
+    struct temp_buffer l = begin("descriptor");
+    struct answer      a;
 
     for (int i = 0; i < 3; i++) {
         client_text(&l.client, "%s", ASK);
@@ -101,10 +101,10 @@ Test(descriptor, comes_ahead_of_its_answer_and_the_connection_goes_on)
 
 Test(descriptor, pipelined_requests_get_theirs_in_order)
 {
-    struct local l = begin("pipelined");
-    char         text[4096], all[8192];
-    size_t       bytes, total = 0;
-    unsigned     fds = 0;
+    struct temp_buffer l = begin("pipelined");
+    char               text[4096], all[8192];
+    size_t             bytes, total = 0;
+    unsigned           fds = 0;
 
     for (int i = 0; i < 5; i++)
         client_text(&l.client, "%s", ASK);
@@ -126,11 +126,11 @@ Test(descriptor, pipelined_requests_get_theirs_in_order)
 
 Test(descriptor, is_never_sent_over_tcp_nor_to_old_clients)
 {
-    struct local  l = begin("never");
-    struct client tcp = client_connect(l.server);
-    struct answer a;
-    char          text[1024];
-    size_t        bytes;
+    struct temp_buffer l = begin("never");
+    struct client      tcp = client_connect(l.server);
+    struct answer      a;
+    char               text[1024];
+    size_t             bytes;
 
     client_text(&tcp, "%s", ASK);
     cr_assert(client_read(&tcp, false, &a));
@@ -162,11 +162,11 @@ static bool down_to(unsigned wanted)
 
 Test(descriptor, a_client_that_reads_no_answers_harms_nobody)
 {
-    struct local  l = begin("full");
-    struct client other = client_connect(l.server);
-    struct answer a;
-    unsigned      before = open_descriptors();
-    int           full = 0;
+    struct temp_buffer l = begin("full");
+    struct client      other = client_connect(l.server);
+    struct answer      a;
+    unsigned           before = open_descriptors();
+    int                full = 0;
 
     while (full < 20) { /* until the server takes nothing for a while, or has closed */
         if (send(l.client.fd, ASK, sizeof ASK - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/deadline.h"
+#include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 
 Test(server_end, notices_a_client_that_leaves_while_it_waits)

@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bounds.h"
+#include "http/bounds.h"
 #include "http/engine/internal.h"
 
 enum { THREADS = EXECUTOR_THREADS_MAX - EXECUTOR_THREADS_RESERVED, FITTING = THREADS + EXECUTOR_QUEUE_MAX };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/span.h"
+#include "http/bounds.h"
 #include "http/engine/framing.h"
 #include "limits.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "http/bounds.h"
 #include "unit/http/engine/memory_endpoints.h"
 #include "unit/http/engine/server_fixture.h"
 

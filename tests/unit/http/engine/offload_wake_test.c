@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "http/bounds.h"
 #include "unit/http/engine/memory_endpoints.h"
 #include "unit/http/engine/server_fixture.h"
 

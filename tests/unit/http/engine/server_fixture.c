@@ -1,5 +1,6 @@
 /* The server under test and its client. */
 #include "unit/http/engine/server_fixture.h"
+#include "http/bounds.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>

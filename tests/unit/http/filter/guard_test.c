@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 
 #define GET  "GET /hello HTTP/1.1\r\nHost: localhost\r\n"

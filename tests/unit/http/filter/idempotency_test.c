@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
+#include "http/bounds.h"
 #include "http/filter/idempotency.h"
 
 enum { THREADS = 8, ROUNDS = 500, KEYS = 16 };

@@ -3,6 +3,7 @@
 
 #include "base/deadline.h"
 #include "base/span.h"
+#include "http/bounds.h"
 #include "http/filter/auth_throttle.h"
 #include "http/message/request.h"
 
@@ -79,7 +80,7 @@ Test(guesses, many_addresses_do_not_help_the_last_one)
     unsigned char         address[PEER_ADDRESS_BYTES] = {6};
     uint64_t              wait_ns;
 
-    for (uint32_t i = 0; i < 3 * GUESS_SETS * GUESS_PLACES; i++) {
+    for (uint32_t i = 0; i < 3 * AUTH_THROTTLE_SETS * AUTH_THROTTLE_PLACES; i++) {
         memcpy(address + 1, &i, sizeof i);
         cr_assert(auth_throttle_admit(g, address, NULL, NS_PER_S + i, &wait_ns));
         cr_assert_not(auth_throttle_admit(g, address, NULL, NS_PER_S + i, &wait_ns));

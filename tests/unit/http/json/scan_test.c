@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "http/bounds.h"
 #include "http/json/json.h"
 #include "http/json/scan.h"
 #include "limits.h"

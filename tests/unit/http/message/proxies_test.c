@@ -1,6 +1,7 @@
 /* Who is trusted, the PROXY protocol's header, and whom X-Forwarded-For and Forwarded name. */
 #include <criterion/criterion.h>
 
+#include "http/bounds.h"
 #include "http/message/proxies.h"
 
 static struct networks trusted_are(const char *first, const char *second)

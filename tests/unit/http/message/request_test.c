@@ -1,6 +1,7 @@
 /* Query, preferences, media types; and replies. */
 #include <criterion/criterion.h>
 
+#include "http/bounds.h"
 #include "http/message/request.h"
 
 static struct {

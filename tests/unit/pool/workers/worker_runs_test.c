@@ -1,5 +1,6 @@
 /* Lists, events and graphs in a real worker process, on the misbehaving device. */
 #include "unit/pool/fixture.h"
+#include "worker/bounds.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* Batches in the background: order, ends, what is kept and counted; and READs that stay on the device. Tasks here are gates that the
  * tests open. */
+#include "base/bounds.h"
 #include "session/batch/batch_internal.h"
 #include "session/batch/result_store.h"
 #include "unit/session/session_fixture.h"

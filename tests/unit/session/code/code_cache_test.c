@@ -1,4 +1,5 @@
 /* The cache on a real folder: hits, damage everywhere, eviction, threads, folders that cannot be used. */
+#include "session/bounds.h"
 #include "session/code/code_cache.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,5 @@
 /* Logs as NVRTC 13.0 wrote them. */
+#include "session/bounds.h"
 #include "session/code/diagnostics.h"
 
 #include <criterion/criterion.h>

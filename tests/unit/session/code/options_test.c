@@ -1,4 +1,5 @@
 /* The allow-list: every spelling of every row, and what must never get through. */
+#include "session/bounds.h"
 #include "session/code/options.h"
 
 #include <criterion/criterion.h>

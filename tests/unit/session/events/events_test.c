@@ -1,4 +1,5 @@
 /* The events of a session: what is told, in which order, to whom, what is kept, and what somebody is told who comes too late. */
+#include "session/bounds.h"
 #include "unit/session/session_fixture.h"
 
 #include <stdatomic.h>
@@ -179,7 +180,7 @@ Test(events, text_is_bounded_and_the_oldest_make_room)
     l.context = c;
     pthread_mutex_lock(&f.session->lock);
     for (unsigned i = 0; i <= fit; i++)
-        events_note_launch(&l, EVENT_KERNEL_PRINTF);
+        launch_note(&l, EVENT_KERNEL_PRINTF);
     cr_assert_eq(f.session->events.text_bytes, EVENT_TEXTS_BYTES_MAX);
     pthread_mutex_unlock(&f.session->lock);
     worker_session_leave(c);

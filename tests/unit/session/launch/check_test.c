@@ -1,6 +1,7 @@
 /* Argument packing, launch configuration, kernel names: pure functions. */
 #include <criterion/criterion.h>
 
+#include "session/code/kernel_name.h"
 #include "session/launch/check.h"
 
 static struct kernel_param params[8];
@@ -314,17 +315,17 @@ Test(check, finds_kernels_by_the_name_in_the_source)
     add(&t, "_Z5twicef");
     add(&t, "_Z5twiced");
     add(&t, "_Z99x");
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("plain")), 0);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("vadd")), 1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("_Z4vaddPKfS0_Pfi")), 1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("foo::bar")), 2);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("foo::bar::baz")), 3);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("twice")), -2);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("_Z5twiced")), 5);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("vad")), -1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("vadd2")), -1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("foo")), -1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("foo::")), -1);
-    cr_assert_eq(check_kernel_name(&t, SPAN_LITERAL("")), -1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("plain")), 0);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("vadd")), 1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("_Z4vaddPKfS0_Pfi")), 1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("foo::bar")), 2);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("foo::bar::baz")), 3);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("twice")), -2);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("_Z5twiced")), 5);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("vad")), -1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("vadd2")), -1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("foo")), -1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("foo::")), -1);
+    cr_assert_eq(kernel_index(&t, SPAN_LITERAL("")), -1);
     kernel_table_finish(&t);
 }

@@ -1,6 +1,7 @@
 /* Transfers: bytes arrive whole through few slices, shortage is waited for, death and deletion in the middle lose nothing. */
 #include <stdlib.h>
 
+#include "session/bounds.h"
 #include "unit/session/session_fixture.h"
 
 enum { MANY = 5 * STAGING_SLICE_BYTES + 12345 };

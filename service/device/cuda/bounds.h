@@ -1,0 +1,15 @@
+/* Bounds of device/cuda/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
+#ifndef GPUREST_DEVICE_CUDA_BOUNDS_H
+#define GPUREST_DEVICE_CUDA_BOUNDS_H
+
+#include "limits.h"
+
+enum {
+    DEVICE_ALLOCATIONS_MAX = 4 * BUFFERS_PER_SESSION_MAX, /* buffers and the temporary ones of batches */
+    FREE_WAIT_MS = 20, /* an allocation that found no memory waits that long for pending frees */
+    JIT_LOG_BYTES = 8 * 1024,
+    NVML_READ_MS_MAX = 250, /* a slower management library is left alone for NVML_REST_MS */
+    NVML_REST_MS = 5000, /* a device that is busy with faults makes it slow for a while */
+};
+
+#endif

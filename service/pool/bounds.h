@@ -1,0 +1,25 @@
+/* Bounds of pool/ alone, each with its unit in its name. What a user meets, or several folders share, is in limits.h. */
+#ifndef GPUREST_POOL_BOUNDS_H
+#define GPUREST_POOL_BOUNDS_H
+
+#include "limits.h"
+
+enum {
+    SHARE_MESSAGES_MAX = 64, /* looked at for one descriptor that a worker sends */
+    COMPILE_TURN_WAIT_MS = 2 * COMPILE_DEADLINE_MS, /* for a turn to compile: longer than a compilation that is stopped at its deadline */
+    COMPILE_BUILTIN_TURNS = 1, /* beside the other turns, for built-in kernels alone */
+    DEVICE_MONITOR_STAGING_BYTES = STAGING_SLICE_BYTES, /* a device monitor moves no long bodies */
+    BACKENDS_MAX = 8,
+    DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: each call under way has two at most */
+    DEVICE_MONITOR_ANSWER_MS = 1000, /* what a request may wait for a device monitor */
+    QUARANTINE_RETRY_MS = 10 * 1000,
+    HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
+    TEMPERATURE_HYSTERESIS_C = 5,
+    WORKER_SLOW_MS = 5 * 1000, /* a worker that takes longer to start or to end is told to the log as a warning */
+    RESPAWN_BACKOFF_MIN_MS = 100,
+    RESPAWN_BACKOFF_MAX_MS = 10 * 1000,
+};
+
+static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* of a launch, or between two events, as a worker tells; beyond a deadline and its grace it is no time */
+
+#endif

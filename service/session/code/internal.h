@@ -1,0 +1,59 @@
+/* Modules of a worker session: what was compiled for it and is loaded there. */
+#ifndef GPUREST_SESSION_CODE_INTERNAL_H
+#define GPUREST_SESSION_CODE_INTERNAL_H
+
+#include "session/code/compile_module.h"
+#include "session/memory/internal.h"
+
+struct best_block {
+    bool     known;
+    uint32_t shared_bytes;
+    uint32_t threads;
+};
+
+struct module {
+    struct entry           entry;
+    struct worker_session *context; /* a reference */
+    unsigned               refs;    /* the table, borrowers and unfinished launches */
+    bool                   ready;
+    bool                   loaded;
+    uint64_t               used;             /* of ours: when, counted by context.builtins_used */
+    bool                   failed;           /* of ours: it will not be ready */
+    bool                   ours;             /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
+    bool                   refused;          /* of a library's plan: ready, but it cannot be launched */
+    bool                   plan;             /* ours, and what a library prepared */
+    uint32_t               params_bytes_max; /* of its kernels, of the one that takes most */
+    uint64_t               workspace_bytes;  /* of a plan: what each launch has for itself */
+    uint32_t               remote;
+    unsigned char          digest[SHA256_BYTES];
+    char                   code_hash[SHA256_HEX_BYTES];
+    char                   arch[16];
+    struct kernel_table    table;
+    struct compiled        compiled;               /* its output is kept for log and code */
+    char                 **expressions, **lowered; /* [expressions_count], owned */
+    unsigned               expressions_count;
+    struct best_block     *best; /* [kernels_count] */
+    uint64_t               kept_bytes;
+    uint64_t               created_wall_ns;
+    struct module         *unload_next;
+    struct call            unload;
+};
+
+/* ---- module_input.c ---- */
+enum status module_input_check(const struct module_spec *spec, struct problem *why);
+void        module_input_digest(const struct module_spec *spec, unsigned char out[SHA256_BYTES]);
+
+/* ---- module.c ---- with session.lock held */
+/* MODULE_NOT_FOUND, or *out with one more reference. */
+enum status module_find(struct worker_session *c, struct span id, struct module **out, struct problem *why);
+/* The last one has it unloaded by the helper; it is freed then. */
+void module_unref(struct module *m);
+/* The loaded module of a built-in kernel, made at its first use, with one more reference. Where that would
+ * have to be waited for and `at_once`: PENDING. */
+enum status module_builtin(struct session *s, struct span id, const struct module_spec *spec, bool at_once, struct module **out,
+                           struct problem *why);
+/* No device has it any more. */
+void module_free(struct module *m);
+/* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */
+enum status module_load(struct module *m, struct span image, struct problem *why);
+#endif

@@ -1,0 +1,43 @@
+/* How far the launches of a worker session are: their order, what runs, what is overdue, and the events that say so. With session.lock held. */
+#include "session/events/event_ring.h"
+#include "session/launch/internal.h"
+
+uint64_t launch_order(const struct worker_session *c)
+{
+    return c->backlog ? c->backlog_last->number : 0;
+}
+
+bool launch_ordered(const struct worker_session *c, uint64_t number)
+{
+    return !c->backlog || c->backlog->number > number;
+}
+
+bool launch_is_running(const struct worker_session *c)
+{
+    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+        if (l->state == LAUNCH_RUNNING && !l->ended)
+            return true;
+    return false;
+}
+
+uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
+{
+    for (const struct launch *l = c->unfinished; l; l = l->unfinished_next)
+        if (l->state == LAUNCH_RUNNING && !l->ended && now > l->started_ns &&
+            now - l->started_ns > (l->timeout_ms + WORKER_GRACE_MS) * NS_PER_MS)
+            return l->timeout_ms;
+    return 0;
+}
+
+void launch_note(const struct launch *l, enum event_type type)
+{
+    struct event e = {.type = type,
+                      .state.launch = l->state,
+                      .status = l->problem ? l->problem->status : STATUS_OK,
+                      .timed = l->state == LAUNCH_SUCCEEDED,
+                      .gpu_us = l->gpu_us,
+                      .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
+
+    span_copy(span_of(l->entry.id), e.launch, sizeof e.launch);
+    events_note(l->context->session, &e, type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});
+}
