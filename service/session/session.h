@@ -1,6 +1,6 @@
 /* Sessions and what they own: buffers, modules, streams, launches. Ownership, quotas, handles; no HTTP, no CUDA.
  *
- * A session is one worker, one context, one fault domain. Everything here is thread-safe; a struct session * is borrowed
+ * A session is one worker, one worker session, one fault domain. Everything here is thread-safe; a struct session * is borrowed
  * (session_borrow) and returned, and survives its own deletion until then. Objects are named by ids; info structs are copies.
  * An id that does not exist and one of another caller are the same: *_NOT_FOUND with the same text. */
 #ifndef GPUREST_SESSION_SESSION_H

@@ -47,7 +47,7 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
         own = batch_name_of(b, name);
         return own && own->local ? &own->local->buffer : NULL;
     }
-    buffer = (struct buffer *)table_get(&b->context->buffers, name);
+    buffer = (struct buffer *)table_get(&b->worker_session->buffers, name);
     return buffer && buffer->ready ? buffer : NULL;
 }
 
@@ -82,7 +82,7 @@ enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **ou
 
     if (bytes == 0)
         return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
-    st = temp_buffer_create(b->context, bytes, out, why);
+    st = temp_buffer_create(b->worker_session, bytes, out, why);
     if (st)
         return st;
     (*out)->of_batch = b->temp_buffers;
@@ -185,7 +185,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     if (!b)
         return NULL;
     b->session = s;
-    b->context = c;
+    b->worker_session = c;
     b->spec = spec;
     b->preparing = spec->prepare;
     pthread_mutex_init(&b->lock, NULL);
@@ -243,7 +243,7 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
     if (!t->local && span_starts(op->to, "$"))
         return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer of this name here");
     pthread_mutex_lock(&s->lock);
-    st = worker_session_still_usable(b->context, why);
+    st = worker_session_still_usable(b->worker_session, why);
     pthread_mutex_unlock(&s->lock);
     return st ? st : transfer_write_begin(s, id, t->direct ? op->offset : 0, t->left, &t->transfer, why);
 }
@@ -364,11 +364,11 @@ void batch_release(struct batch *b)
     pthread_mutex_lock(&s->lock);
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         if (!l->wanted || !b->succeeded)
-            temp_buffer_abandon(b->context, l);
+            temp_buffer_abandon(b->worker_session, l);
     pthread_mutex_unlock(&s->lock);
-    temp_buffer_free_some(b->context);
+    temp_buffer_free_some(b->worker_session);
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
-        temp_buffer_await(b->context, l);
+        temp_buffer_await(b->worker_session, l);
 }
 
 static void let_go(struct batch *b)
@@ -378,13 +378,13 @@ static void let_go(struct batch *b)
     pthread_mutex_lock(&b->session->lock);
     while (l) {
         struct temp_buffer *next = l->of_batch;
-        temp_buffer_abandon(b->context, l);
+        temp_buffer_abandon(b->worker_session, l);
         buffer_unref(&l->buffer);
         l = next;
     }
     if (b->module)
         module_unref(b->module);
-    worker_session_unref(b->context);
+    worker_session_unref(b->worker_session);
     pthread_mutex_unlock(&b->session->lock);
 }
 
@@ -420,7 +420,7 @@ void batch_destroy(struct batch *b)
     for (unsigned i = 0; b->targets && i < b->spec->segments_count; i++)
         transfer_destroy(b->targets[i].transfer);
     for (unsigned i = 0; b->calls && i < b->spec->ops_count; i++)
-        builtin_close(b->context, b->calls[i]);
+        builtin_close(b->worker_session, b->calls[i]);
     let_go(b);
     free_parts(b);
     free(b);

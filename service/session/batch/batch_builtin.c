@@ -32,12 +32,12 @@ static enum status open_as(struct batch *b, unsigned i, const struct launch_spec
 {
     struct launch_spec again;
     uint64_t           scratch = 0;
-    enum status        st = builtin_open(b->context, spec, &b->calls[i], why);
+    enum status        st = builtin_open(b->worker_session, spec, &b->calls[i], why);
 
     if (!st)
         st = get_scratch(b, i, &scratch, why);
     if (st && builtin_falls_back(b->calls[i], spec, st, &again)) {
-        builtin_close(b->context, b->calls[i]);
+        builtin_close(b->worker_session, b->calls[i]);
         return open_as(b, i, &again, why);
     }
     if (!st)
@@ -56,5 +56,5 @@ enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why)
     b->results[i].vendor = !st && b->calls[i]->vendor;
     if (b->preparing && b->results[i].vendor)
         program_keep_plan(b->spec->program, i, b->calls[i]->module);
-    return batch_noted(b->context, st, why);
+    return batch_noted(b->worker_session, st, why);
 }

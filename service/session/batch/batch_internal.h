@@ -6,7 +6,7 @@
 #include "session/launch/internal.h"
 
 /* ---- batch_builtin.c ---- */
-/* b->calls[i] for the LAUNCH of a built-in kernel, sealed; errors as of builtin_open(), and the session's when the context was lost. */
+/* b->calls[i] for the LAUNCH of a built-in kernel, sealed; errors as of builtin_open(), and the session's when the worker session was lost. */
 enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why);
 
 /* "$name" and the buffer that it stands for; NULL before its ALLOC and after its FREE. */
@@ -29,7 +29,7 @@ struct batch_target {
 struct batch_event {
     struct span       name;
     uint32_t          stream;
-    struct event_name id; /* the context's; given back when the batch's calls are done */
+    struct event_name id; /* the worker session's; given back when the batch's calls are done */
 };
 
 /* An operation that waits to go to the worker together with others. */
@@ -73,8 +73,8 @@ struct batch_later {
 };
 
 struct batch {
-    struct session          *session; /* pinned */
-    struct worker_session   *context; /* a reference */
+    struct session          *session;        /* pinned */
+    struct worker_session   *worker_session; /* a reference */
     const struct batch_spec *spec;
     struct temp_buffer      *temp_buffers; /* all, kept ones too */
     struct table             names;
@@ -152,7 +152,7 @@ enum status batch_read_later(struct batch *b, unsigned i, uint64_t bytes, struct
 /* ---- session/batch/watch.c ---- whether anybody waits for it. Needs a use. CANCELLED when nobody does. */
 enum status batch_still_wanted(struct batch *b, struct problem *why);
 
-/* ---- session/batch/flight.c ---- all need a use of the context */
+/* ---- session/batch/flight.c ---- all need a use of the worker session */
 struct batch_order {
     unsigned           op;
     enum message       message;
@@ -182,7 +182,7 @@ void batch_drain(struct batch *b);
 /* Staging memory, for which earlier reads are finished if need be. */
 enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, struct problem *why);
 
-/* ---- session/batch/event.c ---- places of events, which all batches of a context share. */
+/* ---- session/batch/event.c ---- places of events, which all batches of a worker session share. */
 enum status device_event_take(struct worker_session *c, struct event_name *out, struct problem *why);
 /* No call that names them is under way. */
 void device_events_give(struct worker_session *c, const struct batch_event *events, unsigned count);

@@ -105,7 +105,7 @@ static enum status send_some(struct batch *b, unsigned from, unsigned *next, str
     o.body.command_list.stream = b->list.stream;
     st = batch_submit(b, &o, address_list, why);
     if (st || o.nothing || b->preparing)
-        staging_give(b->context->worker, &o.slice);
+        staging_give(b->worker_session->worker, &o.slice);
     *next = o.tried;
     return st;
 }

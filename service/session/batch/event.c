@@ -69,7 +69,7 @@ static enum status no_event(const char *pointer, struct problem *why)
 
 static enum status add_event(struct batch *b, struct span name, uint32_t stream, struct event_name *id, struct problem *why)
 {
-    enum status st = device_event_take(b->context, id, why);
+    enum status st = device_event_take(b->worker_session, id, why);
 
     if (!st)
         b->events[b->events_count++] = (struct batch_event){name, stream, *id};
@@ -81,10 +81,10 @@ enum status batch_run_record(struct batch *b, unsigned i, struct problem *why)
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_item      item = {.op = i, .message = MESSAGE_EVENT_RECORD};
     uint32_t               stream;
-    enum status            st = stream_number(b->context, op->stream, &stream, why);
+    enum status            st = stream_number(b->worker_session, op->stream, &stream, why);
 
     if (st)
-        return batch_noted(b->context, st, why);
+        return batch_noted(b->worker_session, st, why);
     st = add_event(b, op->to, stream, &item.event, why);
     return st ? st : command_batch_add(b, stream, &item, why);
 }
@@ -100,9 +100,9 @@ enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why)
 
     if (!e)
         return no_event("/event", why);
-    st = stream_number(b->context, op->stream, &stream, why);
+    st = stream_number(b->worker_session, op->stream, &stream, why);
     if (st)
-        return batch_noted(b->context, st, why);
+        return batch_noted(b->worker_session, st, why);
     item.event = e->id;
     return stream == e->stream ? STATUS_OK : command_batch_add(b, stream, &item, why);
 }
@@ -133,10 +133,10 @@ enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why)
     batch_order_init(&o, i, MESSAGE_STREAM_SYNC);
     o.body.stream_sync.all = !op->has_stream;
     if (!st)
-        st = stream_number(b->context, op->stream, &o.body.stream_sync.stream, why);
+        st = stream_number(b->worker_session, op->stream, &o.body.stream_sync.stream, why);
 
     if (st)
-        return batch_noted(b->context, st, why);
+        return batch_noted(b->worker_session, st, why);
     st = batch_submit(b, &o, address_nothing, why);
     return st || b->preparing ? st : batch_reap_until(b, b->submitted, why);
 }

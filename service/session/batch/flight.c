@@ -20,7 +20,7 @@ static void on_event(struct call *call, enum call_event event)
         return;
     if (call->status) {
         pthread_mutex_lock(&s->lock);
-        worker_session_note(b->context, call);
+        worker_session_note(b->worker_session, call);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_lock(&b->lock);
@@ -57,7 +57,7 @@ static void await(struct batch *b, struct flight_call *f)
 {
     if (has_landed(b, f))
         return;
-    call_spin(b->context->worker, &f->call, SPIN_NS);
+    call_spin(b->worker_session->worker, &f->call, SPIN_NS);
     while (!await_for(b, f, BATCH_WATCH_MS))
         batch_still_wanted(b, NULL);
 }
@@ -73,7 +73,7 @@ static void unload(struct batch *b, struct flight_call *f)
         command_batch_landed(b, f);
     else if (!f->call.status)
         memcpy(f->to, f->slice.data, f->bytes);
-    staging_give(b->context->worker, &f->slice);
+    staging_give(b->worker_session->worker, &f->slice);
 }
 
 /* Gives back the staging memory of all calls that are still in the ring. */
@@ -91,18 +91,18 @@ static void unload_all(struct batch *b)
 /* Waits for staging memory, of which this batch itself must hold nothing then. */
 static enum status output_slice(struct batch *b, uint64_t bytes, struct slice *out)
 {
-    enum status st = staging_take(b->context->worker, bytes, out, NULL);
+    enum status st = staging_take(b->worker_session->worker, bytes, out, NULL);
 
     if (st != STATUS_PENDING)
         return st;
     unload_all(b);
-    return worker_session_staging(b->context, bytes, out, NULL);
+    return worker_session_staging(b->worker_session, bytes, out, NULL);
 }
 
 /* What a kernel printed; what cannot be had is missing, and said to be. */
 static void fetch_output(struct batch *b, const struct flight_call *f, uint64_t bytes)
 {
-    struct worker_session       *c = b->context;
+    struct worker_session       *c = b->worker_session;
     struct batch_result         *r = &b->results[f->op];
     struct msg_take_output       m = {.tag = f->tag};
     struct msg_take_output_reply got;
@@ -144,7 +144,7 @@ static bool runs_kernels(const struct flight_call *f)
     return f->message == MESSAGE_LAUNCH || f->message == MESSAGE_COMMAND_LIST || f->message == MESSAGE_GRAPH_RUN;
 }
 
-/* Which operations of a failed call may be the one. With a living context the device refused the first that was not done. */
+/* Which operations of a failed call may be the one. With a living worker session the device refused the first that was not done. */
 static void suspects(const struct batch *b, const struct flight_call *f, unsigned *first, unsigned *last)
 {
     unsigned at = f->completed < f->count ? f->completed : f->count - 1;
@@ -166,8 +166,8 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     b->failure.status = b->failed;
     pthread_mutex_lock(&s->lock);
     /* Lost before it was closed: what failed had nothing to do with the reset, which came before we looked. */
-    if (b->context->closed && !b->context->lost)
-        b->failed = worker_session_still_usable(b->context, &b->failure);
+    if (b->worker_session->closed && !b->worker_session->lost)
+        b->failed = worker_session_still_usable(b->worker_session, &b->failure);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -301,7 +301,7 @@ static enum status send(struct batch *b, const struct batch_order *o)
                               .count = o->count};
     if (runs_kernels(f) && b->deadline_ns < DEADLINE_NEVER - WORKER_GRACE_MS * NS_PER_MS)
         f->call.deadline_ns = b->deadline_ns + WORKER_GRACE_MS * NS_PER_MS;
-    st = submit_call(b->context->worker, o, &f->call);
+    st = submit_call(b->worker_session->worker, o, &f->call);
     if (st)
         return st;
     b->listed_count += o->count;
@@ -318,7 +318,7 @@ static bool changes_memory(enum message m)
 /* The addresses hold until the call is submitted: who frees a buffer takes the submit lock between hiding it and asking for its end. */
 static enum status address_and_send(struct batch *b, struct batch_order *o, batch_address *address, struct problem *why)
 {
-    struct worker_session *c = b->context;
+    struct worker_session *c = b->worker_session;
     struct session        *s = b->session;
     enum status            st;
 
@@ -353,9 +353,9 @@ enum status batch_staging(struct batch *b, size_t bytes, struct slice *out, stru
 {
     enum status st = failure_of(b, why);
 
-    while (!st && (st = staging_take(b->context->worker, bytes, out, NULL)) == STATUS_PENDING && b->count)
+    while (!st && (st = staging_take(b->worker_session->worker, bytes, out, NULL)) == STATUS_PENDING && b->count)
         st = batch_reap(b, why);
     if (st == STATUS_PENDING)
-        return worker_session_staging(b->context, bytes, out, why);
+        return worker_session_staging(b->worker_session, bytes, out, why);
     return st && !b->failed ? problem_set(why, st, "no staging memory") : st;
 }

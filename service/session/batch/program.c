@@ -27,7 +27,7 @@ static void program_free(struct program *p)
     free(p->scratch);
     p->text->destroy(p->text);
     pthread_mutex_destroy(&p->run_lock);
-    worker_session_unref(p->context);
+    worker_session_unref(p->worker_session);
     free(p);
 }
 
@@ -58,25 +58,25 @@ enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, stru
         *out = old;
         return STATUS_OK;
     }
-    st = temp_buffer_create(p->context, bytes, &made, why);
+    st = temp_buffer_create(p->worker_session, bytes, &made, why);
     if (st)
         return st;
     *out = p->temp_buffers[op] = made;
     if (!old)
         return st;
-    pthread_mutex_lock(&p->context->session->lock);
-    temp_buffer_abandon(p->context, old);
+    pthread_mutex_lock(&p->worker_session->session->lock);
+    temp_buffer_abandon(p->worker_session, old);
     buffer_unref(&old->buffer);
-    pthread_mutex_unlock(&p->context->session->lock);
+    pthread_mutex_unlock(&p->worker_session->session->lock);
     return st;
 }
 
 void program_keep_plan(struct program *p, unsigned op, struct module *plan)
 {
-    pthread_mutex_lock(&p->context->session->lock);
+    pthread_mutex_lock(&p->worker_session->session->lock);
     plan->refs++;
     p->modules[op] = plan;
-    pthread_mutex_unlock(&p->context->session->lock);
+    pthread_mutex_unlock(&p->worker_session->session->lock);
 }
 
 enum launch_engine program_engine(const struct program *p, unsigned op)
@@ -98,7 +98,7 @@ static enum status not_found(struct problem *why)
 
 enum status program_enter(struct program *p, struct problem *why)
 {
-    struct session *s = p->context->session;
+    struct session *s = p->worker_session->session;
     bool            gone;
 
     pthread_mutex_lock(&p->run_lock);
@@ -129,7 +129,7 @@ static struct program *program_new(struct worker_session *c, struct program_text
         return NULL;
     }
     pthread_mutex_init(&p->run_lock, NULL);
-    p->context = c;
+    p->worker_session = c;
     p->text = text;
     p->refs = 1;
     p->created_wall_ns = wall_ns();
@@ -149,7 +149,7 @@ static struct program *program_new(struct worker_session *c, struct program_text
 
 static enum status make_module(struct program *p, struct arena *arena, struct problem *why)
 {
-    struct session *s = p->context->session;
+    struct session *s = p->worker_session->session;
     bool            created;
     enum status     st;
 
@@ -161,8 +161,9 @@ static enum status make_module(struct program *p, struct arena *arena, struct pr
         p->made = NULL;
         return st;
     }
-    return p->made->context == p->context ? STATUS_OK
-                                          : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
+    return p->made->worker_session == p->worker_session
+               ? STATUS_OK
+               : problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
 }
 
 static enum status resolve(struct program *p, unsigned i, struct problem *why)
@@ -173,16 +174,16 @@ static enum status resolve(struct program *p, unsigned i, struct problem *why)
 
     if (launch->dtype.bytes) /* a built-in kernel's module is found by every run */
         return STATUS_OK;
-    pthread_mutex_lock(&p->context->session->lock);
+    pthread_mutex_lock(&p->worker_session->session->lock);
     if (!launch->module.bytes && p->made) {
         p->modules[i] = p->made;
         p->made->refs++;
     } else if (id.bytes) {
-        st = module_find(p->context, id, &p->modules[i], why);
+        st = module_find(p->worker_session, id, &p->modules[i], why);
     } else {
         st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "neither the launch nor the program names a module");
     }
-    pthread_mutex_unlock(&p->context->session->lock);
+    pthread_mutex_unlock(&p->worker_session->session->lock);
     return st;
 }
 
@@ -191,7 +192,7 @@ static enum status allocate(struct program *p, unsigned i, struct problem *why)
     const struct batch_op *op = &spec_of(p)->ops[i];
     uint64_t               bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : spec_of(p)->segments[op->segment];
 
-    return temp_buffer_create(p->context, bytes, &p->temp_buffers[i], why);
+    return temp_buffer_create(p->worker_session, bytes, &p->temp_buffers[i], why);
 }
 
 static enum status make_parts(struct program *p, struct problem *why)
@@ -217,7 +218,7 @@ static enum status rehearse(struct program *p, struct problem *why)
 
     spec.program = p;
     spec.prepare = true;
-    st = batch_create(p->context->session, &spec, &b, why);
+    st = batch_create(p->worker_session->session, &spec, &b, why);
     if (st)
         return st;
     st = batch_prepare(b, why);
@@ -229,7 +230,7 @@ static enum status rehearse(struct program *p, struct problem *why)
 /* What it has in the worker goes, the program itself when nobody holds it any more. */
 static void program_end(struct program *p)
 {
-    struct worker_session *c = p->context;
+    struct worker_session *c = p->worker_session;
     struct session        *s = c->session;
     bool                   usable = worker_session_use(c);
 
@@ -267,7 +268,7 @@ static enum status existing(struct worker_session *c, struct span name, const st
 /* Somebody else may have been faster. */
 static enum status enlist(struct program *p, struct program **known, struct problem *why)
 {
-    struct worker_session *c = p->context;
+    struct worker_session *c = p->worker_session;
     enum status            st;
 
     pthread_mutex_lock(&c->session->lock);
@@ -344,7 +345,7 @@ enum status program_put(struct session *s, struct span name, struct program_text
 /* With session.lock held. */
 static struct program *find(struct session *s, struct span name)
 {
-    return s->context ? (struct program *)table_get(&s->context->programs, name) : NULL;
+    return s->worker_session ? (struct program *)table_get(&s->worker_session->programs, name) : NULL;
 }
 
 enum status program_borrow(struct session *s, struct span name, struct program **out, struct problem *why)
@@ -365,7 +366,7 @@ enum status program_borrow(struct session *s, struct span name, struct program *
 
 void program_return(struct program *p)
 {
-    struct session *s = p->context->session;
+    struct session *s = p->worker_session->session;
 
     pthread_mutex_lock(&s->lock);
     program_unref(p);
@@ -380,7 +381,7 @@ enum status program_delete(struct session *s, struct span name, struct problem *
     pthread_mutex_lock(&s->lock);
     p = find(s, name);
     if (p) {
-        table_remove(&p->context->programs, &p->entry); /* its reference is ours now */
+        table_remove(&p->worker_session->programs, &p->entry); /* its reference is ours now */
         p->gone = true;
     }
     pthread_mutex_unlock(&s->lock);
@@ -428,7 +429,7 @@ static void describe(const struct program *p, struct program_info *out)
 
 void program_info_of(struct program *p, struct program_info *out)
 {
-    struct session *s = p->context->session;
+    struct session *s = p->worker_session->session;
 
     pthread_mutex_lock(&s->lock);
     describe(p, out);
@@ -441,8 +442,8 @@ unsigned program_list(struct session *s, struct page *page, struct program_info 
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->context) {
-        const struct table *t = &s->context->programs;
+    if (s->worker_session) {
+        const struct table *t = &s->worker_session->programs;
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++)

@@ -2,7 +2,7 @@
  *
  * A program has its buffers ("$names") and its modules as long as it lives; a run gives it segments, and maybe other scalars. Sequences of
  * launches that follow each other on one stream are prepared in the worker as graphs. Runs of one program follow each other. A program
- * ends with its context: a reset voids it. */
+ * ends with its worker session: a reset voids it. */
 #ifndef GPUREST_SESSION_PROGRAM_H
 #define GPUREST_SESSION_PROGRAM_H
 

@@ -106,7 +106,7 @@ static void destroy(struct worker_session *c, uint32_t number)
 static enum status make(struct batch *b, struct batch_order *o, struct problem *why)
 {
     struct program               *p = program_of(b);
-    struct worker_session        *c = b->context;
+    struct worker_session        *c = b->worker_session;
     struct msg_graph_create_reply got;
     enum status                   st = batch_submit(b, o, address_whole, why);
 
@@ -198,7 +198,7 @@ enum status program_graph_send(struct batch *b, struct problem *why)
         return st;
     st = b->preparing ? make(b, &o, why) : run(b, &o, why);
     if (st || b->preparing)
-        staging_give(b->context->worker, &o.slice);
+        staging_give(b->worker_session->worker, &o.slice);
     b->graph_next++;
     return st;
 }
@@ -212,7 +212,7 @@ void program_graphs_doubt(struct program *p)
 void program_graphs_end(struct program *p)
 {
     for (unsigned i = 0; i < p->graphs_count; i++)
-        destroy(p->context, p->graphs[i].number);
+        destroy(p->worker_session, p->graphs[i].number);
 }
 
 void program_graphs_free(struct program *p)

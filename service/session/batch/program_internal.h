@@ -16,7 +16,7 @@ struct program_graph {
 
 struct program {
     struct entry           entry;
-    struct worker_session *context; /* a reference */
+    struct worker_session *worker_session; /* a reference */
     struct program_text   *text;
     struct temp_buffer   **temp_buffers; /* [ops_count], of ALLOCs; of LAUNCHes their scratch memory. Each a reference */
     struct module        **modules;  /* [ops_count], of LAUNCHes; of built-in kernels only those that a library does. Each a reference */

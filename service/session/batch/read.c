@@ -59,7 +59,7 @@ static enum status copy_aside(struct batch *b, unsigned i, uint64_t bytes, struc
     batch_order_init(&o, i, MESSAGE_MEM_COPY);
     /* What was freed before is to be there for it. */
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
-        temp_buffer_await(b->context, l);
+        temp_buffer_await(b->worker_session, l);
     st = batch_local(b, bytes, &b->later[i].local, why);
     return st ? st : batch_submit(b, &o, address_copy_of, why);
 }

@@ -152,7 +152,7 @@ static enum status read_piece(struct batch *b, unsigned i, size_t at, struct pro
     o.body.mem_read = (struct msg_mem_read){.to = {o.slice.ref.offset, bytes}};
     st = batch_submit(b, &o, address_read, why);
     if (st)
-        staging_give(b->context->worker, &o.slice);
+        staging_give(b->worker_session->worker, &o.slice);
     return st;
 }
 
@@ -167,7 +167,7 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
     if (st || b->preparing)
         return st;
     if (bytes > b->spec->answer_bytes_max - b->answer_bytes)
-        return batch_noted(b->context, batch_read_later(b, i, bytes, why), why);
+        return batch_noted(b->worker_session, batch_read_later(b, i, bytes, why), why);
     r->data = malloc(bytes ? (size_t)bytes : 1);
     if (!r->data)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for what is read");
@@ -208,7 +208,7 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
     else if (m)
         m->refs++;
     else if (id.bytes)
-        *st = module_find(b->context, id, &m, why);
+        *st = module_find(b->worker_session, id, &m, why);
     else
         *st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "neither the launch nor the batch names a module");
     pthread_mutex_unlock(&s->lock);
@@ -229,7 +229,7 @@ static enum status pack(struct batch *b, struct batch_order *o, struct module *m
         return st;
     msg->params_bytes = packed.bytes;
     memcpy(msg->params, packed.data, packed.bytes);
-    msg->tag = ++b->context->launch_number;
+    msg->tag = ++b->worker_session->launch_number;
     return STATUS_OK;
 }
 
@@ -282,11 +282,11 @@ static enum status launch_with(struct batch *b, unsigned i, struct module *m, st
     st = batch_time_left(b, &msg.timeout_ms, why);
     if (st)
         return st;
-    st = launch_configure(b->context, m, b->calls[i] ? &b->calls[i]->spec : op->launch, &msg, why);
+    st = launch_configure(b->worker_session, m, b->calls[i] ? &b->calls[i]->spec : op->launch, &msg, why);
     if (!st)
-        st = stream_number(b->context, op->stream, &msg.stream, why);
+        st = stream_number(b->worker_session, op->stream, &msg.stream, why);
     if (st)
-        return batch_noted(b->context, st, why);
+        return batch_noted(b->worker_session, st, why);
     return m->table.prints ? launch_alone(b, i, m, &msg, why) : launch_listed(b, i, m, &msg, why);
 }
 
@@ -320,8 +320,8 @@ static enum status run_alloc(struct batch *b, unsigned i, struct problem *why)
         return st;
     /* What was freed before is to be there for it. */
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
-        temp_buffer_await(b->context, l);
-    return batch_noted(b->context, batch_allocate(b, op, why), why);
+        temp_buffer_await(b->worker_session, l);
+    return batch_noted(b->worker_session, batch_allocate(b, op, why), why);
 }
 
 /* Behind everything that was submitted before, which the worker sees to. */
@@ -338,10 +338,10 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
     if (!own || !own->local)
         return no_buffer("/buf", why);
     pthread_mutex_lock(&b->session->lock);
-    temp_buffer_abandon(b->context, own->local);
+    temp_buffer_abandon(b->worker_session, own->local);
     own->local = NULL;
     pthread_mutex_unlock(&b->session->lock);
-    temp_buffer_free_some(b->context);
+    temp_buffer_free_some(b->worker_session);
     return STATUS_OK;
 }
 
@@ -409,7 +409,7 @@ static enum status run_ops(struct batch *b, struct problem *why)
         st = command_batch_send(b, why);
     command_batch_drop(b);
     batch_drain(b);
-    device_events_give(b->context, b->events, b->events_count);
+    device_events_give(b->worker_session, b->events, b->events_count);
     b->events_count = 0;
     b->done = b->failed ? b->completed : st && i ? i - 1 : i;
     if (b->given_up)
@@ -424,10 +424,10 @@ static enum status keep(struct batch *b, struct problem *why)
     enum status     st;
 
     pthread_mutex_lock(&s->lock);
-    st = worker_session_still_usable(b->context, why);
+    st = worker_session_still_usable(b->worker_session, why);
     for (unsigned i = 0; i < b->spec->keep_count && !st; i++) {
         struct batch_name *n = batch_name_of(b, b->spec->keep[i]);
-        st = n && n->local ? temp_buffer_keep(b->context, n->local, why) : no_buffer("/keep", why);
+        st = n && n->local ? temp_buffer_keep(b->worker_session, n->local, why) : no_buffer("/keep", why);
         if (!st)
             b->kept[i] = n->local;
     }
@@ -467,7 +467,7 @@ static enum status run_all(struct batch *b, struct problem *why)
 
     b->upload_ms = lap_ms(&start);
     if (!st)
-        st = worker_session_wait_order(b->context, why);
+        st = worker_session_wait_order(b->worker_session, why);
     b->queue_ms = lap_ms(&start);
     if (st)
         return st;
@@ -513,14 +513,14 @@ static enum status get_module(struct batch *b, struct arena *arena, struct probl
         return st;
     }
     span_copy(span_of(b->module->entry.id), b->module_id, sizeof b->module_id);
-    if (b->module->context != b->context)
+    if (b->module->worker_session != b->worker_session)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     return STATUS_OK;
 }
 
 enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
 {
-    struct worker_session *c = b->context;
+    struct worker_session *c = b->worker_session;
     struct problem         local;
     enum status            st = STATUS_OK;
 
@@ -541,7 +541,7 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
 
 enum status batch_prepare(struct batch *b, struct problem *why)
 {
-    struct worker_session *c = b->context;
+    struct worker_session *c = b->worker_session;
     enum status            st;
 
     if (!worker_session_use(c))

@@ -13,11 +13,11 @@ struct best_block {
 
 struct module {
     struct entry           entry;
-    struct worker_session *context; /* a reference */
-    unsigned               refs;    /* the table, borrowers and unfinished launches */
+    struct worker_session *worker_session; /* a reference */
+    unsigned               refs;           /* the table, borrowers and unfinished launches */
     bool                   ready;
     bool                   loaded;
-    uint64_t               used;             /* of ours: when, counted by context.builtins_used */
+    uint64_t               used;             /* of ours: when, counted by worker_session.builtins_used */
     bool                   failed;           /* of ours: it will not be ready */
     bool                   ours;             /* of the built-in kernels: counted against nobody's quota, its code kept by nobody */
     bool                   refused;          /* of a library's plan: ready, but it cannot be launched */
@@ -54,6 +54,6 @@ enum status module_builtin(struct session *s, struct span id, const struct modul
                            struct problem *why);
 /* No device has it any more. */
 void module_free(struct module *m);
-/* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->context. */
+/* module_load.c: gives the image to the device and reads the kernel table. Needs a use of m->worker_session. */
 enum status module_load(struct module *m, struct span image, struct problem *why);
 #endif

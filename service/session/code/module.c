@@ -15,7 +15,7 @@ static void free_texts(char **texts, unsigned count)
 
 void module_free(struct module *m)
 {
-    struct worker_session *c = m->context;
+    struct worker_session *c = m->worker_session;
 
     c->code_bytes -= m->kept_bytes;
     kernel_table_finish(&m->table);
@@ -29,7 +29,7 @@ void module_free(struct module *m)
 
 void module_unref(struct module *m)
 {
-    struct worker_session *c = m->context;
+    struct worker_session *c = m->worker_session;
 
     if (--m->refs)
         return;
@@ -82,7 +82,7 @@ static struct module *make(struct worker_session *c, const unsigned char digest[
     memcpy(m->arch, c->facts.arch, sizeof m->arch);
     m->created_wall_ns = wall_ns();
     m->refs = 1; /* the maker's */
-    m->context = c;
+    m->worker_session = c;
     worker_session_ref(c);
     return m;
 }
@@ -91,7 +91,7 @@ static struct module *make(struct worker_session *c, const unsigned char digest[
 static enum status place(struct session *s, const struct module_spec *spec, const unsigned char digest[SHA256_BYTES], struct module **out,
                          bool *created, struct problem *why)
 {
-    struct worker_session *c = s->context;
+    struct worker_session *c = s->worker_session;
     struct module         *m = NULL;
     enum status            st = existing(c, spec, digest, out, why);
 
@@ -145,7 +145,7 @@ static enum status keep_image(struct buf *into, struct span source, struct span 
 /* Whose code the cache gives back: one caller's, or everybody's. */
 static const char *cache_holder(const struct module *m)
 {
-    const struct session *s = m->context->session;
+    const struct session *s = m->worker_session->session;
 
     if (m->ours)
         return CODE_HOLDER_BUILTIN;
@@ -156,7 +156,7 @@ static const char *cache_holder(const struct module *m)
 static enum status compile_for_caller(struct module *m, const struct module_spec *spec, bool want_cubin, struct arena *arena,
                                       struct problem *why)
 {
-    struct session               *s = m->context->session;
+    struct session               *s = m->worker_session->session;
     const struct registry_config *config = &s->registry->config;
     struct compile_for            whom = {s->tenant_name, m->ours};
     enum status                   st = m->ours ? STATUS_OK : budget_admits(s, why);
@@ -174,11 +174,11 @@ static enum status compile_for_caller(struct module *m, const struct module_spec
 static enum status get_ptx_code(struct module *m, const struct module_spec *spec, struct arena *arena, struct span *image,
                                 struct problem *why)
 {
-    const struct registry_config *config = &m->context->session->registry->config;
+    const struct registry_config *config = &m->worker_session->session->registry->config;
     struct problem                ignored = {0};
     enum status                   st = STATUS_COMPILER_UNAVAILABLE;
 
-    if (!m->context->facts.wants_ptx && config->compiler)
+    if (!m->worker_session->facts.wants_ptx && config->compiler)
         st = compile_for_caller(m, spec, true, arena, &ignored);
     if (st == STATUS_COMPILER_UNAVAILABLE || st == STATUS_NOT_IMPLEMENTED)
         return keep_image(&m->compiled.output.ptx, spec->source, image, why);
@@ -204,8 +204,8 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return keep_image(&o->cubin, spec->source, image, why);
-    st = compile_for_caller(m, spec, !m->context->facts.wants_ptx, arena, why);
-    *image = !m->context->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
+    st = compile_for_caller(m, spec, !m->worker_session->facts.wants_ptx, arena, why);
+    *image = !m->worker_session->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
 }
 
@@ -241,7 +241,7 @@ static enum status keep_names(struct module *m, const struct module_spec *spec, 
 static enum status count_code(struct module *m, struct problem *why)
 {
     const struct compile_output *o = &m->compiled.output;
-    struct worker_session       *c = m->context;
+    struct worker_session       *c = m->worker_session;
     uint64_t                     bytes = (uint64_t)o->log.bytes + o->ptx.bytes + o->cubin.bytes;
     enum status                  st = STATUS_OK;
 
@@ -267,7 +267,7 @@ static void hash_code(struct module *m, struct span image)
 
 static enum status load(struct module *m, struct span image, struct problem *why)
 {
-    struct worker_session *c = m->context;
+    struct worker_session *c = m->worker_session;
     enum status            st;
 
     if (!worker_session_use(c))
@@ -331,7 +331,7 @@ enum status module_create(struct session *s, const struct module_spec *spec, str
         st = build(m, spec, arena, why);
     pthread_mutex_lock(&s->lock);
     if (st) {
-        if (table_remove(&m->context->modules, &m->entry))
+        if (table_remove(&m->worker_session->modules, &m->entry))
             module_unref(m);
         module_unref(m);
     } else {
@@ -386,7 +386,7 @@ static void take_builtin_arch(struct module *m)
 /* With session.lock held: the module of that id, with one more reference; or a new one, to be built, held by the maker and the table. */
 static enum status place_builtin(struct session *s, struct span id, bool plan, struct module **out, bool *created, struct problem *why)
 {
-    struct worker_session *c = s->context;
+    struct worker_session *c = s->worker_session;
     struct module         *m = (struct module *)table_get(&c->builtins, id);
     unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
@@ -418,7 +418,7 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
 /* With session.lock held: until the one who builds it is done, or has failed. */
 static enum status await_builtin(struct module *m, struct problem *why)
 {
-    struct worker_session *c = m->context;
+    struct worker_session *c = m->worker_session;
 
     while (!m->ready && !m->failed && !c->closed)
         pthread_cond_wait(&c->session->changed, &c->session->lock);
@@ -432,16 +432,16 @@ static enum status settle_builtin(struct module *m, enum status st)
 {
     m->ready = !st;
     m->failed = st != STATUS_OK;
-    if (st && table_remove(&m->context->builtins, &m->entry))
+    if (st && table_remove(&m->worker_session->builtins, &m->entry))
         module_unref(m);
-    pthread_cond_broadcast(&m->context->session->changed);
+    pthread_cond_broadcast(&m->worker_session->session->changed);
     return st;
 }
 
 /* With session.lock held. */
 static bool is_ready_builtin(const struct session *s, struct span id)
 {
-    const struct module *m = (const struct module *)table_get(&s->context->builtins, id);
+    const struct module *m = (const struct module *)table_get(&s->worker_session->builtins, id);
 
     return m && m->ready;
 }
@@ -502,7 +502,7 @@ enum status module_borrow(struct session *s, struct span id, struct module **out
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st)
-        st = module_find(s->context, id, out, why);
+        st = module_find(s->worker_session, id, out, why);
     pthread_mutex_unlock(&s->lock);
     return st;
 }
@@ -543,9 +543,9 @@ enum status module_delete(struct session *s, struct span id, struct problem *why
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st)
-        st = module_find(s->context, id, &m, why);
+        st = module_find(s->worker_session, id, &m, why);
     if (!st) {
-        table_remove(&s->context->modules, &m->entry);
+        table_remove(&s->worker_session->modules, &m->entry);
         module_unref(m);
         module_unref(m);
     }
@@ -559,8 +559,8 @@ unsigned module_list(struct session *s, struct page *page, char (*ids)[ID_BYTES]
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->context) {
-        const struct table *t = &s->context->modules;
+    if (s->worker_session) {
+        const struct table *t = &s->worker_session->modules;
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++)

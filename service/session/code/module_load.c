@@ -4,7 +4,7 @@
 
 /* The last piece of an image travels with room for the table behind it, in one run of staging memory. */
 struct load {
-    struct worker_session *context;
+    struct worker_session *worker_session;
     struct module         *module;
     struct span            image;
     uint64_t               table_room;
@@ -23,7 +23,7 @@ static enum status send_piece(const struct load *l, size_t at, size_t bytes, con
     };
 
     memcpy(slice->data, l->image.data + at, bytes);
-    return worker_module_load(l->context->worker, &m, got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
+    return worker_module_load(l->worker_session->worker, &m, got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
 }
 
 /* A copy first: the worker could still write there. */
@@ -53,7 +53,7 @@ static enum status send_all(const struct load *l, struct problem *why)
         size_t       left = l->image.bytes - at;
         size_t       bytes = left < STAGING_SLICE_BYTES ? left : STAGING_SLICE_BYTES;
         bool         last = bytes == left;
-        st = worker_session_staging(l->context, STAGING_SLICE_BYTES + (last ? l->table_room : 0), &slice, why);
+        st = worker_session_staging(l->worker_session, STAGING_SLICE_BYTES + (last ? l->table_room : 0), &slice, why);
         if (st)
             return st;
         st = send_piece(l, at, bytes, &slice, &got, why);
@@ -63,7 +63,7 @@ static enum status send_all(const struct load *l, struct problem *why)
             l->module->workspace_bytes = got.workspace_bytes;
             st = read_table(l, &slice, got.table_bytes, why);
         }
-        staging_give(l->context->worker, &slice);
+        staging_give(l->worker_session->worker, &slice);
         at += bytes;
     }
     return st;
@@ -71,8 +71,8 @@ static enum status send_all(const struct load *l, struct problem *why)
 
 enum status module_load(struct module *m, struct span image, struct problem *why)
 {
-    struct load        l = {.context = m->context, .module = m, .image = image, .table_room = KERNEL_TABLE_BYTES_MAX};
-    uint64_t           half = staging_bytes(m->context->worker) / 2;
+    struct load        l = {.worker_session = m->worker_session, .module = m, .image = image, .table_room = KERNEL_TABLE_BYTES_MAX};
+    uint64_t           half = staging_bytes(m->worker_session->worker) / 2;
     struct memory_wait wait = {0};
     enum status        st;
 
@@ -81,19 +81,19 @@ enum status module_load(struct module *m, struct span image, struct problem *why
     if (!image.bytes)
         return problem_set(why, STATUS_MODULE_INVALID, "there is no code for this device");
     /* Pieces of one image follow each other in the worker: no other module's between them. */
-    pthread_mutex_lock(&m->context->load_lock);
+    pthread_mutex_lock(&m->worker_session->load_lock);
     do {
-        memory_wait_look(m->context, &wait);
+        memory_wait_look(m->worker_session, &wait);
         st = send_all(&l, why);
-    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(m->context, &wait, why));
-    pthread_mutex_unlock(&m->context->load_lock);
+    } while (st == STATUS_DEVICE_MEMORY_EXHAUSTED && memory_wait_more(m->worker_session, &wait, why));
+    pthread_mutex_unlock(&m->worker_session->load_lock);
     return st;
 }
 
 static void unloaded(struct call *call, enum call_event event)
 {
     struct module         *m = call->context;
-    struct worker_session *c = m->context;
+    struct worker_session *c = m->worker_session;
     struct session        *s = c->session;
 
     if (event != CALL_DONE)

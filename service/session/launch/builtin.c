@@ -161,7 +161,7 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
     spec.source = source->text;
     module_id(call, id);
     st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
-    if (!st && call->module->context != c)
+    if (!st && call->module->worker_session != c)
         st = problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     return st;
 }

@@ -10,7 +10,7 @@
 struct flight {
     struct call            call; /* first: events find the flight by it */
     struct launch         *launch;
-    struct worker_session *context;
+    struct worker_session *worker_session;
     unsigned               spinners;
     bool                   done;
     struct msg_launch      msg; /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
@@ -18,8 +18,8 @@ struct flight {
 
 struct launch {
     struct entry           entry;
-    struct worker_session *context; /* a reference */
-    unsigned               refs;    /* the table, holders outside, and the way through the worker */
+    struct worker_session *worker_session; /* a reference */
+    unsigned               refs;           /* the table, holders outside, and the way through the worker */
     unsigned char          digest[SHA256_BYTES];
     char                   module_id[ID_BYTES];
     struct module         *module;                  /* held until it ended */
@@ -44,7 +44,7 @@ struct launch {
     struct problem        *problem; /* owned; only of failed ones */
     struct flight         *flight;  /* until the device is done */
     struct waker          *watchers;
-    struct launch         *unfinished_next, **unfinished_at; /* in context.unfinished */
+    struct launch         *unfinished_next, **unfinished_at; /* in worker_session.unfinished */
     struct launch         *backlog_next;
     struct launch         *next; /* in outputs, then in finished */
 };

@@ -140,7 +140,7 @@ static void fill_message(struct launch *l)
 
 void launch_unref(struct launch *l)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
 
     if (--l->refs)
         return;
@@ -164,7 +164,7 @@ static enum status make_flight(struct launch *l, struct problem *why)
     memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
     f->call.problem.status = STATUS_OK;
     f->launch = l;
-    f->context = l->context;
+    f->worker_session = l->worker_session;
     l->flight = f;
     return STATUS_OK;
 }
@@ -204,7 +204,7 @@ static struct launch *make(struct worker_session *c, const struct launch_spec *s
         return NULL;
     }
     span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
-    l->context = c;
+    l->worker_session = c;
     l->refs = 1;        /* the maker's, then the caller's */
     if (spec->id.bytes) /* nobody asks again for a name that we choose */
         launch_digest(spec, l->digest);

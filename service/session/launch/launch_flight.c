@@ -34,7 +34,7 @@ static void unlink_unfinished(struct launch *l)
         l->unfinished_next->unfinished_at = l->unfinished_at;
     l->unfinished_at = NULL;
     l->unfinished_next = NULL;
-    l->context->unfinished_count--;
+    l->worker_session->unfinished_count--;
 }
 
 static void wake_watchers(struct launch *l)
@@ -88,14 +88,14 @@ void launch_drop_scratch(struct launch *l)
 {
     if (!l->scratch)
         return;
-    temp_buffer_abandon(l->context, l->scratch);
+    temp_buffer_abandon(l->worker_session, l->scratch);
     buffer_unref(&l->scratch->buffer);
     l->scratch = NULL;
 }
 
 static void finish(struct launch *l, enum launch_state state, const struct problem *why)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
 
     l->state = state;
     l->ended = true;
@@ -126,7 +126,7 @@ void launch_fail(struct launch *l, const struct problem *why)
 /* It never got to the device, or the device's answer got lost. */
 static void finish_lost(struct launch *l)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     struct problem         why;
 
     if (c->closed) {
@@ -237,14 +237,14 @@ static void started(struct flight *f)
     l->state = LAUNCH_RUNNING;
     l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
-    l->context->last_event_ns = l->started_ns;
+    l->worker_session->last_event_ns = l->started_ns;
     launch_note(l, EVENT_LAUNCH_STARTED);
 }
 
 static void succeeded(struct flight *f)
 {
     struct launch         *l = f->launch;
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     uint32_t               output = f->call.reply.launch.output_bytes;
 
     gpu_us_check(f->call.reply.launch.gpu_us, &l->gpu_us);
@@ -274,7 +274,7 @@ static void failed(struct flight *f, bool session_was_lost)
 
     if (st == STATUS_CANCELLED) {
         finish(l, LAUNCH_CANCELLED, NULL);
-    } else if (st == STATUS_WORKER_LOST && (l->context->closed || session_was_lost)) {
+    } else if (st == STATUS_WORKER_LOST && (l->worker_session->closed || session_was_lost)) {
         finish_lost(l);
     } else {
         why = f->call.problem;
@@ -285,7 +285,7 @@ static void failed(struct flight *f, bool session_was_lost)
 
 static void ended(struct flight *f)
 {
-    struct worker_session *c = f->context;
+    struct worker_session *c = f->worker_session;
     bool                   was_lost = c->lost;
 
     worker_session_note(c, &f->call);
@@ -300,7 +300,7 @@ static void ended(struct flight *f)
 static void on_event(struct call *call, enum call_event event)
 {
     struct flight         *f = (struct flight *)call;
-    struct worker_session *c = f->context;
+    struct worker_session *c = f->worker_session;
     struct session        *s = c->session;
 
     pthread_mutex_lock(&s->lock);
@@ -394,7 +394,7 @@ void launch_pump(struct worker_session *c)
 struct text_flight {
     struct call            call; /* first: the event finds the rest by it */
     struct launch         *launch;
-    struct worker_session *context;
+    struct worker_session *worker_session;
     struct slice           text; /* where the worker puts it */
 };
 
@@ -402,7 +402,7 @@ static void text_came(struct call *call, enum call_event event)
 {
     struct text_flight    *f = (struct text_flight *)call;
     struct launch         *l = f->launch;
-    struct worker_session *c = f->context;
+    struct worker_session *c = f->worker_session;
     struct session        *s = c->session;
     uint64_t               bytes = call->status ? 0 : call->reply.take_output.bytes;
 
@@ -434,7 +434,7 @@ static enum status fetch(struct worker_session *c, struct launch *l)
     if (!f)
         return STATUS_OUT_OF_MEMORY;
     f->launch = l;
-    f->context = c;
+    f->worker_session = c;
     st = staging_take(c->worker, l->output_bytes, &f->text, NULL);
     if (!st) {
         m.to = (struct shm_ref){f->text.ref.offset, l->output_bytes};

@@ -39,5 +39,5 @@ void launch_note(const struct launch *l, enum event_type type)
                       .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
 
     span_copy(span_of(l->entry.id), e.launch, sizeof e.launch);
-    events_note(l->context->session, &e, type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});
+    events_note(l->worker_session->session, &e, type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});
 }

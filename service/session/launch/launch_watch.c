@@ -26,7 +26,7 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
     struct launch *l;
 
     pthread_mutex_lock(&s->lock);
-    l = s->context ? (struct launch *)table_get(&s->context->launches, id) : NULL;
+    l = s->worker_session ? (struct launch *)table_get(&s->worker_session->launches, id) : NULL;
     if (l)
         l->refs++;
     pthread_mutex_unlock(&s->lock);
@@ -39,7 +39,7 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
 
 void launch_return(struct launch *l)
 {
-    struct session *s = l->context->session;
+    struct session *s = l->worker_session->session;
 
     pthread_mutex_lock(&s->lock);
     launch_unref(l);
@@ -54,7 +54,7 @@ static bool is_final(enum launch_state s)
 
 bool launch_finished(struct launch *l)
 {
-    struct session *s = l->context->session;
+    struct session *s = l->worker_session->session;
     bool            final;
 
     pthread_mutex_lock(&s->lock);
@@ -65,7 +65,7 @@ bool launch_finished(struct launch *l)
 
 bool launch_spin(struct launch *l, uint64_t budget_ns)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     struct session        *s = c->session;
     struct flight         *f;
     bool                   final;
@@ -92,7 +92,7 @@ bool launch_spin(struct launch *l, uint64_t budget_ns)
 
 bool launch_watch(struct launch *l, struct waker *w)
 {
-    struct session *s = l->context->session;
+    struct session *s = l->worker_session->session;
     bool            open;
 
     pthread_mutex_lock(&s->lock);
@@ -107,7 +107,7 @@ bool launch_watch(struct launch *l, struct waker *w)
 
 void launch_unwatch(struct launch *l, struct waker *w)
 {
-    struct session *s = l->context->session;
+    struct session *s = l->worker_session->session;
     struct waker  **at;
 
     pthread_mutex_lock(&s->lock);
@@ -123,7 +123,7 @@ void launch_unwatch(struct launch *l, struct waker *w)
 
 void launch_info_of(struct launch *l, struct launch_info *out)
 {
-    struct session *s = l->context->session;
+    struct session *s = l->worker_session->session;
 
     memset(out, 0, sizeof *out);
     pthread_mutex_lock(&s->lock);
@@ -156,7 +156,7 @@ void launch_info_of(struct launch *l, struct launch_info *out)
 /* What could be done at once: not running, and not in the backlog any more. True when the worker is still to be asked. */
 static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, enum status *st, struct problem *why)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     bool                   ask;
 
     pthread_mutex_lock(&c->submit_lock);
@@ -196,7 +196,7 @@ static enum status cancel_in_ring(struct worker_session *c, struct launch *l, bo
 
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     enum status            st = STATUS_OK;
 
     *cancelled = false;
@@ -210,7 +210,7 @@ enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, 
 /* Without memory, or room in the ring, it runs for nobody. */
 void launch_abandon(struct launch *l)
 {
-    struct worker_session *c = l->context;
+    struct worker_session *c = l->worker_session;
     struct call           *call;
     enum status            st = STATUS_OK;
     bool                   cancelled;
@@ -228,8 +228,8 @@ unsigned launch_list(struct session *s, struct page *page, struct launch **items
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->context) {
-        const struct table *t = &s->context->launches;
+    if (s->worker_session) {
+        const struct table *t = &s->worker_session->launches;
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++) {

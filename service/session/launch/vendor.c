@@ -150,7 +150,7 @@ enum status vendor_open(struct worker_session *c, struct builtin_call *call, con
 
     vendor_plan_id(plan, id);
     st = module_builtin(c->session, span_of(id), &spec, at_once, &call->module, why);
-    if (!st && call->module->context != c)
+    if (!st && call->module->worker_session != c)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st && call->module->refused)
         return unsuited(call, why, "the library does not take these sizes");

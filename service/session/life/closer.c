@@ -12,8 +12,8 @@ uint64_t closer_count(struct registry *r)
     return closed;
 }
 
-/* In naps, because a context that is closed meanwhile may be the very one whose burial waits for its caller to leave. */
-bool closer_await(struct worker_session *c, uint64_t buried, uint64_t deadline_ns)
+/* In naps, because a worker session that is closed meanwhile may be the very one whose end waits for its caller to leave. */
+bool closer_await(struct worker_session *c, uint64_t destroyed, uint64_t deadline_ns)
 {
     struct registry *r = c->session->registry;
     bool             pending = true, ended = false;
@@ -22,9 +22,9 @@ bool closer_await(struct worker_session *c, uint64_t buried, uint64_t deadline_n
         struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
 
         pthread_mutex_lock(&r->lock);
-        if (r->closing_count && r->closed_count == buried)
+        if (r->closing_count && r->closed_count == destroyed)
             pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
-        ended = r->closed_count != buried;
+        ended = r->closed_count != destroyed;
         pending = r->closing_count && deadline_left_ns(deadline_ns) > 0;
         pthread_mutex_unlock(&r->lock);
     }
@@ -48,7 +48,7 @@ void closer_take(struct worker_session *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Its process has ended and nobody is in it any more, maybe for a compilation: it can be buried without waiting. */
+/* Its process has ended and nobody is in it any more, maybe for a compilation: it can be destroyed without waiting. */
 static bool has_ended(struct worker_session *c)
 {
     bool ended;
@@ -59,7 +59,7 @@ static bool has_ended(struct worker_session *c)
     return ended;
 }
 
-/* With registry.lock held, which is given up meanwhile: others only append. One that can be buried, so that nobody waits behind another's driver that
+/* With registry.lock held, which is given up meanwhile: others only append. One that can be destroyed, so that nobody waits behind another's driver that
  * takes its time, or another's request; out of the list. NULL: all of them still end. */
 static struct worker_session *take_ended(struct registry *r)
 {

@@ -1,9 +1,9 @@
 /* Sessions, their owners and their workers' sides: the objects that every other room of session/ hangs its own on, and their locks.
  *
- * Locks, outer before inner: context.load_lock and submit_lock, (the locks of pool/), session.lock, registry.lock.
+ * Locks, outer before inner: worker_session.load_lock and submit_lock, (the locks of pool/), session.lock, registry.lock.
  * So nothing of pool/ is called with session.lock or registry.lock held, and events of calls may take both.
  *
- * A session has at most one context: a worker and all that lives in it. A reset or delete takes the context away from the
+ * A session has at most one worker session: a worker and all that lives in it. A reset or delete takes it away from the
  * session and closes it: the worker is killed, which ends every call; when the last use is over the worker goes back. */
 #ifndef GPUREST_SESSION_LIFE_INTERNAL_H
 #define GPUREST_SESSION_LIFE_INTERNAL_H
@@ -52,7 +52,7 @@ struct registry {
     bool                   janitor_stop, helper_stop, draining;
     struct account        *accounts;
     unsigned               count;
-    struct worker_session *work, *work_last;       /* contexts with something for the helper; each holds a reference */
+    struct worker_session *work, *work_last;       /* worker sessions with something for the helper; each holds a reference */
     struct worker_session *closing, *closing_last; /* for the closer; their sessions are pinned */
     unsigned               closing_count;          /* with the one that it is at */
     uint64_t               closed_count;           /* ever */
@@ -167,15 +167,15 @@ struct session {
     bool     listed; /* in its account's table: nobody deletes it yet */
 
     pthread_mutex_t lock;
-    pthread_cond_t  changed; /* anything below, or in the context, that somebody may wait for */
+    pthread_cond_t  changed; /* anything below, or in the worker session, that somebody may wait for */
     /* under lock */
     enum session_state     state;
     uint64_t               generation;
     uint64_t               epoch;
     uint64_t               buffers_made;
-    struct worker_session *context; /* NULL while starting, when closing, or when a reset got no worker */
-    bool                   ending;  /* the closer finishes its end */
-    unsigned               closing; /* former contexts whose workers are not yet back */
+    struct worker_session *worker_session; /* NULL while starting, when closing, or when a reset got no worker */
+    bool                   ending;         /* the closer finishes its end */
+    unsigned               closing;        /* former worker sessions whose workers are not yet back */
     struct problem         fault;
     struct label           labels[LABELS_MAX];
     unsigned               labels_count;
@@ -230,28 +230,28 @@ enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
 
 /* ---- quota.c ---- under session.lock */
-/* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. SESSION_BUSY when the context was closed meanwhile. */
+/* QUOTA_EXCEEDED names the limit: of the session, then of the tenant. SESSION_BUSY when the worker session was closed meanwhile. */
 enum status quota_reserve(struct worker_session *c, uint64_t bytes, struct problem *why);
-/* Of a closed context: nothing, that was done at once. */
+/* Of a closed worker session: nothing, that was done at once. */
 void quota_release(struct worker_session *c, uint64_t bytes);
-/* For who closes the context, in the same critical section. */
+/* For who closes the worker session, in the same critical section. */
 void quota_release_all(struct worker_session *c);
 
-/* ---- context.c ---- */
-/* A context on a worker that it takes over. */
+/* ---- worker_session.c ---- */
+/* A worker session on a worker that it takes over. */
 enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out);
 /* Ends everything in it, without waiting for the ends: what waits is woken, the worker is killed, the quota is free again. */
 void worker_session_detach(struct worker_session *c, const char *reason);
-/* Of a retired one: blocks until nobody uses the worker and it is back with the pool. Drops the session's reference. */
+/* Of a detached one: blocks until nobody uses the worker and it is back with the pool. Drops the session's reference. */
 void worker_session_destroy(struct worker_session *c);
 /* Both. NULL is a no-op. */
 void worker_session_close(struct worker_session *c, const char *reason);
-/* The session's context in use until worker_session_leave; or why it cannot be used. */
+/* The session's worker session in use until worker_session_leave; or why it cannot be used. */
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why);
-/* The same for a context that is known; false when it was closed. Needs a reference. */
+/* The same for a worker session that is known; false when it was closed. Needs a reference. */
 bool worker_session_use(struct worker_session *c);
 void worker_session_leave(struct worker_session *c);
-/* For a call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the context was closed. */
+/* For a call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the worker session was closed. */
 struct call *worker_session_async_call(struct worker_session *c);
 /* It was not submitted. */
 void worker_session_async_call_unsent(struct call *call);
@@ -259,7 +259,7 @@ void worker_session_async_call_unsent(struct call *call);
 bool worker_session_is_closed(struct worker_session *c);
 /* As worker_session_leave, after a call with this outcome: a fault marks the session. Returns st. */
 enum status worker_session_leave_with(struct worker_session *c, enum status st, const struct problem *why);
-/* A launch called this waits until those submitted before it reached the worker. Fails when the context ended. Needs a use. */
+/* A launch called this waits until those submitted before it reached the worker. Fails when the worker session ended. Needs a use. */
 enum status worker_session_wait_order(struct worker_session *c, struct problem *why);
 /* Waits for staging memory. Needs a use. */
 enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why);
@@ -282,17 +282,17 @@ void helper_stop(struct registry *r);
 /* There may be something to do in c. With session.lock held. */
 void helper_kick(struct worker_session *c);
 
-/* ---- closer.c ---- buries retired contexts of sessions that go on with another worker. One thread per registry. */
+/* ---- closer.c ---- destroys detached worker sessions of sessions that go on with another worker. One thread per registry. */
 bool closer_start(struct registry *r);
 /* Buries what is left first. */
 void closer_stop(struct registry *r);
 /* Takes c over. */
 void closer_take(struct worker_session *c);
-/* How many it has buried so far. No lock held. */
+/* How many it has destroyed so far. No lock held. */
 uint64_t closer_count(struct registry *r);
-/* After a call of c that found nothing left, begun when so many were `buried`: waits, bounded, for one more, which gives something back.
+/* After a call of c that found nothing left, begun when so many were `destroyed`: waits, bounded, for one more, which gives something back.
  * False when there is none, or none in time, or c is closed: trying again is of no use. No lock held. */
-bool closer_await(struct worker_session *c, uint64_t buried, uint64_t deadline_ns);
+bool closer_await(struct worker_session *c, uint64_t destroyed, uint64_t deadline_ns);
 
 /* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
 bool janitor_start(struct registry *r);
@@ -302,7 +302,7 @@ void janitor_sweep(struct registry *r, uint64_t now);
 /* Asks the worker whether it still answers, if that is due. The helper's, inside worker_session_use(). */
 void janitor_ping(struct worker_session *c);
 
-/* ---- hidden.c ---- */
+/* ---- implicit.c ---- */
 /* Of the session of a caller's run at that place (run_place.h); in `id`. */
 struct span implicit_run_id(unsigned number, char id[ID_BYTES]);
 /* Made when there is none, made anew when it faulted. Borrowed. Blocks. */
@@ -320,7 +320,7 @@ void session_close(struct session *s, const char *reason);
 void session_close_later(struct session *s, const char *reason);
 /* The janitor's, who waits for nobody: closes it when it is `aged`, or was idle too long at `now`, unless it starts. The closer awaits its worker's end. */
 void session_expire(struct session *s, bool aged, uint64_t now);
-/* A former context is gone: when it was the last one of a session that has expired, that is closed. No lock held. */
+/* A former worker session is gone: when it was the last one of a session that has expired, that is closed. No lock held. */
 void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */

@@ -81,8 +81,8 @@ static bool kill_worker(struct session *s, const struct problem *why)
     struct worker_session *c = NULL;
 
     pthread_mutex_lock(&s->lock);
-    if (s->context && !s->context->lost && !s->context->closed) {
-        c = s->context;
+    if (s->worker_session && !s->worker_session->lost && !s->worker_session->closed) {
+        c = s->worker_session;
         c->uses++;
     }
     pthread_mutex_unlock(&s->lock);
@@ -125,7 +125,7 @@ static bool look_after(struct session *s, uint64_t now)
     bool                   idle = true;
 
     pthread_mutex_lock(&s->lock);
-    c = s->context;
+    c = s->worker_session;
     if (c) {
         idle = c->uses == 0;
         if (idle || !c->busy_since_ns)

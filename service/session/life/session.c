@@ -163,7 +163,7 @@ static enum status take(struct session *s, struct worker **w, struct problem *wh
     return waited ? pool_take(pool, s->device, w, why) : st;
 }
 
-/* A context for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
+/* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
 static enum status start(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
@@ -200,7 +200,7 @@ out:
 static enum status set_started(struct session *s, struct worker_session *c, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&s->lock);
-    s->context = c;
+    s->worker_session = c;
     s->state = st ? SESSION_FAULTED : SESSION_READY;
     s->fault = (struct problem){0};
     if (st && why)
@@ -225,7 +225,7 @@ static enum status join(struct session *s, const struct session *wanted, struct 
         waited = true;
         pthread_cond_wait(&s->changed, &s->lock);
     }
-    if (waited && s->state == SESSION_FAULTED && !s->context) {
+    if (waited && s->state == SESSION_FAULTED && !s->worker_session) {
         *why = s->fault;
         st = s->fault.status;
     } else if (s->state == SESSION_CLOSING)
@@ -297,10 +297,10 @@ void session_info_of(struct session *s, struct session_info *out)
     out->fault = s->fault;
     out->device_time_us = (uint64_t)fmin(s->device_time_us, (double)JSON_INTEGER_MAX);
     out->memory_bytes = s->memory_bytes;
-    if (s->context) {
-        out->buffers = s->context->buffers.count;
-        out->modules = s->context->modules.count;
-        out->launches = s->context->launches.count;
+    if (s->worker_session) {
+        out->buffers = s->worker_session->buffers.count;
+        out->modules = s->worker_session->modules.count;
+        out->launches = s->worker_session->launches.count;
     }
     pthread_mutex_lock(&s->registry->lock);
     pins = s->pins - s->observers;
@@ -384,8 +384,8 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
         pthread_mutex_unlock(&s->lock);
         return st;
     }
-    old = s->context;
-    s->context = NULL;
+    old = s->worker_session;
+    s->worker_session = NULL;
     s->state = SESSION_STARTING;
     s->fault = (struct problem){0};
     s->generation++;
@@ -413,15 +413,15 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-/* With session.lock held. Nobody can use it any more; its context, if it has one. `ending`: session_close_finish() does the rest. */
+/* With session.lock held. Nobody can use it any more; its worker session, if it has one. `ending`: session_close_finish() does the rest. */
 static struct worker_session *close_begin(struct session *s, bool ending)
 {
-    struct worker_session *c = s->context;
+    struct worker_session *c = s->worker_session;
 
     s->state = SESSION_CLOSING;
     s->ending = ending;
     events_note_session(s);
-    s->context = NULL;
+    s->worker_session = NULL;
     pthread_cond_broadcast(&s->changed);
     return c;
 }

@@ -100,8 +100,8 @@ enum status worker_session_enter(struct session *s, struct worker_session **out,
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st) {
-        *out = s->context;
-        s->context->uses++;
+        *out = s->worker_session;
+        s->worker_session->uses++;
     }
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -157,7 +157,7 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
 
-    if (c->closed || s->context != c)
+    if (c->closed || s->worker_session != c)
         return;
     if (c->lost) {
         if (s->fault.status == STATUS_WORKER_LOST && why->status != STATUS_WORKER_LOST)
@@ -216,13 +216,13 @@ enum status worker_session_leave_with(struct worker_session *c, enum status st, 
 
 struct async_call {
     struct call            call;
-    struct worker_session *context; /* in use until the answer */
+    struct worker_session *worker_session; /* in use until the answer */
 };
 
 static void answered(struct call *call, enum call_event event)
 {
     struct async_call     *f = call->context;
-    struct worker_session *c = f->context;
+    struct worker_session *c = f->worker_session;
 
     if (event != CALL_DONE)
         return;
@@ -241,7 +241,7 @@ struct call *worker_session_async_call(struct worker_session *c)
         free(f);
         return NULL;
     }
-    *f = (struct async_call){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .context = c};
+    *f = (struct async_call){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .worker_session = c};
     return &f->call;
 }
 
@@ -249,7 +249,7 @@ void worker_session_async_call_unsent(struct call *call)
 {
     struct async_call *f = call->context;
 
-    worker_session_leave(f->context);
+    worker_session_leave(f->worker_session);
     free(f);
 }
 

@@ -241,9 +241,9 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st) {
-        b = find(s->context, id);
+        b = find(s->worker_session, id);
         if (b)
-            describe(s->context, b, out);
+            describe(s->worker_session, b, out);
         else
             st = not_found(why);
     }
@@ -252,7 +252,8 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 }
 
 /* With session.lock held: from here on nobody finds it, and its id is taken until its memory is back. */
-static enum status retire(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
+static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
+                                 struct problem *why)
 {
     struct buffer *b = find(c, id);
     enum status    st;
@@ -304,7 +305,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    st = retire(c, id, only, &b, why);
+    st = detach_buffer(c, id, only, &b, why);
     pthread_mutex_unlock(&s->lock);
     if (!st)
         st = release(c, b, why);
@@ -320,14 +321,14 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
 /* The free of an abandoned buffer, on its way. */
 struct async_free {
     struct call            call;
-    struct worker_session *context; /* in use until the answer */
+    struct worker_session *worker_session; /* in use until the answer */
     struct buffer         *buffer;
 };
 
 static void freed(struct call *call, enum call_event event)
 {
     struct async_free     *f = call->context;
-    struct worker_session *c = f->context;
+    struct worker_session *c = f->worker_session;
     struct session        *s = c->session;
 
     if (event != CALL_DONE)
@@ -382,7 +383,7 @@ void buffer_abandon(struct session *s, struct span id)
     /* A launch that found the address holds the submit lock until it is on its way. */
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
-    f->context = c;
+    f->worker_session = c;
     f->buffer = leave_alone(c, id);
     pthread_mutex_unlock(&s->lock);
     if (f->buffer)
@@ -399,12 +400,12 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
 
     page->next[0] = '\0';
     pthread_mutex_lock(&s->lock);
-    if (s->context) {
-        const struct table *t = &s->context->buffers;
+    if (s->worker_session) {
+        const struct table *t = &s->worker_session->buffers;
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++)
-            describe(s->context, (struct buffer *)t->items[at + i], &items[i]);
+            describe(s->worker_session, (struct buffer *)t->items[at + i], &items[i]);
     }
     pthread_mutex_unlock(&s->lock);
     return n;

@@ -20,15 +20,15 @@ struct buffer {
 
 /* A buffer of a batch or a program, or the scratch memory of a launch. Its id is never told to anybody while it is theirs. */
 struct temp_buffer {
-    struct buffer          buffer;   /* first: what holds the buffer frees it all */
-    struct worker_session *context;  /* where it lives; valid while it is in there */
-    struct call            call;     /* of its freeing; holds a use of the context */
-    struct temp_buffer    *of_batch; /* the batch's next one; the batch holds a reference */
+    struct buffer          buffer;         /* first: what holds the buffer frees it all */
+    struct worker_session *worker_session; /* where it lives; valid while it is in there */
+    struct call            call;           /* of its freeing; holds a use of the worker session */
+    struct temp_buffer    *of_batch;       /* the batch's next one; the batch holds a reference */
     /* under session.lock */
     bool                orphan; /* to be freed, or being freed */
     bool                wanted; /* by batch_read_begin() after a successful run; of the batch's thread */
-    bool                gone;   /* neither in context.temp_buffers nor on the device; or kept */
-    struct temp_buffer *next;   /* in context.orphans */
+    bool                gone;   /* neither in worker_session.temp_buffers nor on the device; or kept */
+    struct temp_buffer *next;   /* in worker_session.orphans */
 };
 
 /* ---- buffer.c ---- with session.lock held */
@@ -57,7 +57,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
 void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l);
 /* With session.lock held: from now on a buffer of the session. */
 enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, struct problem *why);
-/* Waits until it is gone, the context has ended, or launches are under way, whose end its freeing waits for. */
+/* Waits until it is gone, the worker session has ended, or launches are under way, whose end its freeing waits for. */
 void temp_buffer_await(struct worker_session *c, struct temp_buffer *l);
 
 /* ---- transfer_write.c ---- a full piece leaves, whether or not more bytes come. PENDING registers w. */
@@ -81,7 +81,7 @@ void memory_wait_look(struct worker_session *c, struct memory_wait *w);
  * by MEMORY_RETURN_MS, and WORKER_CALL_DEADLINE_MS for workers that are about to end. */
 bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const struct problem *why);
 
-/* Memory of the device, as soon as what retired contexts still hold is back. Needs a use. */
+/* Memory of the device, as soon as what detached worker sessions still hold is back. Needs a use. */
 enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why);
 /* The same by another call, which is asked again when such memory came back. */
 typedef enum status allocate_function(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why);

@@ -99,13 +99,13 @@ void pending_free_trimmed(struct worker_session *c)
         pending_free_note(s, bytes);
 }
 
-/* A context in use, if it is idle and has something to give; NULL. */
+/* A worker session in use, if it is idle and has something to give; NULL. */
 static struct worker_session *idle_with_cache(struct session *s, unsigned device, uint64_t *bytes)
 {
     struct worker_session *c;
 
     pthread_mutex_lock(&s->lock);
-    c = s->device == device ? s->context : NULL;
+    c = s->device == device ? s->worker_session : NULL;
     if (c && (c->closed || c->lost || c->uses || !c->freed_bytes))
         c = NULL;
     if (c) {
@@ -127,7 +127,7 @@ static void nap(struct registry *r)
 /* One that was asked for what it keeps. */
 struct trim {
     struct call            call;
-    struct worker_session *context; /* in use until the answer */
+    struct worker_session *worker_session; /* in use until the answer */
     uint64_t               bytes;
 };
 
@@ -144,7 +144,7 @@ static void trim_ends(struct worker_session *c)
 static void trimmed(struct call *call, enum call_event event)
 {
     struct trim           *t = call->context;
-    struct worker_session *c = t->context;
+    struct worker_session *c = t->worker_session;
     struct session        *s = c->session;
 
     if (event != CALL_DONE)

@@ -121,7 +121,7 @@ void share_reap(struct registry *r)
     pthread_mutex_unlock(&r->reap_lock);
 }
 
-static void bury(struct registry *r, struct share *m)
+static void destroy_share(struct registry *r, struct share *m)
 {
     pthread_mutex_lock(&r->lock);
     m->next = r->shares_dead;
@@ -135,7 +135,7 @@ uint32_t share_unref(struct registry *r, struct share *m)
 
     if (--m->refs)
         return 0;
-    bury(r, m);
+    destroy_share(r, m);
     return host;
 }
 

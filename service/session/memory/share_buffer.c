@@ -62,18 +62,18 @@ static enum status attach(struct worker_session *c, struct buffer *b, struct sha
     return STATUS_OK;
 }
 
-/* As soon as files of retired contexts, whose workers may still have them mapped, are back. */
+/* As soon as files of detached worker sessions, whose workers may still have them mapped, are back. */
 static enum status make_file(struct worker_session *c, uint64_t bytes, struct share **out, struct problem *why)
 {
     struct registry *r = c->session->registry;
     uint64_t         deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t         buried;
+    uint64_t         destroyed;
     enum status      st;
 
     do {
-        buried = closer_count(r);
+        destroyed = closer_count(r);
         st = share_make(c->session, bytes, out, why);
-    } while (st == STATUS_OVERLOADED && closer_await(c, buried, deadline));
+    } while (st == STATUS_OVERLOADED && closer_await(c, destroyed, deadline));
     return st;
 }
 

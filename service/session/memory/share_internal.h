@@ -23,7 +23,7 @@ enum status share_check_count(const struct worker_session *c, struct problem *wh
 /* With session.lock held; the last one leaves it to share_reap(), and gets what is then to be given to share_unmap(): sooner, a copy that is
  * just being submitted would find it gone. Else, and of a direct one, 0. */
 uint32_t share_unref(struct registry *r, struct share *m);
-/* Has the worker let go of its mapping, behind what is under way; host 0: of none. Needs a use of the context; no lock held. */
+/* Has the worker let go of its mapping, behind what is under way; host 0: of none. Needs a use of the worker session; no lock held. */
 void        share_unmap(struct worker_session *c, uint32_t host);
 enum status share_enabled(const struct session *s, struct problem *why);
 

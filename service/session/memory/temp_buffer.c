@@ -74,7 +74,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
 
     if (!l)
         return why->status;
-    l->context = c;
+    l->worker_session = c;
     st = enlist(c, l, why);
     if (st) {
         free(l);
@@ -95,7 +95,7 @@ void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
     l->orphan = true;
     l->buffer.ready = false;
     if (c->closed)
-        return; /* the context's end drops it */
+        return; /* the worker session's end drops it */
     if (c->lost) {
         drop(c, l);
         return;
@@ -137,7 +137,7 @@ static void freed(struct call *call, enum call_event event)
 
     if (event != CALL_DONE)
         return;
-    c = l->context;
+    c = l->worker_session;
     s = c->session;
     pthread_mutex_lock(&s->lock);
     worker_session_note(c, call);

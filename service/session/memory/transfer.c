@@ -83,7 +83,7 @@ static void transfer_free(struct transfer *t)
     if (t->next)
         t->next->at = t->at;
     transfer_let_go(t);
-    worker_session_unref(t->context);
+    worker_session_unref(t->worker_session);
     pthread_mutex_unlock(&s->lock);
     free(t);
     session_unpin(s, true);
@@ -93,7 +93,7 @@ static void transfer_free(struct transfer *t)
 static bool land(struct piece *p)
 {
     struct transfer       *t = p->transfer;
-    struct worker_session *c = t->context;
+    struct worker_session *c = t->worker_session;
 
     if (!p->call.status)
         counter_add(t->writing ? COUNTER_TRANSFER_TO_DEVICE : COUNTER_TRANSFER_FROM_DEVICE, p->bytes);
@@ -127,7 +127,7 @@ static void on_event(struct call *call, enum call_event event)
     } else {
         /* Until the state changes nobody else touches the piece. */
         pthread_mutex_unlock(&s->lock);
-        staging_give(t->context->worker, &slice);
+        staging_give(t->worker_session->worker, &slice);
         pthread_mutex_lock(&s->lock);
         p->state = PIECE_IDLE;
     }
@@ -139,7 +139,7 @@ static void on_event(struct call *call, enum call_event event)
 
 static void link_transfer(struct transfer *t)
 {
-    struct worker_session *c = t->context;
+    struct worker_session *c = t->worker_session;
 
     t->next = c->transfers;
     t->at = &c->transfers;
@@ -156,7 +156,7 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
 
     if (st)
         return st;
-    st = buffer_pin_if(s->context, buffer, only, &t->buffer, why);
+    st = buffer_pin_if(s->worker_session, buffer, only, &t->buffer, why);
     if (st)
         return st;
     st = range_check(t->buffer, offset, bytes, why);
@@ -164,10 +164,10 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
         buffer_unpin(t->buffer);
         return st;
     }
-    t->context = s->context;
-    worker_session_ref(t->context);
+    t->worker_session = s->worker_session;
+    worker_session_ref(t->worker_session);
     t->address = t->buffer->address + offset;
-    t->order = launch_order(t->context);
+    t->order = launch_order(t->worker_session);
     s->epoch += t->writing;
     link_transfer(t);
     return STATUS_OK;
@@ -220,7 +220,7 @@ enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t 
 enum status transfer_state(const struct transfer *t, struct problem *why)
 {
     if (!t->problem.status)
-        return worker_session_still_usable(t->context, why);
+        return worker_session_still_usable(t->worker_session, why);
     if (why)
         *why = t->problem;
     return t->problem.status;
@@ -228,7 +228,7 @@ enum status transfer_state(const struct transfer *t, struct problem *why)
 
 enum status transfer_step_begin(struct transfer *t, struct problem *why)
 {
-    struct worker_session *c = t->context;
+    struct worker_session *c = t->worker_session;
     bool                   unwatch = false;
     enum status            st;
 
@@ -248,7 +248,7 @@ enum status transfer_step_begin(struct transfer *t, struct problem *why)
 
 enum status transfer_step_end(struct transfer *t, enum status st, const struct problem *why)
 {
-    return worker_session_leave_with(t->context, st, why);
+    return worker_session_leave_with(t->worker_session, st, why);
 }
 
 enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why)
@@ -272,7 +272,7 @@ void transfer_lend_end(struct transfer *t)
 
 enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out, struct waker *w)
 {
-    struct worker  *worker = t->context->worker;
+    struct worker  *worker = t->worker_session->worker;
     struct session *s = t->session;
     enum status     st = staging_take(worker, bytes, out, NULL);
     bool            woken;
@@ -301,7 +301,7 @@ enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out
 static enum status submit(struct piece *p)
 {
     struct transfer *t = p->transfer;
-    struct worker   *worker = t->context->worker;
+    struct worker   *worker = t->worker_session->worker;
 
     p->call = (struct call){.on_event = on_event, .deadline_ns = DEADLINE_NEVER};
     if (t->writing)
@@ -315,12 +315,12 @@ static enum status not_submitted(struct transfer *t, enum status st, struct wake
 {
     t->holds--;
     if (st == STATUS_OVERLOADED && t->holds > 0) {
-        worker_session_unuse(t->context);
+        worker_session_unuse(t->worker_session);
         t->user = w;
         return STATUS_PENDING;
     }
-    worker_session_not_submitted(t->context, st, &t->problem);
-    worker_session_unuse(t->context);
+    worker_session_not_submitted(t->worker_session, st, &t->problem);
+    worker_session_unuse(t->worker_session);
     if (why)
         *why = t->problem;
     return st;
@@ -335,13 +335,13 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     bool             wait;
 
     pthread_mutex_lock(&s->lock);
-    wait = !launch_ordered(t->context, t->order);
+    wait = !launch_ordered(t->worker_session, t->order);
     if (wait) {
         t->user = w;
     } else {
         p->state = PIECE_FLYING;
         t->holds++;
-        t->context->uses++;
+        t->worker_session->uses++;
     }
     pthread_mutex_unlock(&s->lock);
     if (wait)
@@ -365,7 +365,7 @@ static void give_slices(struct transfer *t)
         state = t->pieces[i].state;
         pthread_mutex_unlock(&t->session->lock);
         if (state == PIECE_FILLING || state == PIECE_ARRIVED)
-            staging_give(t->context->worker, &t->pieces[i].slice);
+            staging_give(t->worker_session->worker, &t->pieces[i].slice);
     }
 }
 
@@ -378,9 +378,9 @@ void transfer_destroy(struct transfer *t)
     if (!t)
         return;
     s = t->session;
-    c = t->context;
+    c = t->worker_session;
     pthread_mutex_lock(&s->lock);
-    /* A closing context takes the registrations back itself, at once. */
+    /* A closing worker session takes the registrations back itself, at once. */
     while (t->unwatching || (c->closed && t->watching))
         pthread_cond_wait(&s->changed, &s->lock);
     t->user = NULL;

@@ -18,9 +18,9 @@ struct piece {
 };
 
 struct transfer {
-    struct waker           staging; /* first: registered with the worker's staging memory */
-    struct session        *session; /* pinned */
-    struct worker_session *context; /* a reference */
+    struct waker           staging;        /* first: registered with the worker's staging memory */
+    struct session        *session;        /* pinned */
+    struct worker_session *worker_session; /* a reference */
     bool                   writing;
     uint64_t               address; /* of what comes next */
     uint64_t               left;    /* write: not yet given a slice; read: not yet asked for */
@@ -40,7 +40,7 @@ struct transfer {
     struct contents  contents;   /* write: once it has finished */
     unsigned         holds;      /* calls in flight, and whoever is in the middle of ending it */
     struct problem   problem;    /* status OK: none */
-    struct transfer *next, **at; /* in context.transfers */
+    struct transfer *next, **at; /* in worker_session.transfers */
 };
 
 /* With session.lock held: the buffer is not needed any more. */
@@ -52,7 +52,7 @@ enum status transfer_step_end(struct transfer *t, enum status st, const struct p
 /* With session.lock held: what ended the transfer, if anything did. */
 enum status transfer_state(const struct transfer *t, struct problem *why);
 /* Between a step's beginning and its end, both of which then lie in different calls: memory of a slice is lent out, and the worker
- * stays mapped. Fails when the context has just ended. */
+ * stays mapped. Fails when the worker session has just ended. */
 enum status transfer_lend_begin(struct transfer *t, struct waker *w, struct problem *why);
 void        transfer_lend_end(struct transfer *t);
 /* A slice, or PENDING with w registered for when there may be one. In a step. */

@@ -14,7 +14,7 @@ static enum status ask(struct transfer *t, const struct slice *slice, size_t byt
     p->done = 0;
     st = transfer_fly(p, w, why);
     if (st) {
-        staging_give(t->context->worker, &p->slice);
+        staging_give(t->worker_session->worker, &p->slice);
         return st;
     }
     t->address += bytes;
@@ -50,10 +50,10 @@ static enum status read_ahead(struct transfer *t, struct waker *w, struct proble
 static enum status read_first(struct transfer *t, struct problem *why)
 {
     struct slice slice;
-    enum status  st = worker_session_wait_order(t->context, why);
+    enum status  st = worker_session_wait_order(t->worker_session, why);
 
     if (!st)
-        st = worker_session_staging(t->context, next_bytes(t), &slice, why);
+        st = worker_session_staging(t->worker_session, next_bytes(t), &slice, why);
     if (!st)
         st = ask(t, &slice, next_bytes(t), NULL, why);
     return st == STATUS_PENDING ? problem_set(why, STATUS_OVERLOADED, "too many calls are waiting for the device") : st;
@@ -131,7 +131,7 @@ static void pass(struct transfer *t, size_t n)
     t->unread -= n;
     if (p->done < p->bytes)
         return;
-    staging_give(t->context->worker, &p->slice);
+    staging_give(t->worker_session->worker, &p->slice);
     t->head = (t->head + 1) % TRANSFER_SLICES_MAX;
     t->count--;
     pthread_mutex_lock(&t->session->lock);

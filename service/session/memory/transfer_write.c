@@ -22,7 +22,7 @@ static bool wants_long_piece(const struct transfer *t)
 {
     uint64_t many = (uint64_t)TRANSFER_LONG_PIECES_MIN * TRANSFER_LONG_PIECE_BYTES;
 
-    return t->left >= many && staging_bytes(t->context->worker) >= many;
+    return t->left >= many && staging_bytes(t->worker_session->worker) >= many;
 }
 
 /* A long piece that is not to be had at once is not waited for. *bytes is what the piece takes. */
@@ -163,7 +163,7 @@ static enum status wait_for_turn(struct transfer *t, struct problem *why)
 
     pthread_mutex_lock(&s->lock);
     before = t->holds;
-    while ((st = transfer_state(t, why)) == STATUS_OK && t->holds == before && (before || !launch_ordered(t->context, t->order)))
+    while ((st = transfer_state(t, why)) == STATUS_OK && t->holds == before && (before || !launch_ordered(t->worker_session, t->order)))
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -192,7 +192,7 @@ static void end_of_write(struct transfer *t)
     t->session->epoch++;
     t->finished = true;
     if (t->buffer)
-        t->contents = contents_of(t->context, t->buffer);
+        t->contents = contents_of(t->worker_session, t->buffer);
     transfer_let_go(t);
     pthread_mutex_unlock(&t->session->lock);
 }

@@ -1,7 +1,7 @@
 /* Batches on the fake worker: every operation, failures at every step, faults, resets, buffers that stay. */
 #include "session/batch/batch_internal.h"
-#include "session/life/run_place.h"
 #include "session/events/events.h"
+#include "session/life/run_place.h"
 #include "unit/session/session_fixture.h"
 
 static struct fixture f;

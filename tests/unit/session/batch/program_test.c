@@ -45,7 +45,7 @@ static unsigned counted(void)
 {
     uint64_t address, bytes;
 
-    cr_assert(buffer_where(f.session->context, SPAN_LITERAL("n"), &address, &bytes));
+    cr_assert(buffer_where(f.session->worker_session, SPAN_LITERAL("n"), &address, &bytes));
     return *(const unsigned char *)(uintptr_t)address;
 }
 

@@ -177,7 +177,7 @@ Test(events, text_is_bounded_and_the_oldest_make_room)
     start();
     l.output = calloc(1, l.output_bytes);
     cr_assert_eq(worker_session_enter(f.session, &c, &f.why), STATUS_OK);
-    l.context = c;
+    l.worker_session = c;
     pthread_mutex_lock(&f.session->lock);
     for (unsigned i = 0; i <= fit; i++)
         launch_note(&l, EVENT_KERNEL_PRINTF);

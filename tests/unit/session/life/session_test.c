@@ -518,7 +518,7 @@ Test(session, a_launch_gets_no_more_time_by_what_its_worker_reports_of_others)
     l = launch_of(&f, "l", "wait");
     fake_await_running();
     pthread_mutex_lock(&f.session->lock);
-    f.session->context->last_event_ns = now_ns() + 60 * NS_PER_S;
+    f.session->worker_session->last_event_ns = now_ns() + 60 * NS_PER_S;
     pthread_mutex_unlock(&f.session->lock);
     janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S);
     await_end(l);
