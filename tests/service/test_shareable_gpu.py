@@ -58,7 +58,9 @@ class Cuda:
             self.call("cuMemAddressFree", address, bytes_)
 
     def write(self, address, content):
+        """It is there when this returns: a copy from pageable memory may return when its bytes are staged, and the service's kernels wait for nobody else's."""
         self.call("cuMemcpyHtoD_v2", ctypes.c_ulonglong(address), content, ctypes.c_size_t(len(content)))
+        self.call("cuCtxSynchronize")
 
     def read(self, address, size):
         out = ctypes.create_string_buffer(size)

@@ -265,9 +265,10 @@ def test_another_callers_long_answers_do_not_push_out_stored_ones(two):
     assert alice.put("/v1/sessions/s").status == 201
     assert alice.request("PUT", "/v1/sessions/s/modules/m", PRINTS.encode(), {"Content-Type": "application/vnd.gpurest.ptx"}).status == 201
     prints = {"module": "m", "kernel": "prints", "grid": [1000], "block": [1]}
-    answers = [alice.post("/v1/sessions/s/launches", prints, Idempotency_Key=f"a{i}") for i in range(ANSWERS_MIB + 10)]
-    assert {answer.status for answer in answers} == {200}
-    assert STORED_ANSWER_MAX * 0.9 < len(answers[0].body) < STORED_ANSWER_MAX
+    first = alice.post("/v1/sessions/s/launches", prints, Idempotency_Key="a0")
+    assert first.status == 200 and STORED_ANSWER_MAX / 2 < len(first.body) < STORED_ANSWER_MAX
+    for i in range(1, ANSWERS_MIB * MIB // len(first.body) + 10):  # how much text a launch may print is the device's to say
+        assert alice.post("/v1/sessions/s/launches", prints, Idempotency_Key=f"a{i}").status == 200
     assert alice.post("/v1/sessions/s/launches", prints, Idempotency_Key="a0").code == "replay_unavailable", "the oldest of who has most makes room"
     replayed = bob.post("/v1/sessions", {}, Idempotency_Key="bobs")
     assert replayed.status == 201 and replayed.json()["id"] == made.json()["id"]
