@@ -35,8 +35,6 @@ enum {
     OFFLOAD_UPLOAD_BYTES_MIN = 1024 * 1024, /* shorter bodies are not worth the change of threads */
     OFFLOAD_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
     OFFLOAD_DROP_BYTES = 64 * 1024, /* pieces in which a failed upload's rest is read */
-    UPLOAD_WAKE_BYTES = 512 * 1024, /* of a fast client's body wake its I/O thread; the socket's buffer may grow to twice that for it, within tcp_rmem */
-    UPLOAD_WAKE_MS = 5, /* for so long they are waited for */
     LISTEN_BACKLOG = 4096,
     ACCEPTS_PER_TURN = 64,
     CONNECTIONS_CLOSING_MAX = ACCEPTS_PER_TURN * LISTENERS_MAX, /* that have made room for others within a turn of the loop */
@@ -53,6 +51,5 @@ enum {
 static_assert(OFFLOAD_UPLOAD_BYTES_MIN > CONNECTION_MEMORY_BYTES, "when a body is offloaded some of it is still in the socket");
 static_assert(REQUEST_HEADER_BYTES_MAX + REQUEST_HEADERS_MAX * 64 <= CONNECTION_MEMORY_BYTES, "the longest header and its table fit MHD's memory");
 static_assert((int)URI_BYTES_MAX < (int)REQUEST_HEADER_BYTES_MAX, "a target that is too long is told its limit");
-static_assert((int)UPLOAD_WAKE_BYTES <= (int)STAGING_SLICE_BYTES, "what is waited for has room in what a sink lends");
 
 #endif

@@ -143,7 +143,7 @@ def test_what_is_sent_behind_a_long_download_does_not_destroy_it(service, client
         assert body == octets[:size]
 
 
-WAKE = 512 * 1024  # UPLOAD_WAKE_BYTES: of a fast client's body as many are waited for at once
+PIECE = 512 * 1024
 
 
 def drip(s, body, pieces):
@@ -156,7 +156,7 @@ def drip(s, body, pieces):
         at += size
 
 
-@pytest.mark.parametrize("pieces", [[1] * 50, [1], [WAKE - 1], [WAKE], [WAKE, WAKE - 1], [2 * WAKE, 1, WAKE - 2, 1], [30011] * 40], ids=str)
+@pytest.mark.parametrize("pieces", [[1] * 50, [1], [PIECE - 1], [PIECE], [PIECE, PIECE - 1], [2 * PIECE, 1, PIECE - 2, 1], [30011] * 40], ids=str)
 def test_a_fast_client_that_turns_slow_loses_nothing(service, client, session, octets, pieces):
     """... and its next request, of a few bytes, is answered on the same connection."""
     size = 8 * MIB + 17

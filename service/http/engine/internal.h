@@ -191,13 +191,6 @@ struct offload {
     bool              lost;      /* client gone, or server stopping */
     bool              late;      /* the client is too slow */
     bool              done;      /* receiving: answered, the socket goes on. Sending: all was sent */
-
-    /* Receiving: how much is waited for (http/engine/offload_receive.c). */
-    size_t   lent;       /* bytes that the sink has lent */
-    int      wakes_from; /* bytes: the socket's SO_RCVLOWAT */
-    bool     fast;       /* UPLOAD_WAKE_BYTES came within UPLOAD_WAKE_MS, and since then no wait for them was in vain */
-    size_t   counted;    /* of the next so many, since: */
-    uint64_t counted_since_ns;
 };
 
 /* Threads and their queue. `threads` > 0. */

@@ -70,18 +70,12 @@ static uint64_t stall_left_ns(const struct exchange *x)
     return deadline_left_ns(x->progress_ns + x->loop->server->config.body_stall_s * NS_PER_S);
 }
 
-/* poll() may have let some bytes lie. */
-static bool waits_for_many(const struct exchange *x)
-{
-    return x->offload.wakes_from > 1;
-}
-
 /* -1: for ever. The sink may have to wait for long; the client may not, and how fast it is on the whole is looked at every now and then. */
 static int patience_ms(const struct exchange *x, short events)
 {
-    uint64_t left_ms = stall_left_ns(x) / NS_PER_MS + 1, look_ms = waits_for_many(x) ? UPLOAD_WAKE_MS : PACE_LOOK_MS;
+    uint64_t left_ms = stall_left_ns(x) / NS_PER_MS + 1;
 
-    return !events ? -1 : (int)(left_ms < look_ms ? left_ms : look_ms);
+    return !events ? -1 : (int)(left_ms < PACE_LOOK_MS ? left_ms : PACE_LOOK_MS);
 }
 
 static void hear_waker(struct exchange *x)
@@ -104,10 +98,8 @@ enum status io_wait(struct exchange *x, short events)
         hear_waker(x);
     if (io_stopping(x))
         return io_lost(x);
-    if (n == 0 && (waits_for_many(x) || stall_left_ns(x) > 0)) {
-        x->offload.fast = false;
+    if (n == 0 && stall_left_ns(x) > 0)
         return STATUS_OK;
-    }
     if (n == 0) {
         x->offload.late = true;
         return STATUS_CANCELLED;
@@ -356,7 +348,6 @@ bool offload_receive(struct exchange *x, struct span first)
     }
     h->thread = t;
     h->receiving = true;
-    h->wakes_from = 1;
     h->left = x->r.body_bytes - first.bytes;
     if (!give(x)) { /* else *h is the thread's now */
         h->lost = true;

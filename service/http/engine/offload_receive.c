@@ -5,46 +5,6 @@
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
-/* ---- how much is waited for ----
- *
- * Each wake costs both ends, and while bytes come fast many more of them are there soon. So SO_RCVLOWAT lets poll() wake for UPLOAD_WAKE_BYTES
- * then, and for an end of stream, an error and a full socket as ever. A client that turns slow waits UPLOAD_WAKE_MS longer, once: every byte of
- * it wakes again, until so many have come within that time. */
-
-/* A Unix socket takes the setting and wakes for every byte all the same; where it is refused every byte wakes, too. */
-static void wake_from(struct exchange *x, int bytes)
-{
-    struct offload *h = &x->offload;
-
-    if (h->wakes_from == bytes)
-        return;
-    setsockopt(h->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
-    h->wakes_from = bytes;
-}
-
-/* Never for more than will come, or than was lent. What is left of that does not count: lowering it for each end of a slice costs more. */
-static enum status wait_for_bytes(struct exchange *x)
-{
-    const struct offload *h = &x->offload;
-
-    wake_from(x, h->fast && h->lent >= UPLOAD_WAKE_BYTES && h->left >= UPLOAD_WAKE_BYTES ? UPLOAD_WAKE_BYTES : 1);
-    return io_wait(x, POLLIN);
-}
-
-static void note_speed(struct exchange *x, size_t got)
-{
-    struct offload *h = &x->offload;
-
-    h->counted += got;
-    if (h->counted < UPLOAD_WAKE_BYTES)
-        return;
-    h->fast = h->fast || x->progress_ns - h->counted_since_ns <= UPLOAD_WAKE_MS * NS_PER_MS;
-    h->counted = 0;
-    h->counted_since_ns = x->progress_ns;
-}
-
-/* ---- receiving ---- */
-
 /* What a socket gave: bytes, 0 for "look again", or CANCELLED. */
 static enum status receive_some(struct exchange *x, char *to, size_t room, size_t *got)
 {
@@ -54,13 +14,12 @@ static enum status receive_some(struct exchange *x, char *to, size_t room, size_
     if (n > 0) {
         io_progress(x);
         x->offload.left -= *got;
-        note_speed(x, *got);
         x->pace.bytes += *got;
         x->offload.late = pace_too_slow(x, x->loop->server->config.body_bytes_per_s, x->progress_ns);
         return x->offload.late ? STATUS_CANCELLED : STATUS_OK;
     }
     if (n < 0 && errno == EAGAIN)
-        return wait_for_bytes(x);
+        return io_wait(x, POLLIN);
     return n < 0 && errno == EINTR ? STATUS_OK : io_lost(x);
 }
 
@@ -106,7 +65,6 @@ static enum status receive_piece(struct exchange *x)
         return wait_for_sink(x);
     if (st)
         return st;
-    h->lent = room;
     if (room > h->left)
         room = (size_t)h->left;
     st = fill(x, to, room, &filled);
@@ -142,7 +100,6 @@ static enum status drop_rest(struct exchange *x)
     char            dropped[OFFLOAD_DROP_BYTES];
     enum status     st = STATUS_OK;
 
-    h->lent = sizeof dropped;
     while (h->left && !st && !io_stopping(x)) {
         size_t got;
 
@@ -174,11 +131,9 @@ void offload_receive_all(struct exchange *x)
     struct offload *h = &x->offload;
     enum status     st;
 
-    h->counted_since_ns = x->progress_ns;
     st = receive_body(x);
     if (st && !h->lost && !h->late)
         drop_rest(x);
-    wake_from(x, 1); /* the next request is short, and may be there already */
     if (h->lost || io_stopping(x))
         return;
     if (h->late)
