@@ -32,6 +32,7 @@ enum {
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
     LINGER_BYTES_MAX = 1024 * 1024, /* unread input taken from a connection that we close, so that the answer is not lost */
     LINGER_MS = 200,
+    LAST_ANSWERS_MS = 1000, /* clients have to take what is answered when the server stops */
     OFFLOAD_UPLOAD_BYTES_MIN = 1024 * 1024, /* shorter bodies are not worth the change of threads */
     OFFLOAD_DOWNLOAD_BYTES_MIN = 256 * 1024, /* longer ones would hold up the loop */
     OFFLOAD_DROP_BYTES = 64 * 1024, /* pieces in which a failed upload's rest is read */

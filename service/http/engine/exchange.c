@@ -427,7 +427,7 @@ enum MHD_Result exchange_call(void *context, struct MHD_Connection *mhd, const c
 
     (void)mhd;
     (void)url;
-    if (!x || atomic_load(&loop->server->cutting) || x->offload.receiving)
+    if (!x || loop->cut || x->offload.receiving)
         return MHD_NO;
     if (x->state == EXCHANGE_LINE)
         return first_call(x, method, version);

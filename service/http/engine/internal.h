@@ -515,7 +515,7 @@ struct server {
     struct held_bodies      held;
     atomic_bool             quiescing;
     atomic_bool             stopping; /* requests are told that their client is gone */
-    atomic_bool             cutting;  /* nothing is answered any more */
+    atomic_bool             cutting;  /* all handlers have ended: the loops end when they have sent what is left */
 
     pthread_mutex_t    slots_lock;               /* over all slots */
     struct connection *buckets[ADDRESS_BUCKETS]; /* all with a shared slot, by address */
