@@ -10,7 +10,7 @@ enum {
     LOG_MESSAGE_BYTES = 1024,
     LOG_LINES_QUEUED_MAX = 4096, /* wait for standard error or the file; the oldest are dropped */
     LOG_FLUSH_MS = 1000, /* the last lines have at the end of the service */
-    LOG_CRASH_FLUSH_MS = 200, /* ... and when it dies of a fault */
+    LOG_CRASH_FLUSH_MS = 1000, /* ... and when it dies of a fault */
     LOG_RELAY_SOURCES_MAX = 256, /* processes of ours whose lines are taken in at once: all workers, device monitors and compilers twice over */
     LOG_RELAY_LINES_PER_S = 50, /* of each; what is more is dropped */
     LOG_RELAY_LINES_BURST = 500, /* ... beyond so many at once: a sanitizer's report is no more */
