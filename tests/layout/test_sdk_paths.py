@@ -35,7 +35,7 @@ def segments(path):
 
 
 def c_texts():
-    for file in sorted((ROOT / "sdk/c/src").glob("*.c")):
+    for file in sorted((ROOT / "sdk/c/src").rglob("*.c")):
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', file.read_text()):
             yield file, re.sub(r"%[a-z]+", "{}", text)
 

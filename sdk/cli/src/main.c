@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "base/cli.h"
 
 enum { TIMEOUT_S_MAX = 86400 };
 
 const struct command commands[] = {
 #define COMMAND(name, function, arguments, summary) {name, function, arguments, summary},
-#include "commands.def"
+#include "commands/commands.def"
 #undef COMMAND
 };
 const size_t commands_count = COUNT(commands);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http_answer.h"
+#include "transport/http_answer.h"
 
 struct outcome {
     gpurest_status st;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "limits.h"
+#include "base/limits.h"
 #include "support/fixture.h"
 
 enum { STRUCT_WORDS = (PARAM_BYTES_MAX - 12) / 4, STRUCT_BYTES = 4 * STRUCT_WORDS }; /* in a struct, beside a pointer and a count */

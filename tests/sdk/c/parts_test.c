@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "args.h"
-#include "frame.h"
-#include "handles.h"
-#include "url.h"
+#include "batch/frame.h"
+#include "code/args.h"
+#include "session/handles.h"
+#include "transport/url.h"
 
 /* ---- URLs and tokens ---- */
 

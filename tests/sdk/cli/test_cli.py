@@ -280,7 +280,7 @@ def test_latency_bench_and_diag(gpurest, tmp_path):
 
 
 def test_help_manual_and_completion_name_every_command(bare):
-    names = [line.split('"')[1] for line in (pathlib.Path(__file__).resolve().parents[3] / "sdk/cli/src/commands.def").read_text().splitlines()
+    names = [line.split('"')[1] for line in (pathlib.Path(__file__).resolve().parents[3] / "sdk/cli/src/commands/commands.def").read_text().splitlines()
              if line.startswith("COMMAND(")]
     assert len(names) > 25
     for text in (bare("help").stdout, bare("help", "--man").stdout, *(bare("completion", shell).stdout for shell in ("bash", "zsh", "fish"))):

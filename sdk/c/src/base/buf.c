@@ -1,0 +1,236 @@
+/* Byte buffers, and JSON text in them. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_MIN = 256, NUMBER_BYTES = 40 };
+
+static const uint64_t JSON_INTEGER_MAX = 1ull << 53;
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+void buf_finish(struct buf *b)
+{
+    free(b->data);
+    *b = (struct buf){.max = b->max};
+}
+
+void buf_clear(struct buf *b)
+{
+    b->bytes = 0;
+    b->failed = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+/* Room for `bytes` more and a NUL. */
+static bool grow(struct buf *b, size_t bytes)
+{
+    size_t want, room = b->room ? b->room : ROOM_MIN;
+    char  *data;
+
+    if (b->failed || bytes > b->max || b->bytes > b->max - bytes || b->max == SIZE_MAX) {
+        b->failed = true;
+        return false;
+    }
+    want = b->bytes + bytes + 1;
+    if (want <= b->room)
+        return true;
+    while (room < want)
+        room = room > SIZE_MAX / 2 ? want : room * 2;
+    data = realloc(b->data, room);
+    if (!data) {
+        b->failed = true;
+        return false;
+    }
+    b->data = data;
+    b->room = room;
+    return true;
+}
+
+char *buf_reserve(struct buf *b, size_t bytes)
+{
+    return grow(b, bytes) ? b->data + b->bytes : NULL;
+}
+
+void buf_added(struct buf *b, size_t bytes)
+{
+    b->bytes += bytes;
+    b->data[b->bytes] = '\0';
+}
+
+bool buf_add(struct buf *b, const void *data, size_t bytes)
+{
+    if (!grow(b, bytes))
+        return false;
+    if (bytes)
+        memcpy(b->data + b->bytes, data, bytes);
+    buf_added(b, bytes);
+    return true;
+}
+
+bool buf_add_text(struct buf *b, const char *text)
+{
+    return buf_add(b, text, strlen(text));
+}
+
+bool buf_printf(struct buf *b, const char *format, ...)
+{
+    va_list arguments, again;
+    int     n;
+
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    n = vsnprintf(NULL, 0, format, arguments);
+    if (n >= 0 && grow(b, (size_t)n)) {
+        vsnprintf(b->data + b->bytes, (size_t)n + 1, format, again);
+        b->bytes += (size_t)n;
+    } else {
+        b->failed = true;
+    }
+    va_end(again);
+    va_end(arguments);
+    return !b->failed;
+}
+
+const char *buf_text(const struct buf *b)
+{
+    return b->data ? b->data : "";
+}
+
+char *buf_take(struct buf *b)
+{
+    char *data = b->data ? b->data : calloc(1, 1);
+
+    *b = (struct buf){.max = b->max};
+    return data;
+}
+
+bool buf_add_base64(struct buf *b, const void *data, size_t bytes)
+{
+    static const char    digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = data;
+
+    for (size_t i = 0; i < bytes; i += 3) {
+        unsigned left = bytes - i < 3 ? (unsigned)(bytes - i) : 3;
+        uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0);
+        char     four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], digits[bits >> 6 & 63], digits[bits & 63]};
+
+        if (left < 3)
+            four[3] = '=';
+        if (left < 2)
+            four[2] = '=';
+        buf_add(b, four, 4);
+    }
+    return !b->failed;
+}
+
+/* ---- JSON ---- */
+
+static void add_escaped(struct buf *b, const char *text, size_t bytes)
+{
+    size_t from = 0;
+
+    buf_add(b, "\"", 1);
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        buf_add(b, text + from, i - from);
+        buf_printf(b, "\\u%04x", c);
+        from = i + 1;
+    }
+    buf_add(b, text + from, bytes - from);
+    buf_add(b, "\"", 1);
+}
+
+static void begin(struct buf *b, const char *name)
+{
+    char before = b->bytes ? b->data[b->bytes - 1] : '{';
+
+    if (before != '{' && before != '[' && before != ':')
+        buf_add(b, ",", 1);
+    if (!name)
+        return;
+    add_escaped(b, name, strlen(name));
+    buf_add(b, ":", 1);
+}
+
+void json_open(struct buf *b, const char *name, char bracket)
+{
+    begin(b, name);
+    buf_add(b, &bracket, 1);
+}
+
+void json_close(struct buf *b, char bracket)
+{
+    buf_add(b, &bracket, 1);
+}
+
+void json_string_n(struct buf *b, const char *name, const char *text, size_t bytes)
+{
+    begin(b, name);
+    add_escaped(b, text, bytes);
+}
+
+void json_string(struct buf *b, const char *name, const char *text)
+{
+    json_string_n(b, name, text, strlen(text));
+}
+
+void json_u64(struct buf *b, const char *name, uint64_t value)
+{
+    begin(b, name);
+    buf_printf(b, value > JSON_INTEGER_MAX ? "\"%llu\"" : "%llu", (unsigned long long)value);
+}
+
+void json_i64(struct buf *b, const char *name, int64_t value)
+{
+    bool beyond = value > (int64_t)JSON_INTEGER_MAX || value < -(int64_t)JSON_INTEGER_MAX;
+
+    begin(b, name);
+    buf_printf(b, beyond ? "\"%lld\"" : "%lld", (long long)value);
+}
+
+void json_bool(struct buf *b, const char *name, bool value)
+{
+    begin(b, name);
+    buf_add_text(b, value ? "true" : "false");
+}
+
+/* printf writes the locale's decimal point. */
+static void add_number(struct buf *b, const char *name, double value, int digits)
+{
+    char text[NUMBER_BYTES];
+
+    begin(b, name);
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    for (char *p = text; *p; p++)
+        if (!strchr("+-0123456789eE", *p))
+            *p = '.';
+    buf_add_text(b, text);
+}
+
+void json_f64(struct buf *b, const char *name, double value)
+{
+    add_number(b, name, value, 17);
+}
+
+void json_f32(struct buf *b, const char *name, float value)
+{
+    add_number(b, name, (double)value, 9);
+}
+
+void json_base64(struct buf *b, const char *name, const void *data, size_t bytes)
+{
+    begin(b, name);
+    buf_add(b, "\"", 1);
+    buf_add_base64(b, data, bytes);
+    buf_add(b, "\"", 1);
+}

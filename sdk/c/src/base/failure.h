@@ -1,0 +1,31 @@
+/* What went wrong: recorded once, where it happened, for the calling thread. */
+#ifndef GPUREST_SDK_FAILURE_H
+#define GPUREST_SDK_FAILURE_H
+
+#include "base/limits.h"
+#include "gpurest/gpurest.h"
+
+struct failure {
+    gpurest_status status;
+    int            http_status, cuda_result, retryable, fatal_for_session;
+    long           op_index, completed_ops; /* of a batch; -1: none */
+    char           code[CODE_BYTES], message[MESSAGE_BYTES], hint[HINT_BYTES], pointer[POINTER_BYTES], request_id[REQUEST_ID_BYTES];
+    char          *log; /* owned; NULL: none */
+};
+
+void failure_init(struct failure *f);
+void failure_finish(struct failure *f);
+/* A log that finds no memory is left out. */
+void failure_copy(struct failure *to, const struct failure *from);
+
+/* This thread's; never NULL. */
+const struct failure *failure_last(void);
+/* Makes a copy of *f this thread's last error; gives its status. */
+gpurest_status failure_raise(const struct failure *f);
+
+/* Records an error of our own and gives `status`. `hint` may be NULL. */
+gpurest_status fail(gpurest_status status, const char *hint, const char *format, ...) __attribute__((format(printf, 3, 4)));
+gpurest_status fail_invalid(const char *format, ...) __attribute__((format(printf, 1, 2)));
+gpurest_status fail_memory(void);
+
+#endif

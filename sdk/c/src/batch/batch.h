@@ -1,0 +1,68 @@
+/* Batches: what the calls of a thread queue instead of sending it. All checks of buffers and streams are done by the callers. */
+#ifndef GPUREST_SDK_BATCH_H
+#define GPUREST_SDK_BATCH_H
+
+#include "batch/frame.h"
+#include "calls/launch.h"
+
+struct batch_made { /* a buffer that the batch allocates, or one from outside that it frees */
+    gpurest_buffer buffer;
+    size_t         op;
+    bool           freed;
+};
+struct batch_result {
+    size_t                 op;
+    gpurest_launch_result *launch; /* one of the two */
+    float                 *elapsed_ms;
+};
+
+struct gpurest_batch {
+    gpurest_session     *session; /* a reference */
+    pthread_t            owner;
+    gpurest_batch       *next; /* in the session's list, under its lock */
+    struct buf           ops;  /* JSON, one behind the other */
+    size_t               ops_count;
+    uint64_t             timeout_ms;
+    struct piece         segments[BATCH_SEGMENTS_MAX]; /* their bytes are the batch's own */
+    size_t               segments_count;
+    struct frame_place   places[BATCH_SEGMENTS_MAX];
+    size_t               places_count;
+    struct batch_made   *made, *freed;
+    size_t               made_count, freed_count;
+    struct batch_result *results;
+    size_t               results_count;
+    size_t              *launches; /* which operations are launches: programs name them by their number among these */
+    size_t               launches_count;
+    uint32_t             serial, events; /* of its events */
+};
+
+/* src NULL: without contents. */
+gpurest_status batch_alloc(gpurest_batch *b, gpurest_buffer *out, const void *src, size_t bytes);
+gpurest_status batch_free(gpurest_batch *b, gpurest_buffer buffer, const struct buffer_entry *e);
+gpurest_status batch_write(gpurest_batch *b, const struct buffer_entry *e, size_t offset, const void *src, size_t bytes);
+gpurest_status batch_read(gpurest_batch *b, const struct buffer_entry *e, size_t offset, void *dst, size_t bytes);
+gpurest_status batch_copy(gpurest_batch *b, const struct buffer_entry *to, size_t to_offset, const struct buffer_entry *from,
+                          size_t from_offset, size_t bytes, const char *stream);
+gpurest_status batch_fill(gpurest_batch *b, const struct buffer_entry *e, size_t offset, const char *type, uint32_t value, size_t bytes,
+                          const char *stream);
+gpurest_status batch_launch(gpurest_batch *b, const struct launch *l);
+/* stream NULL: all of them. */
+gpurest_status batch_sync(gpurest_batch *b, const char *stream);
+
+/* The whole message, into `out`, which the caller has begun and finishes. */
+gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);
+/* What became of it: sets handles of buffers and results from the answer of a success, gives back what a failure has not done. */
+gpurest_status batch_settle(gpurest_batch *b, gpurest_status st, const struct json *answer, gpurest_op *op);
+/* Sends it and takes the answer; handles of buffers and results are set. op NULL: no operation wants to know. */
+gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op *op);
+/* What gpurest_batch_submit and programs share: it is begun no more; "segments": […]; "ops": […] and "timeout_ms"; how long the line may
+ * be quiet; the buffers that it made and that are not the service's are void. */
+void batch_unlist(gpurest_batch *b);
+void batch_write_segments(struct buf *out, const gpurest_batch *b);
+void batch_write_ops(struct buf *out, const gpurest_batch *b);
+int  batch_quiet_ms(const gpurest_batch *b);
+void batch_void_made(gpurest_batch *b);
+/* Buffers that it made and that are not the service's are void. NULL is fine. */
+void batch_destroy(gpurest_batch *b);
+
+#endif

@@ -1,0 +1,57 @@
+/* Batches on the wire: a JSON message and segments of bytes, in both directions (application/vnd.gpurest.batch). */
+#ifndef GPUREST_SDK_FRAME_H
+#define GPUREST_SDK_FRAME_H
+
+#include "base/json.h"
+#include "client/client.h"
+
+/* A segment of the answer: its id and where its bytes go. */
+struct frame_place {
+    char   id[24];
+    void  *data;
+    size_t bytes;
+};
+
+struct frame_call {
+    const char               *path;
+    const char               *headers;    /* further lines with their CRLFs; NULL: none */
+    bool                      repeatable; /* they hold a key by which the service does it once */
+    const char               *json;       /* the message, with "segments" as below */
+    const struct piece       *segments;
+    size_t                    segments_count;
+    const struct frame_place *places; /* in the order of the answer */
+    size_t                    places_count;
+    int                       idle_ms;
+    struct cancel            *cancel;
+    struct json              *answer; /* of a success: the caller's, to be destroyed */
+};
+
+/* One request, never sent twice. */
+gpurest_status frame_perform(gpurest_client *c, struct frame_call *f);
+
+/* The same request, but what is answered is a message alone. Sent again only if it is repeatable. */
+gpurest_status frame_send(gpurest_client *c, struct frame_call *f);
+/* GETs a frame that the service keeps; asked for again when the connection breaks. */
+gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f);
+
+/* ---- the parts, for tests ---- */
+
+/* head: magic, lengths and the padded message. pieces[1 + 2 * count]: it, then each segment and its padding. */
+gpurest_status frame_write(struct buf *head, const char *json, const struct piece *segments, size_t count, struct piece *pieces);
+
+struct frame_reader {
+    const struct frame_place *places;
+    size_t                    places_count;
+    struct buf                head; /* until the message is whole */
+    size_t                    message_bytes, place, at, padding;
+    bool                      in_segments;
+    struct json              *message;
+};
+
+void frame_reader_init(struct frame_reader *r, const struct frame_place *places, size_t count);
+void frame_reader_finish(struct frame_reader *r);
+/* The sink of an exchange. */
+bool           frame_reader_take(void *reader, const void *data, size_t bytes);
+gpurest_status frame_reader_end(const struct frame_reader *r);
+
+#endif

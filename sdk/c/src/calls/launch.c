@@ -1,0 +1,318 @@
+/* Launches: on the spot, followed until their end; or asynchronous. */
+#include "calls/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "batch/batch.h"
+#include "session/op.h"
+#include "transport/problem.h"
+
+/* ---- the request ---- */
+
+/* A built-in kernel brings its own shape. */
+static void code_write(struct buf *b, const struct launch *l)
+{
+    const gpurest_module *m = l->kernel->module;
+
+    if (m->builtin) {
+        builtin_write(b, m->id, m->dtype, m->engine);
+        return;
+    }
+    json_string(b, "module", m->id);
+    json_string(b, "kernel", l->kernel->mangled);
+    shape_write(b, &l->config);
+    if (l->config.shared_bytes)
+        json_u64(b, "shared_bytes", l->config.shared_bytes);
+}
+
+gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l)
+{
+    code_write(b, l);
+    if (l->stream[0])
+        json_string(b, "stream", l->stream);
+    return args_write(b, s, batch, l->args, l->args_count);
+}
+
+static gpurest_status prepare(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config, struct launch *l)
+{
+    gpurest_status st = session_check(s);
+
+    if (st)
+        return st;
+    if (!kernel || (config && !struct_copy_in(&l->config, sizeof l->config, config)))
+        return fail_invalid("the kernel is NULL, or the configuration does not begin with its size");
+    if (kernel->module->session != s)
+        return fail_invalid("the kernel %.100s belongs to another session", kernel->name);
+    l->kernel = kernel;
+    st = session_stream(s, l->config.stream, l->stream);
+    return st ? st : args_check(kernel, l->args, l->args_count);
+}
+
+/* An id of ours: sent twice it is one launch. */
+static gpurest_status write_request(struct buf *b, gpurest_session *s, const struct launch *l, const char *id)
+{
+    gpurest_status st;
+
+    buf_init(b, BATCH_JSON_BYTES_MAX);
+    json_open(b, NULL, '{');
+    json_string(b, "id", id);
+    if (l->config.timeout_ms)
+        json_u64(b, "timeout_ms", l->config.timeout_ms);
+    st = launch_write(b, s, NULL, l);
+    json_close(b, '}');
+    return st || !b->failed ? st : fail_memory();
+}
+
+/* ---- the answer ---- */
+
+static gpurest_status take_result(const struct json *d, gpurest_launch_result *out)
+{
+    gpurest_launch_result r = GPUREST_LAUNCH_RESULT_INIT;
+
+    if (!out)
+        return GPUREST_OK;
+    r.gpu_us = json_number_or(json_member(d, "gpu_us"), 0);
+    r.output_truncated = json_true(json_member(d, "stdout_truncated"));
+    r.output = strdup(json_text_or(json_member(d, "stdout"), ""));
+    if (!r.output)
+        return fail_memory();
+    struct_copy_out(out, &r, sizeof r);
+    return GPUREST_OK;
+}
+
+/* Of an answer that describes the launch. */
+static gpurest_status take_state(const struct exchange *x, gpurest_launch_result *out, bool *finished)
+{
+    struct json   *d = json_parse(x->body.data, x->body.bytes);
+    const char    *state = json_text_or(json_member(d, "state"), "");
+    gpurest_status st = GPUREST_OK;
+
+    *finished = true;
+    if (strcmp(state, "queued") == 0 || strcmp(state, "running") == 0)
+        *finished = false;
+    else if (strcmp(state, "succeeded") == 0)
+        st = take_result(d, out);
+    else if (strcmp(state, "cancelled") == 0)
+        st = fail(GPUREST_E_CANCELLED, NULL, "the launch was cancelled");
+    else if (strcmp(state, "failed") == 0)
+        st = problem_record_json(json_member(d, "problem"), "");
+    else
+        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a launch has no state");
+    json_destroy(d);
+    return st;
+}
+
+void follow_wait_set(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room)
+{
+    int within = c->idle_ms / 2000;
+
+    seconds = within < 1 ? 1 : within < seconds ? within : seconds;
+    snprintf(header, room, "Prefer: wait=%d\r\n", seconds);
+    x->headers = header;
+    x->idle_ms = c->idle_ms > 2000 ? c->idle_ms : c->idle_ms + 1000;
+}
+
+/* cancel may be NULL. What is done in the background does not count among the pool's connections. */
+static gpurest_status follow_once(gpurest_session *s, const char *id, int seconds, bool in_background, struct cancel *cancel,
+                                  gpurest_launch_result *out, bool *finished)
+{
+    struct path     path = session_path(s, "/launches/%s", id);
+    struct exchange x;
+    char            prefer[48];
+    gpurest_status  st;
+
+    exchange_init(&x, "GET", path.text);
+    follow_wait_set(&x, s->client, seconds, prefer, sizeof prefer);
+    x.beyond_pool = in_background;
+    x.cancel = cancel;
+    st = session_perform(s, &x);
+    if (!st)
+        st = take_state(&x, out, finished);
+    if (st)
+        session_note_failure(s, failure_last());
+    exchange_finish(&x);
+    return st;
+}
+
+/* ---- on the spot ---- */
+
+static gpurest_status post(gpurest_session *s, const char *json, int wait_s, struct cancel *cancel, gpurest_launch_result *out,
+                           bool *finished, bool *lost)
+{
+    struct path     path = session_path(s, "/launches");
+    struct exchange x;
+    char            prefer[48];
+    gpurest_status  st;
+
+    exchange_init(&x, "POST", path.text);
+    follow_wait_set(&x, s->client, wait_s, prefer, sizeof prefer);
+    if (!wait_s)
+        x.headers = "Prefer: respond-async\r\n";
+    x.repeatable = true;
+    x.cancel = cancel;
+    st = session_json(s, &x, json);
+    if (!st)
+        st = take_state(&x, out, finished);
+    *lost = st == GPUREST_E_CANCELLED && x.resent;
+    exchange_finish(&x);
+    return st;
+}
+
+/* *lost: the service has dropped it from its queue when the connection broke; it has not run. */
+static gpurest_status run_once(gpurest_session *s, const struct launch *l, bool *lost)
+{
+    char           id[NAME_BYTES];
+    struct buf     body;
+    bool           finished = false;
+    gpurest_status st;
+
+    *lost = false;
+    session_name(s, 'l', id);
+    st = write_request(&body, s, l, id);
+    if (!st)
+        st = post(s, buf_text(&body), LAUNCH_WAIT_S, NULL, l->result, &finished, lost);
+    while (!st && !finished)
+        st = follow_once(s, id, LAUNCH_WAIT_S, false, NULL, l->result, &finished);
+    buf_finish(&body);
+    return st;
+}
+
+static gpurest_status run(gpurest_session *s, const struct launch *l)
+{
+    bool           lost;
+    gpurest_status st = run_once(s, l, &lost);
+
+    for (int tries = 0; lost && tries < s->client->max_retries; tries++)
+        st = run_once(s, l, &lost);
+    return st;
+}
+
+static gpurest_status launch(gpurest_session *s, struct launch *l)
+{
+    gpurest_batch *b = session_batch(s);
+
+    if (b)
+        return batch_launch(b, l);
+    lane_drain(s);
+    return run(s, l);
+}
+
+gpurest_status gpurest_launch_with(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,
+                                   const gpurest_arg *args, size_t args_count, gpurest_launch_result *result_or_null)
+{
+    struct launch  l = {.config = GPUREST_LAUNCH_CONFIG_INIT, .args = args, .args_count = args_count, .result = result_or_null};
+    gpurest_status st = prepare(s, kernel, config, &l);
+
+    return st ? st : launch(s, &l);
+}
+
+gpurest_status gpurest_launch(gpurest_session *s, const gpurest_kernel *kernel, gpurest_dim3 grid, gpurest_dim3 block, size_t shared_bytes,
+                              gpurest_stream stream, const gpurest_arg *args, size_t args_count)
+{
+    gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
+
+    if (shared_bytes > UINT32_MAX)
+        return fail_invalid("no device has %zu bytes of shared memory", shared_bytes);
+    c.grid = grid;
+    c.block = block;
+    c.shared_bytes = (uint32_t)shared_bytes;
+    c.stream = stream;
+    return gpurest_launch_with(s, kernel, &c, args, args_count, NULL);
+}
+
+gpurest_status gpurest_launch_raw(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config, const void *params,
+                                  size_t bytes)
+{
+    gpurest_arg    args[PARAMS_MAX];
+    struct launch  l = {.config = GPUREST_LAUNCH_CONFIG_INIT, .args = args};
+    gpurest_status st = kernel ? args_of_block(kernel, params, bytes, args) : fail_invalid("the kernel is NULL");
+
+    if (!st) {
+        l.args_count = kernel->params_count;
+        st = prepare(s, kernel, config, &l);
+    }
+    return st ? st : launch(s, &l);
+}
+
+/* ---- asynchronous ---- */
+
+struct launch_work {
+    char                   id[NAME_BYTES];
+    struct buf             body;
+    gpurest_launch_result *result;
+    bool                   cancel_sent;
+};
+
+/* The launch may or may not be there, and may run: the service decides. */
+static void cancel_at_service(gpurest_session *s, const char *id)
+{
+    struct path     path = session_path(s, "/launches/%s", id);
+    struct exchange x;
+
+    exchange_init(&x, "DELETE", path.text);
+    x.beyond_pool = true;
+    client_perform(s->client, &x);
+    exchange_finish(&x);
+}
+
+static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+{
+    struct launch_work *w = work;
+    bool                finished = false, lost;
+    gpurest_status      st = post(op->session, buf_text(&w->body), 0, &op->cancel, w->result, &finished, &lost);
+
+    if (st == GPUREST_E_CANCELLED) {
+        cancel_at_service(op->session, w->id);
+        return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
+    }
+    *followed = !st && !finished;
+    return st;
+}
+
+static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
+{
+    struct launch_work *w = work;
+    struct cancel      *cancel = w->cancel_sent ? NULL : &op->cancel;
+    gpurest_status      st = follow_once(op->session, w->id, FOLLOW_SLICE_S, true, cancel, w->result, finished);
+
+    if (st != GPUREST_E_CANCELLED || *finished || !cancel)
+        return st;
+    w->cancel_sent = true; /* the waiting was cancelled, not yet the launch: it is asked for its end from now on */
+    cancel_at_service(op->session, w->id);
+    return GPUREST_OK;
+}
+
+static void work_release(void *work)
+{
+    struct launch_work *w = work;
+
+    buf_finish(&w->body);
+    free(w);
+}
+
+static const struct op_work launch_kind = {.perform = work_perform, .follow = work_follow, .release = work_release};
+
+gpurest_status gpurest_launch_async(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,
+                                    const gpurest_arg *args, size_t args_count, gpurest_launch_result *result_or_null, gpurest_op **out)
+{
+    struct launch       l = {.config = GPUREST_LAUNCH_CONFIG_INIT, .args = args, .args_count = args_count};
+    struct launch_work *w;
+    gpurest_status      st = prepare(s, kernel, config, &l);
+
+    if (!st && (!out || session_batch(s)))
+        st = fail_invalid("out is NULL, or this thread has begun a batch: launch in it, and submit it asynchronously");
+    if (st)
+        return st;
+    w = calloc(1, sizeof *w);
+    if (!w)
+        return fail_memory();
+    w->result = result_or_null;
+    session_name(s, 'l', w->id);
+    st = write_request(&w->body, s, &l, w->id);
+    if (!st)
+        return op_begin(s, &launch_kind, w, out);
+    work_release(w);
+    return st;
+}

@@ -1,0 +1,148 @@
+/* What sessions are asked for: reset, sync, streams, memory figures. */
+#include "base/json.h"
+#include "batch/batch.h"
+#include "session/op.h"
+
+gpurest_status gpurest_session_reset(gpurest_session *s)
+{
+    struct exchange x;
+    struct path     path;
+    gpurest_status  st = s ? client_check(s->client) : fail_invalid("the session is NULL");
+
+    if (st)
+        return st;
+    lane_drain(s);
+    path = session_path(s, "/reset");
+    exchange_init(&x, "POST", path.text);
+    st = client_json(s->client, &x, "{}");
+    exchange_finish(&x);
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    handles_clear(&s->buffers);
+    failure_finish(&s->lost);
+    pthread_mutex_unlock(&s->lock);
+    return GPUREST_OK;
+}
+
+/* A sync may last as long as the longest kernel may run: the service bounds those. */
+static gpurest_status sync_stream(gpurest_session *s, const char *name)
+{
+    struct path     path = session_path(s, "/sync");
+    struct exchange x;
+    struct buf      body;
+    gpurest_status  st;
+
+    buf_init(&body, REQUEST_HEAD_BYTES_MAX);
+    json_open(&body, NULL, '{');
+    if (name && name[0])
+        json_string(&body, "stream", name);
+    json_close(&body, '}');
+    exchange_init(&x, "POST", path.text);
+    x.repeatable = true;
+    x.idle_ms = TIMEOUT_MS_MAX;
+    st = body.failed ? fail_memory() : session_json(s, &x, buf_text(&body));
+    exchange_finish(&x);
+    buf_finish(&body);
+    return st;
+}
+
+gpurest_status gpurest_sync(gpurest_session *s)
+{
+    gpurest_status st = session_check(s);
+    gpurest_batch *b = st ? NULL : session_batch(s);
+
+    if (st || b)
+        return st ? st : batch_sync(b, NULL);
+    lane_drain(s);
+    return sync_stream(s, NULL);
+}
+
+gpurest_status gpurest_flush(gpurest_session *s)
+{
+    return session_enter(s);
+}
+
+gpurest_status gpurest_stream_create(gpurest_session *s, gpurest_stream *out)
+{
+    gpurest_status st = session_check(s);
+
+    if (st)
+        return st;
+    if (!out)
+        return fail_invalid("out is NULL");
+    pthread_mutex_lock(&s->lock);
+    if (s->streams >= STREAMS_MAX)
+        st = fail(GPUREST_E_LIMIT, "use the streams again", "a session has at most %d streams", STREAMS_MAX);
+    else
+        out->id = (uint64_t)s->nonce << 32 | ++s->streams;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+gpurest_status gpurest_stream_sync(gpurest_session *s, gpurest_stream stream)
+{
+    char           name[NAME_BYTES];
+    gpurest_status st = session_check(s);
+    gpurest_batch *b = st ? NULL : session_batch(s);
+
+    if (!st)
+        st = session_stream(s, stream, name);
+    if (st || b)
+        return st ? st : batch_sync(b, name);
+    lane_drain(s);
+    return sync_stream(s, name);
+}
+
+static uint64_t figure(const struct json *d, const char *name, uint64_t otherwise)
+{
+    json_integer(json_member(d, name), &otherwise);
+    return otherwise;
+}
+
+static gpurest_status memory_request(gpurest_session *s, const char *method, const char *what, gpurest_memory_info_t *out)
+{
+    gpurest_memory_info_t m = GPUREST_MEMORY_INFO_INIT;
+    struct path           path = session_path(s, "%s", what);
+    struct exchange       x;
+    struct json          *d = NULL;
+    gpurest_status        st;
+
+    exchange_init(&x, method, path.text);
+    x.repeatable = true;
+    st = session_json(s, &x, strcmp(method, "POST") == 0 ? "{}" : NULL);
+    if (!st) {
+        d = json_parse(x.body.data, x.body.bytes);
+        if (!json_is_object(d))
+            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the memory figures are not JSON");
+    }
+    if (!st && out) {
+        m.allocated_bytes = figure(d, "allocated_bytes", 0);
+        m.cached_bytes = figure(d, "cached_bytes", 0);
+        m.reserved_bytes = figure(d, "reserved_bytes", 0);
+        m.free_bytes = figure(d, "free_bytes", 0);
+        m.peak_bytes = figure(d, "peak_bytes", 0);
+        m.limit_bytes = figure(d, "limit_bytes", UINT64_MAX);
+        m.fragmentation = json_number_or(json_member(d, "fragmentation"), 0);
+        struct_copy_out(out, &m, sizeof m);
+    }
+    json_destroy(d);
+    exchange_finish(&x);
+    return st;
+}
+
+gpurest_status gpurest_memory_info(gpurest_session *s, gpurest_memory_info_t *out)
+{
+    gpurest_status st = session_enter(s);
+
+    if (st)
+        return st;
+    return out ? memory_request(s, "GET", "/memory", out) : fail_invalid("out is NULL");
+}
+
+gpurest_status gpurest_memory_trim(gpurest_session *s, gpurest_memory_info_t *out_or_null)
+{
+    gpurest_status st = session_enter(s);
+
+    return st ? st : memory_request(s, "POST", "/memory/trim", out_or_null);
+}

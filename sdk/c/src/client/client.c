@@ -1,0 +1,327 @@
+/* Clients: open, close, and requests with retries. */
+#include "client/client.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "session/op.h"
+#include "transport/problem.h"
+
+/* ---- small things ---- */
+
+void struct_copy_out(void *out, const void *ours, size_t ours_bytes)
+{
+    size_t bytes;
+
+    memcpy(&bytes, out, sizeof bytes);
+    if (bytes > ours_bytes)
+        bytes = ours_bytes;
+    if (bytes > sizeof bytes)
+        memcpy((char *)out + sizeof bytes, (const char *)ours + sizeof bytes, bytes - sizeof bytes);
+}
+
+bool struct_copy_in(void *ours, size_t ours_bytes, const void *theirs)
+{
+    size_t bytes;
+
+    memcpy(&bytes, theirs, sizeof bytes);
+    if (bytes < sizeof bytes)
+        return false;
+    memcpy(ours, theirs, bytes < ours_bytes ? bytes : ours_bytes);
+    memcpy(ours, &ours_bytes, sizeof ours_bytes);
+    return true;
+}
+
+uint64_t random_u64(void)
+{
+    static atomic_uint_least64_t counter;
+    uint64_t                     value = 0;
+
+    if (getrandom(&value, sizeof value, GRND_NONBLOCK) != (ssize_t)sizeof value)
+        value = clock_ms() << 20 ^ (uint64_t)getpid() << 44 ^ atomic_fetch_add(&counter, 1);
+    return value ? value : 1;
+}
+
+void client_hold(gpurest_client *c)
+{
+    atomic_fetch_add(&c->references, 1);
+}
+
+void client_drop(gpurest_client *c)
+{
+    if (!c || atomic_fetch_sub(&c->references, 1) != 1)
+        return;
+    pool_finish(&c->pool);
+    workers_finish(&c->transfers);
+    workers_finish(&c->followers);
+    pthread_mutex_destroy(&c->lock);
+    free(c->version);
+    free(c);
+}
+
+gpurest_status client_check(const gpurest_client *c)
+{
+    if (!c)
+        return fail_invalid("the client is NULL");
+    if (c->owner != getpid())
+        return fail(GPUREST_E_FORK, "open a client after fork()", "this client was opened by another process");
+    return GPUREST_OK;
+}
+
+void client_progress(gpurest_client *c, struct progress *p, uint64_t total)
+{
+    gpurest_progress_cb report;
+    void               *arg;
+
+    pthread_mutex_lock(&c->lock);
+    report = c->progress;
+    arg = c->progress_arg;
+    pthread_mutex_unlock(&c->lock);
+    progress_init(p, total >= PROGRESS_BYTES_MIN ? report : NULL, arg, total);
+}
+
+void gpurest_client_set_progress(gpurest_client *c, gpurest_progress_cb progress, void *arg)
+{
+    if (client_check(c))
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->progress = progress;
+    c->progress_arg = arg;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void client_log(const gpurest_client *c, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static void client_log(const gpurest_client *c, int level, const char *format, ...)
+{
+    char    text[MESSAGE_BYTES];
+    va_list arguments;
+
+    if (!c->log)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    c->log(c->log_arg, level, text);
+}
+
+/* ---- requests ---- */
+
+gpurest_status client_try(gpurest_client *c, struct exchange *x)
+{
+    uint64_t       begun = clock_ms();
+    gpurest_status st;
+
+    if (!x->idle_ms)
+        x->idle_ms = c->idle_ms;
+    st = pool_perform(&c->pool, x);
+    client_log(c, GPUREST_LOG_DEBUG, "%s %.200s: %d, %llu ms%s%.200s", x->method, x->path, x->status,
+               (unsigned long long)(clock_ms() - begun), st ? ", " : "", st ? failure_last()->message : "");
+    return st;
+}
+
+/* Between half and all of the delay, which doubles with every try. */
+static int backoff_ms(int tries, int at_least_ms)
+{
+    int delay = RETRY_DELAY_MS << (tries < 8 ? tries : 8);
+
+    delay = delay / 2 + (int)(random_u64() % (uint64_t)(delay / 2 + 1));
+    return delay > at_least_ms ? delay : at_least_ms + delay / 4;
+}
+
+/* Whether the last try may be followed by another, and after how long. */
+static bool may_retry(const struct exchange *x, gpurest_status st, int *after_ms)
+{
+    *after_ms = 0;
+    if (st == GPUREST_E_CONNECT)
+        return !x->sent || x->repeatable;
+    return st == GPUREST_OK && problem_retry(x, after_ms) && *after_ms <= RETRY_DELAY_MS_MAX;
+}
+
+gpurest_status client_perform(gpurest_client *c, struct exchange *x)
+{
+    gpurest_status st;
+    int            after_ms;
+
+    for (int tries = 0;; tries++) {
+        st = client_try(c, x);
+        if ((!st && x->status / 100 == 2) || tries >= c->max_retries || !may_retry(x, st, &after_ms))
+            break;
+        after_ms = backoff_ms(tries, after_ms);
+        client_log(c, GPUREST_LOG_WARN, "%s %.200s: trying again in %d ms", x->method, x->path, after_ms);
+        if (!cancel_sleep(x->cancel, after_ms))
+            return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
+        x->resent = x->resent || (st && x->sent);
+        exchange_reset(x);
+    }
+    return st || x->status / 100 == 2 ? st : problem_record(x);
+}
+
+gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *json)
+{
+    struct piece body = {json, json ? strlen(json) : 0};
+
+    if (json) {
+        x->content_type = "application/json";
+        x->upload = &body;
+        x->upload_count = 1;
+    }
+    return client_perform(c, x);
+}
+
+/* ---- open ---- */
+
+static bool api_fits(const struct json *version)
+{
+    const struct json *api = json_member(version, "api");
+    unsigned           least = 0, most = 0;
+
+    return sscanf(json_text_or(json_member(api, "least"), ""), "v%u", &least) == 1 &&
+           sscanf(json_text_or(json_member(api, "most"), ""), "v%u", &most) == 1 && least <= GPUREST_VERSION_MAJOR &&
+           most >= GPUREST_VERSION_MAJOR;
+}
+
+static gpurest_status judge_version(const struct exchange *x)
+{
+    struct json   *version = json_parse(x->body.data, x->body.bytes);
+    gpurest_status st = GPUREST_OK;
+
+    if (!json_text_or(json_member(version, "server"), NULL))
+        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "GET /version was answered with something else than a version");
+    else if (!api_fits(version))
+        st = fail(GPUREST_E_UNSUPPORTED, "use a library of the service's version",
+                  "the service speaks API versions %.20s to %.20s, this library v%d",
+                  json_text_or(json_member(json_member(version, "api"), "least"), "?"),
+                  json_text_or(json_member(json_member(version, "api"), "most"), "?"), GPUREST_VERSION_MAJOR);
+    json_destroy(version);
+    return st;
+}
+
+static gpurest_status ask_version(gpurest_client *c)
+{
+    struct exchange x;
+    gpurest_status  st;
+
+    exchange_init(&x, "GET", "/version");
+    st = client_perform(c, &x);
+    if (!st)
+        st = judge_version(&x);
+    if (!st) {
+        c->version = buf_take(&x.body);
+        st = c->version ? GPUREST_OK : fail_memory();
+    }
+    exchange_finish(&x);
+    return st;
+}
+
+static gpurest_status check_options(const gpurest_options *o)
+{
+    if (o->connect_timeout_ms < 1 || o->connect_timeout_ms > TIMEOUT_MS_MAX || o->idle_timeout_ms < 1 ||
+        o->idle_timeout_ms > TIMEOUT_MS_MAX)
+        return fail_invalid("a time-out is from 1 ms to %d ms", TIMEOUT_MS_MAX);
+    if (o->max_retries < 0 || o->max_retries > RETRIES_MAX)
+        return fail_invalid("max_retries is from 0 to %d", RETRIES_MAX);
+    if (o->max_connections < 1 || o->max_connections > CONNECTIONS_MAX)
+        return fail_invalid("max_connections is from 1 to %d", CONNECTIONS_MAX);
+    if (o->bulk_connections < 1 || o->bulk_connections > BULK_CONNECTIONS_MAX)
+        return fail_invalid("bulk_connections is from 1 to %d", BULK_CONNECTIONS_MAX);
+    return GPUREST_OK;
+}
+
+static gpurest_status find_target(const gpurest_options *o, struct target *t)
+{
+    const char    *url = o->url ? o->url : getenv("GPUREST_URL"), *ca_file = o->ca_file ? o->ca_file : getenv("GPUREST_CA_FILE");
+    gpurest_status st = endpoint_parse(url && url[0] ? url : "http://127.0.0.1:8080", &t->endpoint);
+
+    if (!st)
+        st = token_find(o, t->token);
+    t->connect_timeout_ms = o->connect_timeout_ms;
+    t->ca_file = NULL;
+    if (!st && ca_file && ca_file[0]) {
+        t->ca_file = strdup(ca_file);
+        st = t->ca_file ? GPUREST_OK : fail_memory();
+    }
+    return st;
+}
+
+static gpurest_client *make(const gpurest_options *o, const struct target *t)
+{
+    gpurest_client *c = calloc(1, sizeof *c);
+    bool            plain = t->endpoint.scheme != SCHEME_HTTPS && !o->use_libcurl;
+
+    if (!c)
+        return NULL;
+    atomic_init(&c->references, 1);
+    c->owner = getpid();
+    c->idle_ms = o->idle_timeout_ms;
+    c->max_retries = o->max_retries;
+    c->bulk_connections = o->bulk_connections < o->max_connections ? o->bulk_connections : o->max_connections;
+    c->log = o->log;
+    c->log_arg = o->log_arg;
+    pool_init(&c->pool, plain ? &transport_socket : &transport_curl, t, o->max_connections);
+    workers_init(&c->transfers, TRANSFER_THREADS_MAX);
+    workers_init(&c->followers, FOLLOWER_THREADS_MAX);
+    pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *options)
+{
+    gpurest_options o = GPUREST_OPTIONS_INIT;
+    struct target   t = {0};
+    gpurest_client *c = NULL;
+    gpurest_status  st;
+
+    if (!out || (options && !struct_copy_in(&o, sizeof o, options)))
+        return fail_invalid("out is NULL, or options do not begin with their size");
+    st = check_options(&o);
+    if (!st)
+        st = find_target(&o, &t);
+    if (st)
+        return st;
+    c = make(&o, &t);
+    explicit_bzero(t.token, sizeof t.token);
+    if (!c) {
+        free(t.ca_file);
+        return fail_memory();
+    }
+    st = ask_version(c);
+    if (st)
+        gpurest_close(c);
+    else
+        *out = c;
+    return st;
+}
+
+gpurest_status gpurest_open(gpurest_client **out, const char *url)
+{
+    gpurest_options o = GPUREST_OPTIONS_INIT;
+
+    o.url = url;
+    return gpurest_open_with(out, &o);
+}
+
+const char *gpurest_server_version(const gpurest_client *c)
+{
+    return c && c->version ? c->version : "";
+}
+
+/* In a forked child the threads are not there to be joined, and connections are the parent's: they are left alone. */
+void gpurest_close(gpurest_client *c)
+{
+    if (!c || client_check(c))
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->closed = true;
+    pthread_mutex_unlock(&c->lock);
+    ops_cancel_all(c);
+    pool_close(&c->pool);
+    workers_stop(&c->transfers);
+    workers_stop(&c->followers);
+    client_drop(c);
+}

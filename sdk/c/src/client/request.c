@@ -1,0 +1,167 @@
+/* Any request of the contract. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/client.h"
+
+/* A method, a path and header lines go into the request as they are: they must not end it. */
+static bool printable(const char *text, bool spaces)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < ' ' || *p == 0x7f || (*p == ' ' && !spaces))
+            return false;
+    return true;
+}
+
+static gpurest_status check(gpurest_client *c, const char *method, const char *path)
+{
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"};
+    gpurest_status           st = client_check(c);
+
+    if (st)
+        return st;
+    if (!method || !path || path[0] != '/' || !printable(path, false) || strlen(path) > PATH_BYTES_MAX)
+        return fail_invalid("the method is NULL, or the path does not begin with a slash, has blanks, or is too long");
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(method, methods[i]) == 0)
+            return GPUREST_OK;
+    return fail_invalid("\"%.20s\" is no method", method);
+}
+
+gpurest_status gpurest_request(gpurest_client *client, const char *method, const char *path, const char *json, char **out_json)
+{
+    struct exchange x;
+    gpurest_status  st = check(client, method, path);
+
+    if (st)
+        return st;
+    exchange_init(&x, method, path);
+    st = client_json(client, &x, json);
+    if (!st && out_json) {
+        char *text = buf_take(&x.body);
+        if (text)
+            *out_json = text;
+        else
+            st = fail_memory();
+    }
+    exchange_finish(&x);
+    return st;
+}
+
+/* ---- everything in the caller's hands ---- */
+
+struct gpurest_http_response {
+    struct exchange x; /* its answer only */
+    char           *found;
+};
+
+struct body_to {
+    gpurest_body_cb call;
+    void           *arg;
+};
+
+static bool hand_over(void *arg, const void *data, size_t bytes)
+{
+    const struct body_to *to = arg;
+
+    if (to->call(to->arg, data, bytes) == 0)
+        return true;
+    fail(GPUREST_E_CANCELLED, NULL, "the answer was given up by its receiver");
+    return false;
+}
+
+static gpurest_status write_headers(struct buf *b, const gpurest_http_request *q)
+{
+    for (size_t i = 0; i < q->headers_count; i++) {
+        const char *line = q->headers ? q->headers[i] : NULL;
+        if (!line || !printable(line, true) || !strchr(line, ':'))
+            return fail_invalid("header %zu is not \"Name: value\"", i);
+        buf_printf(b, "%s\r\n", line);
+    }
+    return b->failed ? fail_invalid("the header lines are too long") : GPUREST_OK;
+}
+
+static gpurest_status try(gpurest_client *c, const gpurest_http_request *q, struct exchange *x)
+{
+    struct piece   body = {q->body, q->body_bytes};
+    struct body_to to = {q->on_body, q->on_body_arg};
+    struct buf     headers;
+    gpurest_status st;
+
+    buf_init(&headers, REQUEST_HEAD_BYTES_MAX);
+    st = write_headers(&headers, q);
+    x->headers = buf_text(&headers);
+    x->idle_ms = q->idle_timeout_ms;
+    if (q->content_type) {
+        x->content_type = q->content_type;
+        x->upload = &body;
+        x->upload_count = 1;
+    }
+    if (q->on_body) {
+        x->sink = hand_over;
+        x->sink_arg = &to;
+        x->sink_any = true;
+    }
+    if (!st)
+        st = client_try(c, x);
+    buf_finish(&headers);
+    return st;
+}
+
+gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *request, gpurest_http_response **out)
+{
+    gpurest_http_request   q = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *r;
+    gpurest_status         st;
+
+    if (!request || !out || !struct_copy_in(&q, sizeof q, request))
+        return fail_invalid("the request or out is NULL, or the request does not begin with its size");
+    st = check(client, q.method, q.path);
+    if (!st && ((q.content_type && !printable(q.content_type, true)) || (q.body_bytes && (!q.body || !q.content_type)) ||
+                q.idle_timeout_ms < 0 || q.idle_timeout_ms > TIMEOUT_MS_MAX))
+        st = fail_invalid("the body has no content type or is NULL, or the time-out is impossible");
+    if (st)
+        return st;
+    r = calloc(1, sizeof *r);
+    if (!r)
+        return fail_memory();
+    exchange_init(&r->x, q.method, q.path);
+    st = try(client, &q, &r->x);
+    if (st)
+        gpurest_http_response_free(r);
+    else
+        *out = r;
+    return st;
+}
+
+int gpurest_http_status(const gpurest_http_response *r)
+{
+    return r ? r->x.status : 0;
+}
+
+const char *gpurest_http_header(const gpurest_http_response *response, const char *name)
+{
+    gpurest_http_response *r = (gpurest_http_response *)(uintptr_t)response;
+
+    if (!r || !name)
+        return NULL;
+    if (!r->found)
+        r->found = malloc(ANSWER_HEAD_BYTES_MAX);
+    return r->found && exchange_header(&r->x, name, r->found, ANSWER_HEAD_BYTES_MAX) ? r->found : NULL;
+}
+
+const void *gpurest_http_body(const gpurest_http_response *r, size_t *bytes)
+{
+    if (bytes)
+        *bytes = r ? r->x.body.bytes : 0;
+    return r ? buf_text(&r->x.body) : "";
+}
+
+void gpurest_http_response_free(gpurest_http_response *r)
+{
+    if (!r)
+        return;
+    exchange_finish(&r->x);
+    free(r->found);
+    free(r);
+}

@@ -1,0 +1,174 @@
+/* Kernel arguments. */
+#include "code/args.h"
+
+#include <math.h>
+
+enum form { SIGNED, UNSIGNED, FLOATING };
+
+struct arg_type {
+    gpurest_arg_kind kind;
+    const char      *name;
+    size_t           bytes;
+    enum form        form;
+};
+
+static const struct arg_type types[] = {
+#define ARG_TYPE(kind, name, bytes, form) {GPUREST_ARG_##kind, name, bytes, form},
+#include "code/args.def"
+#undef ARG_TYPE
+};
+
+static const struct arg_type *type_of(const gpurest_arg *a)
+{
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].kind == a->kind)
+            return &types[i];
+    return NULL;
+}
+
+/* ---- checks ---- */
+
+static size_t bytes_of(const gpurest_arg *a)
+{
+    const struct arg_type *t = type_of(a);
+
+    return t ? t->bytes : a->kind == GPUREST_ARG_BUFFER ? 8 : a->bytes;
+}
+
+/* "b32" and byte arrays say nothing. */
+static bool kinds_differ(const struct arg_type *t, const char *declared)
+{
+    bool floats = declared[0] == 'f', integers = declared[0] == 'u' || declared[0] == 's';
+
+    return t && ((floats && t->form != FLOATING) || (integers && t->form == FLOATING));
+}
+
+static gpurest_status check_arg(const gpurest_kernel *k, const gpurest_arg *a, size_t i)
+{
+    const struct param *p = &k->params[i];
+
+    if (a->kind == GPUREST_ARG_IN || a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT)
+        return fail(GPUREST_E_INVAL, "copy to a buffer and pass that, or use gpurest_run", "argument %zu of %.100s is host memory", i,
+                    k->name);
+    if (!type_of(a) && a->kind != GPUREST_ARG_BUFFER && a->kind != GPUREST_ARG_BYTES)
+        return fail_invalid("argument %zu of %.100s is of no known kind", i, k->name);
+    if (a->kind == GPUREST_ARG_BYTES && !a->in)
+        return fail_invalid("argument %zu of %.100s is NULL", i, k->name);
+    if (bytes_of(a) != p->bytes)
+        return fail(GPUREST_E_INVAL, "gpurest_kernel_param tells the sizes", "argument %zu of %.100s has %zu bytes, the parameter %zu", i,
+                    k->name, bytes_of(a), p->bytes);
+    if (kinds_differ(type_of(a), p->type))
+        return fail(GPUREST_E_INVAL, "GPUREST_F32 and GPUREST_F64 make floats, GPUREST_I32 and others integers",
+                    "argument %zu of %.100s is %s, the parameter is %s", i, k->name, type_of(a)->name, p->type);
+    return GPUREST_OK;
+}
+
+gpurest_status args_check(const gpurest_kernel *k, const gpurest_arg *args, size_t count)
+{
+    gpurest_status st = GPUREST_OK;
+
+    if (count && !args)
+        return fail_invalid("the arguments are NULL");
+    if (count != k->params_count)
+        return fail_invalid("%.100s takes %zu arguments, got %zu", k->name, k->params_count, count);
+    for (size_t i = 0; i < count && !st; i++)
+        st = check_arg(k, &args[i], i);
+    return st;
+}
+
+gpurest_status args_of_block(const gpurest_kernel *k, const void *params, size_t bytes, gpurest_arg *out)
+{
+    if (!params && bytes)
+        return fail_invalid("the parameter block is NULL");
+    for (size_t i = 0; i < k->params_count; i++) {
+        const struct param *p = &k->params[i];
+        if (p->offset > bytes || p->bytes > bytes - p->offset)
+            return fail_invalid("the parameter block of %zu bytes ends before parameter %zu of %.100s", bytes, i, k->name);
+        out[i] = gpurest_arg_host(GPUREST_ARG_BYTES, (const char *)params + p->offset, NULL, p->bytes);
+    }
+    return GPUREST_OK;
+}
+
+/* ---- JSON ---- */
+
+/* JSON has no infinities, and a NaN's bits are to arrive as they are: raw, which the service asks nothing but the size. */
+static void write_float(struct buf *b, const struct arg_type *t, const gpurest_arg *a)
+{
+    double value = a->kind == GPUREST_ARG_F32 ? (double)a->value.f32 : a->value.f64;
+
+    if (isinf(value))
+        json_string(b, t->name, value > 0 ? "inf" : "-inf");
+    else if (isnan(value))
+        json_base64(b, "bytes", a->kind == GPUREST_ARG_F32 ? (const void *)&a->value.f32 : &a->value.f64, t->bytes);
+    else if (a->kind == GPUREST_ARG_F32)
+        json_f32(b, t->name, a->value.f32);
+    else
+        json_f64(b, t->name, a->value.f64);
+}
+
+bool arg_write_value(struct buf *b, const gpurest_arg *a)
+{
+    const struct arg_type *t = type_of(a);
+
+    if (!t && a->kind != GPUREST_ARG_BYTES)
+        return false;
+    if (!t)
+        json_base64(b, "bytes", a->in, a->bytes);
+    else if (t->form == SIGNED)
+        json_i64(b, t->name, a->value.i);
+    else if (t->form == UNSIGNED)
+        json_u64(b, t->name, a->value.u);
+    else
+        write_float(b, t, a);
+    return true;
+}
+
+static gpurest_status write_arg(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *a)
+{
+    struct buffer_entry e;
+    gpurest_status      st = GPUREST_OK;
+
+    json_open(b, NULL, '{');
+    if (!arg_write_value(b, a)) {
+        st = session_range(s, a->value.buffer, batch, a->offset, 0, &e);
+        if (!st)
+            json_string(b, "buf", e.name);
+        if (!st && a->offset)
+            json_u64(b, "offset", a->offset);
+    }
+    json_close(b, '}');
+    return st;
+}
+
+gpurest_status args_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const gpurest_arg *args, size_t count)
+{
+    gpurest_status st = GPUREST_OK;
+
+    json_open(b, "args", '[');
+    for (size_t i = 0; i < count && !st; i++)
+        st = write_arg(b, s, batch, &args[i]);
+    json_close(b, ']');
+    return st;
+}
+
+static void write_dim(struct buf *b, const char *name, gpurest_dim3 d)
+{
+    json_open(b, name, '[');
+    json_u64(b, NULL, d.x ? d.x : 1);
+    json_u64(b, NULL, d.y ? d.y : 1);
+    json_u64(b, NULL, d.z ? d.z : 1);
+    json_close(b, ']');
+}
+
+void shape_write(struct buf *b, const gpurest_launch_config *c)
+{
+    if (c->threads) {
+        json_open(b, "grid", '{');
+        json_u64(b, "threads", c->threads);
+        json_close(b, '}');
+        return;
+    }
+    write_dim(b, "grid", c->grid);
+    if (c->block.x)
+        write_dim(b, "block", c->block);
+}

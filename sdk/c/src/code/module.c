@@ -1,0 +1,379 @@
+/* Modules: compile, load, look at, unload. */
+#include "code/module.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "session/op.h"
+
+/* ---- the table ---- */
+
+static void kernel_finish(gpurest_kernel *k)
+{
+    free(k->name);
+    free(k->mangled);
+    free(k->params);
+}
+
+void module_destroy(gpurest_module *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->kernels_count; i++)
+        kernel_finish(&m->kernels[i]);
+    free(m->kernels);
+    free(m->log);
+    session_drop(m->session);
+    free(m);
+}
+
+static bool take_param(const struct json *v, struct param *p)
+{
+    uint64_t offset, bytes;
+
+    if (!json_integer(json_member(v, "offset"), &offset) || !json_integer(json_member(v, "size"), &bytes) || offset > PARAM_BYTES_MAX ||
+        bytes > PARAM_BYTES_MAX || bytes == 0)
+        return false;
+    p->offset = (size_t)offset;
+    p->bytes = (size_t)bytes;
+    if (!json_copy(json_member(v, "type"), p->type, sizeof p->type))
+        p->type[0] = '\0';
+    return true;
+}
+
+static uint64_t figure(const struct json *v, const char *name)
+{
+    uint64_t value = 0;
+
+    json_integer(json_member(v, name), &value);
+    return value;
+}
+
+static bool take_kernel(const struct json *v, gpurest_kernel *k)
+{
+    const struct json *params = json_member(v, "params");
+    const char        *name = json_text_or(json_member(v, "name"), NULL), *mangled = json_text_or(json_member(v, "mangled"), name);
+    size_t             count = json_count(params);
+
+    if (!name || count > PARAMS_MAX)
+        return false;
+    k->info = (gpurest_kernel_info_t){.struct_size = sizeof k->info,
+                                      .registers = (uint32_t)figure(v, "registers"),
+                                      .max_threads = (uint32_t)figure(v, "max_threads"),
+                                      .shared_bytes = figure(v, "shared_bytes"),
+                                      .local_bytes = figure(v, "local_bytes"),
+                                      .const_bytes = figure(v, "const_bytes")};
+    k->name = strdup(name);
+    k->mangled = strdup(mangled);
+    k->params = calloc(count ? count : 1, sizeof *k->params);
+    if (!k->name || !k->mangled || !k->params)
+        return false;
+    for (const struct json *p = json_first(params); p; p = json_next(p))
+        if (!take_param(p, &k->params[k->params_count++]))
+            return false;
+    return true;
+}
+
+static bool take_kernels(const struct json *list, gpurest_module *m)
+{
+    size_t count = json_count(list);
+
+    if (count > KERNELS_MAX)
+        return false;
+    m->kernels = calloc(count ? count : 1, sizeof *m->kernels);
+    if (!m->kernels)
+        return false;
+    for (const struct json *v = json_first(list); v; v = json_next(v)) {
+        gpurest_kernel *k = &m->kernels[m->kernels_count++];
+        k->module = m;
+        if (!take_kernel(v, k))
+            return false;
+    }
+    return true;
+}
+
+static gpurest_status take_module(const struct exchange *x, gpurest_module *m)
+{
+    struct json   *d = json_parse(x->body.data, x->body.bytes);
+    gpurest_status st = GPUREST_OK;
+
+    if (!json_is_object(d) || !json_member(d, "kernels") || !take_kernels(json_member(d, "kernels"), m))
+        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a new module has no table of kernels");
+    m->log = strdup(json_text_or(json_member(d, "log"), ""));
+    if (!st && !m->log)
+        st = fail_memory();
+    if (!json_copy(json_member(d, "arch"), m->arch, sizeof m->arch))
+        m->arch[0] = '\0';
+    m->compile_ms = json_number_or(json_member(d, "compile_ms"), 0);
+    m->cached = json_true(json_member(d, "cached"));
+    json_destroy(d);
+    return st;
+}
+
+/* ---- making ---- */
+
+/* A name of our own: modules of the same source stay apart, and the request may be sent again. */
+static gpurest_status create(gpurest_session *s, gpurest_module **out, const char *type, const void *body, size_t bytes)
+{
+    gpurest_module *m = calloc(1, sizeof *m);
+    struct piece    piece = {body, bytes};
+    struct path     path;
+    struct exchange x;
+    gpurest_status  st;
+
+    if (!m)
+        return fail_memory();
+    m->session = s;
+    session_hold(s);
+    session_name(s, 'm', m->id);
+    path = session_path(s, "/modules/%s", m->id);
+    exchange_init(&x, "PUT", path.text);
+    x.content_type = type;
+    x.upload = &piece;
+    x.upload_count = 1;
+    x.idle_ms = s->client->idle_ms > SLACK_MS ? s->client->idle_ms : SLACK_MS;
+    st = session_perform(s, &x);
+    if (!st)
+        st = take_module(&x, m);
+    exchange_finish(&x);
+    if (st)
+        module_destroy(m);
+    else
+        *out = m;
+    return st;
+}
+
+static void write_texts(struct buf *b, const char *name, const char *const *texts, size_t count)
+{
+    if (!count)
+        return;
+    json_open(b, name, '[');
+    for (size_t i = 0; i < count; i++)
+        json_string(b, NULL, texts[i]);
+    json_close(b, ']');
+}
+
+static void write_spec(struct buf *b, const char *source, const gpurest_compile_options *o)
+{
+    json_open(b, NULL, '{');
+    json_string(b, "source", source);
+    write_texts(b, "options", o->options, o->options_count);
+    write_texts(b, "name_expressions", o->name_expressions, o->name_expressions_count);
+    if (o->headers_count) {
+        json_open(b, "headers", '{');
+        for (size_t i = 0; i < o->headers_count; i++)
+            json_string(b, o->headers[i].name, o->headers[i].text);
+        json_close(b, '}');
+    }
+    json_close(b, '}');
+}
+
+static bool texts_set(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!texts || !texts[i])
+            return false;
+    return true;
+}
+
+static gpurest_status check(gpurest_session *s, gpurest_module **out, const void *source)
+{
+    gpurest_status st = session_check(s);
+
+    if (!st && (!out || !source))
+        st = fail_invalid("out, the source or the image is NULL");
+    if (!st && session_batch(s))
+        st = fail(GPUREST_E_UNSUPPORTED, "compile before gpurest_batch_begin", "a batch does not compile");
+    if (!st)
+        lane_drain(s);
+    return st;
+}
+
+gpurest_status gpurest_compile_with(gpurest_session *s, gpurest_module **out, const char *source, const gpurest_compile_options *options)
+{
+    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+    struct buf              body;
+    gpurest_status          st = check(s, out, source);
+
+    if (st)
+        return st;
+    if (options && !struct_copy_in(&o, sizeof o, options))
+        return fail_invalid("options do not begin with their size");
+    if (!texts_set(o.options, o.options_count) || !texts_set(o.name_expressions, o.name_expressions_count))
+        return fail_invalid("an option or a name expression is NULL");
+    for (size_t i = 0; i < o.headers_count; i++)
+        if (!o.headers || !o.headers[i].name || !o.headers[i].text)
+            return fail_invalid("a header is NULL");
+    if (!o.options_count && !o.headers_count && !o.name_expressions_count)
+        return create(s, out, "text/x-cuda", source, strlen(source));
+    buf_init(&body, SOURCE_BYTES_MAX);
+    write_spec(&body, source, &o);
+    st = body.failed ? fail_memory() : create(s, out, "application/json", body.data, body.bytes);
+    buf_finish(&body);
+    return st;
+}
+
+gpurest_status gpurest_compile(gpurest_session *s, gpurest_module **out, const char *source, const char *const *options,
+                               size_t options_count)
+{
+    gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
+
+    o.options = options;
+    o.options_count = options_count;
+    return gpurest_compile_with(s, out, source, &o);
+}
+
+static const char *image_type(const char *image, size_t bytes)
+{
+    static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
+
+    if (bytes >= 4 && memcmp(image, "\177ELF", 4) == 0)
+        return "application/vnd.gpurest.cubin";
+    if (bytes >= 4 && memcmp(image, fatbin, 4) == 0)
+        return "application/vnd.gpurest.fatbin";
+    return memmem(image, bytes, ".version", 8) ? "application/vnd.gpurest.ptx" : NULL;
+}
+
+gpurest_status gpurest_module_load(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes)
+{
+    gpurest_status st = check(s, out, image);
+    const char    *type;
+
+    if (st)
+        return st;
+    while (bytes && ((const char *)image)[bytes - 1] == '\0' && memchr(image, '\0', bytes - 1) == NULL)
+        bytes--; /* PTX text with its NUL */
+    type = image_type(image, bytes);
+    return type ? create(s, out, type, image, bytes) : fail_invalid("the image is neither PTX nor a cubin nor a fatbin");
+}
+
+/* Best effort, as with gpurest_session_close. */
+void gpurest_module_unload(gpurest_module *m)
+{
+    struct failure  before;
+    struct path     path;
+    struct exchange x;
+
+    if (!m)
+        return;
+    failure_init(&before);
+    failure_copy(&before, failure_last());
+    if (!m->builtin && session_enter(m->session) == GPUREST_OK) {
+        path = session_path(m->session, "/modules/%s", m->id);
+        exchange_init(&x, "DELETE", path.text);
+        session_perform(m->session, &x);
+        exchange_finish(&x);
+    }
+    failure_raise(&before);
+    failure_finish(&before);
+    module_destroy(m);
+}
+
+/* ---- looking ---- */
+
+const char *gpurest_module_id(const gpurest_module *m)
+{
+    return m ? m->id : "";
+}
+
+const char *gpurest_module_log(const gpurest_module *m)
+{
+    return m ? m->log : "";
+}
+
+const char *gpurest_module_arch(const gpurest_module *m)
+{
+    return m ? m->arch : "";
+}
+
+double gpurest_module_compile_ms(const gpurest_module *m, int *cached_or_null)
+{
+    if (cached_or_null)
+        *cached_or_null = m && m->cached;
+    return m ? m->compile_ms : 0;
+}
+
+size_t gpurest_module_kernel_count(const gpurest_module *m)
+{
+    return m ? m->kernels_count : 0;
+}
+
+gpurest_status gpurest_module_code(gpurest_module *m, const char *format, void **out, size_t *out_bytes)
+{
+    struct path     path;
+    struct exchange x;
+    gpurest_status  st = m ? session_enter(m->session) : fail_invalid("the module is NULL");
+
+    if (st)
+        return st;
+    if (m->builtin)
+        return fail(GPUREST_E_UNSUPPORTED, "GET /v1/kernels/{name} has its source", "the code of a built-in kernel is not handed out");
+    if (!format || !name_valid(format) || !out || !out_bytes)
+        return fail_invalid("format is \"ptx\" or \"cubin\", out and out_bytes are not NULL");
+    path = session_path(m->session, "/modules/%s/code?format=%s", m->id, format);
+    exchange_init(&x, "GET", path.text);
+    st = session_perform(m->session, &x);
+    if (!st) {
+        *out_bytes = x.body.bytes;
+        *out = buf_take(&x.body);
+        st = *out ? GPUREST_OK : fail_memory();
+    }
+    exchange_finish(&x);
+    return st;
+}
+
+gpurest_status gpurest_kernel_get(gpurest_module *m, const char *name, const gpurest_kernel **out)
+{
+    if (!m || !name || !out)
+        return fail_invalid("the module, the name or out is NULL");
+    for (size_t i = 0; i < m->kernels_count; i++)
+        if (strcmp(m->kernels[i].name, name) == 0 || strcmp(m->kernels[i].mangled, name) == 0) {
+            *out = &m->kernels[i];
+            return GPUREST_OK;
+        }
+    return fail(GPUREST_E_NOTFOUND, "extern \"C\" keeps a kernel's name; gpurest_kernel_at lists those there are",
+                "the module has no kernel %.200s, but %zu others", name, m->kernels_count);
+}
+
+gpurest_status gpurest_kernel_at(gpurest_module *m, size_t index, const gpurest_kernel **out)
+{
+    if (!m || !out || index >= m->kernels_count)
+        return fail_invalid("the module or out is NULL, or it has not so many kernels");
+    *out = &m->kernels[index];
+    return GPUREST_OK;
+}
+
+const char *gpurest_kernel_name(const gpurest_kernel *k)
+{
+    return k ? k->name : "";
+}
+
+size_t gpurest_kernel_param_count(const gpurest_kernel *k)
+{
+    return k ? k->params_count : 0;
+}
+
+gpurest_status gpurest_kernel_param(const gpurest_kernel *k, size_t index, size_t *offset, size_t *bytes)
+{
+    if (!k || index >= k->params_count)
+        return fail_invalid("the kernel is NULL, or has not so many parameters");
+    if (offset)
+        *offset = k->params[index].offset;
+    if (bytes)
+        *bytes = k->params[index].bytes;
+    return GPUREST_OK;
+}
+
+const char *gpurest_kernel_param_type(const gpurest_kernel *k, size_t index)
+{
+    return k && index < k->params_count ? k->params[index].type : "";
+}
+
+gpurest_status gpurest_kernel_info(const gpurest_kernel *k, gpurest_kernel_info_t *out)
+{
+    if (!k || !out)
+        return fail_invalid("the kernel or out is NULL");
+    struct_copy_out(out, &k->info, sizeof k->info);
+    return GPUREST_OK;
+}

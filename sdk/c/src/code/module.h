@@ -1,0 +1,41 @@
+/* Modules and their kernels' tables. */
+#ifndef GPUREST_SDK_MODULE_H
+#define GPUREST_SDK_MODULE_H
+
+#include "session/session.h"
+
+struct param {
+    size_t offset, bytes;
+    char   type[16];
+};
+
+struct gpurest_kernel {
+    const gpurest_module *module;
+    char                 *name, *mangled;
+    struct param         *params;
+    size_t                params_count;
+    gpurest_kernel_info_t info;
+};
+
+struct gpurest_module {
+    gpurest_session *session;
+    char             id[NAME_BYTES]; /* of a built-in kernel its name */
+    bool             builtin;
+    char             dtype[8], engine[16]; /* of a built-in kernel; engine "": the service chooses */
+    char            *log;
+    char             arch[64];
+    double           compile_ms;
+    bool             cached;
+    gpurest_kernel  *kernels;
+    size_t           kernels_count;
+};
+
+/* Local: the service keeps its own. Lets go of the session. */
+void module_destroy(gpurest_module *m);
+
+/* Of the strings that name a built-in kernel; the service knows the rest. */
+gpurest_status builtin_check(const char *name, const char *dtype, const char *engine_or_null);
+/* "builtin", "dtype", "engine": members of an object that is open. engine may be NULL or "". */
+void builtin_write(struct buf *b, const char *name, const char *dtype, const char *engine);
+
+#endif

@@ -1,0 +1,47 @@
+/* Asynchronous operations: begun by any thread, done on a thread of the client, in the order of their session. */
+#ifndef GPUREST_SDK_OP_H
+#define GPUREST_SDK_OP_H
+
+#include "session/session.h"
+
+enum op_state { OP_WAITING, OP_DOING, OP_FOLLOWED, OP_DONE };
+
+struct op_work {
+    /* On a lane thread. *followed: set when `follow` is to be called now, which lets the next operation begin. */
+    gpurest_status (*perform)(gpurest_op *op, void *work, bool *followed);
+    /* On a follower thread, again and again until *finished. NULL: never followed. */
+    gpurest_status (*follow)(gpurest_op *op, void *work, bool *finished);
+    /* Once, when it is done or was never done; after that nothing of the caller's is touched. */
+    void (*release)(void *work);
+};
+
+struct gpurest_op {
+    atomic_uint           references; /* the user's and the doers' */
+    gpurest_session      *session;
+    const struct op_work *kind;
+    void                 *work;
+    struct cancel         cancel;
+    struct job            job;                            /* for following and for a late callback */
+    gpurest_op           *next_in_lane, *next, *previous; /* the latter two: of the client's pending ones, under its lock */
+
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t  changed;
+    enum op_state   state;
+    struct failure  failure; /* its status is the operation's */
+    gpurest_op_cb   callback;
+    void           *callback_arg;
+    bool            callback_running, callback_done;
+    size_t          results_count, results_done; /* of a batch */
+};
+
+/* Takes `work`, on failure too. */
+gpurest_status op_begin(gpurest_session *s, const struct op_work *kind, void *work, gpurest_op **out);
+/* Of a perform function: a batch of `count` operations of which `done` are done. */
+void op_set_results(gpurest_op *op, size_t count, size_t done);
+
+void lane_run(struct job *job);
+/* Waits until every operation begun so far has its place. */
+void lane_drain(gpurest_session *s);
+void ops_cancel_all(gpurest_client *c);
+
+#endif

@@ -1,0 +1,321 @@
+/* Sessions: open and close, and what every call on a session checks first. */
+#include "session/session.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "session/op.h"
+
+/* ---- life ---- */
+
+void session_hold(gpurest_session *s)
+{
+    atomic_fetch_add(&s->references, 1);
+}
+
+void session_drop(gpurest_session *s)
+{
+    if (!s || atomic_fetch_sub(&s->references, 1) != 1)
+        return;
+    handles_finish(&s->buffers);
+    failure_finish(&s->lost);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->lane_changed);
+    client_drop(s->client);
+    free(s);
+}
+
+static gpurest_session *make(gpurest_client *c)
+{
+    gpurest_session *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    atomic_init(&s->references, 1);
+    atomic_init(&s->names, 0);
+    s->client = c;
+    client_hold(c);
+    s->nonce = (uint32_t)random_u64();
+    handles_init(&s->buffers, s->nonce);
+    failure_init(&s->lost);
+    pthread_mutex_init(&s->lock, NULL);
+    condition_init(&s->lane_changed);
+    s->lane_job.run = lane_run;
+    return s;
+}
+
+static void write_options(struct buf *b, const gpurest_session_options *o)
+{
+    json_open(b, NULL, '{');
+    if (o->device)
+        json_string(b, "device", o->device);
+    if (o->memory_limit)
+        json_u64(b, "memory_limit", o->memory_limit);
+    if (o->idle_timeout_s)
+        json_u64(b, "idle_timeout_s", o->idle_timeout_s);
+    if (o->memcheck)
+        json_bool(b, "memcheck", true);
+    json_close(b, '}');
+}
+
+/* A name of ours makes it safe to send the request again. */
+static gpurest_status create(gpurest_session *s, const gpurest_session_options *o)
+{
+    char            name[NAME_BYTES], path[NAME_BYTES + 32];
+    struct exchange x;
+    struct json    *answer;
+    struct buf      body;
+    gpurest_status  st;
+
+    snprintf(name, sizeof name, "c-%08x%016llx", s->nonce, (unsigned long long)random_u64());
+    snprintf(path, sizeof path, "/v1/sessions/%s", o->name ? o->name : name);
+    buf_init(&body, REQUEST_HEAD_BYTES_MAX);
+    write_options(&body, o);
+    exchange_init(&x, "PUT", path);
+    st = body.failed ? fail_memory() : client_json(s->client, &x, buf_text(&body));
+    if (!st) {
+        answer = json_parse(x.body.data, x.body.bytes);
+        if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !name_valid(s->id))
+            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a new session has no id");
+        json_destroy(answer);
+    }
+    exchange_finish(&x);
+    buf_finish(&body);
+    return st;
+}
+
+gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *client, const gpurest_session_options *options)
+{
+    gpurest_session_options o = GPUREST_SESSION_OPTIONS_INIT;
+    gpurest_session        *s;
+    gpurest_status          st = client_check(client);
+
+    if (st)
+        return st;
+    if (!out || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && (!name_valid(o.name) || strlen(o.name) > 63)))
+        return fail_invalid("out is NULL, options do not begin with their size, or the name is not [a-z0-9][a-z0-9_-]{0,62}");
+    s = make(client);
+    if (!s)
+        return fail_memory();
+    s->keep = o.keep;
+    st = create(s, &o);
+    if (st)
+        session_drop(s);
+    else
+        *out = s;
+    return st;
+}
+
+static void delete_at_service(gpurest_session *s)
+{
+    struct path     path = session_path(s, "%s", "");
+    struct exchange x;
+
+    exchange_init(&x, "DELETE", path.text);
+    client_perform(s->client, &x);
+    exchange_finish(&x);
+}
+
+/* The error of the thread stays what it was: nobody can ask for the outcome. */
+void gpurest_session_close(gpurest_session *s)
+{
+    struct failure before;
+
+    if (!s || client_check(s->client))
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->closed = true;
+    pthread_mutex_unlock(&s->lock);
+    lane_drain(s);
+    failure_init(&before);
+    failure_copy(&before, failure_last());
+    if (!s->keep)
+        delete_at_service(s);
+    failure_raise(&before);
+    failure_finish(&before);
+    session_drop(s);
+}
+
+const char *gpurest_session_id(const gpurest_session *s)
+{
+    return s ? s->id : "";
+}
+
+/* ---- checks ---- */
+
+static gpurest_status check_locked(gpurest_session *s)
+{
+    struct failure f;
+
+    if (s->closed)
+        return fail_invalid("the session is closed");
+    if (!s->lost.status)
+        return GPUREST_OK;
+    failure_init(&f);
+    failure_copy(&f, &s->lost);
+    f.status = GPUREST_E_SESSION_LOST;
+    snprintf(f.message, sizeof f.message, "the session was lost before: %.*s", MESSAGE_BYTES - 64, s->lost.message);
+    failure_raise(&f);
+    failure_finish(&f);
+    return GPUREST_E_SESSION_LOST;
+}
+
+gpurest_status session_check(gpurest_session *s)
+{
+    gpurest_status st = s ? client_check(s->client) : fail_invalid("the session is NULL");
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = check_locked(s);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+gpurest_status session_enter(gpurest_session *s)
+{
+    gpurest_status st = session_check(s);
+
+    if (!st)
+        lane_drain(s);
+    return st;
+}
+
+void session_note_failure(gpurest_session *s, const struct failure *f)
+{
+    if (!f->fatal_for_session)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (!s->lost.status)
+        failure_copy(&s->lost, f);
+    pthread_mutex_unlock(&s->lock);
+}
+
+gpurest_status session_perform(gpurest_session *s, struct exchange *x)
+{
+    gpurest_status st = client_perform(s->client, x);
+
+    if (st)
+        session_note_failure(s, failure_last());
+    return st;
+}
+
+gpurest_status session_json(gpurest_session *s, struct exchange *x, const char *json)
+{
+    gpurest_status st = client_json(s->client, x, json);
+
+    if (st)
+        session_note_failure(s, failure_last());
+    return st;
+}
+
+/* ---- names ---- */
+
+bool name_valid(const char *name)
+{
+    size_t chars = strlen(name);
+
+    return chars >= 1 && chars < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == chars;
+}
+
+struct path session_path(const gpurest_session *s, const char *format, ...)
+{
+    struct path p;
+    va_list     arguments;
+    int         n = snprintf(p.text, sizeof p.text, "/v1/sessions/%s", s->id);
+
+    va_start(arguments, format);
+    vsnprintf(p.text + n, sizeof p.text - (size_t)n, format, arguments);
+    va_end(arguments);
+    return p;
+}
+
+void session_name(gpurest_session *s, char kind, char out[NAME_BYTES])
+{
+    snprintf(out, NAME_BYTES, "%c%08x-%llx", kind, s->nonce, (unsigned long long)atomic_fetch_add(&s->names, 1));
+}
+
+gpurest_status session_stream(gpurest_session *s, gpurest_stream stream, char out[NAME_BYTES])
+{
+    uint64_t made;
+
+    out[0] = '\0';
+    if (!stream.id)
+        return GPUREST_OK;
+    pthread_mutex_lock(&s->lock);
+    made = s->streams;
+    pthread_mutex_unlock(&s->lock);
+    if (stream.id >> 32 != s->nonce || (uint32_t)stream.id > made)
+        return fail_invalid("the stream is not of this session");
+    snprintf(out, NAME_BYTES, "q%08x-%x", s->nonce, (uint32_t)stream.id);
+    return GPUREST_OK;
+}
+
+/* ---- buffers ---- */
+
+gpurest_status session_buffer(gpurest_session *s, gpurest_buffer b, const gpurest_batch *batch, struct buffer_entry *out)
+{
+    const struct buffer_entry *e;
+    gpurest_status             st = GPUREST_OK;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    if (!e || e->freed_in_batch)
+        st = fail_invalid("no buffer of this session has this handle (any more)");
+    else if (e->made_in && e->made_in != batch)
+        st = fail_invalid("the buffer was made in a batch that has not been submitted and done");
+    else
+        *out = *e;
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+gpurest_status session_range(gpurest_session *s, gpurest_buffer b, const gpurest_batch *batch, size_t offset, size_t bytes,
+                             struct buffer_entry *out)
+{
+    gpurest_status st = session_buffer(s, b, batch, out);
+
+    if (!st && (offset > out->bytes || bytes > out->bytes - offset))
+        st = fail_invalid("%zu bytes at %zu lie outside the buffer of %llu bytes", bytes, offset, (unsigned long long)out->bytes);
+    return st;
+}
+
+gpurest_status session_add_buffer(gpurest_session *s, const char *name, uint64_t bytes, gpurest_batch *batch, gpurest_buffer *out)
+{
+    struct buffer_entry *e;
+
+    pthread_mutex_lock(&s->lock);
+    e = handles_add(&s->buffers, &out->id);
+    if (e) {
+        snprintf(e->name, sizeof e->name, "%s", name);
+        e->bytes = bytes;
+        e->made_in = batch;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return e ? GPUREST_OK : fail_memory();
+}
+
+void session_remove_buffer(gpurest_session *s, gpurest_buffer b)
+{
+    pthread_mutex_lock(&s->lock);
+    handles_remove(&s->buffers, b.id);
+    pthread_mutex_unlock(&s->lock);
+}
+
+size_t gpurest_buffer_bytes(gpurest_session *s, gpurest_buffer b)
+{
+    const struct buffer_entry *e;
+    size_t                     bytes;
+
+    if (!s || client_check(s->client))
+        return 0;
+    pthread_mutex_lock(&s->lock);
+    e = handles_get(&s->buffers, b.id);
+    bytes = e ? (size_t)e->bytes : 0;
+    pthread_mutex_unlock(&s->lock);
+    return bytes;
+}

@@ -1,0 +1,251 @@
+/* HTTP/1.1 answers: status, header, body by length, by chunks or until the end. */
+#include "transport/http_answer.h"
+
+#include <string.h>
+#include <strings.h>
+
+static gpurest_status malformed(const struct http_answer *a, const char *what)
+{
+    return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s %.200s is not HTTP: %s", a->x->method, a->x->path, what);
+}
+
+void http_answer_init(struct http_answer *a, struct exchange *x)
+{
+    *a = (struct http_answer){.x = x};
+    buf_init(&a->lines, ANSWER_HEAD_BYTES_MAX);
+}
+
+void http_answer_finish(struct http_answer *a)
+{
+    buf_finish(&a->lines);
+}
+
+/* ---- the head ---- */
+
+static gpurest_status parse_status(struct http_answer *a, const char *line)
+{
+    if (strncmp(line, "HTTP/1.", 7) || (line[7] != '0' && line[7] != '1') || line[8] != ' ')
+        return malformed(a, "it does not begin with HTTP/1.1");
+    a->x->status = 0;
+    for (int i = 9; i < 12; i++) {
+        if (line[i] < '0' || line[i] > '9')
+            return malformed(a, "its status is no number");
+        a->x->status = 10 * a->x->status + (line[i] - '0');
+    }
+    if ((line[12] != ' ' && line[12] != '\r') || a->x->status < 100 || a->x->status > 599)
+        return malformed(a, "its status is no number");
+    a->closes = line[7] == '0';
+    return GPUREST_OK;
+}
+
+static gpurest_status parse_length(struct http_answer *a, const char *text)
+{
+    uint64_t length = 0;
+
+    for (const char *p = text; *p; p++) {
+        if (*p < '0' || *p > '9' || length > (UINT64_MAX - 9) / 10)
+            return malformed(a, "its Content-Length is no number");
+        length = 10 * length + (uint64_t)(*p - '0');
+    }
+    if (!*text)
+        return malformed(a, "its Content-Length is no number");
+    a->left = length;
+    a->state = length ? ANSWER_LENGTH : ANSWER_DONE;
+    return GPUREST_OK;
+}
+
+static bool bodyless(const struct exchange *x)
+{
+    return x->status == 204 || x->status == 304 || strcmp(x->method, "HEAD") == 0;
+}
+
+static gpurest_status begin_body(struct http_answer *a)
+{
+    struct exchange *x = a->x;
+    char             text[64];
+
+    if (exchange_header(x, "Connection", text, sizeof text) && strcasestr(text, "close"))
+        a->closes = true;
+    if (bodyless(x)) {
+        a->state = ANSWER_DONE;
+        return GPUREST_OK;
+    }
+    if (exchange_header(x, "Transfer-Encoding", text, sizeof text)) {
+        if (strcasecmp(text, "chunked"))
+            return malformed(a, "its Transfer-Encoding is not known");
+        a->state = ANSWER_CHUNK_SIZE;
+        return GPUREST_OK;
+    }
+    if (exchange_header(x, "Content-Length", text, sizeof text))
+        return parse_length(a, text);
+    a->closes = true;
+    a->state = ANSWER_UNTIL_CLOSE;
+    return GPUREST_OK;
+}
+
+/* Interim answers are passed over. */
+static gpurest_status finish_head(struct http_answer *a)
+{
+    const char    *rest = strstr(a->lines.data, "\r\n") + 2;
+    gpurest_status st = parse_status(a, a->lines.data);
+
+    if (st)
+        return st;
+    if (memchr(a->lines.data, '\0', a->lines.bytes))
+        return malformed(a, "it has a NUL in its header");
+    if (a->x->status / 100 == 1) {
+        buf_clear(&a->lines);
+        return GPUREST_OK;
+    }
+    buf_clear(&a->x->head);
+    if (!buf_add(&a->x->head, rest, a->lines.bytes - (size_t)(rest - a->lines.data) - 2))
+        return fail_memory();
+    buf_clear(&a->lines);
+    return begin_body(a);
+}
+
+/* Moves bytes to a->lines up to and including `end`; true when it is complete. */
+static gpurest_status gather(struct http_answer *a, const char **data, size_t *bytes, const char *end, size_t max, bool *complete)
+{
+    size_t end_bytes = strlen(end), take = 0;
+
+    *complete = false;
+    while (take < *bytes && !*complete) {
+        if (a->lines.bytes >= max)
+            return malformed(a, "its header is too long");
+        if (!buf_add(&a->lines, *data + take++, 1))
+            return fail_memory();
+        *complete = a->lines.bytes >= end_bytes && memcmp(a->lines.data + a->lines.bytes - end_bytes, end, end_bytes) == 0;
+    }
+    *data += take;
+    *bytes -= take;
+    return GPUREST_OK;
+}
+
+static gpurest_status feed_head(struct http_answer *a, const char **data, size_t *bytes)
+{
+    bool           complete;
+    gpurest_status st = gather(a, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
+
+    if (!st && a->lines.bytes >= 5 && memcmp(a->lines.data, "HTTP/", 5))
+        return malformed(a, "it does not begin with HTTP/1.1");
+    return st || !complete ? st : finish_head(a);
+}
+
+/* ---- the body ---- */
+
+static gpurest_status feed_counted(struct http_answer *a, const char **data, size_t *bytes, enum answer_state next)
+{
+    size_t         n = *bytes < a->left ? *bytes : (size_t)a->left;
+    gpurest_status st = exchange_take(a->x, *data, n);
+
+    *data += n;
+    *bytes -= n;
+    a->left -= n;
+    if (a->left == 0)
+        a->state = next;
+    return st;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+static gpurest_status parse_chunk_size(struct http_answer *a)
+{
+    const char *p = a->lines.data;
+    uint64_t    size = 0;
+
+    for (; hex_digit(*p) >= 0; p++) {
+        if (size >> 60)
+            return malformed(a, "a chunk is too long");
+        size = size << 4 | (uint64_t)hex_digit(*p);
+    }
+    if (p == a->lines.data || (*p != '\r' && *p != ';' && *p != ' '))
+        return malformed(a, "a chunk has no size");
+    a->left = size;
+    a->state = size ? ANSWER_CHUNK : ANSWER_TRAILER;
+    buf_clear(&a->lines);
+    return GPUREST_OK;
+}
+
+static gpurest_status feed_chunk_lines(struct http_answer *a, const char **data, size_t *bytes)
+{
+    bool           complete;
+    gpurest_status st = gather(a, data, bytes, "\r\n", CHUNK_LINE_BYTES_MAX, &complete);
+
+    if (st || !complete)
+        return st;
+    if (a->state == ANSWER_CHUNK_SIZE)
+        return parse_chunk_size(a);
+    if (a->state == ANSWER_CHUNK_END && a->lines.bytes != 2)
+        return malformed(a, "a chunk does not end where it should");
+    if (a->state == ANSWER_CHUNK_END)
+        a->state = ANSWER_CHUNK_SIZE;
+    else if (a->lines.bytes == 2)
+        a->state = ANSWER_DONE;
+    buf_clear(&a->lines);
+    return GPUREST_OK;
+}
+
+static gpurest_status feed_some(struct http_answer *a, const char **data, size_t *bytes)
+{
+    gpurest_status st;
+
+    switch (a->state) {
+    case ANSWER_HEAD:
+        return feed_head(a, data, bytes);
+    case ANSWER_LENGTH:
+        return feed_counted(a, data, bytes, ANSWER_DONE);
+    case ANSWER_CHUNK:
+        return feed_counted(a, data, bytes, ANSWER_CHUNK_END);
+    case ANSWER_CHUNK_SIZE:
+    case ANSWER_CHUNK_END:
+    case ANSWER_TRAILER:
+        return feed_chunk_lines(a, data, bytes);
+    case ANSWER_UNTIL_CLOSE:
+        st = exchange_take(a->x, *data, *bytes);
+        *bytes = 0;
+        return st;
+    case ANSWER_DONE:
+        break;
+    }
+    return malformed(a, "something follows its end");
+}
+
+gpurest_status http_answer_feed(struct http_answer *a, const char *data, size_t bytes)
+{
+    gpurest_status st = GPUREST_OK;
+
+    while (bytes && !st)
+        st = feed_some(a, &data, &bytes);
+    return st;
+}
+
+void *http_answer_place(struct http_answer *a, size_t *room)
+{
+    void *place = a->state == ANSWER_LENGTH ? exchange_place(a->x, room) : NULL;
+
+    if (place && *room > a->left)
+        *room = (size_t)a->left;
+    return place;
+}
+
+gpurest_status http_answer_placed(struct http_answer *a, size_t bytes)
+{
+    a->left -= bytes;
+    if (a->left == 0)
+        a->state = ANSWER_DONE;
+    return exchange_placed(a->x, bytes);
+}
+
+gpurest_status http_answer_closed(struct http_answer *a)
+{
+    if (a->state == ANSWER_UNTIL_CLOSE)
+        a->state = ANSWER_DONE;
+    if (a->state == ANSWER_DONE)
+        return GPUREST_OK;
+    return fail(GPUREST_E_CONNECT, "the service or something in front of it closed the connection; see its log",
+                "the connection ended in the middle of the answer to %s %.200s", a->x->method, a->x->path);
+}

@@ -1,0 +1,94 @@
+/* The connection pool. */
+#include "transport/pool.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+void pool_init(struct pool *p, const struct transport *t, const struct target *target, int max)
+{
+    *p = (struct pool){.transport = t, .target = *target, .max = max};
+    pthread_mutex_init(&p->lock, NULL);
+    condition_init(&p->changed);
+}
+
+void pool_finish(struct pool *p)
+{
+    for (int i = 0; i < p->idle_count; i++)
+        p->transport->close(p->idle[i].connection);
+    free(p->target.ca_file);
+    explicit_bzero(p->target.token, sizeof p->target.token);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->changed);
+}
+
+void pool_close(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->closed = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* An idle connection that seems usable, or NULL; may close others. Called locked: closing is quick. */
+static void *take_idle(struct pool *p)
+{
+    uint64_t now = clock_ms();
+
+    while (p->idle_count) {
+        int   last = --p->idle_count;
+        void *c = p->idle[last].connection;
+        if (now - p->idle[last].since_ms < IDLE_CONNECTION_MS && p->transport->alive(c))
+            return c;
+        p->transport->close(c);
+    }
+    return NULL;
+}
+
+static gpurest_status acquire(struct pool *p, const struct exchange *x, void **out)
+{
+    gpurest_status st = GPUREST_OK;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->closed && !x->beyond_pool && p->in_use >= p->max)
+        pthread_cond_wait(&p->changed, &p->lock);
+    if (p->closed) {
+        st = fail(GPUREST_E_CANCELLED, NULL, "the client is closed");
+    } else {
+        *out = take_idle(p);
+        p->in_use += !x->beyond_pool;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return st;
+}
+
+static void release(struct pool *p, const struct exchange *x, void *c, bool keep)
+{
+    pthread_mutex_lock(&p->lock);
+    p->in_use -= !x->beyond_pool;
+    if (c && keep && !p->closed && p->idle_count < CONNECTIONS_MAX) {
+        p->idle[p->idle_count].connection = c;
+        p->idle[p->idle_count++].since_ms = clock_ms();
+        c = NULL;
+    }
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    if (c)
+        p->transport->close(c);
+}
+
+gpurest_status pool_perform(struct pool *p, struct exchange *x)
+{
+    void          *c = NULL;
+    bool           keep = false;
+    gpurest_status st = acquire(p, x, &c);
+
+    if (st)
+        return st;
+    if (!c)
+        st = p->transport->connect(&p->target, x->cancel, &c);
+    if (!st)
+        st = p->transport->perform(c, &p->target, x, &keep);
+    release(p, x, c, keep);
+    return st;
+}

@@ -1,0 +1,28 @@
+/* The connections of a client: at most so many at once, the one used last first. */
+#ifndef GPUREST_SDK_POOL_H
+#define GPUREST_SDK_POOL_H
+
+#include "transport/transport.h"
+
+struct pool {
+    const struct transport *transport;
+    struct target           target;
+    pthread_mutex_t         lock;
+    pthread_cond_t          changed;
+    struct {
+        void    *connection;
+        uint64_t since_ms;
+    } idle[CONNECTIONS_MAX];
+    int  idle_count, in_use, max;
+    bool closed;
+};
+
+/* Takes over `ca_file` of the target. */
+void pool_init(struct pool *p, const struct transport *t, const struct target *target, int max);
+void pool_finish(struct pool *p);
+/* Later exchanges fail with GPUREST_E_CANCELLED. */
+void pool_close(struct pool *p);
+/* One try. */
+gpurest_status pool_perform(struct pool *p, struct exchange *x);
+
+#endif

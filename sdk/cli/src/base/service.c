@@ -1,0 +1,301 @@
+/* Talks to the service, and about it: opening, asking, and what a failure means for the exit code. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cli.h"
+
+static void say(const char *format, va_list args)
+{
+    fputs("gpurest: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+enum exit_code cli_usage(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    fprintf(stderr, "gpurest: see gpurest help %s\n", c->command && command_find(c->command) ? c->command : "");
+    return CODE_USAGE;
+}
+
+enum exit_code cli_error(enum exit_code code, const char *format, ...)
+{
+    va_list args;
+
+    cli_await_interrupt();
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return code;
+}
+
+void cli_say(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+
+    if (c->quiet)
+        return;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+static enum exit_code code_of(gpurest_status status)
+{
+    switch (status) {
+    case GPUREST_OK:
+        return CODE_OK;
+    case GPUREST_E_INVAL:
+    case GPUREST_E_NOMEM_HOST:
+    case GPUREST_E_PROTO:
+    case GPUREST_E_ABORTED:
+    case GPUREST_E_UNSUPPORTED:
+    case GPUREST_E_FORK:
+    case GPUREST_E_SERVER:
+        return CODE_FAILED;
+    case GPUREST_E_CONNECT:
+        return CODE_UNREACHABLE;
+    case GPUREST_E_TIMEOUT:
+        return gpurest_last_error()->fatal_for_session ? CODE_FAULT : CODE_UNREACHABLE;
+    case GPUREST_E_AUTH:
+        return CODE_AUTH;
+    case GPUREST_E_NOTFOUND:
+        return CODE_NOT_FOUND;
+    case GPUREST_E_BUSY:
+    case GPUREST_E_OOM_DEVICE:
+    case GPUREST_E_LIMIT:
+        return CODE_BUSY;
+    case GPUREST_E_COMPILE:
+        return CODE_COMPILE;
+    case GPUREST_E_CUDA:
+        return CODE_FAULT;
+    case GPUREST_E_SESSION_LOST:
+        return gpurest_last_error()->http_status == 404 ? CODE_NOT_FOUND : CODE_FAULT;
+    case GPUREST_E_CANCELLED:
+        return CODE_INTERRUPTED;
+    }
+    return CODE_FAILED;
+}
+
+/* Commands that make a session for themselves: nothing of the user's is lost with it. */
+static bool in_own_session(const struct cli *c)
+{
+    static const char *const commands_of_own[] = {"run", "bench", "latency", "diag"};
+
+    for (size_t i = 0; i < COUNT(commands_of_own); i++)
+        if (strcmp(c->command, commands_of_own[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What to do, in words of this tool: the library's name its own functions. */
+static const char *hint_of(const struct cli *c, const gpurest_error *e)
+{
+    bool foreign = strstr(e->hint, "gpurest_") != NULL;
+
+    if (e->status == GPUREST_E_AUTH && foreign)
+        return "gpurest login keeps a token; --token-file and GPUREST_TOKEN name another";
+    if (e->status == GPUREST_E_OOM_DEVICE)
+        return "gpurest memory tells what the session uses, gpurest buffers rm ID frees";
+    if (e->status == GPUREST_E_LIMIT && e->http_status)
+        return "gpurest config lists the limits and how much is used";
+    if (e->status == GPUREST_E_CONNECT && foreign)
+        return "is gpurestd running there? Its first line of output names its address; --url or GPUREST_URL is to say the same";
+    if (e->status == GPUREST_E_COMPILE)
+        return strstr(e->log, "cannot open source file")
+                   ? "CUDA's own headers are there, the C library's are not; printf, assert and math.h's functions need none"
+                   : "";
+    if (e->status == GPUREST_E_CUDA || e->status == GPUREST_E_SESSION_LOST)
+        return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are gone; gpurest reset gives it a new worker";
+    return foreign ? "" : e->hint;
+}
+
+/* Where the service names the source: before a line's number, and in the compiler's last line. */
+static const char *find_source(const char *text, const char *begin)
+{
+    static const char name[] = "kernel.cu";
+
+    for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+        char next = at[sizeof name - 1];
+
+        if ((at == begin || at[-1] == '\n') && (next == '(' || next == ','))
+            return at;
+        if (next == '"' && at - begin >= 4 && strncmp(at - 4, "of \"", 4) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+void cli_print_log(const struct cli *c, const char *text)
+{
+    const char *rest = text, *at;
+
+    while (c->source && (at = find_source(rest, text)) != NULL) {
+        fprintf(stderr, "%.*s%s", (int)(at - rest), rest, c->source);
+        rest = at + strlen("kernel.cu");
+    }
+    fputs(rest, stderr);
+}
+
+enum exit_code cli_failed(const struct cli *c, gpurest_status status)
+{
+    const gpurest_error *e = gpurest_last_error();
+    const char          *hint = hint_of(c, e);
+
+    cli_await_interrupt();
+    if (e->pointer[0] && strncmp(e->message, e->pointer, strlen(e->pointer)) != 0) {
+        fprintf(stderr, "gpurest: %s (%s)\n", e->message, e->pointer);
+    } else {
+        fputs("gpurest: ", stderr);
+        cli_print_log(c, e->message);
+        fputc('\n', stderr);
+    }
+    if (e->log[0]) {
+        cli_print_log(c, e->log);
+        fputs(e->log[strlen(e->log) - 1] == '\n' ? "" : "\n", stderr);
+    }
+    if (hint[0])
+        fprintf(stderr, "gpurest: %s\n", hint);
+    if (c->verbose)
+        fprintf(stderr, "gpurest: %s, HTTP %d, code \"%s\", request %s\n", gpurest_status_name(e->status), e->http_status, e->code,
+                e->request_id);
+    return code_of(status);
+}
+
+/* What login kept, unless something nearer names a token. */
+static const char *token_file(const struct cli *c, char path[PATH_BYTES])
+{
+    if (c->token_file)
+        return c->token_file;
+    if (getenv("GPUREST_TOKEN") || getenv("GPUREST_TOKEN_FILE") || !file_of_user("token", false, path))
+        return NULL;
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+enum exit_code cli_open(struct cli *c)
+{
+    gpurest_options options = GPUREST_OPTIONS_INIT;
+    char            path[PATH_BYTES];
+    gpurest_status  st;
+
+    if (c->client)
+        return CODE_OK;
+    options.url = c->url;
+    options.token_file = token_file(c, path);
+    options.idle_timeout_ms = c->timeout_ms;
+    if (options.connect_timeout_ms > c->timeout_ms)
+        options.connect_timeout_ms = c->timeout_ms;
+    st = gpurest_open_with(&c->client, &options);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
+{
+    char           path[PATH_BYTES], *text = NULL;
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
+    va_list        args;
+    int            length;
+
+    *out = NULL;
+    if (code)
+        return code;
+    va_start(args, format);
+    length = vsnprintf(path, sizeof path, format, args);
+    va_end(args);
+    if (length < 0 || length >= (int)sizeof path)
+        return cli_error(CODE_USAGE, "a name is too long");
+    st = gpurest_request(c->client, "GET", path, NULL, &text);
+    if (st)
+        return cli_failed(c, st);
+    *out = cJSON_Parse(text);
+    gpurest_mem_free(text);
+    return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+}
+
+enum exit_code cli_request(struct cli *c, const char *method, const char *path, const char *json)
+{
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
+
+    if (code)
+        return code;
+    st = gpurest_request(c->client, method, path, json, NULL);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+/* The names come from the command line, the environment or a file, and go into paths. */
+static const char *checked(const char *name)
+{
+    if (cli_id_ok(name))
+        return name;
+    cli_error(CODE_USAGE, "\"%s\" is no name of a session", name);
+    return NULL;
+}
+
+const char *cli_session_name(const struct cli *c)
+{
+    static char kept[128];
+    char        path[PATH_BYTES], *text;
+    size_t      bytes;
+
+    if (c->session)
+        return checked(c->session);
+    if (getenv("GPUREST_SESSION"))
+        return checked(getenv("GPUREST_SESSION"));
+    if (!file_of_user("session", false, path) || access(path, R_OK))
+        return NULL;
+    text = file_read(path, &bytes);
+    snprintf(kept, sizeof kept, "%.*s", text ? (int)strcspn(text, "\r\n") : 0, text ? text : "");
+    free(text);
+    return kept[0] ? checked(kept) : NULL;
+}
+
+enum exit_code cli_session(struct cli *c, gpurest_session **out)
+{
+    gpurest_session_options options = GPUREST_SESSION_OPTIONS_INIT;
+    enum exit_code          code = cli_open(c);
+    gpurest_status          st;
+
+    if (code)
+        return code;
+    options.name = cli_session_name(c);
+    if (!options.name && c->session)
+        return CODE_USAGE;
+    options.keep = options.name != NULL;
+    st = options.keep ? gpurest_session_open(out, c->client, &options) : cli_open_noted(c, out, &options);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+enum exit_code cli_own_session(struct cli *c, gpurest_session **out)
+{
+    enum exit_code code = cli_open(c);
+    gpurest_status st;
+
+    if (code)
+        return code;
+    st = cli_open_noted(c, out, NULL);
+    return st ? cli_failed(c, st) : CODE_OK;
+}
+
+bool cli_confirm(const struct cli *c, const char *what)
+{
+    int answer;
+
+    if (c->yes)
+        return true;
+    if (!isatty(STDIN_FILENO)) {
+        cli_error(CODE_USAGE, "%s needs --yes where nobody can be asked", what);
+        return false;
+    }
+    fprintf(stderr, "%s? [y/N] ", what);
+    answer = getchar();
+    return answer == 'y' || answer == 'Y';
+}

@@ -1,0 +1,150 @@
+/* Help, the manual page and completion, all from commands.def. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cli.h"
+
+static const struct {
+    const char *option, *meaning;
+} globals[] = {
+    {"--url URL", "http://HOST:PORT, https://HOST:PORT or unix:///PATH; default $GPUREST_URL, else http://127.0.0.1:8080"},
+    {"--token-file FILE", "its first line is the token; default $GPUREST_TOKEN, $GPUREST_TOKEN_FILE, or what login kept"},
+    {"--session NAME", "default $GPUREST_SESSION, else what connect opened"},
+    {"--output, -o FORM", "table, wide, json, jsonl, csv or name; --json for short"},
+    {"--fields A,B", "these members only, as they are called in JSON"},
+    {"--no-header", "tables without their first line"},
+    {"--timeout-s N", "longest time without an answer; default 60"},
+    {"--yes", "do not ask"},
+    {"--no-color", "as does NO_COLOR"},
+    {"-q, --quiet", "nothing on standard error but what went wrong"},
+    {"-v, --verbose", "more about what went wrong"},
+};
+static const char *const codes[] = {
+    "0  success",         "1  failure",     "2  usage", "3  unreachable or timed out", "4  not authorised",   "5  not found",
+    "6  kernel or device fault", "7  does not compile", "8  busy or out of memory",    "9  degraded (status, diag)", "10 worse than before (bench --compare)", "130 interrupted",
+};
+
+static enum exit_code help_one(const struct cli *c, const char *name)
+{
+    const struct command *k = command_find(name);
+
+    if (!k)
+        return cli_usage(c, "there is no command %s", name);
+    printf("gpurest %s %s\n\n  %s\n", k->name, k->arguments, k->summary);
+    return CODE_OK;
+}
+
+static void help_all(void)
+{
+    printf("gpurest [OPTION]... COMMAND [ARGUMENT]...\n\nCommands:\n");
+    for (size_t i = 0; i < commands_count; i++)
+        printf("  %-11s %s\n", commands[i].name, commands[i].summary);
+    printf("\nOptions, anywhere:\n");
+    for (size_t i = 0; i < COUNT(globals); i++)
+        printf("  %-18s %s\n", globals[i].option, globals[i].meaning);
+    printf("\nExit codes:\n");
+    for (size_t i = 0; i < COUNT(codes); i++)
+        printf("  %s\n", codes[i]);
+}
+
+/* A dash is a hyphen in troff unless it is escaped. */
+static void print_roff(const char *text)
+{
+    for (; *text; text++)
+        printf(*text == '-' || *text == '\\' ? "\\%c" : "%c", *text);
+}
+
+static void manual_entry(const char *head, const char *more, const char *text)
+{
+    printf(".TP\n.B ");
+    print_roff(head);
+    if (more[0])
+        putchar(' ');
+    print_roff(more);
+    putchar('\n');
+    print_roff(text);
+    putchar('\n');
+}
+
+static void manual(void)
+{
+    printf(".TH GPUREST 1 \"\" \"gpurest %s\"\n.SH NAME\ngpurest \\- GPU compute over HTTP, from the command line\n"
+           ".SH SYNOPSIS\n.B gpurest\n[OPTION]... COMMAND [ARGUMENT]...\n.SH COMMANDS\n",
+           gpurest_version());
+    for (size_t i = 0; i < commands_count; i++)
+        manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
+    printf(".SH OPTIONS\n");
+    for (size_t i = 0; i < COUNT(globals); i++)
+        manual_entry(globals[i].option, "", globals[i].meaning);
+    printf(".SH EXIT STATUS\n.nf\n");
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        print_roff(codes[i]);
+        putchar('\n');
+    }
+    printf(".fi\n");
+}
+
+enum exit_code run_help(struct cli *c)
+{
+    if (take_flag(c, "--man")) {
+        manual();
+        return CODE_OK;
+    }
+    if (c->argc > 0 && c->argv[0][0] != '-')
+        return help_one(c, c->argv[0]);
+    help_all();
+    return CODE_OK;
+}
+
+/* ---- completion ---- */
+
+static void print_names(const char *between)
+{
+    for (size_t i = 0; i < commands_count; i++)
+        printf("%s%s", i ? between : "", commands[i].name);
+}
+
+static void print_options(const char *between)
+{
+    for (size_t i = 0; i < COUNT(globals); i++) {
+        const char *at = strstr(globals[i].option, "--");
+        printf("%s%.*s", i ? between : "", (int)strcspn(at, " "), at);
+    }
+}
+
+static void bash(void)
+{
+    printf("_gpurest() {\n    local cur=${COMP_WORDS[COMP_CWORD]}\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
+    print_names(" ");
+    printf("' -- \"$cur\"))\n    elif [ \"${cur#-}\" != \"$cur\" ]; then\n        COMPREPLY=($(compgen -W '");
+    print_options(" ");
+    printf("' -- \"$cur\"))\n    fi\n}\ncomplete -o default -F _gpurest gpurest\n");
+}
+
+static void zsh(void)
+{
+    printf("#compdef gpurest\n_arguments '1:command:(");
+    print_names(" ");
+    printf(")' '*:file:_files'\n");
+}
+
+static void fish(void)
+{
+    for (size_t i = 0; i < commands_count; i++)
+        printf("complete -c gpurest -n __fish_use_subcommand -a %s -d '%s'\n", commands[i].name, strchr(commands[i].summary, '\'') ? "" : commands[i].summary);
+}
+
+enum exit_code run_completion(struct cli *c)
+{
+    if (!take_rest(c, 1, 1))
+        return CODE_USAGE;
+    if (strcmp(c->argv[0], "bash") == 0)
+        bash();
+    else if (strcmp(c->argv[0], "zsh") == 0)
+        zsh();
+    else if (strcmp(c->argv[0], "fish") == 0)
+        fish();
+    else
+        return cli_usage(c, "bash, zsh or fish");
+    return CODE_OK;
+}

@@ -1,0 +1,45 @@
+/* For operators: take a service out of use and back. */
+#include <stdio.h>
+
+#include "base/cli.h"
+
+/* The answer of /v1/admin/drain and /resume, in words. */
+static enum exit_code tell(struct cli *c, const char *path, const char *json)
+{
+    char          *text = NULL;
+    cJSON         *answer;
+    const cJSON   *sessions;
+    gpurest_status st = gpurest_request(c->client, "POST", path, json, &text);
+
+    if (st)
+        return cli_failed(c, st);
+    answer = cJSON_Parse(text);
+    gpurest_mem_free(text);
+    if (!answer)
+        return cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+    sessions = cJSON_GetObjectItemCaseSensitive(answer, "sessions");
+    fprintf(c->out, "%s, %.0f sessions%s\n", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "draining")) ? "draining" : "serving",
+            cJSON_IsNumber(sessions) ? sessions->valuedouble : 0,
+            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "exit")) ? ", ends with the last of them" : "");
+    cJSON_Delete(answer);
+    return CODE_OK;
+}
+
+enum exit_code run_drain(struct cli *c)
+{
+    bool           leave = take_flag(c, "--exit");
+    enum exit_code code = take_rest(c, 0, 0) ? CODE_OK : CODE_USAGE;
+
+    if (!code && !cli_confirm(c, leave ? "end the service when its sessions have ended" : "let the service take no new sessions"))
+        code = CODE_USAGE;
+    if (!code)
+        code = cli_open(c);
+    return code ? code : tell(c, "/v1/admin/drain", leave ? "{\"exit\":true}" : "{}");
+}
+
+enum exit_code run_resume(struct cli *c)
+{
+    enum exit_code code = take_rest(c, 0, 0) ? cli_open(c) : CODE_USAGE;
+
+    return code ? code : tell(c, "/v1/admin/resume", "{}");
+}

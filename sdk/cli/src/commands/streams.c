@@ -1,0 +1,201 @@
+/* Answers that go on and on: a session's events, raw and as lines for people, and the service's log. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cli.h"
+
+enum { EVENTS_S_DEFAULT = 30, EVENTS_S_MAX = 3600, HEARTBEAT_MARGIN_MS = 30000, LINE_BYTES_MAX = 1 << 20 };
+
+static int pass_on(void *arg, const void *data, size_t bytes)
+{
+    (void)arg;
+    return fwrite(data, 1, bytes, stdout) != bytes || fflush(stdout);
+}
+
+static enum exit_code follow(struct cli *c, const char *path, const char *accept, gpurest_body_cb on_body, void *arg)
+{
+    gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
+    gpurest_http_response *response;
+    const char            *headers[] = {accept};
+    enum exit_code         code = cli_open(c);
+    gpurest_status         st;
+    int                    status;
+
+    if (code)
+        return code;
+    request.method = "GET";
+    request.path = path;
+    request.headers = headers;
+    request.headers_count = 1;
+    request.on_body = on_body;
+    request.on_body_arg = arg;
+    request.idle_timeout_ms = HEARTBEAT_MARGIN_MS;
+    st = gpurest_http(c->client, &request, &response);
+    if (st)
+        return cli_failed(c, st);
+    status = gpurest_http_status(response);
+    gpurest_http_response_free(response);
+    if (status < 400)
+        return CODE_OK;
+    return cli_error(status == 404                    ? CODE_NOT_FOUND
+                     : status == 401 || status == 403 ? CODE_AUTH
+                                                      : CODE_FAILED,
+                     "the service answered %d", status);
+}
+
+/* What may be refused is asked for first: the refusal of a stream would come where its data does. */
+static enum exit_code ask_first(struct cli *c, const char *format, const char *name)
+{
+    char           path[PATH_BYTES];
+    enum exit_code code;
+    cJSON         *answer = NULL;
+
+    snprintf(path, sizeof path, "%s%s", format, name);
+    code = cli_get(c, &answer, "%s", path);
+    cJSON_Delete(answer);
+    return code;
+}
+
+/* Of a session's events for --seconds. */
+static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_body_cb on_body, void *arg)
+{
+    const char    *name = cli_session_name(c);
+    char           path[PATH_BYTES];
+    bool           ok = true;
+    enum exit_code code;
+
+    take_number(c, "--seconds", &seconds, &ok);
+    if (!ok || !take_rest(c, 0, 0))
+        return CODE_USAGE;
+    if (!name)
+        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+    if (seconds == 0 || seconds > EVENTS_S_MAX)
+        return cli_usage(c, "--seconds is from 1 to %d", EVENTS_S_MAX);
+    code = ask_first(c, "/v1/sessions/", name);
+    if (code)
+        return code;
+    snprintf(path, sizeof path, "/v1/sessions/%s/events?timeout_seconds=%u", name, (unsigned)seconds);
+    return follow(c, path, "Accept: text/event-stream", on_body, arg);
+}
+
+enum exit_code run_events(struct cli *c)
+{
+    return follow_events(c, EVENTS_S_DEFAULT, pass_on, NULL);
+}
+
+enum exit_code run_logs(struct cli *c)
+{
+    bool           on = take_flag(c, "-f");
+    enum exit_code code = take_rest(c, 0, 0) ? ask_first(c, "/v1/admin/logging", "") : CODE_USAGE;
+
+    return code ? code : follow(c, on ? "/v1/admin/logs?follow=1" : "/v1/admin/logs", "Accept: text/plain", pass_on, NULL);
+}
+
+/* ---- monitor ---- */
+
+struct monitor {
+    const struct cli *c;
+    char             *line; /* what of it has come; owned */
+    size_t            bytes, room;
+    char              event[64];
+};
+
+/* Texts of several lines as JSON has them, so that an event stays one. */
+static const char *in_one_line(const cJSON *member, char out[CELL_BYTES])
+{
+    char  *json = cJSON_IsString(member) && strchr(member->valuestring, '\n') ? cJSON_PrintUnformatted(member) : NULL;
+    cJSON *quoted = json ? cJSON_CreateString(json) : NULL;
+
+    output_cell(quoted ? quoted : member, out);
+    cJSON_Delete(quoted);
+    cJSON_free(json);
+    return out;
+}
+
+/* "12:00:00.123  launch.finished  launch=l_1 state=succeeded gpu_us=12.5" */
+static void print_event(const struct monitor *m, const cJSON *data)
+{
+    const cJSON *at = cJSON_GetObjectItemCaseSensitive(data, "at"), *member;
+    const char  *time = cJSON_IsString(at) ? strchr(at->valuestring, 'T') : NULL;
+    char         text[CELL_BYTES];
+
+    printf("%-12.12s  %-16s", time ? time + 1 : "", m->event);
+    cJSON_ArrayForEach(member, data) if (member != at && strcmp(member->string, "session") != 0)
+        printf(" %s=%s", member->string, in_one_line(member, text));
+    putchar('\n');
+}
+
+static bool take_data(const struct monitor *m, const char *text)
+{
+    cJSON *data = cJSON_Parse(text);
+    char  *line = NULL;
+
+    if (!data || !cJSON_IsObject(data)) {
+        cJSON_Delete(data);
+        return false;
+    }
+    if (m->c->output == OUTPUT_JSON || m->c->output == OUTPUT_JSONL) {
+        cJSON_AddStringToObject(data, "event", m->event);
+        line = cJSON_PrintUnformatted(data);
+        printf("%s\n", line ? line : "");
+    } else {
+        print_event(m, data);
+    }
+    cJSON_free(line);
+    cJSON_Delete(data);
+    return true;
+}
+
+/* Of an event stream: comments, ids and the time to come again are nothing to people. */
+static bool take_line(struct monitor *m)
+{
+    if (strncmp(m->line, "event: ", 7) == 0)
+        snprintf(m->event, sizeof m->event, "%s", m->line + 7);
+    return strncmp(m->line, "data: ", 6) != 0 || take_data(m, m->line + 6);
+}
+
+static bool keep(struct monitor *m, const char *data, size_t bytes)
+{
+    if (m->bytes + bytes >= m->room) {
+        size_t room = (m->bytes + bytes + 1) * 2;
+        char  *line = room <= LINE_BYTES_MAX ? realloc(m->line, room) : NULL;
+
+        if (!line)
+            return false;
+        m->line = line;
+        m->room = room;
+    }
+    memcpy(m->line + m->bytes, data, bytes);
+    m->bytes += bytes;
+    m->line[m->bytes] = '\0';
+    return true;
+}
+
+static int take_piece(void *arg, const void *data, size_t bytes)
+{
+    struct monitor *m = arg;
+    const char     *at = data;
+
+    while (bytes > 0) {
+        const char *end = memchr(at, '\n', bytes);
+        size_t      n = end ? (size_t)(end - at) : bytes;
+
+        if (!keep(m, at, n) || (end && !take_line(m)))
+            return -1;
+        if (end)
+            m->bytes = 0;
+        at += n + (end != NULL);
+        bytes -= n + (end != NULL);
+    }
+    return fflush(stdout);
+}
+
+enum exit_code run_monitor(struct cli *c)
+{
+    struct monitor m = {.c = c};
+    enum exit_code code = follow_events(c, EVENTS_S_MAX, take_piece, &m);
+
+    free(m.line);
+    return code;
+}
