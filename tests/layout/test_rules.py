@@ -37,6 +37,12 @@ SESSION_MAY_INCLUDE = {
     "batch": {"launch", "code", "memory", "life", "events"},
 }
 
+# The rooms of the clients in C, each of which may include itself and those before it. Files beside the rooms may include all.
+CLIENT_ROOMS = {
+    "sdk/c/src": ("base", "transport", "client", "session", "code", "batch", "calls"),
+    "sdk/cli/src": ("base", "commands"),
+}
+
 # Foreign header -> the files that may name it.
 OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
@@ -135,6 +141,20 @@ def test_the_c_sdk_is_a_client_of_the_protocol_and_of_nothing_else():
         for quote, name in INCLUDE.findall(path.read_text())
         if quote == '"' and not any((folder / name).is_file() for folder in (own / "src", own / "include", *[own / "examples"][: path.parent.name == "examples"]))
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder,rooms", CLIENT_ROOMS.items())
+def test_rooms_of_the_clients_include_only_what_stands_before_them(folder, rooms):
+    root, wrong = ROOT / folder, []
+    assert {path.name for path in root.iterdir() if path.is_dir()} == set(rooms)
+    for path in tracked(f"{folder}/*.c", f"{folder}/*.h"):
+        own = path.relative_to(root).parts[0]
+        for quote, name in INCLUDE.findall(path.read_text()):
+            if quote == '"' and not (root / name).is_file() and not name.startswith("gpurest/"):
+                wrong.append(f"{path.relative_to(ROOT)}: {name} is not written from {folder}")
+            elif quote == '"' and own in rooms and name.split("/")[0] in rooms[rooms.index(own) + 1 :]:
+                wrong.append(f"{path.relative_to(ROOT)} includes {name}")
     assert not wrong, "\n".join(wrong)
 
 

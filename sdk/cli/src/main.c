@@ -5,24 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { TIMEOUT_S_MAX = 86400 };
-
-const struct command commands[] = {
-#define COMMAND(name, function, arguments, summary) {name, function, arguments, summary},
-#include "commands/commands.def"
-#undef COMMAND
-};
-const size_t commands_count = COUNT(commands);
-
-const struct command *command_find(const char *name)
-{
-    for (size_t i = 0; i < commands_count; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
-}
 
 /* False: a wrong value, which has been said. */
 static bool take_form(struct cli *c, const char *option)
@@ -100,6 +85,7 @@ int main(int argc, char **argv)
         return CODE_USAGE;
     c.command = c.argc > 0 ? c.argv[0] : "status";
     command = command_find(c.command);
+    c.arguments = command ? command->arguments : NULL;
     if (command && strcmp(c.command, "compile") != 0 && !take_form(&c, "-o")) /* compile's -o is a file */
         return CODE_USAGE;
     if (!command)

@@ -3,7 +3,7 @@
 #define GPUREST_SDK_BATCH_H
 
 #include "batch/frame.h"
-#include "calls/launch.h"
+#include "code/launch_body.h"
 
 struct batch_made { /* a buffer that the batch allocates, or one from outside that it frees */
     gpurest_buffer buffer;
@@ -18,9 +18,8 @@ struct batch_result {
 
 struct gpurest_batch {
     gpurest_session     *session; /* a reference */
-    pthread_t            owner;
-    gpurest_batch       *next; /* in the session's list, under its lock */
-    struct buf           ops;  /* JSON, one behind the other */
+    struct recording     recording;
+    struct buf           ops; /* JSON, one behind the other */
     size_t               ops_count;
     uint64_t             timeout_ms;
     struct piece         segments[BATCH_SEGMENTS_MAX]; /* their bytes are the batch's own */
@@ -55,9 +54,8 @@ gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);
 gpurest_status batch_settle(gpurest_batch *b, gpurest_status st, const struct json *answer, gpurest_op *op);
 /* Sends it and takes the answer; handles of buffers and results are set. op NULL: no operation wants to know. */
 gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op *op);
-/* What gpurest_batch_submit and programs share: it is begun no more; "segments": […]; "ops": […] and "timeout_ms"; how long the line may
+/* What gpurest_batch_submit and programs share: "segments": […]; "ops": […] and "timeout_ms"; how long the line may
  * be quiet; the buffers that it made and that are not the service's are void. */
-void batch_unlist(gpurest_batch *b);
 void batch_write_segments(struct buf *out, const gpurest_batch *b);
 void batch_write_ops(struct buf *out, const gpurest_batch *b);
 int  batch_quiet_ms(const gpurest_batch *b);

@@ -35,7 +35,7 @@ static gpurest_status post(gpurest_op *op, struct background *w, const char *mes
                            .json = message,
                            .segments = b->segments,
                            .segments_count = b->segments_count,
-                           .cancel = &op->cancel};
+                           .cancel = &op->pending.cancel};
     gpurest_status    st;
 
     session_name(b->session, 'k', key);
@@ -124,9 +124,9 @@ static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
     gpurest_status     st;
 
     exchange_init(&x, "GET", path.text);
-    follow_wait_set(&x, s->client, FOLLOW_SLICE_S, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, FOLLOW_SLICE_S, prefer, sizeof prefer);
     x.beyond_pool = true;
-    x.cancel = w->cancel_sent ? NULL : &op->cancel;
+    x.cancel = w->cancel_sent ? NULL : &op->pending.cancel;
     st = session_perform(s, &x);
     if (st == GPUREST_E_CANCELLED && !w->cancel_sent) {
         w->cancel_sent = true; /* the waiting was cancelled, not yet the batch: it is asked for its end from now on */
@@ -158,7 +158,7 @@ gpurest_status gpurest_batch_submit_background(gpurest_batch *b, gpurest_op **ou
 
     if (!b)
         return fail_invalid("the batch is NULL");
-    batch_unlist(b);
+    session_stop_recording(b->session, &b->recording);
     st = out ? session_check(b->session) : fail_invalid("out is NULL");
     if (!st) {
         w = calloc(1, sizeof *w);

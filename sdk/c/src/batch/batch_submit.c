@@ -7,30 +7,6 @@
 
 /* ---- life ---- */
 
-gpurest_batch *session_batch(gpurest_session *s)
-{
-    gpurest_batch *b;
-
-    pthread_mutex_lock(&s->lock);
-    for (b = s->batches; b && !pthread_equal(b->owner, pthread_self()); b = b->next)
-        continue;
-    pthread_mutex_unlock(&s->lock);
-    return b;
-}
-
-void batch_unlist(gpurest_batch *b)
-{
-    gpurest_session *s = b->session;
-
-    pthread_mutex_lock(&s->lock);
-    for (gpurest_batch **at = &s->batches; *at; at = &(*at)->next)
-        if (*at == b) {
-            *at = b->next;
-            break;
-        }
-    pthread_mutex_unlock(&s->lock);
-}
-
 gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
 {
     gpurest_batch *b;
@@ -45,13 +21,9 @@ gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
         return fail_memory();
     b->session = s;
     session_hold(s);
-    b->owner = pthread_self();
     b->serial = (uint32_t)random_u64();
     buf_init(&b->ops, BATCH_JSON_BYTES_MAX);
-    pthread_mutex_lock(&s->lock);
-    b->next = s->batches;
-    s->batches = b;
-    pthread_mutex_unlock(&s->lock);
+    session_start_recording(s, &b->recording, b);
     *out = b;
     return GPUREST_OK;
 }
@@ -122,7 +94,7 @@ void gpurest_batch_discard(gpurest_batch *b)
 {
     if (!b)
         return;
-    batch_unlist(b);
+    session_stop_recording(b->session, &b->recording);
     batch_destroy(b);
 }
 
@@ -188,21 +160,13 @@ static const struct json *result_of(const struct json *answer, size_t op)
 
 static gpurest_status take_result(const struct json *v, const struct batch_result *to)
 {
-    gpurest_launch_result r = GPUREST_LAUNCH_RESULT_INIT;
-
     if (!v)
         return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a batch lacks the result of operation %zu", to->op);
     if (to->elapsed_ms) {
         *to->elapsed_ms = (float)(json_number_or(json_member(v, "elapsed_us"), 0) / 1000);
         return GPUREST_OK;
     }
-    r.gpu_us = json_number_or(json_member(v, "gpu_us"), 0);
-    r.output_truncated = json_true(json_member(v, "stdout_truncated"));
-    r.output = strdup(json_text_or(json_member(v, "stdout"), ""));
-    if (!r.output)
-        return fail_memory();
-    struct_copy_out(to->launch, &r, sizeof r);
-    return GPUREST_OK;
+    return launch_take_result(v, to->launch);
 }
 
 /* The service has named the buffers that stay. */
@@ -302,7 +266,7 @@ gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op
 static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 {
     (void)followed;
-    return batch_perform(work, &op->cancel, op);
+    return batch_perform(work, &op->pending.cancel, op);
 }
 
 static void work_release(void *work)
@@ -318,7 +282,7 @@ gpurest_status gpurest_batch_submit(gpurest_batch *b, gpurest_op **out_or_null)
 
     if (!b)
         return fail_invalid("the batch is NULL");
-    batch_unlist(b);
+    session_stop_recording(b->session, &b->recording);
     st = session_check(b->session);
     if (!st && out_or_null)
         return op_begin(b->session, &batch_kind, b, out_or_null);

@@ -50,7 +50,7 @@ gpurest_status gpurest_batch_prepare(gpurest_batch *b, gpurest_program **out)
 
     if (!b)
         return fail_invalid("the batch is NULL");
-    batch_unlist(b);
+    session_stop_recording(b->session, &b->recording);
     st = out ? session_enter(b->session) : fail_invalid("out is NULL");
     if (!st)
         st = check(b);
@@ -218,7 +218,7 @@ static gpurest_status perform(const struct run *r, struct cancel *cancel)
 static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 {
     (void)followed;
-    return perform(work, &op->cancel);
+    return perform(work, &op->pending.cancel);
 }
 
 static const struct op_work run_kind = {.perform = work_perform, .release = destroy_run};

@@ -1,39 +1,14 @@
 /* Launches: on the spot, followed until their end; or asynchronous. */
-#include "calls/launch.h"
+#include "code/launch_body.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "batch/batch.h"
 #include "session/op.h"
 #include "transport/problem.h"
 
 /* ---- the request ---- */
-
-/* A built-in kernel brings its own shape. */
-static void code_write(struct buf *b, const struct launch *l)
-{
-    const gpurest_module *m = l->kernel->module;
-
-    if (m->builtin) {
-        builtin_write(b, m->id, m->dtype, m->engine);
-        return;
-    }
-    json_string(b, "module", m->id);
-    json_string(b, "kernel", l->kernel->mangled);
-    shape_write(b, &l->config);
-    if (l->config.shared_bytes)
-        json_u64(b, "shared_bytes", l->config.shared_bytes);
-}
-
-gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l)
-{
-    code_write(b, l);
-    if (l->stream[0])
-        json_string(b, "stream", l->stream);
-    return args_write(b, s, batch, l->args, l->args_count);
-}
 
 static gpurest_status prepare(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config, struct launch *l)
 {
@@ -67,21 +42,6 @@ static gpurest_status write_request(struct buf *b, gpurest_session *s, const str
 
 /* ---- the answer ---- */
 
-static gpurest_status take_result(const struct json *d, gpurest_launch_result *out)
-{
-    gpurest_launch_result r = GPUREST_LAUNCH_RESULT_INIT;
-
-    if (!out)
-        return GPUREST_OK;
-    r.gpu_us = json_number_or(json_member(d, "gpu_us"), 0);
-    r.output_truncated = json_true(json_member(d, "stdout_truncated"));
-    r.output = strdup(json_text_or(json_member(d, "stdout"), ""));
-    if (!r.output)
-        return fail_memory();
-    struct_copy_out(out, &r, sizeof r);
-    return GPUREST_OK;
-}
-
 /* Of an answer that describes the launch. */
 static gpurest_status take_state(const struct exchange *x, gpurest_launch_result *out, bool *finished)
 {
@@ -93,7 +53,7 @@ static gpurest_status take_state(const struct exchange *x, gpurest_launch_result
     if (strcmp(state, "queued") == 0 || strcmp(state, "running") == 0)
         *finished = false;
     else if (strcmp(state, "succeeded") == 0)
-        st = take_result(d, out);
+        st = launch_take_result(d, out);
     else if (strcmp(state, "cancelled") == 0)
         st = fail(GPUREST_E_CANCELLED, NULL, "the launch was cancelled");
     else if (strcmp(state, "failed") == 0)
@@ -102,16 +62,6 @@ static gpurest_status take_state(const struct exchange *x, gpurest_launch_result
         st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a launch has no state");
     json_destroy(d);
     return st;
-}
-
-void follow_wait_set(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room)
-{
-    int within = c->idle_ms / 2000;
-
-    seconds = within < 1 ? 1 : within < seconds ? within : seconds;
-    snprintf(header, room, "Prefer: wait=%d\r\n", seconds);
-    x->headers = header;
-    x->idle_ms = c->idle_ms > 2000 ? c->idle_ms : c->idle_ms + 1000;
 }
 
 /* cancel may be NULL. What is done in the background does not count among the pool's connections. */
@@ -124,7 +74,7 @@ static gpurest_status follow_once(gpurest_session *s, const char *id, int second
     gpurest_status  st;
 
     exchange_init(&x, "GET", path.text);
-    follow_wait_set(&x, s->client, seconds, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, seconds, prefer, sizeof prefer);
     x.beyond_pool = in_background;
     x.cancel = cancel;
     st = session_perform(s, &x);
@@ -147,7 +97,7 @@ static gpurest_status post(gpurest_session *s, const char *json, int wait_s, str
     gpurest_status  st;
 
     exchange_init(&x, "POST", path.text);
-    follow_wait_set(&x, s->client, wait_s, prefer, sizeof prefer);
+    client_set_wait(s->client, &x, wait_s, prefer, sizeof prefer);
     if (!wait_s)
         x.headers = "Prefer: respond-async\r\n";
     x.repeatable = true;
@@ -261,7 +211,7 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 {
     struct launch_work *w = work;
     bool                finished = false, lost;
-    gpurest_status      st = post(op->session, buf_text(&w->body), 0, &op->cancel, w->result, &finished, &lost);
+    gpurest_status      st = post(op->session, buf_text(&w->body), 0, &op->pending.cancel, w->result, &finished, &lost);
 
     if (st == GPUREST_E_CANCELLED) {
         cancel_at_service(op->session, w->id);
@@ -274,7 +224,7 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
 {
     struct launch_work *w = work;
-    struct cancel      *cancel = w->cancel_sent ? NULL : &op->cancel;
+    struct cancel      *cancel = w->cancel_sent ? NULL : &op->pending.cancel;
     gpurest_status      st = follow_once(op->session, w->id, FOLLOW_SLICE_S, true, cancel, w->result, finished);
 
     if (st != GPUREST_E_CANCELLED || *finished || !cancel)

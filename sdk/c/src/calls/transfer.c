@@ -1,11 +1,18 @@
 /* Writes and reads of buffers, and their asynchronous forms. */
-#include "calls/transfer.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "batch/batch.h"
 #include "session/op.h"
+
+/* The range is checked. Exactly one of src and dst is set. c may be NULL. */
+struct transfer {
+    const struct buffer_entry *buffer;
+    size_t                     offset, bytes;
+    const char                *src;
+    char                      *dst;
+    struct cancel             *cancel;
+};
 
 /* ---- one connection's part ---- */
 
@@ -138,7 +145,7 @@ static gpurest_status carry_parts(struct shared *h)
     return st;
 }
 
-gpurest_status transfer_run(gpurest_session *s, const struct transfer *t)
+static gpurest_status transfer_run(gpurest_session *s, const struct transfer *t)
 {
     struct shared *h;
     gpurest_status st;
@@ -207,7 +214,7 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 
     (void)followed;
     w->transfer.buffer = &w->buffer;
-    w->transfer.cancel = &op->cancel;
+    w->transfer.cancel = &op->pending.cancel;
     return transfer_run(op->session, &w->transfer);
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "session/op.h"
 #include "transport/problem.h"
 
 /* ---- small things ---- */
@@ -72,6 +71,46 @@ gpurest_status client_check(const gpurest_client *c)
         return fail(GPUREST_E_FORK, "open a client after fork()", "this client was opened by another process");
     return GPUREST_OK;
 }
+
+/* ---- what closing cancels ---- */
+
+bool client_add_pending(gpurest_client *c, struct pending *p)
+{
+    bool open;
+
+    pthread_mutex_lock(&c->lock);
+    open = !c->closed;
+    if (open) {
+        p->next = c->pending;
+        if (p->next)
+            p->next->previous = p;
+        c->pending = p;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return open;
+}
+
+void client_remove_pending(gpurest_client *c, struct pending *p)
+{
+    pthread_mutex_lock(&c->lock);
+    if (p->next)
+        p->next->previous = p->previous;
+    if (p->previous)
+        p->previous->next = p->next;
+    else
+        c->pending = p->next;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void cancel_pending(gpurest_client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    for (struct pending *p = c->pending; p; p = p->next)
+        cancel_ask(&p->cancel);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- progress and log ---- */
 
 void client_progress(gpurest_client *c, struct progress *p, uint64_t total)
 {
@@ -172,6 +211,16 @@ gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *js
         x->upload_count = 1;
     }
     return client_perform(c, x);
+}
+
+void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, char *header, size_t room)
+{
+    int within = c->idle_ms / 2000;
+
+    seconds = within < 1 ? 1 : within < seconds ? within : seconds;
+    snprintf(header, room, "Prefer: wait=%d\r\n", seconds);
+    x->headers = header;
+    x->idle_ms = c->idle_ms > 2000 ? c->idle_ms : c->idle_ms + 1000;
 }
 
 /* ---- open ---- */
@@ -319,7 +368,7 @@ void gpurest_close(gpurest_client *c)
     pthread_mutex_lock(&c->lock);
     c->closed = true;
     pthread_mutex_unlock(&c->lock);
-    ops_cancel_all(c);
+    cancel_pending(c);
     pool_close(&c->pool);
     workers_stop(&c->transfers);
     workers_stop(&c->followers);

@@ -17,7 +17,7 @@ static void op_drop(gpurest_op *op)
         return;
     session_drop(op->session);
     failure_finish(&op->failure);
-    cancel_finish(&op->cancel);
+    cancel_finish(&op->pending.cancel);
     pthread_mutex_destroy(&op->lock);
     pthread_cond_destroy(&op->changed);
     free(op);
@@ -34,48 +34,11 @@ static gpurest_op *make(gpurest_session *s, const struct op_work *kind, void *wo
     session_hold(s);
     op->kind = kind;
     op->work = work;
-    cancel_init(&op->cancel);
+    cancel_init(&op->pending.cancel);
     failure_init(&op->failure);
     pthread_mutex_init(&op->lock, NULL);
     condition_init(&op->changed);
     return op;
-}
-
-/* False: the client is closed. */
-static bool enlist(gpurest_client *c, gpurest_op *op)
-{
-    bool open;
-
-    pthread_mutex_lock(&c->lock);
-    open = !c->closed;
-    if (open) {
-        op->next = c->ops;
-        if (op->next)
-            op->next->previous = op;
-        c->ops = op;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return open;
-}
-
-static void delist(gpurest_client *c, gpurest_op *op)
-{
-    pthread_mutex_lock(&c->lock);
-    if (op->next)
-        op->next->previous = op->previous;
-    if (op->previous)
-        op->previous->next = op->next;
-    else
-        c->ops = op->next;
-    pthread_mutex_unlock(&c->lock);
-}
-
-void ops_cancel_all(gpurest_client *c)
-{
-    pthread_mutex_lock(&c->lock);
-    for (gpurest_op *op = c->ops; op; op = op->next)
-        cancel_ask(&op->cancel);
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- the end of an operation ---- */
@@ -97,7 +60,7 @@ static void finish(gpurest_op *op, gpurest_status st)
 
     op->kind->release(op->work);
     op->work = NULL;
-    delist(op->session->client, op);
+    client_remove_pending(op->session->client, &op->pending);
     pthread_mutex_lock(&op->lock);
     if (st)
         failure_copy(&op->failure, failure_last());
@@ -177,8 +140,8 @@ void lane_run(struct job *job)
     pthread_mutex_lock(&op->lock);
     op->state = OP_DOING;
     pthread_mutex_unlock(&op->lock);
-    st = cancel_asked(&op->cancel) ? fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled before it began")
-                                   : op->kind->perform(op, op->work, &followed);
+    st = cancel_asked(&op->pending.cancel) ? fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled before it began")
+                                           : op->kind->perform(op, op->work, &followed);
     session_hold(s);
     lane_advance(s);
     if (!st && followed)
@@ -229,12 +192,12 @@ gpurest_status op_begin(gpurest_session *s, const struct op_work *kind, void *wo
         kind->release(work);
         return fail_memory();
     }
-    if (enlist(s->client, op)) {
+    if (client_add_pending(s->client, &op->pending)) {
         if (lane_append(s, op)) {
             *out = op;
             return GPUREST_OK;
         }
-        delist(s->client, op);
+        client_remove_pending(s->client, &op->pending);
     }
     kind->release(work);
     op_drop(op);
@@ -287,7 +250,7 @@ int gpurest_op_done(const gpurest_op *op)
 void gpurest_op_cancel(gpurest_op *op)
 {
     if (op)
-        cancel_ask(&op->cancel);
+        cancel_ask(&op->pending.cancel);
 }
 
 static void late_callback(struct job *job)

@@ -20,9 +20,9 @@ struct gpurest_op {
     gpurest_session      *session;
     const struct op_work *kind;
     void                 *work;
-    struct cancel         cancel;
-    struct job            job;                            /* for following and for a late callback */
-    gpurest_op           *next_in_lane, *next, *previous; /* the latter two: of the client's pending ones, under its lock */
+    struct pending        pending;
+    struct job            job; /* for following and for a late callback */
+    gpurest_op           *next_in_lane;
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t  changed;
@@ -42,6 +42,5 @@ void op_set_results(gpurest_op *op, size_t count, size_t done);
 void lane_run(struct job *job);
 /* Waits until every operation begun so far has its place. */
 void lane_drain(gpurest_session *s);
-void ops_cancel_all(gpurest_client *c);
 
 #endif

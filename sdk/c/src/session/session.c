@@ -255,6 +255,42 @@ gpurest_status session_stream(gpurest_session *s, gpurest_stream stream, char ou
     return GPUREST_OK;
 }
 
+/* ---- recording ---- */
+
+gpurest_batch *session_batch(gpurest_session *s)
+{
+    const struct recording *r;
+    gpurest_batch          *b;
+
+    pthread_mutex_lock(&s->lock);
+    for (r = s->recordings; r && !pthread_equal(r->owner, pthread_self()); r = r->next)
+        continue;
+    b = r ? r->batch : NULL;
+    pthread_mutex_unlock(&s->lock);
+    return b;
+}
+
+void session_start_recording(gpurest_session *s, struct recording *r, gpurest_batch *batch)
+{
+    r->owner = pthread_self();
+    r->batch = batch;
+    pthread_mutex_lock(&s->lock);
+    r->next = s->recordings;
+    s->recordings = r;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void session_stop_recording(gpurest_session *s, const struct recording *r)
+{
+    pthread_mutex_lock(&s->lock);
+    for (struct recording **at = &s->recordings; *at; at = &(*at)->next)
+        if (*at == r) {
+            *at = r->next;
+            break;
+        }
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- buffers ---- */
 
 gpurest_status session_buffer(gpurest_session *s, gpurest_buffer b, const gpurest_batch *batch, struct buffer_entry *out)

@@ -5,6 +5,13 @@
 #include "client/client.h"
 #include "session/handles.h"
 
+/* A thread that records a batch: its calls on the session are queued there instead of being sent. */
+struct recording {
+    pthread_t         owner;
+    gpurest_batch    *batch;
+    struct recording *next;
+};
+
 struct gpurest_session {
     atomic_uint           references; /* the user's, and one per module, operation and batch */
     gpurest_client       *client;
@@ -13,11 +20,11 @@ struct gpurest_session {
     bool                  keep;
     atomic_uint_least64_t names;
     pthread_mutex_t       lock;
-    struct handles        buffers; /* under lock */
-    uint64_t              streams; /* made so far; under lock */
-    gpurest_batch        *batches; /* begun and not submitted; under lock */
-    bool                  closed;  /* under lock */
-    struct failure        lost;    /* its status OK: not lost; under lock */
+    struct handles        buffers;    /* under lock */
+    uint64_t              streams;    /* made so far; under lock */
+    struct recording     *recordings; /* under lock */
+    bool                  closed;     /* under lock */
+    struct failure        lost;       /* its status OK: not lost; under lock */
 
     /* Asynchronous operations, one after the other. */
     pthread_cond_t     lane_changed;
@@ -49,8 +56,12 @@ void session_name(gpurest_session *s, char kind, char out[NAME_BYTES]);
 /* A name that may stand in a path. */
 bool name_valid(const char *name);
 
-/* The batch that this thread has begun on the session, or NULL. */
+/* The batch that this thread records on the session, or NULL. */
 gpurest_batch *session_batch(gpurest_session *s);
+/* This thread records `batch` from now on. `r` stays in the session's list until session_stop_recording. */
+void session_start_recording(gpurest_session *s, struct recording *r, gpurest_batch *batch);
+/* Any thread; again is fine. */
+void session_stop_recording(gpurest_session *s, const struct recording *r);
 
 /* A copy of what is known of a buffer, for use in `batch` (NULL: outside of any). */
 gpurest_status session_buffer(gpurest_session *s, gpurest_buffer b, const gpurest_batch *batch, struct buffer_entry *out);

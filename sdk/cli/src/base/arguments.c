@@ -78,7 +78,7 @@ bool take_rest(struct cli *c, int least, int most)
     if (c->argc > most)
         cli_usage(c, "\"%s\" is too much", c->argv[most]);
     else
-        cli_usage(c, "%s takes %s", c->command, command_find(c->command)->arguments);
+        cli_usage(c, "%s takes %s", c->command, c->arguments);
     return false;
 }
 

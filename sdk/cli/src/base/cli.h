@@ -43,24 +43,14 @@ struct cli {
     const char     *fields; /* of --fields; NULL = the command's own */
     bool            no_header, quiet, verbose, yes, color;
     int             timeout_ms;
-    const char     *command;
-    int             argc; /* the command's own arguments, without its name; taken ones are gone */
+    const char     *command;   /* its name; NULL: not known yet */
+    const char     *arguments; /* what the command takes, for people; NULL: there is no such command */
+    int             argc;      /* the command's own arguments, without its name; taken ones are gone */
     char          **argv;
     const char     *source; /* the user's file that is compiled, which the service calls kernel.cu; NULL */
     gpurest_client *client; /* NULL until cli_open */
     FILE           *out;    /* where data goes: standard output, or what top and diag collect */
 };
-
-struct command {
-    const char *name;
-    enum exit_code (*run)(struct cli *c);
-    const char *arguments;
-    const char *summary;
-};
-extern const struct command commands[];
-extern const size_t         commands_count;
-/* NULL: there is none. */
-const struct command *command_find(const char *name);
 
 /* ---- words to people, on stderr ---- */
 
@@ -108,7 +98,7 @@ void cli_watch_interrupts(struct cli *c);
 void cli_await_interrupt(void);
 /* Opens a session that ends with the command, and then, too. */
 gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpurest_session_options *options);
-/* Every page of a list of the service, at the end of the array (resources.c). */
+/* Every page of a list of the service, at the end of the array. */
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items);
 /* Whether it can stand in a path: nothing that would lead elsewhere. */
 bool cli_id_ok(const char *id);
@@ -125,9 +115,6 @@ char *file_read(const char *path, size_t *bytes);
 bool file_write(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes);
 /* $XDG_CONFIG_HOME/gpurest/NAME, else ~/.config/…; the folder is made on request. */
 bool file_of_user(const char *name, bool make_folder, char out[PATH_BYTES]);
-
-/* The service's state and `results` (borrowed) as an archive (bundle.c). */
-enum exit_code bundle_write(struct cli *c, const char *path, const cJSON *results);
 
 /* ---- tables and JSON (output.c) ---- */
 
@@ -173,15 +160,5 @@ bool array_write(const char *path, const struct array *a, bool raw);
 void array_free(struct array *a);
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-#define LISTING(name) extern const struct listing name##_listing;
-#define OBJECT(name, schema)
-#include "commands/schemas.def"
-#undef LISTING
-#undef OBJECT
-
-#define COMMAND(name, function, arguments, summary) enum exit_code function(struct cli *c);
-#include "commands/commands.def"
-#undef COMMAND
 
 #endif

@@ -21,7 +21,7 @@ enum exit_code cli_usage(const struct cli *c, const char *format, ...)
     va_start(args, format);
     say(format, args);
     va_end(args);
-    fprintf(stderr, "gpurest: see gpurest help %s\n", c->command && command_find(c->command) ? c->command : "");
+    fprintf(stderr, "gpurest: see gpurest help %s\n", c->arguments ? c->command : "");
     return CODE_USAGE;
 }
 
@@ -218,6 +218,31 @@ enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
     *out = cJSON_Parse(text);
     gpurest_mem_free(text);
     return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+}
+
+enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
+{
+    char           cursor[256] = "";
+    enum exit_code code = CODE_OK;
+
+    do {
+        cJSON       *page = NULL, *got;
+        const cJSON *next;
+
+        code = cli_get(c, &page, "%s?limit=1000%s%s", path, cursor[0] ? "&cursor=" : "", cursor);
+        if (code)
+            break;
+        got = cJSON_GetObjectItemCaseSensitive(page, "items");
+        while (got && got->child)
+            cJSON_AddItemToArray(items, cJSON_DetachItemViaPointer(got, got->child));
+        next = cJSON_GetObjectItemCaseSensitive(page, "next_cursor");
+        cursor[0] = '\0';
+        if (cJSON_IsString(next) &&
+            (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
+            code = cli_error(CODE_FAILED, "the list goes on, but its cursor cannot be understood"); /* half a list is no answer */
+        cJSON_Delete(page);
+    } while (cursor[0] && !code);
+    return code;
 }
 
 enum exit_code cli_request(struct cli *c, const char *method, const char *path, const char *json)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { ROUNDS = 5, SMALL_ROUNDS = 200, SIZE_DEFAULT_MIB = 64, E2E_FLOATS = 1024 };
 static const double REGRESSION = 0.8; /* of the former figure, either way */

@@ -1,7 +1,7 @@
 /* The service's own kernels, listed and described. */
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 static const struct column columns[] = {
     {"NAME", "name", FORMAT_TEXT, false},    {"FAMILY", "family", FORMAT_TEXT, false},

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/archive.h"
-#include "base/cli.h"
+#include "commands/commands.h"
 
 static const struct {
     const char *name, *path;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { DUMP_BYTES_DEFAULT = 256, DUMP_BYTES_MAX = 1 << 20, DUMP_ROW = 16 };
 

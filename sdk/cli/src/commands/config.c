@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 static const struct column columns[] = {
     {"DEVICE", "id", FORMAT_TEXT, false},

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { LEVEL_MAX = 4, PATTERN_BYTES = 16 << 20, VALUES = 4096 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 /* One argument of the kernel, in the line's order. */
 struct argument {

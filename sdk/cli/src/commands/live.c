@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { LATENCY_COUNT_DEFAULT = 200, LATENCY_COUNT_MAX = 100000, BLOCK_BYTES = 4096 };
 

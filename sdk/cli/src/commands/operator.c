@@ -1,7 +1,7 @@
 /* For operators: take a service out of use and back. */
 #include <stdio.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 /* The answer of /v1/admin/drain and /resume, in words. */
 static enum exit_code tell(struct cli *c, const char *path, const char *json)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 struct resource {
     const struct listing *listing;
@@ -80,31 +80,6 @@ static enum exit_code path_of(struct cli *c, const struct resource *r, char out[
     else
         snprintf(out, PATH_BYTES, "%s", r->path);
     return CODE_OK;
-}
-
-enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
-{
-    char           cursor[256] = "";
-    enum exit_code code = CODE_OK;
-
-    do {
-        cJSON       *page = NULL, *got;
-        const cJSON *next;
-
-        code = cli_get(c, &page, "%s?limit=1000%s%s", path, cursor[0] ? "&cursor=" : "", cursor);
-        if (code)
-            break;
-        got = cJSON_GetObjectItemCaseSensitive(page, "items");
-        while (got && got->child)
-            cJSON_AddItemToArray(items, cJSON_DetachItemViaPointer(got, got->child));
-        next = cJSON_GetObjectItemCaseSensitive(page, "next_cursor");
-        cursor[0] = '\0';
-        if (cJSON_IsString(next) &&
-            (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
-            code = cli_error(CODE_FAILED, "the list goes on, but its cursor cannot be understood"); /* half a list is no answer */
-        cJSON_Delete(page);
-    } while (cursor[0] && !code);
-    return code;
 }
 
 static enum exit_code list(struct cli *c, const struct resource *r, const char *path)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 struct schema {
     const char           *name;

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
 

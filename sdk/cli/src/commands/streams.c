@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { EVENTS_S_DEFAULT = 30, EVENTS_S_MAX = 3600, HEARTBEAT_MARGIN_MS = 30000, LINE_BYTES_MAX = 1 << 20 };
 

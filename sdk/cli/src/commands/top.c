@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cli.h"
+#include "commands/commands.h"
 
 enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN = 80 };
 

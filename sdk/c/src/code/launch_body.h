@@ -1,7 +1,8 @@
-/* A checked launch, as calls and batches share it. */
-#ifndef GPUREST_SDK_LAUNCH_H
-#define GPUREST_SDK_LAUNCH_H
+/* A launch with its arguments checked, as JSON; and its result. Launches of their own and those of batches share it. */
+#ifndef GPUREST_SDK_LAUNCH_BODY_H
+#define GPUREST_SDK_LAUNCH_BODY_H
 
+#include "base/json.h"
 #include "code/args.h"
 
 struct launch {
@@ -15,8 +16,7 @@ struct launch {
 
 /* "module", "kernel", shape, "shared_bytes", "args", "stream": members of an object that is open. */
 gpurest_status launch_write(struct buf *b, gpurest_session *s, const gpurest_batch *batch, const struct launch *l);
-
-/* Asks to be answered after so many seconds at the latest, in a line of `header`; the line is quiet meanwhile. */
-void follow_wait_set(struct exchange *x, const gpurest_client *c, int seconds, char *header, size_t room);
+/* From the description of a launch that succeeded. out NULL: not wanted. */
+gpurest_status launch_take_result(const struct json *d, gpurest_launch_result *out);
 
 #endif
