@@ -116,12 +116,18 @@ static void draw(const char *text)
 struct screen {
     struct termios before;
     bool           keys; /* standard input is a terminal too, and in our mode */
+    sigset_t outside;    /* the signal mask elsewhere; on the screen, signals come only in wait_key: one that cuts a write loses output */
 };
 
 static void enter(struct screen *s)
 {
     struct termios ours;
+    sigset_t       set;
 
+    sigemptyset(&set);
+    for (size_t i = 0; i < COUNT(signals); i++)
+        sigaddset(&set, signals[i]);
+    sigprocmask(SIG_BLOCK, &set, &s->outside);
     s->keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &s->before) == 0;
     if (s->keys) {
         ours = s->before;
@@ -138,25 +144,19 @@ static void leave(const struct screen *s)
     fflush(stdout);
     if (s->keys)
         tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
+    sigprocmask(SIG_SETMASK, &s->outside, NULL);
 }
 
-/* Until the interval is over, the window has another size, or somebody wants to leave (true). Signals come during the wait or have come
- * before the look at what they set: none comes in between. */
+/* Waits until the interval is over, the window's size changes, or somebody wants to leave (true). */
 static bool wait_key(const struct screen *s, unsigned seconds)
 {
     const struct timespec interval = {(time_t)seconds, 0};
     struct pollfd         p = {.fd = s->keys ? STDIN_FILENO : -1, .events = POLLIN};
-    sigset_t              ours, before;
     char                  key = 0;
     bool                  gone = false;
 
-    sigemptyset(&ours);
-    for (size_t i = 0; i < COUNT(signals); i++)
-        sigaddset(&ours, signals[i]);
-    sigprocmask(SIG_BLOCK, &ours, &before);
-    if (!ended && !resized && ppoll(&p, 1, &interval, &before) > 0)
+    if (!ended && ppoll(&p, 1, &interval, &s->outside) > 0)
         gone = read(STDIN_FILENO, &key, 1) != 1; /* the terminal is */
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return gone || key == 'q' || key == 'Q' || ended;
 }
 
