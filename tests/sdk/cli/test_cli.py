@@ -48,7 +48,7 @@ RUN = ["run", "saxpy.cu", "saxpy", "--grid", "4", "--block", "256", "--arg", "f3
 
 
 def test_run_reads_and_writes_npy(gpurest, job):
-    done = gpurest(*RUN, "--out", "z.npy:f4[32,32]", "--arg", "i32:1024")
+    done = gpurest(*RUN, "--out", "z.npy:f32[32,32]", "--arg", "i32:1024")
     assert done.returncode == OK, done.stderr
     assert done.stdout == b"" and b"the kernel" in done.stderr
     assert (job / "z.npy").read_bytes() == npy("<f4", "(32,32)", floats(2 * i + 1 for i in range(1024)))
@@ -62,6 +62,23 @@ def test_what_run_writes_is_an_array_for_numpy(gpurest, job):
         z = numpy.load(job / "z.npy")
         assert z.dtype == numpy.float32 and z.shape == tuple(map(int, shape.split(",")))
         assert (z.ravel() == 2 * numpy.arange(1024) + 1).all()
+
+
+@pytest.mark.parametrize("name,dtype,size", [
+    ("f16", "<f2", 2), ("f32", "<f4", 4), ("f64", "<f8", 8), ("bool", "|b1", 1), ("int8", "|i1", 1), ("i16", "<i2", 2), ("i32", "<i4", 4), ("i64", "<i8", 8),
+    ("uint8", "|u1", 1), ("u16", "<u2", 2), ("u32", "<u4", 4), ("u64", "<u8", 8), ("f4", "<f4", 4), ("i1", "|i1", 1), ("u4", "<u4", 4),
+])
+def test_types_of_arrays_have_the_names_of_kernel_arguments_and_numpys(gpurest, tmp_path, name, dtype, size):
+    (tmp_path / "set.cu").write_text('extern "C" __global__ void set(unsigned char *x) { x[threadIdx.x] = threadIdx.x + 1; }')
+    done = gpurest("-q", "run", "set.cu", "set", "--grid", "1", "--block", str(2 * size), "--out", f"x.npy:{name}[2]")
+    assert done.returncode == OK, done.stderr
+    assert (tmp_path / "x.npy").read_bytes() == npy(dtype, "(2,)", bytes(range(1, 2 * size + 1)))
+
+
+def test_help_names_the_types(gpurest):
+    for command in ("run", "buf"):
+        shown = gpurest("help", command).stdout
+        assert b"DTYPE: int8, i16" in shown and b"TYPE: i8, i16" in shown
 
 
 def test_run_takes_raw_bytes_from_standard_input(gpurest, tmp_path):
@@ -125,6 +142,9 @@ def test_a_struct_of_another_size(gpurest, tmp_path, size, words):
     (["--out", "z.npy:f4[1024]", "--arg", "f32:1e39"], b"TYPE:VALUE"),
     (["--out", "z.npy:f4[1024]", "--arg", "f64:-1e400"], b"TYPE:VALUE"),
     (["--out", "z.npy:f3[1024]"], b"DTYPE[SHAPE]"),
+    (["--out", "z.npy:i8[1024]"], b"not i8 and u8"),
+    (["--out", "z.npy:u8[1024]"], b"not i8 and u8"),
+    (["--out", "z.npy:f32"], b"DTYPE[SHAPE]"),
     (["--out", "z.npy:f4[99999999999,99999999999]"], b"DTYPE[SHAPE]"),
     (["--out", "z.npy"], b"DTYPE[SHAPE]"),
     (["--out"], b"needs a value"),

@@ -154,6 +154,10 @@ struct array {
 };
 /* .npy by its first bytes, else raw bytes of dtype "u1". False: said. */
 bool array_read(const char *path, struct array *out);
+/* What array_describe takes as DTYPE. */
+#define ARRAY_TYPES                                                                                                                        \
+    "int8, i16, i32, i64, uint8, u16, u32, u64, f16, f32, f64, bool, or NumPy's f4, i4, u1, …; not i8 and u8, which could mean bits or " \
+    "bytes"
 /* "PATH:DTYPE[d0,d1]", or "PATH:BYTES" for raw ones; the data is zeros. */
 bool array_describe(const char *text, char path[PATH_BYTES], struct array *out, bool *raw);
 bool array_write(const char *path, const struct array *a, bool raw);

@@ -146,14 +146,33 @@ bool array_read(const char *path, struct array *out)
     return false;
 }
 
-/* "f4[1024,16]" */
+/* NumPy's name for the type that the first `chars` of `text` name; NULL: unknown. Kernel arguments count bits, NumPy counts bytes: "i8" and
+ * "u8" could be either, so they are refused. */
+static const char *dtype_named(const char *text, size_t chars)
+{
+    static const struct {
+        const char *name, *dtype;
+    } names[] = {
+        {"f16", "f2"}, {"f32", "f4"}, {"f64", "f8"}, {"i16", "i2"},  {"i32", "i4"},  {"i64", "i8"},   {"u16", "u2"}, {"u32", "u4"},
+        {"u64", "u8"}, {"i1", "i1"},  {"i2", "i2"},  {"i4", "i4"},   {"u1", "u1"},   {"u2", "u2"},    {"u4", "u4"},  {"f2", "f2"},
+        {"f4", "f4"},  {"f8", "f8"},  {"b1", "b1"},  {"bool", "b1"}, {"int8", "i1"}, {"uint8", "u1"},
+    };
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (strlen(names[i].name) == chars && strncmp(names[i].name, text, chars) == 0)
+            return names[i].dtype;
+    return NULL;
+}
+
+/* "f32[1024,16]" */
 static bool parse_description(const char *text, struct array *a)
 {
-    size_t n = strcspn(text, "[");
+    size_t      n = strcspn(text, "[");
+    const char *dtype = dtype_named(text, n);
 
-    if (n != 2 || text[n] != '[' || text[strlen(text) - 1] != ']')
+    if (!dtype || text[n] != '[' || text[strlen(text) - 1] != ']')
         return false;
-    snprintf(a->dtype, sizeof a->dtype, "%.2s", text);
+    snprintf(a->dtype, sizeof a->dtype, "%s", dtype);
     return parse_shape(text + n + 1, ']', a) && count_bytes(a);
 }
 

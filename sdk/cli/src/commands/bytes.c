@@ -127,7 +127,7 @@ static enum exit_code get(struct cli *c, const char *id, const char *file)
 
     if (!described && (ends_with(file, ".npy") || strstr(file, ".npy:"))) {
         array_free(&a);
-        return cli_usage(c, "a .npy file needs a type and a shape, as a.npy:f4[1024]; any other name gets the bytes as they are");
+        return cli_usage(c, "a .npy file needs a type and a shape, such as a.npy:f32[1024]; DTYPE is " ARRAY_TYPES);
     }
     code = open_place(c, id, &p);
     if (!code) {

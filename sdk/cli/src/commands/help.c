@@ -24,6 +24,14 @@ static const char *const codes[] = {
     "6  kernel or device fault", "7  does not compile", "8  busy or out of memory",    "9  degraded (status, diag)", "10 worse than before (bench --compare)", "130 interrupted",
 };
 
+/* Words of the commands' arguments that need more words. */
+static const struct {
+    const char *word, *meaning;
+} words[] = {
+    {"DTYPE[SHAPE]", "DTYPE: " ARRAY_TYPES "; SHAPE: lengths such as 32,32"},
+    {"TYPE:VALUE", "TYPE: i8, i16, i32, i64, u8, u16, u32, u64, f32 or f64"},
+};
+
 static enum exit_code help_one(const struct cli *c, const char *name)
 {
     const struct command *k = command_find(name);
@@ -31,6 +39,9 @@ static enum exit_code help_one(const struct cli *c, const char *name)
     if (!k)
         return cli_usage(c, "there is no command %s", name);
     printf("gpurest %s %s\n\n  %s\n", k->name, k->arguments, k->summary);
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strstr(k->arguments, words[i].word))
+            printf("  %s\n", words[i].meaning);
     return CODE_OK;
 }
 
@@ -73,6 +84,8 @@ static void manual(void)
            gpurest_version());
     for (size_t i = 0; i < commands_count; i++)
         manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
+    for (size_t i = 0; i < COUNT(words); i++)
+        manual_entry(words[i].word, "", words[i].meaning);
     printf(".SH OPTIONS\n");
     for (size_t i = 0; i < COUNT(globals); i++)
         manual_entry(globals[i].option, "", globals[i].meaning);

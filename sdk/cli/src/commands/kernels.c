@@ -118,7 +118,7 @@ static bool add_out(struct cli *c, struct job *job, const char *text)
     struct argument *a = &job->arguments[job->count];
 
     if (!array_describe(text, a->path, &a->array, &a->raw)) {
-        cli_usage(c, "\"%s\" is no FILE:DTYPE[SHAPE], as y.npy:f4[1024], or FILE:BYTES", text);
+        cli_usage(c, "\"%s\" is not FILE:DTYPE[SHAPE], such as y.npy:f32[1024], or FILE:BYTES; DTYPE is " ARRAY_TYPES, text);
         return false;
     }
     job->values[job->count] = GPUREST_OUT(a->array.data, a->array.bytes);
