@@ -9,7 +9,7 @@
 
 enum { TIMEOUT_S_MAX = 86400 };
 
-/* False: a wrong value, which has been said. */
+/* False: an invalid value, which has been reported. */
 static bool take_form(struct cli *c, const char *option)
 {
     static const char *const names[] = {"table", "wide", "json", "jsonl", "csv", "name"};
@@ -24,7 +24,7 @@ static bool take_form(struct cli *c, const char *option)
             return true;
         }
     if (ok)
-        cli_usage(c, "%s is table, wide, json, jsonl, csv or name", option);
+        cli_usage(c, "%s must be table, wide, json, jsonl, csv or name", option);
     return false;
 }
 
@@ -43,7 +43,7 @@ static bool take_globals(struct cli *c)
         if (ok)
             c->timeout_ms = (int)seconds * 1000;
         else
-            cli_usage(c, "--timeout-s is from 1 to %d", TIMEOUT_S_MAX);
+            cli_usage(c, "--timeout-s must be from 1 to %d", TIMEOUT_S_MAX);
     }
     if (take_flag(c, "--json"))
         c->output = OUTPUT_JSON;
@@ -55,13 +55,13 @@ static bool take_globals(struct cli *c)
     return ok && take_form(c, "--output");
 }
 
-/* These give the terminal back, or end with what they have shown. */
+/* Commands that handle signals themselves. */
 static bool takes_interrupts(const char *command)
 {
     return strcmp(command, "top") == 0 || strcmp(command, "stat") == 0;
 }
 
-/* Standard output may be a full disk: what was not written is no success. */
+/* Output that could not be written, for example to a full disk, is a failure. */
 static enum exit_code finish(struct cli *c, enum exit_code code)
 {
     gpurest_close(c->client);
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (take_flag(&c, "--help") || take_flag(&c, "-h"))
         return (int)finish(&c, run_help(&c));
-    if (take_flag(&c, "--version")) /* the tool's alone: it asks nobody, so it always answers */
+    if (take_flag(&c, "--version")) /* works without a service */
         return printf("gpurest %s\n", gpurest_version()) < 0 ? CODE_FAILED : (int)finish(&c, CODE_OK);
     if (!take_globals(&c))
         return CODE_USAGE;
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     if (command && strcmp(c.command, "compile") != 0 && !take_form(&c, "-o")) /* compile's -o is a file */
         return CODE_USAGE;
     if (!command)
-        return (int)cli_error(CODE_USAGE, "there is no command %s; see gpurest help", c.command);
+        return (int)cli_error(CODE_USAGE, "unknown command %s; gpurest help lists the commands", c.command);
     if (c.argc > 0)
         c.argc--, c.argv++;
     if (strcmp(c.command, "login") != 0)

@@ -56,7 +56,7 @@ def test_drain_and_resume(own):
     assert run("resume").stdout == b"serving, 1 sessions\n"
     assert run("status").returncode == OK and run("connect", "another").returncode == OK
     assert run("drain", "nonsense", "--yes").returncode == USAGE
-    assert run("drain", "--exit", "--yes").stdout == b"draining, 2 sessions, ends with the last of them\n"
+    assert run("drain", "--exit", "--yes").stdout == b"draining, 2 sessions, exits after the last\n"
     assert run("resume").returncode == BUSY
     for name in ("stays", "another"):
         assert run("disconnect", name).returncode == OK
@@ -257,7 +257,7 @@ def test_top_has_a_screen_of_its_own_and_gives_it_back(terminal):
         assert len(text.decode()) <= 40, line
     frames = top.seen.count(b"\x1b[H")
     top.resize(3, 200)
-    top.until(b"q ends")
+    top.until(b"q quits")
     assert top.seen.count(b"\x1b[H") > frames and top.seen.rpartition(b"\x1b[H")[2].count(b"\n") <= 3
     os.write(top.master, b"q")
     top.until(b"\x1b[?1049l")

@@ -1,4 +1,4 @@
-/* Tar and gzip as they are written, without compression: nothing but what standard tools read. */
+/* Writes tar and uncompressed gzip. */
 #include "base/archive.h"
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum { BLOCK = 512, NAME_BYTES = 100, STORED_MAX = 65535 };
 
-static void put(struct archive *a, const void *data, size_t bytes)
+static void append(struct archive *a, const void *data, size_t bytes)
 {
     unsigned char *larger;
     size_t         room = a->room ? a->room : 64 * 1024;
@@ -39,7 +39,7 @@ static void put_zeros(struct archive *a, size_t bytes)
 {
     static const unsigned char zeros[2 * BLOCK];
 
-    put(a, zeros, bytes);
+    append(a, zeros, bytes);
 }
 
 /* The sum of all bytes of the header, its own eight counted as blanks. */
@@ -66,8 +66,8 @@ void archive_add(struct archive *a, const char *name, const void *data, size_t b
     memcpy(header + 257, "ustar\00000", 8);
     snprintf(header + 148, 8, "%06o", checksum(header));
     header[155] = ' ';
-    put(a, header, sizeof header);
-    put(a, data, bytes);
+    append(a, header, sizeof header);
+    append(a, data, bytes);
     put_zeros(a, (BLOCK - bytes % BLOCK) % BLOCK);
 }
 
@@ -89,21 +89,21 @@ static void put_u32(struct archive *a, uint32_t v)
 {
     const unsigned char bytes[] = {(unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24)};
 
-    put(a, bytes, sizeof bytes);
+    append(a, bytes, sizeof bytes);
 }
 
 static void put_gzip(struct archive *to, const unsigned char *data, size_t bytes)
 {
     static const unsigned char head[] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3};
 
-    put(to, head, sizeof head);
+    append(to, head, sizeof head);
     for (size_t at = 0;;) {
         size_t              n = bytes - at < STORED_MAX ? bytes - at : STORED_MAX;
         const unsigned char block[] = {at + n == bytes, (unsigned char)n, (unsigned char)(n >> 8), (unsigned char)~n,
                                        (unsigned char)(~n >> 8)};
 
-        put(to, block, sizeof block);
-        put(to, data + at, n);
+        append(to, block, sizeof block);
+        append(to, data + at, n);
         at += n;
         if (at == bytes)
             break;
@@ -122,7 +122,7 @@ bool archive_write(struct archive *a, const char *path)
     if (zip && !a->failed)
         put_gzip(&zipped, a->data, a->bytes);
     if (a->failed || zipped.failed)
-        ok = (cli_error(CODE_FAILED, "no memory for the archive"), false);
+        ok = (cli_error(CODE_FAILED, "not enough memory for the archive"), false);
     else
         ok = zip ? file_write(path, zipped.data, zipped.bytes, "", 0) : file_write(path, a->data, a->bytes, "", 0);
     archive_finish(&zipped);

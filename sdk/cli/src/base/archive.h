@@ -1,4 +1,4 @@
-/* A tar archive in memory (POSIX ustar), and as gzip where its name ends so. One thread. */
+/* A tar archive (POSIX ustar) in memory. */
 #ifndef GPUREST_CLI_ARCHIVE_H
 #define GPUREST_CLI_ARCHIVE_H
 
@@ -8,12 +8,12 @@
 struct archive {
     unsigned char *data; /* owned */
     size_t         bytes, room;
-    bool           failed; /* no memory; what comes after is not added */
+    bool           failed; /* out of memory; later files are dropped */
 };
 
 /* A file of the archive; `name` has fewer than 100 bytes. */
 void archive_add(struct archive *a, const char *name, const void *data, size_t bytes);
-/* Ends it and writes it to `path` as file_write() does: gzip, not compressed, where that ends in gz. False: said. */
+/* Writes it to `path`, as gzip without compression if that ends in "gz". False: failed and reported. */
 bool archive_write(struct archive *a, const char *path);
 void archive_finish(struct archive *a);
 

@@ -1,4 +1,4 @@
-/* Takes options out of a command line, wherever they stand before "--". */
+/* Options may stand anywhere before "--". */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,14 +6,14 @@
 
 #include "base/cli.h"
 
-static void drop(struct cli *c, int at, int count)
+static void drop_arguments(struct cli *c, int at, int count)
 {
     memmove(&c->argv[at], &c->argv[at + count], (size_t)(c->argc - at - count) * sizeof *c->argv);
     c->argc -= count;
 }
 
 /* The argument's index, or -1; "--name=…" counts. */
-static int find(const struct cli *c, const char *name)
+static int find_option(const struct cli *c, const char *name)
 {
     size_t n = strlen(name);
 
@@ -25,23 +25,23 @@ static int find(const struct cli *c, const char *name)
 
 bool take_flag(struct cli *c, const char *name)
 {
-    int at = find(c, name);
+    int at = find_option(c, name);
 
     if (at < 0 || c->argv[at][strlen(name)] != '\0')
         return false;
-    drop(c, at, 1);
+    drop_arguments(c, at, 1);
     return true;
 }
 
 bool take_value(struct cli *c, const char *name, const char **value, bool *ok)
 {
-    int at = find(c, name);
+    int at = find_option(c, name);
 
     if (at < 0)
         return false;
     if (c->argv[at][strlen(name)] == '=') {
         *value = c->argv[at] + strlen(name) + 1;
-        drop(c, at, 1);
+        drop_arguments(c, at, 1);
         return true;
     }
     if (at + 1 >= c->argc) {
@@ -50,7 +50,7 @@ bool take_value(struct cli *c, const char *name, const char **value, bool *ok)
         return false;
     }
     *value = c->argv[at + 1];
-    drop(c, at, 2);
+    drop_arguments(c, at, 2);
     return true;
 }
 
@@ -70,13 +70,13 @@ bool take_rest(struct cli *c, int least, int most)
 {
     for (int i = 0; i < c->argc; i++)
         if (c->argv[i][0] == '-' && c->argv[i][1] != '\0') {
-            cli_usage(c, "%s is no option of %s", c->argv[i], c->command);
+            cli_usage(c, "%s does not take the option %s", c->command, c->argv[i]);
             return false;
         }
     if (c->argc >= least && c->argc <= most)
         return true;
     if (c->argc > most)
-        cli_usage(c, "\"%s\" is too much", c->argv[most]);
+        cli_usage(c, "unexpected argument \"%s\"", c->argv[most]);
     else
         cli_usage(c, "%s takes %s", c->command, c->arguments);
     return false;

@@ -1,4 +1,4 @@
-/* What the commands of the tool share. One thread; everything lives until the process ends or its owner frees it. */
+/* Shared by all commands. Single-threaded. */
 #ifndef GPUREST_CLI_CLI_H
 #define GPUREST_CLI_CLI_H
 
@@ -14,12 +14,12 @@ enum {
     ARGUMENTS_MAX = 128, /* of a kernel, as the service has it */
     DIMS_MAX = 16,       /* of an array */
     COLUMNS_MAX = 16,
-    CELL_BYTES = 4096,        /* a longer text is cut, and says so */
-    ID_BYTES_MAX = 255,       /* of what goes into a path; the service's own are shorter */
+    CELL_BYTES = 4096,        /* longer text is cut and marked */
+    ID_BYTES_MAX = 255,       /* of an id in a path; the service's own are shorter */
     FILE_BYTES_MAX = 1 << 30, /* of a source, a token, a description; arrays may be larger */
 };
 
-/* Documented in README.md, tested, never used anew for something else. */
+/* Documented in README.md; a code never changes its meaning. */
 enum exit_code {
     CODE_OK = 0,
     CODE_FAILED = 1,
@@ -45,75 +45,74 @@ struct cli {
     int             timeout_ms;
     const char     *command;   /* its name; NULL: not known yet */
     const char     *arguments; /* what the command takes, for people; NULL: there is no such command */
-    int             argc;      /* the command's own arguments, without its name; taken ones are gone */
+    int             argc;      /* the command's arguments, without its name and those already taken */
     char          **argv;
-    const char     *source; /* the user's file that is compiled, which the service calls kernel.cu; NULL */
+    const char     *source; /* the user's name of the file that the service calls kernel.cu, or NULL */
     gpurest_client *client; /* NULL until cli_open */
-    FILE           *out;    /* where data goes: standard output, or what top and diag collect */
+    FILE           *out;    /* of data: standard output, or the buffer of top */
 };
 
-/* ---- words to people, on stderr ---- */
+/* ---- messages, on stderr ---- */
 
-/* CODE_USAGE, with a hint at the command's help. */
+/* Adds a hint at the command's help; returns CODE_USAGE. */
 enum exit_code cli_usage(const struct cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 enum exit_code cli_error(enum exit_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What the library's last error says, what to do about it, and the exit code for it. */
+/* Prints the library's last error with its hint; returns its exit code. */
 enum exit_code cli_failed(const struct cli *c, gpurest_status status);
-/* A compiler's words on stderr, with the user's file in the place of the service's name for it. */
+/* Prints a compiler's output, with c->source in place of kernel.cu. */
 void cli_print_log(const struct cli *c, const char *text);
-/* Progress and the like; nothing with --quiet. */
+/* Prints nothing with --quiet. */
 void cli_say(const struct cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- arguments (arguments.c) ---- */
 
-/* Takes "--name" away. */
+/* Removes "--name"; true if it was there. */
 bool take_flag(struct cli *c, const char *name);
-/* Takes "--name VALUE" or "--name=VALUE" away; false: it was not there. *ok false: it has no value, and that has been said. */
+/* Removes "--name VALUE" or "--name=VALUE"; false if absent. *ok false: the value is missing, which has been reported. */
 bool take_value(struct cli *c, const char *name, const char **value, bool *ok);
 bool take_number(struct cli *c, const char *name, uint64_t *value, bool *ok);
-/* Only positional arguments are left, between least and most of them; otherwise says so. */
+/* True if `least` to `most` positional arguments and no options are left; reports otherwise. */
 bool take_rest(struct cli *c, int least, int most);
-/* The whole text as an unsigned number, decimal or 0x; with K, M, G or KiB, MiB, GiB (all powers of 1024) when sizes are meant. */
+/* An unsigned number, decimal or 0x; parse_size also takes K, M, G, KiB, MiB, GiB (powers of 1024). */
 bool parse_number(const char *text, uint64_t *out);
 bool parse_size(const char *text, uint64_t *out);
 
 /* ---- the service ---- */
 
-/* Opens the client; CODE_OK or what went wrong, said. */
+/* Opens the client; reports errors. */
 enum exit_code cli_open(struct cli *c);
 /* GET; *out is the caller's to delete. */
 enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Any request; `json` may be NULL. */
 enum exit_code cli_request(struct cli *c, const char *method, const char *path, const char *json);
-/* A session for one command: --session's, joined and left alive, or one that ends with the command. */
+/* The named session, which stays, or a new one that ends with the command. */
 enum exit_code cli_session(struct cli *c, gpurest_session **out);
-/* --session, $GPUREST_SESSION or what connect remembered; NULL: none. The text lives as long as the process. */
+/* --session, $GPUREST_SESSION or the one that connect stored; NULL: none. Never freed. */
 const char *cli_session_name(const struct cli *c);
-/* One that ends with the command, whatever session is connected: the caller closes it. */
+/* A new session that ends with the command, even if one is connected. The caller closes it. */
 enum exit_code cli_own_session(struct cli *c, gpurest_session **out);
-/* From now on SIGINT, SIGTERM and SIGHUP end the process with 128 and their number, as CODE_INTERRUPTED; before any other thread is there
- * (interrupt.c). */
+/* SIGINT, SIGTERM and SIGHUP end the process with 128 plus their number from now on. Call before any thread starts (interrupt.c). */
 void cli_watch_interrupts(struct cli *c);
-/* Does not return while an interrupt ends the process: what then fails is its doing, and the exit code is its own. */
+/* Blocks for good if an interrupt is ending the process, so that its exit code wins over the failures it causes. */
 void cli_await_interrupt(void);
-/* Opens a session that ends with the command, and then, too. */
+/* Opens a session that also ends when the command is interrupted. */
 gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpurest_session_options *options);
-/* Every page of a list of the service, at the end of the array. */
+/* Appends every page of a list to `items`. */
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items);
-/* Whether it can stand in a path: nothing that would lead elsewhere. */
+/* Whether it is safe as one segment of a path. */
 bool cli_id_ok(const char *id);
-/* One line on stderr for long transfers when that is a terminal (progress.c). */
+/* Shows long transfers on stderr if that is a terminal (progress.c). */
 void cli_show_progress(struct cli *c);
-/* Asks on the terminal; off one, or without --yes, no. */
+/* True with --yes, or after "y" on the terminal. */
 bool cli_confirm(const struct cli *c, const char *what);
 
 /* ---- files (files.c) ---- */
 
-/* The whole file, or standard input for "-"; NUL-terminated. NULL: said. To be freed. */
+/* The whole file, or standard input for "-"; NUL-terminated, freed by the caller. NULL: failed and reported. */
 char *file_read(const char *path, size_t *bytes);
-/* By way of a new file beside it, so that a full disk leaves the old one; "-" is standard output. */
+/* Writes a new file and renames it, so that a full disk leaves the old one; "-" is standard output. */
 bool file_write(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes);
-/* $XDG_CONFIG_HOME/gpurest/NAME, else ~/.config/…; the folder is made on request. */
+/* $XDG_CONFIG_HOME/gpurest/NAME, else ~/.config/gpurest/NAME. */
 bool file_of_user(const char *name, bool make_folder, char out[PATH_BYTES]);
 
 /* ---- tables and JSON (output.c) ---- */
@@ -126,17 +125,17 @@ struct column {
     enum format format;
     bool        wide; /* only with -o wide */
 };
-/* A kind of list that commands print. `schema`: name and version, as "gpurest.devices/1"; versions change when members go or mean something else. */
+/* A list that commands print. `schema`: name and version, "gpurest.devices/1"; removing or changing a member needs a new version. */
 struct listing {
     const char          *schema;
     const struct column *columns;
     size_t               count;
 };
-/* The items (an array, borrowed) as --output wants them. */
+/* Prints an array in the form of --output. */
 enum exit_code output_items(const struct cli *c, const struct listing *listing, const cJSON *items);
-/* One object: all its members, or as JSON. */
+/* Prints all members of an object, or the object as JSON. */
 enum exit_code output_object(const struct cli *c, const char *schema, const cJSON *object);
-/* A value as tables show it, free of control characters; into out, which is returned. */
+/* A value as tables show it, without control characters; returns out. */
 const char  *output_cell(const cJSON *v, char out[CELL_BYTES]);
 const cJSON *output_member(const cJSON *item, const char *path);
 /* "1.5 GiB" into out. */
@@ -145,14 +144,14 @@ const char *text_of_bytes(double bytes, char out[32]);
 /* ---- arrays in files (npy.c) ---- */
 
 struct array {
-    char   dtype[8]; /* numpy's, without the byte order: "f4" */
+    char   dtype[8]; /* NumPy's, without the byte order: "f4" */
     size_t dims[DIMS_MAX];
     size_t dims_count;
     void  *data; /* owned */
     size_t bytes;
-    bool   raw; /* read from a file that is no .npy */
+    bool   raw; /* read from a file that is not .npy */
 };
-/* .npy by its first bytes, else raw bytes of dtype "u1". False: said. */
+/* Recognizes .npy by its first bytes; anything else is raw bytes of dtype "u1". False: failed and reported. */
 bool array_read(const char *path, struct array *out);
 /* What array_describe takes as DTYPE. */
 #define ARRAY_TYPES                                                                                                                        \

@@ -1,4 +1,4 @@
-/* Files of the user: read whole, written whole. */
+/* Reads and writes whole files. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ char *file_read(const char *path, size_t *bytes)
     if (!f || !text || ferror(f)) {
         cli_error(CODE_FAILED, "%s cannot be read: %s", standard ? "standard input" : path,
                   text ? strerror(errno)
-                  : f  ? "no memory"
+                  : f  ? "not enough memory"
                        : strerror(errno));
         free(text);
         text = NULL;
@@ -48,16 +48,16 @@ char *file_read(const char *path, size_t *bytes)
     return text;
 }
 
-static bool put(FILE *f, const void *head, size_t head_bytes, const void *data, size_t bytes)
+static bool write_parts(FILE *f, const void *head, size_t head_bytes, const void *data, size_t bytes)
 {
     return fwrite(head, 1, head_bytes, f) == head_bytes && fwrite(data, 1, bytes, f) == bytes && fflush(f) == 0;
 }
 
-/* A device or a pipe is written to; a file put in its place would take it away from everybody. */
+/* For devices and pipes, which must not be replaced by a file. */
 static bool write_through(const char *path, const void *head, size_t head_bytes, const void *data, size_t bytes)
 {
     FILE *f = fopen(path, "wbe");
-    bool  ok = f && put(f, head, head_bytes, data, bytes);
+    bool  ok = f && write_parts(f, head, head_bytes, data, bytes);
 
     if (f && fclose(f))
         ok = false;
@@ -89,8 +89,8 @@ bool file_write(const char *path, const void *head, size_t head_bytes, const voi
     bool        ok;
 
     if (strcmp(path, "-") == 0)
-        return put(stdout, head, head_bytes, data, bytes) || (cli_error(CODE_FAILED, "standard output cannot be written"), false);
-    real = realpath(path, NULL); /* a link stays one; NULL: a new file */
+        return write_parts(stdout, head, head_bytes, data, bytes) || (cli_error(CODE_FAILED, "standard output cannot be written"), false);
+    real = realpath(path, NULL); /* a symbolic link stays one; NULL: a new file */
     ok = stat(path, &there) == 0 && !S_ISREG(there.st_mode) ? write_through(path, head, head_bytes, data, bytes)
                                                             : write_beside(real ? real : path, head, head_bytes, data, bytes);
     if (!ok)

@@ -1,5 +1,5 @@
-/* Ctrl-C: the command's own session is ended at the service, what it has sent there is cancelled by the end of its connection, and the exit
- * code says that it was interrupted. A thread waits for the signals, as the command may be waiting anywhere. */
+/* Ctrl-C: deletes the command's own session and exits with 130. Requests in flight are cancelled as their connections close. A thread waits for
+ * the signals, because the command may block anywhere. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,15 +9,15 @@
 
 #include "base/cli.h"
 
-enum { FAREWELL_S = 15, CODE_OF_SIGNALS = 128 };
+enum { DELETE_TIMEOUT_S = 15, CODE_OF_SIGNALS = 128 };
 
 static const int       signals[] = {SIGINT, SIGTERM, SIGHUP};
-static atomic_bool     interrupted; /* the watcher ends the process */
+static atomic_bool     interrupted; /* the watcher is ending the process */
 static pthread_t       watcher;     /* set before `interrupted` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char            own_session[ID_BYTES_MAX + 1]; /* under lock; "" = none */
 
-/* The lock is held meanwhile: an interrupt waits until it is known which session there is to end. */
+/* Holds the lock while opening, so that an interrupt knows which session to delete. */
 gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpurest_session_options *options)
 {
     gpurest_status st;
@@ -30,29 +30,30 @@ gpurest_status cli_open_noted(struct cli *c, gpurest_session **out, const gpures
     return st;
 }
 
-static bool lock_in_time(void)
+static bool lock_with_timeout(void)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += FAREWELL_S;
+    until.tv_sec += DELETE_TIMEOUT_S;
     return pthread_mutex_timedlock(&lock, &until) == 0;
 }
 
-static void fill(sigset_t *set)
+static void fill_signals(sigset_t *set)
 {
     sigemptyset(set);
     for (size_t i = 0; i < COUNT(signals); i++)
         sigaddset(set, signals[i]);
 }
 
-/* The client of the command is where it waits: this is another one. What fails here is left to the session's idle time. */
+/* Uses a client of its own: the command's may be blocked. On failure the session's idle timeout ends it. */
 static void end_session(const struct cli *c)
 {
-    struct cli other = {.url = c->url, .token_file = c->token_file, .timeout_ms = FAREWELL_S * 1000, .command = c->command, .quiet = true};
-    char       path[ID_BYTES_MAX + 32];
+    struct cli other = {
+        .url = c->url, .token_file = c->token_file, .timeout_ms = DELETE_TIMEOUT_S * 1000, .command = c->command, .quiet = true};
+    char path[ID_BYTES_MAX + 32];
 
-    if (!lock_in_time())
+    if (!lock_with_timeout())
         return;
     snprintf(path, sizeof path, "/v1/sessions/%s", own_session);
     if (own_session[0] && cli_open(&other) == CODE_OK)
@@ -60,13 +61,13 @@ static void end_session(const struct cli *c)
     pthread_mutex_unlock(&lock);
 }
 
-/* A second signal ends the process at once. */
-static void *watch(void *argument)
+/* Restores the default handlers first: a second signal ends the process at once. */
+static void *watch_signals(void *argument)
 {
     sigset_t set;
     int      number = 0;
 
-    fill(&set);
+    fill_signals(&set);
     if (sigwait(&set, &number))
         return NULL;
     for (size_t i = 0; i < COUNT(signals); i++)
@@ -89,9 +90,9 @@ void cli_watch_interrupts(struct cli *c)
     pthread_t thread;
     sigset_t  set;
 
-    fill(&set);
+    fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    if (pthread_create(&thread, NULL, watch, c))
+    if (pthread_create(&thread, NULL, watch_signals, c))
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     else
         pthread_detach(thread);

@@ -1,4 +1,4 @@
-/* Arrays in files: NumPy's .npy (format 1 and 2, C order, little-endian), or bytes as they are. */
+/* Arrays in files: .npy (formats 1 to 3, C order, little-endian) or raw bytes. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { HEADER_BYTES_MAX = 64 * 1024, MAGIC_BYTES = 8, HEADER_ALIGN = 64 };
 
 static const char magic[] = "\x93NUMPY";
 
-/* What a kernel can take; 0 = not that. */
+/* 0 = unsupported. */
 static size_t item_bytes(const char *dtype)
 {
     size_t bytes = (size_t)(dtype[1] - '0');
@@ -66,7 +66,7 @@ static bool parse_shape(const char *text, char end, struct array *a)
     return true;
 }
 
-static bool complain(const char *path, const char *what)
+static bool invalid_file(const char *path, const char *what)
 {
     cli_error(CODE_FAILED, "%s: %s", path, what);
     return false;
@@ -77,20 +77,20 @@ static bool parse_header(const char *path, const char *header, struct array *a)
     const char *descr = value_of(header, "descr"), *order = value_of(header, "fortran_order"), *shape = value_of(header, "shape");
 
     if (!descr || !order || !shape || descr[0] != '\'' || shape[0] != '(' || !strchr(shape, ')'))
-        return complain(path, "the .npy header cannot be understood");
+        return invalid_file(path, "invalid .npy header");
     if (descr[1] == '>')
-        return complain(path, "big-endian arrays are not taken: save it with a.astype(a.dtype.newbyteorder('<'))");
+        return invalid_file(path, "big-endian arrays are not supported: save a.astype(a.dtype.newbyteorder('<'))");
     if (!strchr("<|=", descr[1]) || strcspn(descr + 1, "'") != 3)
-        return complain(path, "this dtype is not taken: bool, int, uint and float of 1 to 8 bytes are");
+        return invalid_file(path, "unsupported dtype: use bool, int, uint or float of 1 to 8 bytes");
     snprintf(a->dtype, sizeof a->dtype, "%.2s", descr + 2);
     if (!parse_shape(shape + 1, ')', a))
-        return complain(path, "the .npy header has no shape that can be understood");
+        return invalid_file(path, "invalid shape in the .npy header");
     if (strncmp(order, "True", 4) == 0 && a->dims_count > 1)
-        return complain(path, "the array lies in Fortran order: save numpy.ascontiguousarray(a)");
-    return count_bytes(a) || complain(path, "this dtype is not taken, or the array is too large");
+        return invalid_file(path, "Fortran order is not supported: save numpy.ascontiguousarray(a)");
+    return count_bytes(a) || invalid_file(path, "unsupported dtype, or the array is too large");
 }
 
-/* Behind magic, version and length, which format 2 made longer. */
+/* After magic, version and length, which has 2 bytes in format 1, else 4. */
 static size_t header_start(const char *text)
 {
     return text[6] == 1 ? 10 : 12;
@@ -116,13 +116,13 @@ static bool take_npy(const char *path, char *text, size_t bytes, struct array *a
     bool   ok;
 
     if (!end)
-        return complain(path, "the .npy header is cut off");
+        return invalid_file(path, "the .npy header is cut off");
     kept = text[end];
     text[end] = '\0';
     ok = parse_header(path, text + header_start(text), a);
     text[end] = kept;
     if (ok && a->bytes != bytes - end)
-        return complain(path, "the file's length is not that of its array");
+        return invalid_file(path, "the file length does not match its header");
     memmove(text, text + end, bytes - end);
     return ok;
 }
@@ -196,7 +196,7 @@ bool array_describe(const char *text, char path[PATH_BYTES], struct array *out, 
     return out->data != NULL;
 }
 
-/* Padded so that the data begins at a multiple of 64, as NumPy does. */
+/* Padded like NumPy's: data starts at a multiple of 64. */
 static size_t make_header(const struct array *a, char *out, size_t room)
 {
     size_t n = 10 + (size_t)snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",

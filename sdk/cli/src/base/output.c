@@ -1,4 +1,4 @@
-/* Items as a table for people or as JSON, CSV and names for programs: one description of the columns serves all. */
+/* Prints lists and objects as tables, JSON, CSV or names. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +42,8 @@ static void number_text(const cJSON *v, char out[CELL_BYTES])
         snprintf(out, CELL_BYTES, "%.2f", v->valuedouble);
 }
 
-/* Nothing that a name could do to a terminal: no control characters, neither ASCII's nor those of two bytes (U+0080 to U+009F). */
-static void plain(char *text)
+/* Replaces control characters, ASCII and U+0080 to U+009F, which a terminal would obey. */
+static void replace_controls(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
@@ -52,14 +52,14 @@ static void plain(char *text)
             text[0] = text[1] = '?';
 }
 
-/* What is longer says that it is. */
+/* Marks cut text with "...". */
 static void copy_marked(char out[CELL_BYTES], const char *text)
 {
     if (snprintf(out, CELL_BYTES, "%s", text) >= CELL_BYTES)
         memcpy(out + CELL_BYTES - 4, "...", 4);
 }
 
-static void cell(const cJSON *v, enum format format, bool human, char out[CELL_BYTES])
+static void format_cell(const cJSON *v, enum format format, bool human, char out[CELL_BYTES])
 {
     char short_text[32], *json;
 
@@ -76,12 +76,12 @@ static void cell(const cJSON *v, enum format format, bool human, char out[CELL_B
         copy_marked(out, json ? json : "");
         free(json);
     }
-    plain(out);
+    replace_controls(out);
 }
 
 const char *output_cell(const cJSON *v, char out[CELL_BYTES])
 {
-    cell(v, FORMAT_TEXT, true, out);
+    format_cell(v, FORMAT_TEXT, true, out);
     return out;
 }
 
@@ -103,7 +103,7 @@ static enum exit_code print_json(FILE *out, const cJSON *document, bool formatte
     if (text)
         fprintf(out, "%s\n", text);
     free(text);
-    return text ? CODE_OK : cli_error(CODE_FAILED, "no memory for the output");
+    return text ? CODE_OK : cli_error(CODE_FAILED, "not enough memory for the output");
 }
 
 static enum exit_code print_document(FILE *out, const char *schema, const char *name, const cJSON *value)
@@ -150,7 +150,7 @@ static void print_csv_row(FILE *out, const cJSON *item, const struct column *col
         if (i)
             putc(',', out);
         if (item)
-            cell(output_member(item, columns[i].path), columns[i].format, false, text);
+            format_cell(output_member(item, columns[i].path), columns[i].format, false, text);
         print_quoted(out, item ? text : columns[i].path);
     }
     putc('\n', out);
@@ -186,7 +186,7 @@ static void print_table(const struct cli *c, const cJSON *items, const struct co
     for (size_t i = 0; i < count; i++) {
         widths[i] = c->no_header ? 0 : strlen(columns[i].title);
         for (const cJSON *item = items->child; item; item = item->next) {
-            cell(output_member(item, columns[i].path), columns[i].format, true, text);
+            format_cell(output_member(item, columns[i].path), columns[i].format, true, text);
             widths[i] = width_of(text) > widths[i] ? width_of(text) : widths[i];
         }
     }
@@ -195,15 +195,15 @@ static void print_table(const struct cli *c, const cJSON *items, const struct co
                      i + 1 == count);
     for (const cJSON *item = items->child; item; item = item->next)
         for (size_t i = 0; i < count; i++) {
-            cell(output_member(item, columns[i].path), columns[i].format, true, text);
+            format_cell(output_member(item, columns[i].path), columns[i].format, true, text);
             print_padded(c->out, text, widths[i], columns[i].format == FORMAT_NUMBER || columns[i].format == FORMAT_BYTES, i + 1 == count);
         }
 }
 
 /* ---- both ---- */
 
-/* Those of --fields, else the command's (the wide ones on request). */
-static size_t choose(const struct cli *c, const struct column *all, size_t count, struct column out[COLUMNS_MAX], char *names)
+/* The columns of --fields, else the command's. */
+static size_t choose_columns(const struct cli *c, const struct column *all, size_t count, struct column out[COLUMNS_MAX], char *names)
 {
     size_t n = 0;
 
@@ -222,7 +222,7 @@ static size_t choose(const struct cli *c, const struct column *all, size_t count
     return n;
 }
 
-/* Where there are items, one has it; a column of the command's own may be missing in all of them. */
+/* A column of the command may be absent from all items; another member must be in one, unless there are none. */
 static bool is_member(const struct listing *listing, const cJSON *items, const char *name)
 {
     for (size_t i = 0; i < listing->count; i++)
@@ -241,7 +241,7 @@ static enum exit_code no_member(const cJSON *items, const char *name)
 
     for (const cJSON *m = items->child->child; m && n < sizeof all; m = m->next)
         n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", n ? ", " : "", m->string);
-    return cli_error(CODE_USAGE, "--fields: there is no member \"%s\"; there are %s", name, all);
+    return cli_error(CODE_USAGE, "--fields: unknown member \"%s\"; available: %s", name, all);
 }
 
 enum exit_code output_items(const struct cli *c, const struct listing *listing, const cJSON *items)
@@ -251,7 +251,7 @@ enum exit_code output_items(const struct cli *c, const struct listing *listing, 
     size_t        count;
 
     snprintf(names, sizeof names, "%s", c->fields ? c->fields : "");
-    count = choose(c, listing->columns, listing->count, chosen, names);
+    count = choose_columns(c, listing->columns, listing->count, chosen, names);
     for (size_t i = 0; i < count; i++)
         if (c->fields && !is_member(listing, items, chosen[i].path))
             return no_member(items, chosen[i].path);
@@ -286,7 +286,7 @@ static enum format format_of(const char *name)
 
 static void print_members(FILE *out, const cJSON *object, unsigned indent);
 
-/* name and, in a list, the number of the object. */
+/* number < 0: not in a list. */
 static void print_nested(FILE *out, const char *name, int number, const cJSON *object, unsigned indent)
 {
     if (number < 0)
@@ -296,7 +296,7 @@ static void print_nested(FILE *out, const char *name, int number, const cJSON *o
     print_members(out, object, indent + 2);
 }
 
-/* By recursion: cJSON reads no documents that are nested deeply. */
+/* Recursion is bounded: cJSON limits nesting. */
 static void print_members(FILE *out, const cJSON *object, unsigned indent)
 {
     char text[CELL_BYTES];
@@ -309,7 +309,7 @@ static void print_members(FILE *out, const cJSON *object, unsigned indent)
             for (const cJSON *i = m->child; i; i = i->next)
                 print_nested(out, m->string, number++, i, indent);
         } else {
-            cell(m, format_of(m->string), true, text);
+            format_cell(m, format_of(m->string), true, text);
             fprintf(out, "%*s%-*s %s\n", (int)indent, "", indent < 27 ? (int)(28 - indent) : 1, m->string, text);
         }
     }

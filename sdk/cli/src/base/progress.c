@@ -1,4 +1,4 @@
-/* One line on the terminal for a long transfer: how much, how fast, how long still. */
+/* Progress of a long transfer, as one line on the terminal. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 enum { SHOW_EVERY_MS = 100 };
 
-/* Of the transfer that is under way; the library calls one at a time. */
+/* The library reports one transfer at a time. */
 static struct {
     double   began_s, shown_s;
     uint64_t done;
@@ -21,7 +21,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void show(uint64_t done, uint64_t total, double seconds)
+static void print_line(uint64_t done, uint64_t total, double seconds)
 {
     char   have[32], all[32], rate[32];
     double per_s = seconds > 0 ? (double)done / seconds : 0;
@@ -36,8 +36,8 @@ static void show(uint64_t done, uint64_t total, double seconds)
         fprintf(stderr, "  %.0f s left", (double)(total - done) / per_s);
 }
 
-/* A part that is sent again takes `done` back; a new transfer begins with less than the one before had. */
-static int show_progress(void *context, uint64_t done, uint64_t total)
+/* A smaller `done` than before means a new transfer, or a part that is sent again. */
+static int on_progress(void *context, uint64_t done, uint64_t total)
 {
     double now = now_s();
 
@@ -46,7 +46,7 @@ static int show_progress(void *context, uint64_t done, uint64_t total)
         line.began_s = now;
     line.done = done == total ? 0 : done;
     if (done == total || now - line.shown_s >= SHOW_EVERY_MS / 1e3) {
-        show(done, total, now - line.began_s);
+        print_line(done, total, now - line.began_s);
         line.shown_s = now;
     }
     if (done == total)
@@ -57,5 +57,5 @@ static int show_progress(void *context, uint64_t done, uint64_t total)
 void cli_show_progress(struct cli *c)
 {
     if (!c->quiet && isatty(STDERR_FILENO))
-        gpurest_client_set_progress(c->client, show_progress, NULL);
+        gpurest_client_set_progress(c->client, on_progress, NULL);
 }

@@ -1,4 +1,4 @@
-/* Talks to the service, and about it: opening, asking, and what a failure means for the exit code. */
+/* Requests to the service, sessions, and errors with their exit codes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/cli.h"
 
-static void say(const char *format, va_list args)
+static void print_message(const char *format, va_list args)
 {
     fputs("gpurest: ", stderr);
     vfprintf(stderr, format, args);
@@ -19,7 +19,7 @@ enum exit_code cli_usage(const struct cli *c, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(format, args);
+    print_message(format, args);
     va_end(args);
     fprintf(stderr, "gpurest: see gpurest help %s\n", c->arguments ? c->command : "");
     return CODE_USAGE;
@@ -31,7 +31,7 @@ enum exit_code cli_error(enum exit_code code, const char *format, ...)
 
     cli_await_interrupt();
     va_start(args, format);
-    say(format, args);
+    print_message(format, args);
     va_end(args);
     return code;
 }
@@ -43,7 +43,7 @@ void cli_say(const struct cli *c, const char *format, ...)
     if (c->quiet)
         return;
     va_start(args, format);
-    say(format, args);
+    print_message(format, args);
     va_end(args);
 }
 
@@ -84,7 +84,7 @@ static enum exit_code code_of(gpurest_status status)
     return CODE_FAILED;
 }
 
-/* Commands that make a session for themselves: nothing of the user's is lost with it. */
+/* Commands with a session of their own, whose loss costs the user nothing. */
 static bool in_own_session(const struct cli *c)
 {
     static const char *const commands_of_own[] = {"run", "bench", "latency", "diag"};
@@ -95,29 +95,29 @@ static bool in_own_session(const struct cli *c)
     return false;
 }
 
-/* What to do, in words of this tool: the library's name its own functions. */
+/* Hints for users of the tool: the library's hints name C functions. */
 static const char *hint_of(const struct cli *c, const gpurest_error *e)
 {
     bool foreign = strstr(e->hint, "gpurest_") != NULL;
 
     if (e->status == GPUREST_E_AUTH && foreign)
-        return "gpurest login keeps a token; --token-file and GPUREST_TOKEN name another";
+        return "store a token with gpurest login, or give --token-file or GPUREST_TOKEN";
     if (e->status == GPUREST_E_OOM_DEVICE)
-        return "gpurest memory tells what the session uses, gpurest buffers rm ID frees";
+        return "gpurest memory shows what the session uses; gpurest buffers rm ID frees a buffer";
     if (e->status == GPUREST_E_LIMIT && e->http_status)
-        return "gpurest config lists the limits and how much is used";
+        return "gpurest config lists the limits and their usage";
     if (e->status == GPUREST_E_CONNECT && foreign)
-        return "is gpurestd running there? Its first line of output names its address; --url or GPUREST_URL is to say the same";
+        return "check that gpurestd runs and that --url or GPUREST_URL is the address in its first line of output";
     if (e->status == GPUREST_E_COMPILE)
         return strstr(e->log, "cannot open source file")
-                   ? "CUDA's own headers are there, the C library's are not; printf, assert and math.h's functions need none"
+                   ? "CUDA headers are available, C library headers are not; printf, assert and the math functions need no header"
                    : "";
     if (e->status == GPUREST_E_CUDA || e->status == GPUREST_E_SESSION_LOST)
-        return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are gone; gpurest reset gives it a new worker";
+        return e->http_status == 404 || in_own_session(c) ? "" : "the session's contents are lost; gpurest reset gives it a new worker";
     return foreign ? "" : e->hint;
 }
 
-/* Where the service names the source: before a line's number, and in the compiler's last line. */
+/* The compiler names the source before line numbers and in its last line. */
 static const char *find_source(const char *text, const char *begin)
 {
     static const char name[] = "kernel.cu";
@@ -169,7 +169,7 @@ enum exit_code cli_failed(const struct cli *c, gpurest_status status)
     return code_of(status);
 }
 
-/* What login kept, unless something nearer names a token. */
+/* The token stored by login has the lowest priority. */
 static const char *token_file(const struct cli *c, char path[PATH_BYTES])
 {
     if (c->token_file)
@@ -211,13 +211,13 @@ enum exit_code cli_get(struct cli *c, cJSON **out, const char *format, ...)
     length = vsnprintf(path, sizeof path, format, args);
     va_end(args);
     if (length < 0 || length >= (int)sizeof path)
-        return cli_error(CODE_USAGE, "a name is too long");
+        return cli_error(CODE_USAGE, "the name is too long");
     st = gpurest_request(c->client, "GET", path, NULL, &text);
     if (st)
         return cli_failed(c, st);
     *out = cJSON_Parse(text);
     gpurest_mem_free(text);
-    return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+    return *out ? CODE_OK : cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
 }
 
 enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
@@ -239,7 +239,7 @@ enum exit_code cli_get_all(struct cli *c, const char *path, cJSON *items)
         cursor[0] = '\0';
         if (cJSON_IsString(next) &&
             (!cli_id_ok(next->valuestring) || snprintf(cursor, sizeof cursor, "%s", next->valuestring) >= (int)sizeof cursor))
-            code = cli_error(CODE_FAILED, "the list goes on, but its cursor cannot be understood"); /* half a list is no answer */
+            code = cli_error(CODE_FAILED, "the list has more pages, but its next_cursor is invalid"); /* an incomplete list would mislead */
         cJSON_Delete(page);
     } while (cursor[0] && !code);
     return code;
@@ -256,12 +256,12 @@ enum exit_code cli_request(struct cli *c, const char *method, const char *path, 
     return st ? cli_failed(c, st) : CODE_OK;
 }
 
-/* The names come from the command line, the environment or a file, and go into paths. */
-static const char *checked(const char *name)
+/* Names go into paths, so they are checked. */
+static const char *checked_session_name(const char *name)
 {
     if (cli_id_ok(name))
         return name;
-    cli_error(CODE_USAGE, "\"%s\" is no name of a session", name);
+    cli_error(CODE_USAGE, "\"%s\" is not a valid session name", name);
     return NULL;
 }
 
@@ -272,15 +272,15 @@ const char *cli_session_name(const struct cli *c)
     size_t      bytes;
 
     if (c->session)
-        return checked(c->session);
+        return checked_session_name(c->session);
     if (getenv("GPUREST_SESSION"))
-        return checked(getenv("GPUREST_SESSION"));
+        return checked_session_name(getenv("GPUREST_SESSION"));
     if (!file_of_user("session", false, path) || access(path, R_OK))
         return NULL;
     text = file_read(path, &bytes);
     snprintf(kept, sizeof kept, "%.*s", text ? (int)strcspn(text, "\r\n") : 0, text ? text : "");
     free(text);
-    return kept[0] ? checked(kept) : NULL;
+    return kept[0] ? checked_session_name(kept) : NULL;
 }
 
 enum exit_code cli_session(struct cli *c, gpurest_session **out)
@@ -317,7 +317,7 @@ bool cli_confirm(const struct cli *c, const char *what)
     if (c->yes)
         return true;
     if (!isatty(STDIN_FILENO)) {
-        cli_error(CODE_USAGE, "%s needs --yes where nobody can be asked", what);
+        cli_error(CODE_USAGE, "%s: confirm with --yes, because standard input is not a terminal", what);
         return false;
     }
     fprintf(stderr, "%s? [y/N] ", what);

@@ -1,4 +1,4 @@
-/* Rates and times of a service from here; a former run's JSON to compare with. */
+/* Benchmarks of a service, with comparison to an earlier run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "commands/commands.h"
 
 enum { ROUNDS = 5, SMALL_ROUNDS = 200, SIZE_DEFAULT_MIB = 64, E2E_FLOATS = 1024 };
-static const double REGRESSION = 0.8; /* of the former figure, either way */
+static const double REGRESSION = 0.8; /* a result below this share of the earlier one is a regression */
 
 struct bench {
     gpurest_session      *session;
@@ -38,8 +38,8 @@ static gpurest_status download(struct bench *b)
     return gpurest_read(b->session, b->buffer, 0, b->data, b->bytes);
 }
 
-/* The library returns when the service has the copy in its queue; the wait for its end is a part of the time. */
-static gpurest_status copy(struct bench *b)
+/* gpurest_copy returns once the copy is queued, so the time includes a sync. */
+static gpurest_status copy_on_device(struct bench *b)
 {
     gpurest_status st = gpurest_copy(b->session, b->other, 0, b->buffer, 0, b->bytes, (gpurest_stream){0});
 
@@ -48,7 +48,7 @@ static gpurest_status copy(struct bench *b)
 
 static const char twice[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }";
 
-/* A whole job in one request: the source (compiled once, then from the cache), bytes there, launch, bytes back. */
+/* One request that compiles (cached after the first), uploads, launches and downloads. */
 static gpurest_status end_to_end(struct bench *b)
 {
     static float x[E2E_FLOATS];
@@ -57,12 +57,12 @@ static gpurest_status end_to_end(struct bench *b)
     return gpurest_run(b->client, twice, "twice", GPUREST_1D(1), GPUREST_1D(E2E_FLOATS), args, 1, NULL);
 }
 
-static gpurest_status launch(struct bench *b)
+static gpurest_status launch_empty(struct bench *b)
 {
     return gpurest_launch(b->session, b->kernel, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, NULL, 0);
 }
 
-static gpurest_status allocate(struct bench *b)
+static gpurest_status allocate_and_free(struct bench *b)
 {
     gpurest_buffer fresh;
     gpurest_status st = gpurest_alloc(b->session, &fresh, 1 << 20);
@@ -70,7 +70,7 @@ static gpurest_status allocate(struct bench *b)
     return st ? st : gpurest_free(b->session, fresh);
 }
 
-static gpurest_status compile(struct bench *b)
+static gpurest_status compile_new(struct bench *b)
 {
     gpurest_module *module = NULL;
     char            source[160];
@@ -90,14 +90,14 @@ static const struct {
 } rows[] = {
     {"h2d", "GB/s", upload, ROUNDS, true},
     {"d2h", "GB/s", download, ROUNDS, true},
-    {"d2d", "GB/s", copy, ROUNDS, true},
-    {"launch", "us", launch, SMALL_ROUNDS, false},
-    {"alloc", "us", allocate, SMALL_ROUNDS, false},
-    {"compile", "us", compile, ROUNDS, false},
+    {"d2d", "GB/s", copy_on_device, ROUNDS, true},
+    {"launch", "us", launch_empty, SMALL_ROUNDS, false},
+    {"alloc", "us", allocate_and_free, SMALL_ROUNDS, false},
+    {"compile", "us", compile_new, ROUNDS, false},
     {"e2e", "us", end_to_end, SMALL_ROUNDS, false},
 };
 
-/* The best of all rounds: what the machine can do, not what disturbed it. */
+/* The best of all rounds excludes disturbances. */
 static gpurest_status best_of(struct bench *b, size_t row, double *out)
 {
     double         best = 0;
@@ -114,7 +114,7 @@ static gpurest_status best_of(struct bench *b, size_t row, double *out)
     return st;
 }
 
-static bool wanted(const struct cli *c, const char *name)
+static bool is_wanted(const struct cli *c, const char *name)
 {
     for (int i = 0; i < c->argc; i++)
         if (strcmp(c->argv[i], name) == 0)
@@ -135,7 +135,7 @@ static const cJSON *former_of(const cJSON *former, const char *name)
     return NULL;
 }
 
-/* True: worse than before by more than the noise that is allowed. */
+/* True: a regression. */
 static bool add_item(cJSON *items, size_t row, double value, const cJSON *former)
 {
     cJSON       *item = cJSON_CreateObject();
@@ -153,7 +153,7 @@ static bool add_item(cJSON *items, size_t row, double value, const cJSON *former
     return ratio > 0 && ratio < REGRESSION;
 }
 
-static gpurest_status prepare(struct bench *b)
+static gpurest_status prepare_bench(struct bench *b)
 {
     gpurest_status st = gpurest_alloc(b->session, &b->buffer, b->bytes);
 
@@ -175,14 +175,14 @@ const struct listing bench_listing = {"gpurest.bench/1", columns, COUNT(columns)
 static enum exit_code run_rows(struct cli *c, struct bench *b, const cJSON *former)
 {
     cJSON         *items = cJSON_CreateArray();
-    gpurest_status st = prepare(b);
+    gpurest_status st = prepare_bench(b);
     bool           worse = false;
     enum exit_code code;
 
     for (size_t i = 0; i < COUNT(rows) && !st; i++) {
         double value;
 
-        if (!wanted(c, rows[i].name))
+        if (!is_wanted(c, rows[i].name))
             continue;
         st = best_of(b, i, &value);
         if (!st)
@@ -190,10 +190,10 @@ static enum exit_code run_rows(struct cli *c, struct bench *b, const cJSON *form
     }
     code = st ? cli_failed(c, st) : output_items(c, &bench_listing, items);
     cJSON_Delete(items);
-    return code || !worse ? code : cli_error(CODE_REGRESSED, "something is worse than %.0f %% of what it was", REGRESSION * 100);
+    return code || !worse ? code : cli_error(CODE_REGRESSED, "at least one result is below %.0f %% of the previous run", REGRESSION * 100);
 }
 
-/* NULL without --compare; *ok false: said. */
+/* NULL without --compare. *ok false: failed and reported. */
 static cJSON *read_former(struct cli *c, const char *path, bool *ok)
 {
     size_t bytes;
@@ -202,7 +202,7 @@ static cJSON *read_former(struct cli *c, const char *path, bool *ok)
 
     *ok = !path || former;
     if (path && text && !former)
-        cli_usage(c, "%s is no JSON of gpurest bench --json", path);
+        cli_usage(c, "%s is not the output of gpurest bench --json", path);
     free(text);
     return former;
 }
@@ -215,7 +215,7 @@ static bool names_known(struct cli *c)
         while (row < COUNT(rows) && strcmp(rows[row].name, c->argv[i]) != 0)
             row++;
         if (row == COUNT(rows)) {
-            cli_usage(c, "there is no benchmark %s", c->argv[i]);
+            cli_usage(c, "unknown benchmark %s", c->argv[i]);
             return false;
         }
     }
@@ -241,7 +241,7 @@ enum exit_code run_bench(struct cli *c)
         return CODE_USAGE;
     b.bytes = bytes ? (size_t)bytes : 1;
     b.data = calloc(1, b.bytes);
-    code = b.data ? cli_own_session(c, &b.session) : cli_error(CODE_FAILED, "no memory for --size");
+    code = b.data ? cli_own_session(c, &b.session) : cli_error(CODE_FAILED, "not enough memory for --size");
     b.client = c->client;
     if (!code)
         code = run_rows(c, &b, former);

@@ -1,4 +1,4 @@
-/* The service's own kernels, listed and described. */
+/* builtins: the service's built-in kernels. */
 #include <string.h>
 
 #include "commands/commands.h"
@@ -16,7 +16,7 @@ static const struct column parameter_columns[] = {
 const struct listing        builtins_listing = {"gpurest.builtins/1", columns, COUNT(columns)};
 static const struct listing parameters_listing = {"", parameter_columns, COUNT(parameter_columns)};
 
-static enum exit_code list(struct cli *c)
+static enum exit_code list_builtins(struct cli *c)
 {
     cJSON         *items = cJSON_CreateArray();
     enum exit_code code = cli_get_all(c, "/v1/kernels", items);
@@ -27,8 +27,8 @@ static enum exit_code list(struct cli *c)
     return code;
 }
 
-/* For people: the parameters as a table, the notes as they are. The sources are for --json. */
-static enum exit_code print_one(const struct cli *c, cJSON *item)
+/* Parameters as a table, notes as text; sources only with --json. */
+static enum exit_code print_builtin(const struct cli *c, cJSON *item)
 {
     static const char *const elsewhere[] = {"source", "common", "headers", "notes", "params"};
     cJSON                   *taken[COUNT(elsewhere)];
@@ -48,14 +48,14 @@ static enum exit_code print_one(const struct cli *c, cJSON *item)
     return code;
 }
 
-static enum exit_code get(struct cli *c, const char *name)
+static enum exit_code get_builtin(struct cli *c, const char *name)
 {
     bool           people = c->output == OUTPUT_TABLE || c->output == OUTPUT_WIDE;
     cJSON         *item = NULL;
     enum exit_code code = cli_get(c, &item, "/v1/kernels/%s", name);
 
     if (!code)
-        code = people ? print_one(c, item) : output_object(c, "gpurest.builtin/1", item);
+        code = people ? print_builtin(c, item) : output_object(c, "gpurest.builtin/1", item);
     cJSON_Delete(item);
     return code;
 }
@@ -67,8 +67,8 @@ enum exit_code run_builtins(struct cli *c)
     if (!take_rest(c, 0, 2))
         return CODE_USAGE;
     if (strcmp(verb, "ls") == 0 && c->argc <= 1)
-        return list(c);
+        return list_builtins(c);
     if (strcmp(verb, "get") == 0 && c->argc == 2 && cli_id_ok(c->argv[1]))
-        return get(c, c->argv[1]);
-    return cli_usage(c, "ls or get NAME");
+        return get_builtin(c, c->argv[1]);
+    return cli_usage(c, "expected ls or get NAME");
 }

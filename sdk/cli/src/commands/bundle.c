@@ -1,4 +1,4 @@
-/* diag --bundle: what one would be asked for when something is wrong, in one archive; no tokens, no buffers' bytes, no sources. */
+/* diag --bundle: an archive for a bug report, without tokens, buffer contents and sources. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static const struct {
     {"logging.json", "/v1/admin/logging"}, {"logs.txt", "/v1/admin/logs?lines=1024"},
 };
 
-/* What the service answers, also when it refuses: that is worth knowing, too. */
+/* Refusals are added too: they are information. */
 static void add_answer(struct cli *c, struct archive *a, const char *name, const char *path)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;

@@ -1,4 +1,4 @@
-/* Bytes of buffers, and the memory they take. */
+/* buf, memory: contents of buffers and memory usage of a session. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@ struct place {
     size_t           bytes;
 };
 
-/* A buffer by name in the session that stays: one that ends with the command would have none. */
+/* Needs a named session: a new one has no buffers. */
 static enum exit_code open_place(struct cli *c, const char *id, struct place *p)
 {
     enum exit_code code;
     gpurest_status st;
 
     if (!cli_session_name(c))
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     code = cli_session(c, &p->session);
     if (code)
         return code;
@@ -43,7 +43,7 @@ static enum exit_code make_buffer(struct cli *c, const char *id, size_t bytes)
     return cli_request(c, "PUT", path, body);
 }
 
-static enum exit_code put(struct cli *c, const char *id, const char *file)
+static enum exit_code put_buffer(struct cli *c, const char *id, const char *file)
 {
     struct place   p;
     struct array   a;
@@ -51,7 +51,7 @@ static enum exit_code put(struct cli *c, const char *id, const char *file)
     gpurest_status st;
 
     if (!cli_session_name(c))
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (!array_read(file, &a))
         return CODE_FAILED;
     code = make_buffer(c, id, a.bytes);
@@ -67,14 +67,14 @@ static enum exit_code put(struct cli *c, const char *id, const char *file)
     return code;
 }
 
-/* `bytes` of it from `offset`, to be freed; NULL: said. */
+/* Freed by the caller. NULL: failed and reported. */
 static char *read_range(struct cli *c, const struct place *p, size_t offset, size_t bytes, enum exit_code *code)
 {
     char          *data = malloc(bytes ? bytes : 1);
     gpurest_status st;
 
     if (!data) {
-        *code = cli_error(CODE_FAILED, "no memory for %zu bytes", bytes);
+        *code = cli_error(CODE_FAILED, "not enough memory for %zu bytes", bytes);
         return NULL;
     }
     cli_show_progress(c);
@@ -104,20 +104,20 @@ static enum exit_code write_bytes(struct cli *c, const struct place *p, const ch
     return code;
 }
 
-/* The array's own memory is replaced by the buffer's bytes. */
+/* Replaces the array's data by the buffer's. */
 static enum exit_code write_array(struct cli *c, const struct place *p, const char *path, struct array *a)
 {
     enum exit_code code;
 
     if (a->bytes != p->bytes)
-        return cli_usage(c, "the buffer has %zu bytes, an array of that type and shape %zu", p->bytes, a->bytes);
+        return cli_usage(c, "the buffer has %zu bytes, but that type and shape need %zu", p->bytes, a->bytes);
     array_free(a);
     a->data = read_range(c, p, 0, p->bytes, &code);
     return a->data && !array_write(path, a, false) ? CODE_FAILED : code;
 }
 
-/* "FILE" gets the bytes as they are, "FILE:DTYPE[SHAPE]" becomes a .npy file: a buffer knows neither type nor shape. */
-static enum exit_code get(struct cli *c, const char *id, const char *file)
+/* "FILE" gets raw bytes, "FILE:DTYPE[SHAPE]" a .npy file: a buffer has neither type nor shape. */
+static enum exit_code get_buffer(struct cli *c, const char *id, const char *file)
 {
     struct place   p;
     struct array   a;
@@ -138,23 +138,23 @@ static enum exit_code get(struct cli *c, const char *id, const char *file)
     return code;
 }
 
-/* JSON has no word for them; the service takes the text. */
+/* JSON has no such numbers; the service takes them as strings. */
 static bool is_not_finite(const char *value)
 {
     return strcmp(value, "nan") == 0 || strcmp(value, "inf") == 0 || strcmp(value, "-inf") == 0;
 }
 
-static enum exit_code fill(struct cli *c, const char *id, const char *pattern)
+static enum exit_code fill_buffer(struct cli *c, const char *id, const char *pattern)
 {
     char        path[PATH_BYTES], body[160];
     const char *colon = strchr(pattern, ':'), *quote = colon && is_not_finite(colon + 1) ? "\"" : "";
     size_t      n = colon ? (size_t)(colon - pattern) : 0;
 
     if (!cli_session_name(c))
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (n == 0 || (!quote[0] && strspn(colon + 1, "0123456789+-.eE") != strlen(colon + 1)) || strspn(pattern, "iuf0123456789") < n ||
         strlen(pattern) > 64)
-        return cli_usage(c, "\"%s\" is no TYPE:VALUE, as f32:1.5", pattern);
+        return cli_usage(c, "\"%s\" is not TYPE:VALUE, such as f32:1.5", pattern);
     snprintf(path, sizeof path, "/v1/sessions/%s/buffers/%s/fill", cli_session_name(c), id);
     snprintf(body, sizeof body, "{\"pattern\":{\"%.*s\":%s%s%s}}", (int)n, pattern, quote, colon + 1, quote);
     return cli_request(c, "POST", path, body);
@@ -171,7 +171,7 @@ static void dump_row(size_t offset, const unsigned char *data, size_t bytes)
     fputs("|\n", stdout);
 }
 
-static enum exit_code hexdump(struct cli *c, const char *id, uint64_t offset, uint64_t bytes)
+static enum exit_code hexdump_buffer(struct cli *c, const char *id, uint64_t offset, uint64_t bytes)
 {
     struct place   p;
     enum exit_code code = open_place(c, id, &p);
@@ -202,16 +202,16 @@ enum exit_code run_buf(struct cli *c)
         return CODE_USAGE;
     verb = c->argv[0];
     if (strpbrk(c->argv[1], "/?#%"))
-        return cli_usage(c, "\"%s\" is no id", c->argv[1]);
+        return cli_usage(c, "\"%s\" is not a valid id", c->argv[1]);
     if (strcmp(verb, "put") == 0 && c->argc == 3)
-        return put(c, c->argv[1], c->argv[2]);
+        return put_buffer(c, c->argv[1], c->argv[2]);
     if (strcmp(verb, "get") == 0 && c->argc == 3)
-        return get(c, c->argv[1], c->argv[2]);
+        return get_buffer(c, c->argv[1], c->argv[2]);
     if (strcmp(verb, "fill") == 0 && c->argc == 3)
-        return fill(c, c->argv[1], c->argv[2]);
+        return fill_buffer(c, c->argv[1], c->argv[2]);
     if (strcmp(verb, "hexdump") == 0 && c->argc == 2)
-        return hexdump(c, c->argv[1], offset, bytes < DUMP_BYTES_MAX ? bytes : DUMP_BYTES_MAX);
-    return cli_usage(c, "put ID FILE, get ID FILE[:DTYPE[SHAPE]], fill ID TYPE:VALUE or hexdump ID");
+        return hexdump_buffer(c, c->argv[1], offset, bytes < DUMP_BYTES_MAX ? bytes : DUMP_BYTES_MAX);
+    return cli_usage(c, "expected put ID FILE, get ID FILE[:DTYPE[SHAPE]], fill ID TYPE:VALUE or hexdump ID");
 }
 
 enum exit_code run_memory(struct cli *c)
@@ -222,9 +222,9 @@ enum exit_code run_memory(struct cli *c)
     enum exit_code code = CODE_OK;
 
     if (!take_rest(c, 0, 1) || (c->argc == 1 && strcmp(c->argv[0], "trim") != 0))
-        return cli_usage(c, "nothing, or trim");
+        return cli_usage(c, "expected no argument or trim");
     if (!name)
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     snprintf(path, sizeof path, "/v1/sessions/%s/memory/trim", name);
     if (c->argc == 1)
         code = cli_request(c, "POST", path, "{}");

@@ -1,4 +1,4 @@
-/* The commands: what each takes, what it prints, and the function behind it. */
+/* The table of commands, their functions and their output schemas. */
 #ifndef GPUREST_CLI_COMMANDS_H
 #define GPUREST_CLI_COMMANDS_H
 
@@ -25,7 +25,7 @@ const struct command *command_find(const char *name);
 #undef LISTING
 #undef OBJECT
 
-/* The service's state and `results` (borrowed) as an archive (bundle.c). */
+/* Writes the service's state and diag's results as an archive (bundle.c). */
 enum exit_code bundle_write(struct cli *c, const char *path, const cJSON *results);
 
 #endif

@@ -1,4 +1,4 @@
-/* config: what the service holds to, and the settings of it that change while it runs. */
+/* config: limits and log levels of the service. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static cJSON *clocks_of(const cJSON *devices)
     return all;
 }
 
-/* Null for callers who may not see it. */
+/* JSON null without scope admin. */
 static cJSON *logging_of(struct cli *c)
 {
     char  *text = NULL;
@@ -43,7 +43,7 @@ static cJSON *logging_of(struct cli *c)
     return levels ? levels : cJSON_CreateNull();
 }
 
-static enum exit_code print(struct cli *c, cJSON *all)
+static enum exit_code print_config(struct cli *c, cJSON *all)
 {
     cJSON         *list;
     enum exit_code code;
@@ -53,14 +53,14 @@ static enum exit_code print(struct cli *c, cJSON *all)
     list = cJSON_DetachItemFromObjectCaseSensitive(all, "clocks");
     code = output_object(c, "gpurest.config/1", all);
     if (!code && c->output == OUTPUT_TABLE) {
-        fprintf(c->out, "\nClocks, power and fans are the operator's: shown here, changed with the vendor's tools.\n");
+        fprintf(c->out, "\nClocks and power are read-only here; change them with the vendor's tools.\n");
         code = output_items(c, &clocks, list);
     }
     cJSON_Delete(list);
     return code;
 }
 
-static enum exit_code show(struct cli *c)
+static enum exit_code show_config(struct cli *c)
 {
     cJSON         *limits = NULL, *devices = NULL, *all = cJSON_CreateObject();
     enum exit_code code = cli_get(c, &limits, "/v1/limits");
@@ -71,7 +71,7 @@ static enum exit_code show(struct cli *c)
         cJSON_AddItemToObject(all, "limits", cJSON_DetachItemFromObjectCaseSensitive(limits, "limits"));
         cJSON_AddItemToObject(all, "logging", logging_of(c));
         cJSON_AddItemToObject(all, "clocks", clocks_of(cJSON_GetObjectItemCaseSensitive(devices, "items")));
-        code = print(c, all);
+        code = print_config(c, all);
     }
     cJSON_Delete(limits);
     cJSON_Delete(devices);
@@ -79,8 +79,7 @@ static enum exit_code show(struct cli *c)
     return code;
 }
 
-/* "log" is every category that the service has but that of the access log, as gpurestd --log-level; "log.http" is one of them. The service
- * judges names and levels. */
+/* "log" sets every category except "access", like gpurestd --log-level; "log.http" sets one. The service validates names and levels. */
 static enum exit_code set_log(struct cli *c, const char *category, const char *level)
 {
     cJSON         *present = NULL, *body = cJSON_CreateObject(), *levels = cJSON_AddObjectToObject(body, "levels");
@@ -93,7 +92,7 @@ static enum exit_code set_log(struct cli *c, const char *category, const char *l
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(present, "levels")) if (strcmp(one->string, "access") != 0)
         cJSON_AddStringToObject(levels, one->string, level);
     if (!code && !(text = cJSON_PrintUnformatted(body)))
-        code = cli_error(CODE_FAILED, "no memory");
+        code = cli_error(CODE_FAILED, "not enough memory");
     if (!code)
         code = cli_request(c, "PUT", "/v1/admin/logging", text);
     cJSON_free(text);
@@ -109,11 +108,11 @@ enum exit_code run_config(struct cli *c)
     if (!take_rest(c, 0, 3))
         return CODE_USAGE;
     if (c->argc == 0)
-        return show(c);
+        return show_config(c);
     if (c->argc != 3 || strcmp(c->argv[0], "set") != 0)
-        return cli_usage(c, "nothing, or set log LEVEL, or set log.CATEGORY LEVEL");
+        return cli_usage(c, "expected no argument, set log LEVEL, or set log.CATEGORY LEVEL");
     name = c->argv[1];
     if (strcmp(name, "log") == 0 || (strncmp(name, "log.", 4) == 0 && name[4]))
         return set_log(c, name[3] ? name + 4 : "", c->argv[2]);
-    return cli_usage(c, "%s cannot be changed while the service runs: it is a setting of gpurestd --help, or the operator's", name);
+    return cli_usage(c, "%s cannot be changed while the service runs; gpurestd --help lists its start-up settings", name);
 }

@@ -1,4 +1,4 @@
-/* A ladder of checks, each deeper than the one before; every step says what it found. */
+/* diag: checks in order of depth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct step {
     bool (*run)(struct cli *c, char *found, size_t room);
 };
 
-static bool failed(char *found, size_t room)
+static bool report_failure(char *found, size_t room)
 {
     snprintf(found, room, "%s", gpurest_last_error()->message);
     return false;
@@ -26,23 +26,23 @@ static gpurest_session *open_session(struct cli *c)
     return cli_open_noted(c, &session, NULL) ? NULL : session;
 }
 
-static bool connectivity(struct cli *c, char *found, size_t room)
+static bool check_connectivity(struct cli *c, char *found, size_t room)
 {
     snprintf(found, room, "%s", gpurest_server_version(c->client));
-    return gpurest_request(c->client, "GET", "/readyz", NULL, NULL) == GPUREST_OK || failed(found, room);
+    return gpurest_request(c->client, "GET", "/readyz", NULL, NULL) == GPUREST_OK || report_failure(found, room);
 }
 
-static bool devices(struct cli *c, char *found, size_t room)
+static bool check_devices(struct cli *c, char *found, size_t room)
 {
     gpurest_device_info_t info = GPUREST_DEVICE_INFO_INIT;
     int                   count = 0;
     size_t                at = 0;
 
     if (gpurest_device_count(c->client, &count) || count == 0)
-        return failed(found, room);
+        return report_failure(found, room);
     for (int i = 0; i < count && at < room; i++) {
         if (gpurest_device_info(c->client, i, &info))
-            return failed(found, room);
+            return report_failure(found, room);
         at += (size_t)snprintf(found + at, room - at, "%s%s %s %s", i ? ", " : "", info.id, info.name, info.state);
         if (strcmp(info.state, "healthy") != 0)
             return false;
@@ -50,7 +50,7 @@ static bool devices(struct cli *c, char *found, size_t room)
     return true;
 }
 
-/* Written, copied on the device, read back: bytes that depend on their place. */
+/* Writes a pattern, copies it on the device, reads it back. */
 static gpurest_status move_pattern(gpurest_session *s, unsigned char *out, unsigned char *back)
 {
     gpurest_buffer a, b;
@@ -63,7 +63,7 @@ static gpurest_status move_pattern(gpurest_session *s, unsigned char *out, unsig
     return st ? st : gpurest_read(s, b, 0, back, PATTERN_BYTES);
 }
 
-static bool memory_pattern(struct cli *c, char *found, size_t room)
+static bool check_memory(struct cli *c, char *found, size_t room)
 {
     unsigned char   *out = malloc(PATTERN_BYTES), *back = calloc(1, PATTERN_BYTES);
     gpurest_session *s = open_session(c);
@@ -73,11 +73,11 @@ static bool memory_pattern(struct cli *c, char *found, size_t room)
         out[i] = (unsigned char)(i * 2654435761u >> 13);
     ok = ok && move_pattern(s, out, back) == GPUREST_OK;
     if (!ok)
-        failed(found, room);
+        report_failure(found, room);
     else if (memcmp(out, back, PATTERN_BYTES) != 0)
-        ok = (snprintf(found, room, "bytes came back different"), false);
+        ok = (snprintf(found, room, "the bytes read differ from those written"), false);
     else
-        snprintf(found, room, "%d MiB there, copied, and back, equal", PATTERN_BYTES >> 20);
+        snprintf(found, room, "%d MiB written, copied, read back: equal", PATTERN_BYTES >> 20);
     gpurest_session_close(s);
     free(out);
     free(back);
@@ -90,24 +90,24 @@ static const char source[] = "extern \"C\" __global__ void squares(unsigned *x, 
                              "}\n"
                              "extern \"C\" __global__ void bad(int *x) { x[1ll << 40] = 1; }\n";
 
-static bool compute(struct cli *c, char *found, size_t room)
+static bool check_kernel(struct cli *c, char *found, size_t room)
 {
     static unsigned values[VALUES];
     gpurest_arg     args[] = {GPUREST_OUT(values, sizeof values), GPUREST_U32(VALUES)};
     gpurest_times   times = {0};
 
     if (gpurest_run(c->client, source, "squares", GPUREST_1D(VALUES / 256), GPUREST_1D(256), args, 2, &times))
-        return failed(found, room);
+        return report_failure(found, room);
     for (unsigned i = 0; i < VALUES; i++)
         if (values[i] != i * i + 1u) {
             snprintf(found, room, "element %u is %u instead of %u", i, values[i], i * i + 1u);
             return false;
         }
-    snprintf(found, room, "%d values right; compiled in %.1f ms", VALUES, times.compile_ms);
+    snprintf(found, room, "%d values correct; compiled in %.1f ms", VALUES, times.compile_ms);
     return true;
 }
 
-/* A buffer and a kernel that writes far beyond it; what the launch said. */
+/* Launches a kernel that writes far outside its buffer. */
 static gpurest_status launch_bad(gpurest_session *s, gpurest_module **module)
 {
     const gpurest_kernel *bad;
@@ -124,8 +124,8 @@ static gpurest_status launch_bad(gpurest_session *s, gpurest_module **module)
     return gpurest_launch(s, bad, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 1);
 }
 
-/* A kernel that faults in one session must leave another one computing. */
-static bool isolated(gpurest_session *faulty, gpurest_session *neighbour, char *found, size_t room)
+/* A fault in one session must not affect another. */
+static bool check_isolated(gpurest_session *faulty, gpurest_session *neighbour, char *found, size_t room)
 {
     gpurest_module *module = NULL;
     gpurest_buffer  y;
@@ -133,21 +133,21 @@ static bool isolated(gpurest_session *faulty, gpurest_session *neighbour, char *
     gpurest_status  st = gpurest_alloc_from(neighbour, &y, &byte, 1);
 
     if (st)
-        return failed(found, room);
+        return report_failure(found, room);
     st = launch_bad(faulty, &module);
     gpurest_module_unload(module);
     if (st != GPUREST_E_CUDA)
-        return snprintf(found, room, "a bad address gave: %s", st ? gpurest_last_error()->message : "success"), false;
+        return snprintf(found, room, "a bad address gave an unexpected result: %s", st ? gpurest_last_error()->message : "success"), false;
     if (gpurest_read(neighbour, y, 0, &back, 1))
-        return failed(found, room);
-    snprintf(found, room, "%s", back == 42 ? "a fault in one session, the other goes on" : "the neighbour's byte has changed");
+        return report_failure(found, room);
+    snprintf(found, room, "%s", back == 42 ? "a fault in one session leaves the other intact" : "the other session's byte has changed");
     return back == 42;
 }
 
-static bool isolation(struct cli *c, char *found, size_t room)
+static bool check_isolation(struct cli *c, char *found, size_t room)
 {
     gpurest_session *faulty = open_session(c), *neighbour = faulty ? open_session(c) : NULL;
-    bool             ok = neighbour ? isolated(faulty, neighbour, found, room) : failed(found, room);
+    bool             ok = neighbour ? check_isolated(faulty, neighbour, found, room) : report_failure(found, room);
 
     gpurest_session_close(faulty);
     gpurest_session_close(neighbour);
@@ -155,8 +155,9 @@ static bool isolation(struct cli *c, char *found, size_t room)
 }
 
 static const struct step steps[] = {
-    {1, "connectivity", connectivity}, {1, "devices", devices}, {2, "memory pattern", memory_pattern}, {3, "kernel", compute},
-    {4, "fault isolation", isolation},
+    {1, "connectivity", check_connectivity}, {1, "devices", check_devices},
+    {2, "memory pattern", check_memory},     {3, "kernel", check_kernel},
+    {4, "fault isolation", check_isolation},
 };
 
 static const struct column columns[] = {
@@ -181,7 +182,7 @@ enum exit_code run_diag(struct cli *c)
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     if (level < 1 || level > LEVEL_MAX)
-        return cli_usage(c, "--level is from 1 to %d", LEVEL_MAX);
+        return cli_usage(c, "--level must be from 1 to %d", LEVEL_MAX);
     code = cli_open(c);
     if (code)
         return code;

@@ -1,4 +1,4 @@
-/* Help, the manual page and completion, all from commands.def. */
+/* Help, manual page and completion, generated from commands.def. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,24 +7,24 @@
 static const struct {
     const char *option, *meaning;
 } globals[] = {
-    {"--url URL", "http://HOST:PORT, https://HOST:PORT or unix:///PATH; default $GPUREST_URL, else http://127.0.0.1:8080"},
-    {"--token-file FILE", "its first line is the token; default $GPUREST_TOKEN, $GPUREST_TOKEN_FILE, or what login kept"},
-    {"--session NAME", "default $GPUREST_SESSION, else what connect opened"},
-    {"--output, -o FORM", "table, wide, json, jsonl, csv or name; --json for short"},
-    {"--fields A,B", "these members only, as they are called in JSON"},
-    {"--no-header", "tables without their first line"},
-    {"--timeout-s N", "longest time without an answer; default 60"},
-    {"--yes", "do not ask"},
-    {"--no-color", "as does NO_COLOR"},
-    {"-q, --quiet", "nothing on standard error but what went wrong"},
-    {"-v, --verbose", "more about what went wrong"},
+    {"--url URL", "service address: http://HOST:PORT, https://HOST:PORT or unix:///PATH; default $GPUREST_URL, else http://127.0.0.1:8080"},
+    {"--token-file FILE", "file whose first line is the token; default $GPUREST_TOKEN, $GPUREST_TOKEN_FILE, or the token stored by login"},
+    {"--session NAME", "session to use; default $GPUREST_SESSION, else the one opened by connect"},
+    {"--output, -o FORM", "output format: table, wide, json, jsonl, csv or name; --json is short for json"},
+    {"--fields A,B", "only these members, by their JSON names"},
+    {"--no-header", "omit the header line of tables"},
+    {"--timeout-s N", "seconds without data in either direction before giving up; default 60"},
+    {"--yes", "do not ask for confirmation"},
+    {"--no-color", "no colours, like the variable NO_COLOR"},
+    {"-q, --quiet", "print only errors on standard error"},
+    {"-v, --verbose", "print details of errors"},
 };
 static const char *const codes[] = {
     "0  success",         "1  failure",     "2  usage", "3  unreachable or timed out", "4  not authorised",   "5  not found",
-    "6  kernel or device fault", "7  does not compile", "8  busy or out of memory",    "9  degraded (status, diag)", "10 worse than before (bench --compare)", "130 interrupted",
+    "6  kernel or device fault", "7  compile error", "8  busy or out of memory",    "9  degraded (status, diag)", "10 regression (bench --compare)", "130 interrupted",
 };
 
-/* Words of the commands' arguments that need more words. */
+/* Explanations of words in the commands' arguments. */
 static const struct {
     const char *word, *meaning;
 } words[] = {
@@ -37,7 +37,7 @@ static enum exit_code help_one(const struct cli *c, const char *name)
     const struct command *k = command_find(name);
 
     if (!k)
-        return cli_usage(c, "there is no command %s", name);
+        return cli_usage(c, "unknown command %s", name);
     printf("gpurest %s %s\n\n  %s\n", k->name, k->arguments, k->summary);
     for (size_t i = 0; i < COUNT(words); i++)
         if (strstr(k->arguments, words[i].word))
@@ -58,14 +58,14 @@ static void help_all(void)
         printf("  %s\n", codes[i]);
 }
 
-/* A dash is a hyphen in troff unless it is escaped. */
+/* An unescaped dash is a hyphen in troff. */
 static void print_roff(const char *text)
 {
     for (; *text; text++)
         printf(*text == '-' || *text == '\\' ? "\\%c" : "%c", *text);
 }
 
-static void manual_entry(const char *head, const char *more, const char *text)
+static void print_manual_entry(const char *head, const char *more, const char *text)
 {
     printf(".TP\n.B ");
     print_roff(head);
@@ -77,18 +77,18 @@ static void manual_entry(const char *head, const char *more, const char *text)
     putchar('\n');
 }
 
-static void manual(void)
+static void print_manual(void)
 {
     printf(".TH GPUREST 1 \"\" \"gpurest %s\"\n.SH NAME\ngpurest \\- GPU compute over HTTP, from the command line\n"
            ".SH SYNOPSIS\n.B gpurest\n[OPTION]... COMMAND [ARGUMENT]...\n.SH COMMANDS\n",
            gpurest_version());
     for (size_t i = 0; i < commands_count; i++)
-        manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
+        print_manual_entry(commands[i].name, commands[i].arguments, commands[i].summary);
     for (size_t i = 0; i < COUNT(words); i++)
-        manual_entry(words[i].word, "", words[i].meaning);
+        print_manual_entry(words[i].word, "", words[i].meaning);
     printf(".SH OPTIONS\n");
     for (size_t i = 0; i < COUNT(globals); i++)
-        manual_entry(globals[i].option, "", globals[i].meaning);
+        print_manual_entry(globals[i].option, "", globals[i].meaning);
     printf(".SH EXIT STATUS\n.nf\n");
     for (size_t i = 0; i < COUNT(codes); i++) {
         print_roff(codes[i]);
@@ -100,7 +100,7 @@ static void manual(void)
 enum exit_code run_help(struct cli *c)
 {
     if (take_flag(c, "--man")) {
-        manual();
+        print_manual();
         return CODE_OK;
     }
     if (c->argc > 0 && c->argv[0][0] != '-')
@@ -125,7 +125,7 @@ static void print_options(const char *between)
     }
 }
 
-static void bash(void)
+static void complete_bash(void)
 {
     printf("_gpurest() {\n    local cur=${COMP_WORDS[COMP_CWORD]}\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
     print_names(" ");
@@ -134,14 +134,14 @@ static void bash(void)
     printf("' -- \"$cur\"))\n    fi\n}\ncomplete -o default -F _gpurest gpurest\n");
 }
 
-static void zsh(void)
+static void complete_zsh(void)
 {
     printf("#compdef gpurest\n_arguments '1:command:(");
     print_names(" ");
     printf(")' '*:file:_files'\n");
 }
 
-static void fish(void)
+static void complete_fish(void)
 {
     for (size_t i = 0; i < commands_count; i++)
         printf("complete -c gpurest -n __fish_use_subcommand -a %s -d '%s'\n", commands[i].name, strchr(commands[i].summary, '\'') ? "" : commands[i].summary);
@@ -152,12 +152,12 @@ enum exit_code run_completion(struct cli *c)
     if (!take_rest(c, 1, 1))
         return CODE_USAGE;
     if (strcmp(c->argv[0], "bash") == 0)
-        bash();
+        complete_bash();
     else if (strcmp(c->argv[0], "zsh") == 0)
-        zsh();
+        complete_zsh();
     else if (strcmp(c->argv[0], "fish") == 0)
-        fish();
+        complete_fish();
     else
-        return cli_usage(c, "bash, zsh or fish");
+        return cli_usage(c, "expected bash, zsh or fish");
     return CODE_OK;
 }

@@ -1,4 +1,4 @@
-/* Kernels: run one with files as arguments, compile, look at parameters. */
+/* run, compile, kernels. */
 #include <errno.h>
 #include <gpurest/builtin.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 struct argument {
     struct array array;
     const char  *text;
-    char         path[PATH_BYTES]; /* where to write it afterwards; "" = nowhere */
+    char         path[PATH_BYTES]; /* of the output file; "" = none */
     bool         raw;
 };
 
@@ -31,7 +31,7 @@ static const struct {
              {"u8", GPUREST_ARG_U8},   {"u16", GPUREST_ARG_U16}, {"u32", GPUREST_ARG_U32}, {"u64", GPUREST_ARG_U64},
              {"f32", GPUREST_ARG_F32}, {"f64", GPUREST_ARG_F64}};
 
-static bool fits(gpurest_arg_kind kind, long long i)
+static bool integer_fits(gpurest_arg_kind kind, long long i)
 {
     unsigned bits = kind <= GPUREST_ARG_I64 ? 8u << (kind - GPUREST_ARG_I8) : 8u << (kind - GPUREST_ARG_U8);
 
@@ -50,14 +50,14 @@ static bool parse_integer(gpurest_arg_kind kind, const char *text, gpurest_arg *
         return parse_number(text, &out->value.u);
     errno = 0;
     out->value.i = strtoll(text, &end, 0);
-    return errno == 0 && end != text && *end == '\0' && fits(kind, out->value.i);
+    return errno == 0 && end != text && *end == '\0' && integer_fits(kind, out->value.i);
 }
 
 static bool parse_float(gpurest_arg_kind kind, const char *text, gpurest_arg *out)
 {
     char  *end;
     double d = strtod(text, &end);
-    bool   beyond = isinf(kind == GPUREST_ARG_F32 ? (double)(float)d : d) && !strpbrk(text, "iI"); /* "inf" is meant, 1e400 is not */
+    bool   beyond = isinf(kind == GPUREST_ARG_F32 ? (double)(float)d : d) && !strpbrk(text, "iI"); /* accepts "inf", rejects 1e400 */
 
     if (kind == GPUREST_ARG_F32)
         out->value.f32 = (float)d;
@@ -87,7 +87,7 @@ static bool add_scalar(struct cli *c, struct job *job, const char *text)
 {
     if (parse_scalar(text, &job->values[job->count]))
         return true;
-    cli_usage(c, "\"%s\" is no TYPE:VALUE with a value of that type, as f32:2.0 or i32:7", text);
+    cli_usage(c, "\"%s\" is not TYPE:VALUE, such as f32:2.0 or i32:7, with a value that fits the type", text);
     return false;
 }
 
@@ -102,7 +102,7 @@ static bool add_in(struct cli *c, struct job *job, const char *path)
     return true;
 }
 
-/* A parameter by value, a struct for example: its bytes. */
+/* A parameter by value, such as a struct, from the bytes of a file. */
 static bool add_struct(struct cli *c, struct job *job, const char *path)
 {
     const struct array *a = &job->arguments[job->count].array;
@@ -125,7 +125,7 @@ static bool add_out(struct cli *c, struct job *job, const char *text)
     return true;
 }
 
-/* "FILE" is replaced; "FILE:TO" leaves it. */
+/* "FILE" is overwritten; "FILE:TO" writes to TO. */
 static bool add_inout(struct cli *c, struct job *job, const char *text)
 {
     struct argument *a = &job->arguments[job->count];
@@ -155,7 +155,7 @@ static const struct {
     bool (*add)(struct cli *c, struct job *job, const char *value);
 } argument_options[] = {{"--in", add_in}, {"--out", add_out}, {"--inout", add_inout}, {"--arg", add_scalar}, {"--struct", add_struct}};
 
-/* All of them, in their order. */
+/* Takes the kernel's arguments in order. */
 static bool take_arguments(struct cli *c, struct job *job)
 {
     for (int i = 0; i < c->argc;) {
@@ -170,7 +170,7 @@ static bool take_arguments(struct cli *c, struct job *job)
             continue;
         }
         if (job->count == ARGUMENTS_MAX || !take_value(c, argument_options[which].name, &value, &ok))
-            return ok ? cli_usage(c, "a kernel has at most %d arguments", ARGUMENTS_MAX) == CODE_OK : false;
+            return ok ? cli_usage(c, "at most %d kernel arguments are supported", ARGUMENTS_MAX) == CODE_OK : false;
         if (!argument_options[which].add(c, job, value))
             return false;
         job->count++;
@@ -202,10 +202,10 @@ static bool take_dim3(struct cli *c, const char *name, gpurest_dim3 *out)
     bool        ok = true;
 
     if (!take_value(c, name, &text, &ok))
-        return ok && cli_usage(c, "%s is missing", name) == CODE_OK;
+        return ok && cli_usage(c, "%s is required", name) == CODE_OK;
     if (parse_dim3(text, out))
         return true;
-    cli_usage(c, "%s is X, X,Y or X,Y,Z, each from 1 to %u, not \"%s\"", name, (unsigned)UINT32_MAX, text);
+    cli_usage(c, "%s expects X, X,Y or X,Y,Z, each from 1 to %u, not \"%s\"", name, (unsigned)UINT32_MAX, text);
     return false;
 }
 
@@ -219,7 +219,7 @@ static enum exit_code write_results(struct job *job)
     return code;
 }
 
-static gpurest_status start(struct cli *c, const struct job *job, const char *source, gpurest_times *times)
+static gpurest_status start_job(struct cli *c, const struct job *job, const char *source, gpurest_times *times)
 {
     cli_show_progress(c);
     if (job->builtin)
@@ -238,17 +238,17 @@ static enum exit_code run_job(struct cli *c, struct job *job)
         gpurest_status st;
 
         c->source = job->builtin ? NULL : c->argv[0];
-        st = start(c, job, source, &times);
+        st = start_job(c, job, source, &times);
         code = st ? cli_failed(c, st) : write_results(job);
     }
     free(source);
     if (!code)
-        cli_say(c, "compile %.1f ms, upload %.1f ms, run %.2f ms, of it the kernel %.1f us", times.compile_ms, times.upload_ms,
-                times.run_ms, times.gpu_us);
+        cli_say(c, "compile %.1f ms, upload %.1f ms, run %.2f ms (kernel %.1f us)", times.compile_ms, times.upload_ms, times.run_ms,
+                times.gpu_us);
     return code;
 }
 
-/* A kernel of a file needs its shape, one of the service's own brings it. */
+/* A built-in kernel has its own grid and block. */
 static bool take_kernel(struct cli *c, struct job *job)
 {
     bool ok = true;
@@ -259,7 +259,7 @@ static bool take_kernel(struct cli *c, struct job *job)
     if (ok)
         take_value(c, "--engine", &job->engine, &ok);
     if (ok && !take_value(c, "--dtype", &job->dtype, &ok) && ok)
-        return cli_usage(c, "--dtype is missing: the type of the elements, such as f32") == CODE_OK;
+        return cli_usage(c, "--dtype is required: the element type, such as f32") == CODE_OK;
     return ok && take_rest(c, 0, 0);
 }
 
@@ -269,7 +269,7 @@ enum exit_code run_run(struct cli *c)
     enum exit_code code = CODE_USAGE;
 
     if (!job)
-        return cli_error(CODE_FAILED, "no memory");
+        return cli_error(CODE_FAILED, "not enough memory");
     if (take_arguments(c, job) && take_kernel(c, job))
         code = run_job(c, job);
     for (size_t i = 0; i < job->count; i++)
@@ -280,7 +280,7 @@ enum exit_code run_run(struct cli *c)
 
 /* ---- compile and kernels ---- */
 
-/* Options of the compiler stand behind "--". */
+/* Compiler options follow "--". */
 static int take_options(struct cli *c, char ***options)
 {
     for (int i = 0; i < c->argc; i++)
@@ -300,7 +300,8 @@ static bool is_ptx(const char *text)
     return version && target && version < target && !strstr(text, "__global__");
 }
 
-static enum exit_code load(struct cli *c, gpurest_session *session, const char *path, char **options, int count, gpurest_module **out)
+static enum exit_code load_module(struct cli *c, gpurest_session *session, const char *path, char **options, int count,
+                                  gpurest_module **out)
 {
     size_t         bytes;
     char          *text = file_read(path, &bytes);
@@ -349,7 +350,7 @@ enum exit_code run_compile(struct cli *c)
     code = cli_session(c, &session);
     if (code)
         return code;
-    code = load(c, session, c->argv[0], options, count, &module);
+    code = load_module(c, session, c->argv[0], options, count, &module);
     if (!code)
         code = write_code(c, module, to);
     gpurest_module_unload(module);
@@ -364,7 +365,7 @@ static const struct column kernel_columns[] = {
 };
 const struct listing kernels_listing = {"gpurest.kernels/1", kernel_columns, COUNT(kernel_columns)};
 
-/* "u64@0 u64@8 f32@16", or sizes where types are not known. */
+/* "u64@0 u64@8 f32@16", with sizes where types are unknown. */
 static void parameters_text(const gpurest_kernel *k, char *out, size_t room)
 {
     size_t at = 0;
@@ -413,7 +414,7 @@ enum exit_code run_kernels(struct cli *c)
     code = cli_session(c, &session);
     if (code)
         return code;
-    code = load(c, session, c->argv[0], options, count, &module);
+    code = load_module(c, session, c->argv[0], options, count, &module);
     items = cJSON_CreateArray();
     for (size_t i = 0; !code && i < gpurest_module_kernel_count(module); i++) {
         const gpurest_kernel *k;

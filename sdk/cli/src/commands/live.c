@@ -1,4 +1,4 @@
-/* What changes while one looks: stat, latency. */
+/* stat, latency. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { LATENCY_COUNT_DEFAULT = 200, LATENCY_COUNT_MAX = 100000, BLOCK_BYTES = 40
 
 static volatile sig_atomic_t interrupted;
 
-static void interrupt(int signal_number)
+static void on_interrupt(int signal_number)
 {
     (void)signal_number;
     interrupted = 1;
@@ -95,7 +95,7 @@ enum exit_code run_stat(struct cli *c)
         return CODE_USAGE;
     if (count == 0 && !isatty(STDOUT_FILENO))
         count = 1;
-    signal(SIGINT, interrupt);
+    signal(SIGINT, on_interrupt);
     if (!c->no_header)
         printf("%8s  %8s  %10s  %10s  %10s\n", "SESSIONS", "BUFFERS", "MEMORY", "LAUNCHES/S", "BUSY %");
     for (uint64_t i = 0; !code && !interrupted && (count == 0 || i < count); i++) {
@@ -115,7 +115,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void report(const char *what, double *us, size_t n, cJSON *items)
+static void add_percentiles(const char *what, double *us, size_t n, cJSON *items)
 {
     cJSON *item = cJSON_CreateObject();
 
@@ -153,14 +153,14 @@ static gpurest_status try_round_trip(struct trial *t)
     return st ? st : gpurest_read(t->session, t->buffer, 0, t->data, sizeof t->data);
 }
 
-static enum exit_code measure(struct cli *c, const char *what, gpurest_status (*try)(struct trial *), struct trial *t, size_t count,
-                              cJSON *items)
+static enum exit_code measure_trial(struct cli *c, const char *what, gpurest_status (*try)(struct trial *), struct trial *t, size_t count,
+                                    cJSON *items)
 {
     double        *us = calloc(count, sizeof *us);
     enum exit_code code = CODE_OK;
 
     if (!us)
-        return cli_error(CODE_FAILED, "no memory");
+        return cli_error(CODE_FAILED, "not enough memory");
     for (size_t i = 0; i < count && !code; i++) {
         double         before = now_us();
         gpurest_status st = try(t);
@@ -169,7 +169,7 @@ static enum exit_code measure(struct cli *c, const char *what, gpurest_status (*
         code = st ? cli_failed(c, st) : CODE_OK;
     }
     if (!code)
-        report(what, us, count, items);
+        add_percentiles(what, us, count, items);
     free(us);
     return code;
 }
@@ -183,12 +183,12 @@ const struct listing latency_listing = {"gpurest.latency/1", latency_columns, CO
 static enum exit_code measure_all(struct cli *c, struct trial *t, size_t count)
 {
     cJSON         *items = cJSON_CreateArray();
-    enum exit_code code = measure(c, "ping", try_ping, t, count, items);
+    enum exit_code code = measure_trial(c, "ping", try_ping, t, count, items);
 
     if (!code)
-        code = measure(c, "empty launch", try_launch, t, count, items);
+        code = measure_trial(c, "empty launch", try_launch, t, count, items);
     if (!code)
-        code = measure(c, "4 KiB there and back", try_round_trip, t, count, items);
+        code = measure_trial(c, "4 KiB there and back", try_round_trip, t, count, items);
     if (!code)
         code = output_items(c, &latency_listing, items);
     cJSON_Delete(items);
@@ -206,7 +206,7 @@ enum exit_code run_latency(struct cli *c)
     if (!take_interval(c, &unused, &count))
         return CODE_USAGE;
     if (count == 0 || count > LATENCY_COUNT_MAX)
-        return cli_usage(c, "-c is from 1 to %d", LATENCY_COUNT_MAX);
+        return cli_usage(c, "-c must be from 1 to %d", LATENCY_COUNT_MAX);
     code = cli_own_session(c, &t.session);
     if (code)
         return code;

@@ -1,10 +1,10 @@
-/* For operators: take a service out of use and back. */
+/* drain, resume. */
 #include <stdio.h>
 
 #include "commands/commands.h"
 
-/* The answer of /v1/admin/drain and /resume, in words. */
-static enum exit_code tell(struct cli *c, const char *path, const char *json)
+/* Posts to /v1/admin/drain or /resume and prints the answer. */
+static enum exit_code post_and_print(struct cli *c, const char *path, const char *json)
 {
     char          *text = NULL;
     cJSON         *answer;
@@ -16,11 +16,11 @@ static enum exit_code tell(struct cli *c, const char *path, const char *json)
     answer = cJSON_Parse(text);
     gpurest_mem_free(text);
     if (!answer)
-        return cli_error(CODE_FAILED, "the answer of %s is not JSON", path);
+        return cli_error(CODE_FAILED, "the answer to %s is not JSON", path);
     sessions = cJSON_GetObjectItemCaseSensitive(answer, "sessions");
     fprintf(c->out, "%s, %.0f sessions%s\n", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "draining")) ? "draining" : "serving",
             cJSON_IsNumber(sessions) ? sessions->valuedouble : 0,
-            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "exit")) ? ", ends with the last of them" : "");
+            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "exit")) ? ", exits after the last" : "");
     cJSON_Delete(answer);
     return CODE_OK;
 }
@@ -30,16 +30,16 @@ enum exit_code run_drain(struct cli *c)
     bool           leave = take_flag(c, "--exit");
     enum exit_code code = take_rest(c, 0, 0) ? CODE_OK : CODE_USAGE;
 
-    if (!code && !cli_confirm(c, leave ? "end the service when its sessions have ended" : "let the service take no new sessions"))
+    if (!code && !cli_confirm(c, leave ? "stop accepting sessions and exit after the last one" : "stop accepting sessions"))
         code = CODE_USAGE;
     if (!code)
         code = cli_open(c);
-    return code ? code : tell(c, "/v1/admin/drain", leave ? "{\"exit\":true}" : "{}");
+    return code ? code : post_and_print(c, "/v1/admin/drain", leave ? "{\"exit\":true}" : "{}");
 }
 
 enum exit_code run_resume(struct cli *c)
 {
     enum exit_code code = take_rest(c, 0, 0) ? cli_open(c) : CODE_USAGE;
 
-    return code ? code : tell(c, "/v1/admin/resume", "{}");
+    return code ? code : post_and_print(c, "/v1/admin/resume", "{}");
 }

@@ -1,4 +1,4 @@
-/* ls, get and rm of everything that the service lists. */
+/* devices, sessions, buffers, modules, launches: ls, get, rm. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 struct resource {
     const struct listing *listing;
     const char           *noun;
-    const char           *path; /* of the list; its last part, when it is in a session */
+    const char           *path; /* of the list; only its last segment if in_session */
     bool                  in_session;
     bool                  removable;
 };
@@ -72,9 +72,9 @@ static enum exit_code path_of(struct cli *c, const struct resource *r, char out[
     const char *session = r->in_session ? cli_session_name(c) : NULL;
 
     if (r->in_session && !session)
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (session && !cli_id_ok(session))
-        return cli_usage(c, "\"%s\" is no session", session);
+        return cli_usage(c, "\"%s\" is not a valid session name", session);
     if (session)
         snprintf(out, PATH_BYTES, "/v1/sessions/%s%s", session, strrchr(r->path, '/'));
     else
@@ -82,7 +82,7 @@ static enum exit_code path_of(struct cli *c, const struct resource *r, char out[
     return CODE_OK;
 }
 
-static enum exit_code list(struct cli *c, const struct resource *r, const char *path)
+static enum exit_code list_resource(struct cli *c, const struct resource *r, const char *path)
 {
     cJSON         *items = cJSON_CreateArray();
     enum exit_code code = cli_get_all(c, path, items);
@@ -93,7 +93,7 @@ static enum exit_code list(struct cli *c, const struct resource *r, const char *
     return code;
 }
 
-static enum exit_code get(struct cli *c, const struct resource *r, const char *path, const char *id)
+static enum exit_code get_resource(struct cli *c, const struct resource *r, const char *path, const char *id)
 {
     cJSON         *item = NULL;
     enum exit_code code = cli_get(c, &item, "%s/%s", path, id);
@@ -104,7 +104,7 @@ static enum exit_code get(struct cli *c, const struct resource *r, const char *p
     return code;
 }
 
-static enum exit_code remove_one(struct cli *c, const struct resource *r, const char *path, const char *id)
+static enum exit_code remove_resource(struct cli *c, const struct resource *r, const char *path, const char *id)
 {
     char question[PATH_BYTES], whole[PATH_BYTES];
 
@@ -127,17 +127,17 @@ static enum exit_code run_resource(struct cli *c, const struct resource *r)
     if (!take_rest(c, 0, 2))
         return CODE_USAGE;
     if (c->argc == 2 && !cli_id_ok(c->argv[1]))
-        return cli_usage(c, "\"%s\" is no id", c->argv[1]);
+        return cli_usage(c, "\"%s\" is not a valid id", c->argv[1]);
     code = path_of(c, r, path);
     if (code)
         return code;
     if (strcmp(verb, "ls") == 0 && c->argc <= 1)
-        return list(c, r, path);
+        return list_resource(c, r, path);
     if (strcmp(verb, "get") == 0 && c->argc == 2)
-        return get(c, r, path, c->argv[1]);
+        return get_resource(c, r, path, c->argv[1]);
     if (strcmp(verb, "rm") == 0 && c->argc == 2)
-        return remove_one(c, r, path, c->argv[1]);
-    return cli_usage(c, "ls, get ID or rm ID");
+        return remove_resource(c, r, path, c->argv[1]);
+    return cli_usage(c, "expected ls, get ID or rm ID");
 }
 
 enum exit_code run_devices(struct cli *c)

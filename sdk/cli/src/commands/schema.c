@@ -1,4 +1,4 @@
-/* JSON Schemas of what --json prints, made of the same columns. */
+/* schema: JSON Schemas of --json output, generated from the columns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct schema schemas[] = {
 #undef OBJECT
 };
 
-/* Of a member that may be unknown; texts are also what the service gives as lists and truth values, so they are left open. */
+/* Any member may be null. FORMAT_TEXT also shows lists and booleans, so its type is open. */
 static cJSON *type_of(enum format format)
 {
     cJSON *type = cJSON_CreateObject(), *names;
@@ -32,7 +32,7 @@ static cJSON *type_of(enum format format)
     return type;
 }
 
-/* "usage.buffers" is a member of an object of its own. */
+/* "usage.buffers" is nested. */
 static void add_member(cJSON *object, const char *path, enum format format)
 {
     cJSON *properties = cJSON_GetObjectItemCaseSensitive(object, "properties"), *inner;
@@ -101,7 +101,7 @@ enum exit_code run_schema(struct cli *c)
     while (s < schemas + COUNT(schemas) && strcmp(s->name, c->argv[0]) != 0)
         s++;
     if (s == schemas + COUNT(schemas))
-        return cli_usage(c, "there is no schema %s; gpurest schema lists them", c->argv[0]);
+        return cli_usage(c, "unknown schema %s; gpurest schema lists them", c->argv[0]);
     cJSON *document = document_of(s);
     char  *text = cJSON_Print(document);
 
@@ -109,5 +109,5 @@ enum exit_code run_schema(struct cli *c)
         fprintf(c->out, "%s\n", text);
     free(text);
     cJSON_Delete(document);
-    return text ? CODE_OK : cli_error(CODE_FAILED, "no memory for the output");
+    return text ? CODE_OK : cli_error(CODE_FAILED, "not enough memory for the output");
 }

@@ -1,4 +1,4 @@
-/* The service as a whole: versions, state, settings, the session that stays, the token that is kept. */
+/* status, version, info, wait, metrics, connect, disconnect, reset, login. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { WAIT_S_DEFAULT = 60, POLL_MS = 200, TOKEN_BYTES_MAX = 4096 };
 
 enum { REASON_BYTES = 256 };
 
-/* The problem's own sentence; "" when there is none. */
+/* The problem's detail, or "". */
 static void take_reason(const gpurest_http_response *response, char reason[REASON_BYTES])
 {
     size_t       bytes = 0;
@@ -24,7 +24,7 @@ static void take_reason(const gpurest_http_response *response, char reason[REASO
     cJSON_Delete(problem);
 }
 
-/* 1 ready; 0 not, with the reason; -1 no answer: the last error says why. */
+/* 1: ready; 0: not ready, with the reason; -1: no answer, see the last error. */
 static int readiness(struct cli *c, char reason[REASON_BYTES])
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
@@ -45,7 +45,7 @@ static int readiness(struct cli *c, char reason[REASON_BYTES])
     return status == 200;
 }
 
-static enum exit_code sub(struct cli *c, enum exit_code (*run)(struct cli *), const char *title)
+static enum exit_code run_section(struct cli *c, enum exit_code (*run)(struct cli *), const char *title)
 {
     if (c->output == OUTPUT_TABLE && !c->no_header)
         fprintf(c->out, "\n%s\n", title);
@@ -53,7 +53,7 @@ static enum exit_code sub(struct cli *c, enum exit_code (*run)(struct cli *), co
     return run(c);
 }
 
-/* One document for programs. */
+/* As one JSON document. */
 static enum exit_code status_document(struct cli *c, bool ready, const char *reason)
 {
     cJSON         *all = cJSON_CreateObject();
@@ -77,8 +77,8 @@ static enum exit_code status_tables(struct cli *c, bool ready, const char *reaso
     if (c->output == OUTPUT_TABLE)
         fprintf(c->out, "%s%s%s%s%s\n", c->color ? (ready ? "\033[32m" : "\033[31m") : "", ready ? "ready" : "not ready",
                 c->color ? "\033[0m" : "", reason[0] ? ": " : "", reason);
-    code = sub(c, run_devices, "DEVICES");
-    return code ? code : sub(c, run_sessions, "SESSIONS");
+    code = run_section(c, run_devices, "DEVICES");
+    return code ? code : run_section(c, run_sessions, "SESSIONS");
 }
 
 enum exit_code run_status(struct cli *c)
@@ -154,7 +154,7 @@ enum exit_code run_wait(struct cli *c)
         options.url = c->url;
         st = c->client ? GPUREST_OK : gpurest_open_with(&c->client, &options);
         if (st == GPUREST_E_INVAL)
-            return cli_failed(c, st); /* an address that is none does not become one */
+            return cli_failed(c, st); /* an invalid URL stays invalid */
         if (!st && readiness(c, reason) == 1)
             return CODE_OK;
     }
@@ -177,14 +177,14 @@ enum exit_code run_metrics(struct cli *c)
     return CODE_OK;
 }
 
-/* ---- the session that stays ---- */
+/* ---- the connected session ---- */
 
-static enum exit_code remember(const char *name)
+static enum exit_code store_session(const char *name)
 {
     char path[PATH_BYTES];
 
     if (!file_of_user("session", true, path))
-        return cli_error(CODE_FAILED, "there is no folder for settings: set HOME or XDG_CONFIG_HOME");
+        return cli_error(CODE_FAILED, "no settings folder: set HOME or XDG_CONFIG_HOME");
     return file_write(path, name, strlen(name), "\n", 1) ? CODE_OK : CODE_FAILED;
 }
 
@@ -202,8 +202,8 @@ enum exit_code run_connect(struct cli *c)
         take_number(c, "--idle-timeout", &idle, &ok);
     if (!ok || !take_rest(c, 1, 1))
         return CODE_USAGE;
-    if (!cli_id_ok(c->argv[0])) /* the service says what more it asks of a name */
-        return cli_usage(c, "\"%s\" is no name of a session: a-z, 0-9, '_' and '-'", c->argv[0]);
+    if (!cli_id_ok(c->argv[0])) /* the service checks the rest */
+        return cli_usage(c, "\"%s\" is not a valid session name: use a-z, 0-9, '_' and '-'", c->argv[0]);
     code = cli_open(c);
     if (code)
         return code;
@@ -214,11 +214,11 @@ enum exit_code run_connect(struct cli *c)
     if (st)
         return cli_failed(c, st);
     gpurest_session_close(session);
-    cli_say(c, "session %s is open; the commands after this one use it", c->argv[0]);
-    return remember(c->argv[0]);
+    cli_say(c, "session %s is open; later commands use it", c->argv[0]);
+    return store_session(c->argv[0]);
 }
 
-/* Launches that a session's end would take along. */
+/* Ending the session would cancel its launches. */
 static enum exit_code refuse_if_busy(struct cli *c, const char *name)
 {
     cJSON         *page = NULL;
@@ -232,19 +232,19 @@ static enum exit_code refuse_if_busy(struct cli *c, const char *name)
         busy = busy || (cJSON_IsString(state) && (strcmp(state->valuestring, "running") == 0 || strcmp(state->valuestring, "queued") == 0));
     }
     cJSON_Delete(page);
-    return code ? code : busy ? cli_error(CODE_BUSY, "launches of %s are still queued or running: wait, or give --force", name) : CODE_OK;
+    return code ? code : busy ? cli_error(CODE_BUSY, "session %s has queued or running launches: wait, or use --force", name) : CODE_OK;
 }
 
-/* The session a command is about: its argument, else the present one. */
-static enum exit_code session_of(struct cli *c, const char **name, char path[PATH_BYTES], const char *rest)
+/* The session argument, else the connected session. */
+static enum exit_code take_session(struct cli *c, const char **name, char path[PATH_BYTES], const char *rest)
 {
     if (!take_rest(c, 0, 1))
         return CODE_USAGE;
     *name = c->argc ? c->argv[0] : cli_session_name(c);
     if (!*name)
-        return cli_usage(c, "which session?");
+        return cli_usage(c, "session required: give its name");
     if (!cli_id_ok(*name) || snprintf(path, PATH_BYTES, "/v1/sessions/%s%s", *name, rest) >= PATH_BYTES)
-        return cli_usage(c, "\"%s\" is no session", *name);
+        return cli_usage(c, "\"%s\" is not a valid session name", *name);
     return CODE_OK;
 }
 
@@ -253,7 +253,7 @@ enum exit_code run_disconnect(struct cli *c)
     bool           force = take_flag(c, "--force");
     char           path[PATH_BYTES], kept[PATH_BYTES];
     const char    *name;
-    enum exit_code code = session_of(c, &name, path, "");
+    enum exit_code code = take_session(c, &name, path, "");
 
     if (!code && !force)
         code = refuse_if_busy(c, name);
@@ -268,15 +268,15 @@ enum exit_code run_reset(struct cli *c)
 {
     char           path[PATH_BYTES], question[PATH_BYTES + 64];
     const char    *name;
-    enum exit_code code = session_of(c, &name, path, "/reset");
+    enum exit_code code = take_session(c, &name, path, "/reset");
 
     if (code)
         return code;
-    snprintf(question, sizeof question, "reset session %s, whose contents are lost then", name);
+    snprintf(question, sizeof question, "reset session %s and lose its contents", name);
     return cli_confirm(c, question) ? cli_request(c, "POST", path, "{}") : CODE_USAGE;
 }
 
-/* ---- the token that is kept ---- */
+/* ---- the stored token ---- */
 
 enum exit_code run_login(struct cli *c)
 {
@@ -290,19 +290,19 @@ enum exit_code run_login(struct cli *c)
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     if (!file_of_user("token", true, path))
-        return cli_error(CODE_FAILED, "there is no folder for settings: set HOME or XDG_CONFIG_HOME");
+        return cli_error(CODE_FAILED, "no settings folder: set HOME or XDG_CONFIG_HOME");
     text = file_read(from, &bytes);
     if (!text)
         return CODE_FAILED;
     bytes = strcspn(text, "\r\n");
     if (bytes == 0 || bytes > TOKEN_BYTES_MAX) {
         free(text);
-        return cli_usage(c, "the first line must be the token");
+        return cli_usage(c, "the first line must be a token of 1 to %d characters", TOKEN_BYTES_MAX);
     }
-    before = umask(077); /* nobody else's business from the first byte on */
+    before = umask(077); /* private from the first byte */
     written = file_write(path, text, bytes, "\n", 1);
     umask(before);
     free(text);
-    c->token_file = NULL; /* what was kept just now is what counts without one */
+    c->token_file = NULL; /* check the stored token */
     return written ? cli_open(c) : CODE_FAILED;
 }

@@ -1,4 +1,4 @@
-/* Answers that go on and on: a session's events, raw and as lines for people, and the service's log. */
+/* events, monitor, logs: streamed answers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 
 enum { EVENTS_S_DEFAULT = 30, EVENTS_S_MAX = 3600, HEARTBEAT_MARGIN_MS = 30000, LINE_BYTES_MAX = 1 << 20 };
 
-static int pass_on(void *arg, const void *data, size_t bytes)
+static int print_piece(void *arg, const void *data, size_t bytes)
 {
     (void)arg;
     return fwrite(data, 1, bytes, stdout) != bytes || fflush(stdout);
 }
 
-static enum exit_code follow(struct cli *c, const char *path, const char *accept, gpurest_body_cb on_body, void *arg)
+static enum exit_code follow_stream(struct cli *c, const char *path, const char *accept, gpurest_body_cb on_body, void *arg)
 {
     gpurest_http_request   request = GPUREST_HTTP_REQUEST_INIT;
     gpurest_http_response *response;
@@ -44,8 +44,8 @@ static enum exit_code follow(struct cli *c, const char *path, const char *accept
                      "the service answered %d", status);
 }
 
-/* What may be refused is asked for first: the refusal of a stream would come where its data does. */
-static enum exit_code ask_first(struct cli *c, const char *format, const char *name)
+/* Finds refusals before the stream starts, where they would be printed as data. */
+static enum exit_code check_access(struct cli *c, const char *format, const char *name)
 {
     char           path[PATH_BYTES];
     enum exit_code code;
@@ -57,7 +57,7 @@ static enum exit_code ask_first(struct cli *c, const char *format, const char *n
     return code;
 }
 
-/* Of a session's events for --seconds. */
+/* Follows the session's events for --seconds. */
 static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_body_cb on_body, void *arg)
 {
     const char    *name = cli_session_name(c);
@@ -69,39 +69,39 @@ static enum exit_code follow_events(struct cli *c, uint64_t seconds, gpurest_bod
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     if (!name)
-        return cli_usage(c, "which session? give --session, or gpurest connect NAME first");
+        return cli_usage(c, "session required: give --session NAME, or run gpurest connect NAME first");
     if (seconds == 0 || seconds > EVENTS_S_MAX)
-        return cli_usage(c, "--seconds is from 1 to %d", EVENTS_S_MAX);
-    code = ask_first(c, "/v1/sessions/", name);
+        return cli_usage(c, "--seconds must be from 1 to %d", EVENTS_S_MAX);
+    code = check_access(c, "/v1/sessions/", name);
     if (code)
         return code;
     snprintf(path, sizeof path, "/v1/sessions/%s/events?timeout_seconds=%u", name, (unsigned)seconds);
-    return follow(c, path, "Accept: text/event-stream", on_body, arg);
+    return follow_stream(c, path, "Accept: text/event-stream", on_body, arg);
 }
 
 enum exit_code run_events(struct cli *c)
 {
-    return follow_events(c, EVENTS_S_DEFAULT, pass_on, NULL);
+    return follow_events(c, EVENTS_S_DEFAULT, print_piece, NULL);
 }
 
 enum exit_code run_logs(struct cli *c)
 {
     bool           on = take_flag(c, "-f");
-    enum exit_code code = take_rest(c, 0, 0) ? ask_first(c, "/v1/admin/logging", "") : CODE_USAGE;
+    enum exit_code code = take_rest(c, 0, 0) ? check_access(c, "/v1/admin/logging", "") : CODE_USAGE;
 
-    return code ? code : follow(c, on ? "/v1/admin/logs?follow=1" : "/v1/admin/logs", "Accept: text/plain", pass_on, NULL);
+    return code ? code : follow_stream(c, on ? "/v1/admin/logs?follow=1" : "/v1/admin/logs", "Accept: text/plain", print_piece, NULL);
 }
 
 /* ---- monitor ---- */
 
 struct monitor {
     const struct cli *c;
-    char             *line; /* what of it has come; owned */
+    char             *line; /* received so far; owned */
     size_t            bytes, room;
     char              event[64];
 };
 
-/* Texts of several lines as JSON has them, so that an event stays one. */
+/* Escapes newlines, so that an event stays one line. */
 static const char *in_one_line(const cJSON *member, char out[CELL_BYTES])
 {
     char  *json = cJSON_IsString(member) && strchr(member->valuestring, '\n') ? cJSON_PrintUnformatted(member) : NULL;
@@ -147,7 +147,7 @@ static bool take_data(const struct monitor *m, const char *text)
     return true;
 }
 
-/* Of an event stream: comments, ids and the time to come again are nothing to people. */
+/* Skips comments, ids and retry times. */
 static bool take_line(struct monitor *m)
 {
     if (strncmp(m->line, "event: ", 7) == 0)
@@ -155,7 +155,7 @@ static bool take_line(struct monitor *m)
     return strncmp(m->line, "data: ", 6) != 0 || take_data(m, m->line + 6);
 }
 
-static bool keep(struct monitor *m, const char *data, size_t bytes)
+static bool keep_line(struct monitor *m, const char *data, size_t bytes)
 {
     if (m->bytes + bytes >= m->room) {
         size_t room = (m->bytes + bytes + 1) * 2;
@@ -181,7 +181,7 @@ static int take_piece(void *arg, const void *data, size_t bytes)
         const char *end = memchr(at, '\n', bytes);
         size_t      n = end ? (size_t)(end - at) : bytes;
 
-        if (!keep(m, at, n) || (end && !take_line(m)))
+        if (!keep_line(m, at, n) || (end && !take_line(m)))
             return -1;
         if (end)
             m->bytes = 0;

@@ -1,4 +1,4 @@
-/* top: the status, live, on a screen of its own that is given back as it was. */
+/* top: live status on the terminal's alternate screen. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,19 +16,19 @@ enum { INTERVAL_S = 2, INTERVAL_S_MAX = 3600, ROWS_UNKNOWN = 24, COLUMNS_UNKNOWN
 static const int             signals[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 static volatile sig_atomic_t ended, resized;
 
-static void end(int signal_number)
+static void on_end(int signal_number)
 {
     (void)signal_number;
     ended = 1;
 }
 
-static void resize(int signal_number)
+static void on_resize(int signal_number)
 {
     (void)signal_number;
     resized = 1;
 }
 
-/* Without SA_RESTART: the wait for a key ends at once. */
+/* Without SA_RESTART, so that a signal ends ppoll. */
 static void on_signal(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
@@ -39,15 +39,15 @@ static void on_signal(int number, void (*handler)(int))
 
 /* ---- one frame ---- */
 
-/* The status as text, to be freed; NULL: it failed with *code, and that has been said. */
-static char *compose(struct cli *c, enum exit_code *code)
+/* The status as text, freed by the caller. NULL: failed with *code and reported. */
+static char *compose_status(struct cli *c, enum exit_code *code)
 {
     char  *text = NULL;
     size_t bytes = 0;
     FILE  *to = open_memstream(&text, &bytes), *before = c->out;
 
     if (!to) {
-        *code = cli_error(CODE_FAILED, "no memory");
+        *code = cli_error(CODE_FAILED, "not enough memory");
         return NULL;
     }
     c->out = to;
@@ -71,7 +71,7 @@ static void print_head(const char *more)
     printf("gpurest top - %s%s", text, more);
 }
 
-/* As much of the line as has room: colours take none, and no character is cut in two. Returns where the next line begins. */
+/* Prints at most `columns` characters; colour sequences take no room. Returns the next line. */
 static const char *print_clipped(const char *line, unsigned columns)
 {
     size_t   length = strcspn(line, "\n");
@@ -92,7 +92,7 @@ static const char *print_clipped(const char *line, unsigned columns)
     return line + length + (line[length] == '\n');
 }
 
-static void draw(const char *text)
+static void draw_screen(const char *text)
 {
     struct winsize size = {0};
     unsigned       rows = ROWS_UNKNOWN, columns = COLUMNS_UNKNOWN;
@@ -102,7 +102,7 @@ static void draw(const char *text)
         columns = size.ws_col;
     }
     fputs("\033[H", stdout);
-    print_head(columns > 50 ? " - q ends" : "");
+    print_head(columns > 50 ? " - q quits" : "");
     for (unsigned row = 1; *text && row < rows; row++) {
         fputs("\033[K\r\n", stdout);
         text = print_clipped(text, columns);
@@ -115,11 +115,11 @@ static void draw(const char *text)
 
 struct screen {
     struct termios before;
-    bool           keys; /* standard input is a terminal too, and in our mode */
+    bool           keys; /* standard input is a terminal and in our mode */
     sigset_t outside;    /* the signal mask elsewhere; on the screen, signals come only in wait_key: one that cuts a write loses output */
 };
 
-static void enter(struct screen *s)
+static void enter_screen(struct screen *s)
 {
     struct termios ours;
     sigset_t       set;
@@ -132,13 +132,13 @@ static void enter(struct screen *s)
     if (s->keys) {
         ours = s->before;
         ours.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-        ours.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped top would leave its screen behind */
+        ours.c_cc[VSUSP] = _POSIX_VDISABLE; /* stopping top would leave its screen */
         tcsetattr(STDIN_FILENO, TCSANOW, &ours);
     }
     fputs("\033[?1049h\033[?25l", stdout);
 }
 
-static void leave(const struct screen *s)
+static void leave_screen(const struct screen *s)
 {
     fputs("\033[?25h\033[?1049l", stdout);
     fflush(stdout);
@@ -156,28 +156,28 @@ static bool wait_key(const struct screen *s, unsigned seconds)
     bool                  gone = false;
 
     if (!ended && ppoll(&p, 1, &interval, &s->outside) > 0)
-        gone = read(STDIN_FILENO, &key, 1) != 1; /* the terminal is */
+        gone = read(STDIN_FILENO, &key, 1) != 1; /* the terminal is gone */
     return gone || key == 'q' || key == 'Q' || ended;
 }
 
-static enum exit_code live(struct cli *c, unsigned seconds)
+static enum exit_code run_live(struct cli *c, unsigned seconds)
 {
     struct screen  s;
     enum exit_code code = CODE_OK;
     bool           leaving = false;
 
     for (size_t i = 0; i < COUNT(signals); i++)
-        on_signal(signals[i], signals[i] == SIGWINCH ? resize : end);
-    enter(&s);
-    for (char *text = compose(c, &code); text && !leaving; text = leaving ? NULL : compose(c, &code)) {
+        on_signal(signals[i], signals[i] == SIGWINCH ? on_resize : on_end);
+    enter_screen(&s);
+    for (char *text = compose_status(c, &code); text && !leaving; text = leaving ? NULL : compose_status(c, &code)) {
         do {
             resized = 0;
-            draw(text);
+            draw_screen(text);
             leaving = wait_key(&s, seconds);
         } while (resized && !leaving);
         free(text);
     }
-    leave(&s);
+    leave_screen(&s);
     return code;
 }
 
@@ -192,16 +192,16 @@ enum exit_code run_top(struct cli *c)
     if (!ok || !take_rest(c, 0, 0))
         return CODE_USAGE;
     if (seconds == 0 || seconds > INTERVAL_S_MAX)
-        return cli_usage(c, "-i is from 1 to %d seconds", INTERVAL_S_MAX);
+        return cli_usage(c, "-i must be from 1 to %d seconds", INTERVAL_S_MAX);
     if (!once) {
         code = cli_open(c);
         if (!code)
-            code = live(c, (unsigned)seconds);
+            code = run_live(c, (unsigned)seconds);
         if (code == CODE_OK || code == CODE_DEGRADED)
             return CODE_OK;
     }
     if (once && c->output == OUTPUT_TABLE)
         print_head("\n");
     c->argc = 0;
-    return run_status(c); /* after a failure: says it again where it can be read */
+    return run_status(c); /* after a failure: repeats it on the normal screen */
 }
