@@ -1,4 +1,4 @@
-/* A session of its own, with buffers that stay and a kernel that is launched twice: C = A B, then D = C B, checked on the host.
+/* A session whose buffers stay on the device between two launches: C = A B, then D = C B, checked on the host.
  * Usage: matmul [N]; GPUREST_URL names the service. */
 #include <gpurest/gpurest.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static gpurest_status multiply(const struct job *j, gpurest_buffer left, gpurest
     return gpurest_launch(j->session, j->kernel, GPUREST_2D(tiles, tiles), GPUREST_2D(TILE, TILE), 0, (gpurest_stream){0}, args, 4);
 }
 
-/* The session's end frees the buffers, whatever happens here. */
+/* Closing the session frees the buffers, also on failure. */
 static gpurest_status run(struct job *j, const float *a, const float *b, float *out)
 {
     size_t         bytes = (size_t)j->n * (size_t)j->n * sizeof *a;
@@ -66,7 +66,7 @@ static void multiply_here(const float *a, const float *b, double *c, int n)
         }
 }
 
-/* The greatest difference to what this machine computes in double precision. */
+/* The largest difference from the host's result in double precision. */
 static double difference(const float *a, const float *b, const float *d, int n)
 {
     double *c = calloc((size_t)n * (size_t)n, sizeof *c), *e = calloc((size_t)n * (size_t)n, sizeof *e), worst = 0;

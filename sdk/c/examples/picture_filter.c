@@ -1,4 +1,4 @@
-/* A 3 x 3 filter on a picture of the user's: PGM (P5) or PNG of 8 bits in, colours as grey; out what OUT's name ends with.
+/* A 3 x 3 filter on a picture: reads 8-bit PGM (P5) or PNG, colours as grey; writes the format that OUT's name ends with.
  * Usage: picture_filter blur|sharpen|edges IN OUT; GPUREST_URL names the service. */
 #include <gpurest/gpurest.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct picture {
     unsigned char *pixels;
 };
 
-/* A number of the header; comments begin with '#'. -1: none. */
+/* Reads a number of the header; comments start with '#'. -1: invalid. */
 static int read_number(FILE *file)
 {
     int c, value = -1;
@@ -47,7 +47,7 @@ static int read_number(FILE *file)
                 c = getc(file);
     for (; c >= '0' && c <= '9' && value <= SIDE_MAX; c = getc(file))
         value = 10 * (value < 0 ? 0 : value) + (c - '0');
-    return value; /* the one blank behind it is read, too */
+    return value; /* also consumes one blank */
 }
 
 static int read_pgm(FILE *file, struct picture *p)
@@ -79,7 +79,7 @@ static int read_png(FILE *file, struct picture *p, const char **why)
     return p->pixels != NULL;
 }
 
-/* By its first byte. */
+/* Recognizes the format by the first byte. */
 static int read_picture(const char *path, struct picture *p, const char **why)
 {
     FILE *file = fopen(path, "rb");

@@ -15,7 +15,7 @@ static const char source[] = "extern \"C\" __global__ void square_and_add(float 
 struct set {
     gpurest_buffer buffer;
     float          in[CHUNK], out[CHUNK];
-    gpurest_op    *ops[3]; /* upload, kernel, download of the chunk that is under way */
+    gpurest_op    *ops[3]; /* upload, kernel and download of the current chunk */
     int            chunk;
 };
 
@@ -49,7 +49,7 @@ static gpurest_status begin(struct pipeline *p, struct set *s, int chunk)
     return gpurest_read_async(p->session, s->buffer, 0, s->out, sizeof s->out, &s->ops[2]);
 }
 
-/* Waits for the chunk, if one is under way, and checks it. */
+/* Waits for the current chunk, if any, and checks it. */
 static gpurest_status end(struct pipeline *p, struct set *s)
 {
     gpurest_status st = GPUREST_OK;
@@ -86,7 +86,7 @@ static gpurest_status run(struct pipeline *p, int chunks)
     return st;
 }
 
-/* After a failure, what was begun still writes into the sets: it is to be over before they go. */
+/* Pending operations write into the sets, so they must end first. */
 static void give_up(struct pipeline *p)
 {
     for (int i = 0; i < SETS; i++)

@@ -1,4 +1,4 @@
-/* Reads by zlib, where the build has found it; writes without. */
+/* Reading needs zlib; writing does not. */
 #include "png.h"
 
 #include <stdint.h>
@@ -114,7 +114,7 @@ struct reader {
     size_t         packed_bytes;
 };
 
-/* 0: what it is not is in *why. */
+/* 0: *why is the reason. */
 static int read_head(struct reader *r, const unsigned char *head, uint32_t side_max, const char **why)
 {
     static const signed char channels[] = {1, -1, 3, -1, 2, -1, 4};
@@ -164,7 +164,7 @@ static int nearest(int left, int above, int corner)
     return a <= b && a <= c ? left : b <= c ? above : corner;
 }
 
-/* Takes back what each row's filter did. 0: there is no such filter. */
+/* Undoes the filter of each row. 0: unknown filter. */
 static int unfilter(unsigned char *rows, size_t height, size_t row, size_t step)
 {
     for (size_t y = 0; y < height; y++) {

@@ -152,7 +152,7 @@ Test(parameters, run_takes_as_many_bytes_of_parameters)
     run_refuses_bytes(c, args, "argument 2 has 32765 bytes, a kernel's parameters at most 32764");
     cr_assert_eq(gpurest_last_error()->http_status, 0);
     args[2] = GPUREST_BYTES(NULL, STRUCT_BYTES);
-    run_refuses_bytes(c, args, "argument 2 has no bytes");
+    run_refuses_bytes(c, args, "argument 2 is NULL or has 0 bytes");
     gpurest_close(c);
     service_stop(&v);
 }

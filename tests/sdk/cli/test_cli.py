@@ -123,7 +123,7 @@ def test_run_takes_a_struct_from_a_file(gpurest, tmp_path, name, head):
 @pytest.mark.parametrize("size,words", [
     (4 * STRUCT_WORDS + 1, b"takes 32752 bytes, got 32753"),
     (PARAMETER_BYTES_MAX + 1, b"32765 bytes, a kernel's parameters at most 32764"),
-    (0, b"has no bytes"),
+    (0, b"has 0 bytes"),
 ])
 def test_a_struct_of_another_size(gpurest, tmp_path, size, words):
     (tmp_path / "big.cu").write_text(BIG)

@@ -30,7 +30,7 @@ void buf_clear(struct buf *b)
 }
 
 /* Room for `bytes` more and a NUL. */
-static bool grow(struct buf *b, size_t bytes)
+static bool grow_buf(struct buf *b, size_t bytes)
 {
     size_t want, room = b->room ? b->room : ROOM_MIN;
     char  *data;
@@ -56,7 +56,7 @@ static bool grow(struct buf *b, size_t bytes)
 
 char *buf_reserve(struct buf *b, size_t bytes)
 {
-    return grow(b, bytes) ? b->data + b->bytes : NULL;
+    return grow_buf(b, bytes) ? b->data + b->bytes : NULL;
 }
 
 void buf_added(struct buf *b, size_t bytes)
@@ -67,7 +67,7 @@ void buf_added(struct buf *b, size_t bytes)
 
 bool buf_add(struct buf *b, const void *data, size_t bytes)
 {
-    if (!grow(b, bytes))
+    if (!grow_buf(b, bytes))
         return false;
     if (bytes)
         memcpy(b->data + b->bytes, data, bytes);
@@ -88,7 +88,7 @@ bool buf_printf(struct buf *b, const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     n = vsnprintf(NULL, 0, format, arguments);
-    if (n >= 0 && grow(b, (size_t)n)) {
+    if (n >= 0 && grow_buf(b, (size_t)n)) {
         vsnprintf(b->data + b->bytes, (size_t)n + 1, format, again);
         b->bytes += (size_t)n;
     } else {
@@ -150,7 +150,7 @@ static void add_escaped(struct buf *b, const char *text, size_t bytes)
     buf_add(b, "\"", 1);
 }
 
-static void begin(struct buf *b, const char *name)
+static void begin_member(struct buf *b, const char *name)
 {
     char before = b->bytes ? b->data[b->bytes - 1] : '{';
 
@@ -164,7 +164,7 @@ static void begin(struct buf *b, const char *name)
 
 void json_open(struct buf *b, const char *name, char bracket)
 {
-    begin(b, name);
+    begin_member(b, name);
     buf_add(b, &bracket, 1);
 }
 
@@ -175,7 +175,7 @@ void json_close(struct buf *b, char bracket)
 
 void json_string_n(struct buf *b, const char *name, const char *text, size_t bytes)
 {
-    begin(b, name);
+    begin_member(b, name);
     add_escaped(b, text, bytes);
 }
 
@@ -186,7 +186,7 @@ void json_string(struct buf *b, const char *name, const char *text)
 
 void json_u64(struct buf *b, const char *name, uint64_t value)
 {
-    begin(b, name);
+    begin_member(b, name);
     buf_printf(b, value > JSON_INTEGER_MAX ? "\"%llu\"" : "%llu", (unsigned long long)value);
 }
 
@@ -194,22 +194,22 @@ void json_i64(struct buf *b, const char *name, int64_t value)
 {
     bool beyond = value > (int64_t)JSON_INTEGER_MAX || value < -(int64_t)JSON_INTEGER_MAX;
 
-    begin(b, name);
+    begin_member(b, name);
     buf_printf(b, beyond ? "\"%lld\"" : "%lld", (long long)value);
 }
 
 void json_bool(struct buf *b, const char *name, bool value)
 {
-    begin(b, name);
+    begin_member(b, name);
     buf_add_text(b, value ? "true" : "false");
 }
 
-/* printf writes the locale's decimal point. */
+/* Replaces the locale's decimal point. */
 static void add_number(struct buf *b, const char *name, double value, int digits)
 {
     char text[NUMBER_BYTES];
 
-    begin(b, name);
+    begin_member(b, name);
     snprintf(text, sizeof text, "%.*g", digits, value);
     for (char *p = text; *p; p++)
         if (!strchr("+-0123456789eE", *p))
@@ -229,7 +229,7 @@ void json_f32(struct buf *b, const char *name, float value)
 
 void json_base64(struct buf *b, const char *name, const void *data, size_t bytes)
 {
-    begin(b, name);
+    begin_member(b, name);
     buf_add(b, "\"", 1);
     buf_add_base64(b, data, bytes);
     buf_add(b, "\"", 1);

@@ -1,4 +1,4 @@
-/* Giving up what another thread does: a flag, and a way to interrupt what it waits in. */
+/* Cancellation from another thread: a flag and a function that interrupts the wait. */
 #ifndef GPUREST_SDK_CANCEL_H
 #define GPUREST_SDK_CANCEL_H
 
@@ -15,15 +15,15 @@ struct cancel {
 
 void cancel_init(struct cancel *c);
 void cancel_finish(struct cancel *c);
-/* Any thread. Calls interrupt under the lock. */
+/* Requests cancellation, from any thread. Calls interrupt under the lock. */
 void cancel_ask(struct cancel *c);
-/* c may be NULL: never asked. */
+/* c NULL: never. */
 bool cancel_asked(struct cancel *c);
-/* From now on cancel_ask interrupts by this; false when it has been asked already. c may be NULL. */
+/* Sets the interrupt function; false if already cancelled. c may be NULL. */
 bool cancel_enter(struct cancel *c, void (*interrupt)(void *arg), void *arg);
-/* Afterwards interrupt is not called any more. */
+/* interrupt is not called after this. */
 void cancel_leave(struct cancel *c);
-/* Sleeps; false when asked meanwhile. */
+/* Sleeps; false if cancelled. */
 bool cancel_sleep(struct cancel *c, int ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* Time that only goes forward, and conditions that wait by it. */
+/* Monotonic time, and condition variables that use it. */
 #ifndef GPUREST_SDK_CLOCK_H
 #define GPUREST_SDK_CLOCK_H
 
@@ -14,7 +14,7 @@ static inline uint64_t clock_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* For pthread_cond_timedwait on a condition of condition_init. ms >= 0. */
+/* A deadline for conditions made by condition_init. ms >= 0. */
 static inline struct timespec clock_after_ms(int ms)
 {
     struct timespec t;

@@ -9,7 +9,7 @@
 static _Thread_local struct failure last = {.op_index = -1, .completed_ops = -1};
 static _Thread_local gpurest_error  view;
 
-/* The log is the only part on the heap; a thread's end releases it. */
+/* The log is on the heap and freed when the thread ends. */
 static pthread_key_t  log_key;
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 static int            log_key_made;
@@ -72,10 +72,10 @@ gpurest_status failure_raise(const struct failure *f)
     return f->status;
 }
 
-static gpurest_status record(gpurest_status status, const char *hint, const char *format, va_list arguments)
+static gpurest_status record_error(gpurest_status status, const char *hint, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-static gpurest_status record(gpurest_status status, const char *hint, const char *format, va_list arguments)
+static gpurest_status record_error(gpurest_status status, const char *hint, const char *format, va_list arguments)
 {
     char message[MESSAGE_BYTES];
 
@@ -93,7 +93,7 @@ gpurest_status fail(gpurest_status status, const char *hint, const char *format,
     va_list arguments;
 
     va_start(arguments, format);
-    record(status, hint, format, arguments);
+    record_error(status, hint, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -103,7 +103,7 @@ gpurest_status fail_invalid(const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    record(GPUREST_E_INVAL, NULL, format, arguments);
+    record_error(GPUREST_E_INVAL, NULL, format, arguments);
     va_end(arguments);
     return GPUREST_E_INVAL;
 }

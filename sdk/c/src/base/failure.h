@@ -1,4 +1,4 @@
-/* What went wrong: recorded once, where it happened, for the calling thread. */
+/* Errors, recorded for the calling thread where they occur. */
 #ifndef GPUREST_SDK_FAILURE_H
 #define GPUREST_SDK_FAILURE_H
 
@@ -15,15 +15,15 @@ struct failure {
 
 void failure_init(struct failure *f);
 void failure_finish(struct failure *f);
-/* A log that finds no memory is left out. */
+/* Drops the log if memory is short. */
 void failure_copy(struct failure *to, const struct failure *from);
 
 /* This thread's; never NULL. */
 const struct failure *failure_last(void);
-/* Makes a copy of *f this thread's last error; gives its status. */
+/* Copies *f to this thread's last error; returns its status. */
 gpurest_status failure_raise(const struct failure *f);
 
-/* Records an error of our own and gives `status`. `hint` may be NULL. */
+/* Records a local error and returns `status`. `hint` may be NULL. */
 gpurest_status fail(gpurest_status status, const char *hint, const char *format, ...) __attribute__((format(printf, 3, 4)));
 gpurest_status fail_invalid(const char *format, ...) __attribute__((format(printf, 1, 2)));
 gpurest_status fail_memory(void);

@@ -1,4 +1,4 @@
-/* The only file that knows cJSON. */
+/* JSON with cJSON, which only this file uses. */
 #include "base/json.h"
 
 #include <cjson/cJSON.h>

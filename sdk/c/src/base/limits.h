@@ -1,4 +1,4 @@
-/* Every bound of the library, with its unit in its name. */
+/* All limits of the library. Names end with their unit. */
 #ifndef GPUREST_SDK_LIMITS_H
 #define GPUREST_SDK_LIMITS_H
 
@@ -19,9 +19,9 @@ enum {
     CONNECTIONS_MAX = 64,
     BULK_CONNECTIONS_MAX = 16,
     RETRIES_MAX = 10,
-    IDLE_CONNECTION_MS = 50 * 1000, /* the service closes at 60 s */
-    RETRY_DELAY_MS = 50,            /* doubled each time, with jitter */
-    RETRY_DELAY_MS_MAX = 10 * 1000, /* a service that asks for more is busy */
+    IDLE_CONNECTION_MS = 50 * 1000, /* below the service's 60 s */
+    RETRY_DELAY_MS = 50,            /* doubles with each retry, with jitter */
+    RETRY_DELAY_MS_MAX = 10 * 1000, /* a longer Retry-After is GPUREST_E_BUSY */
     KEEPALIVE_IDLE_S = 15,
     KEEPALIVE_INTERVAL_S = 5,
     TIMEOUT_MS_MAX = 24 * 3600 * 1000,
@@ -30,18 +30,18 @@ enum {
     PATH_BYTES_MAX = 8 * 1024,
     REQUEST_HEAD_BYTES_MAX = 24 * 1024,
     ANSWER_HEAD_BYTES_MAX = 64 * 1024,
-    ANSWER_BODY_BYTES_MAX = 128 * 1024 * 1024, /* of one that is collected */
+    ANSWER_BODY_BYTES_MAX = 128 * 1024 * 1024, /* of a collected body */
     PROBLEM_BYTES_MAX = 1024 * 1024,
     CHUNK_LINE_BYTES_MAX = 4 * 1024,
-    RECEIVE_BYTES = 64 * 1024,         /* taken from the socket at a time, when not into its place directly */
-    DESCRIPTORS_MAX = 4,               /* taken with one piece of an answer */
-    TRANSFER_BYTES = 4 * 1024 * 1024,  /* handed to the socket at a time */
-    PIECES_AT_ONCE = 64,               /* of a body, in one system call */
-    PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report no progress */
-    PROGRESS_STEP_BYTES = 1024 * 1024, /* at least so much between two reports */
+    RECEIVE_BYTES = 64 * 1024,         /* per receive, unless directly into the destination */
+    DESCRIPTORS_MAX = 4,               /* per receive */
+    TRANSFER_BYTES = 4 * 1024 * 1024,  /* per send */
+    PIECES_AT_ONCE = 64,               /* of a body, per system call */
+    PROGRESS_BYTES_MIN = 1024 * 1024,  /* shorter bodies report none */
+    PROGRESS_STEP_BYTES = 1024 * 1024, /* least distance between two reports */
 
     /* names */
-    NAME_BYTES = 80, /* an id with its NUL: ids of the service with a node's name, "$" and a client's id */
+    NAME_BYTES = 80, /* an id with its NUL: of the service with a node's name, or "$" and a client's id */
     SESSION_ID_BYTES = 128,
 
     /* objects */
@@ -50,31 +50,31 @@ enum {
     KERNELS_MAX = 4096,
     PARAMS_MAX = 128,
     PARAM_BYTES_MAX = 32764,
-    SOURCE_BYTES_MAX = 64 * 1024 * 1024, /* the service's own limit is lower */
+    SOURCE_BYTES_MAX = 64 * 1024 * 1024, /* the service's limit is lower */
 
-    /* batches: the service's bounds */
+    /* batches: the service's limits */
     BATCH_OPS_MAX = 4096,
     BATCH_SEGMENTS_MAX = 256,
     BATCH_JSON_BYTES_MAX = 4 * 1024 * 1024,
     BATCH_ALIGN_BYTES = 64,
     BATCH_HEAD_BYTES = 16,
-    PROGRAM_SCALARS_MAX = 1024, /* that one run of a program replaces */
+    PROGRAM_SCALARS_MAX = 1024, /* per run of a program */
 
     /* asynchronous operations */
     TRANSFER_THREADS_MAX = 8,
     FOLLOWER_THREADS_MAX = 4,
-    FOLLOW_SLICE_S = 2, /* a launch is followed for so long before another one gets its turn */
+    FOLLOW_SLICE_S = 2, /* long poll of one launch before the next gets its turn */
 
     /* launches */
-    LAUNCH_WAIT_S = 20, /* the service answers at the latest then; asked again until the end */
+    LAUNCH_WAIT_S = 20, /* long poll, repeated until the launch ends */
     EXECUTION_TIMEOUT_MS_DEFAULT = 60 * 1000,
-    SLACK_MS = 40 * 1000, /* beyond a deadline of the service's: compilation (30 s), copies, the way */
+    SLACK_MS = 40 * 1000, /* added to the service's deadlines: compilation (30 s), copies, network */
 };
 
 static_assert(ANSWER_HEAD_BYTES_MAX >= RECEIVE_BYTES, "what is taken at a time fits the head's bound");
 static_assert(PROBLEM_BYTES_MAX <= ANSWER_BODY_BYTES_MAX, "a problem is a body");
 
-#define BULK_BYTES_MIN  (64ull * 1024 * 1024) /* from here on several connections share a transfer */
-#define PIECE_BYTES_MIN (8ull * 1024 * 1024)  /* a connection's least share */
+#define BULK_BYTES_MIN  (64ull * 1024 * 1024) /* larger transfers use several connections */
+#define PIECE_BYTES_MIN (8ull * 1024 * 1024)  /* least share per connection */
 
 #endif

@@ -31,7 +31,7 @@ void workers_finish(struct workers *w)
     pthread_cond_destroy(&w->changed);
 }
 
-static struct job *take(struct workers *w)
+static struct job *take_job(struct workers *w)
 {
     struct job *job = w->first;
 
@@ -55,7 +55,7 @@ static void *work(void *argument)
         }
         if (!w->first)
             break;
-        struct job *job = take(w);
+        struct job *job = take_job(w);
         pthread_mutex_unlock(&w->lock);
         job->run(job);
         pthread_mutex_lock(&w->lock);
@@ -72,7 +72,7 @@ static bool make_thread(struct workers *w)
     return made;
 }
 
-static void append(struct workers *w, struct job *job)
+static void append_job(struct workers *w, struct job *job)
 {
     job->next = NULL;
     if (w->last)
@@ -92,7 +92,7 @@ bool workers_add(struct workers *w, struct job *job)
     if (taken && w->idle == 0 && w->threads_count < w->max && !make_thread(w))
         taken = w->threads_count > 0;
     if (taken)
-        append(w, job);
+        append_job(w, job);
     pthread_mutex_unlock(&w->lock);
     return taken;
 }
@@ -100,7 +100,7 @@ bool workers_add(struct workers *w, struct job *job)
 void workers_again(struct workers *w, struct job *job)
 {
     pthread_mutex_lock(&w->lock);
-    append(w, job);
+    append_job(w, job);
     pthread_mutex_unlock(&w->lock);
 }
 

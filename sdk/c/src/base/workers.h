@@ -1,4 +1,4 @@
-/* Threads that do jobs in the order in which they came; made when needed, kept until the end. */
+/* A thread pool with a FIFO queue. Threads start on demand and live until workers_stop. */
 #ifndef GPUREST_SDK_WORKERS_H
 #define GPUREST_SDK_WORKERS_H
 
@@ -7,12 +7,12 @@
 
 #include "base/limits.h"
 
-/* A thread that takes none of the application's signals. */
+/* Creates a thread that blocks all signals. */
 bool thread_make(pthread_t *out, void *(*run)(void *), void *arg);
 
 struct job {
     struct job *next;
-    void (*run)(struct job *job); /* may give the job to the workers again */
+    void (*run)(struct job *job); /* may call workers_again with it */
 };
 
 struct workers {
@@ -25,11 +25,11 @@ struct workers {
 };
 
 void workers_init(struct workers *w, int max);
-/* False: they stop, or no thread can be made; the job stays the caller's then. Jobs of jobs are always taken. */
+/* False: stopping, or no thread can be created; the job remains the caller's. */
 bool workers_add(struct workers *w, struct job *job);
-/* Of a job that runs: behind the others. */
+/* Requeues a running job after the others. */
 void workers_again(struct workers *w, struct job *job);
-/* Does what is queued, then ends the threads. Not from a job. */
+/* Runs what is queued, then joins the threads. Not from a job. */
 void workers_stop(struct workers *w);
 void workers_finish(struct workers *w);
 

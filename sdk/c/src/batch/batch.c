@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- one more operation ---- */
+/* ---- adding an operation ---- */
 
-/* A place in b->ops to which a failed operation is undone. */
+/* The state to restore if an operation fails. */
 struct mark {
     size_t bytes, segments, places, results;
 };
@@ -25,7 +25,9 @@ static gpurest_status op_close(gpurest_batch *b, const struct mark *m, gpurest_s
 {
     json_close(&b->ops, '}');
     if (!st && b->ops.failed)
-        st = b->ops.bytes >= b->ops.max / 2 ? fail(GPUREST_E_LIMIT, "submit it and begin another", "the batch is full") : fail_memory();
+        st = b->ops.bytes >= b->ops.max / 2 ? fail(GPUREST_E_LIMIT, "submit it and begin another",
+                                                   "the operations of a batch have at most %d bytes", BATCH_JSON_BYTES_MAX)
+                                            : fail_memory();
     if (!st) {
         b->ops_count++;
         return GPUREST_OK;
@@ -41,8 +43,8 @@ static gpurest_status op_close(gpurest_batch *b, const struct mark *m, gpurest_s
     return st;
 }
 
-/* Room for one more item: doubles at every power of two. */
-static gpurest_status grow(void **items, size_t count, size_t each)
+/* Makes room for one more item; doubles at powers of two. */
+static gpurest_status grow_list(void **items, size_t count, size_t each)
 {
     void *more;
 
@@ -58,7 +60,7 @@ static gpurest_status grow(void **items, size_t count, size_t each)
 static gpurest_status add_made(struct batch_made **list, size_t *count, gpurest_buffer buffer, size_t op)
 {
     void          *items = *list;
-    gpurest_status st = grow(&items, *count, sizeof **list);
+    gpurest_status st = grow_list(&items, *count, sizeof **list);
 
     *list = items;
     if (!st)
@@ -69,7 +71,7 @@ static gpurest_status add_made(struct batch_made **list, size_t *count, gpurest_
 static gpurest_status add_result(gpurest_batch *b, gpurest_launch_result *launch, float *elapsed_ms)
 {
     void          *items = b->results;
-    gpurest_status st = grow(&items, b->results_count, sizeof *b->results);
+    gpurest_status st = grow_list(&items, b->results_count, sizeof *b->results);
 
     b->results = items;
     if (!st)
@@ -84,7 +86,7 @@ static gpurest_status add_segment(gpurest_batch *b, const void *src, size_t byte
     void *copy;
 
     if (b->segments_count >= BATCH_SEGMENTS_MAX)
-        return fail(GPUREST_E_LIMIT, "submit it and begin another", "a batch brings at most %d pieces of data", BATCH_SEGMENTS_MAX);
+        return fail(GPUREST_E_LIMIT, "submit it and begin another", "a batch uploads at most %d pieces of data", BATCH_SEGMENTS_MAX);
     copy = malloc(bytes);
     if (!copy)
         return fail_memory();
@@ -182,7 +184,7 @@ gpurest_status batch_read(gpurest_batch *b, const struct buffer_entry *e, size_t
     if (bytes == 0)
         return GPUREST_OK;
     if (b->places_count >= BATCH_SEGMENTS_MAX)
-        return fail(GPUREST_E_LIMIT, "submit it and begin another", "a batch reads at most %d times", BATCH_SEGMENTS_MAX);
+        return fail(GPUREST_E_LIMIT, "submit it and begin another", "a batch has at most %d reads", BATCH_SEGMENTS_MAX);
     st = op_open(b, "read", &m);
     if (st)
         return st;
@@ -198,8 +200,8 @@ gpurest_status batch_read(gpurest_batch *b, const struct buffer_entry *e, size_t
 
 static gpurest_status default_stream_only(const char *stream)
 {
-    return stream[0] ? fail(GPUREST_E_UNSUPPORTED, "use the default stream, or copy outside of the batch",
-                            "copies and fills of a batch go on its default stream")
+    return stream[0] ? fail(GPUREST_E_UNSUPPORTED, "use the default stream, or copy outside the batch",
+                            "copies and fills in a batch support only the default stream")
                      : GPUREST_OK;
 }
 
@@ -240,11 +242,11 @@ gpurest_status batch_fill(gpurest_batch *b, const struct buffer_entry *e, size_t
     return op_close(b, &m, GPUREST_OK);
 }
 
-/* Room for one more of them, with the number of the operation that is open. */
+/* Notes the open operation as a launch; the caller counts it. */
 static gpurest_status note_launch(gpurest_batch *b)
 {
     void          *items = b->launches;
-    gpurest_status st = grow(&items, b->launches_count, sizeof *b->launches);
+    gpurest_status st = grow_list(&items, b->launches_count, sizeof *b->launches);
 
     b->launches = items;
     if (!st)
@@ -260,7 +262,7 @@ gpurest_status batch_launch(gpurest_batch *b, const struct launch *l)
     if (st)
         return st;
     if (l->config.timeout_ms)
-        st = fail(GPUREST_E_UNSUPPORTED, "gpurest_batch_timeout_ms sets one for all", "a launch of a batch has no time-out of its own");
+        st = fail(GPUREST_E_UNSUPPORTED, "use gpurest_batch_timeout_ms for the whole batch", "a launch in a batch cannot have a timeout");
     if (!st)
         st = launch_write(&b->ops, b->session, b, l);
     if (!st && l->result)
@@ -294,15 +296,15 @@ static gpurest_status event_batch(gpurest_session *s, gpurest_batch **out)
     if (st)
         return st;
     *out = session_batch(s);
-    return *out
-               ? GPUREST_OK
-               : fail(GPUREST_E_UNSUPPORTED, "use gpurest_batch_begin first", "events live within a batch, and this thread has begun none");
+    return *out ? GPUREST_OK
+                : fail(GPUREST_E_UNSUPPORTED, "call gpurest_batch_begin first",
+                       "events exist only in a batch, and this thread has begun none");
 }
 
 static gpurest_status event_name(const gpurest_batch *b, gpurest_event event, char out[NAME_BYTES])
 {
     if (event.id >> 32 != b->serial || (uint32_t)event.id == 0 || (uint32_t)event.id > b->events)
-        return fail_invalid("the event is not of this batch");
+        return fail_invalid("the event belongs to another batch");
     snprintf(out, NAME_BYTES, "e%u", (uint32_t)event.id);
     return GPUREST_OK;
 }

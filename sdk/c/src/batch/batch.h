@@ -1,11 +1,11 @@
-/* Batches: what the calls of a thread queue instead of sending it. All checks of buffers and streams are done by the callers. */
+/* Batches: operations that a thread queues instead of sending. Callers check buffers and streams. */
 #ifndef GPUREST_SDK_BATCH_H
 #define GPUREST_SDK_BATCH_H
 
 #include "batch/frame.h"
 #include "code/launch_body.h"
 
-struct batch_made { /* a buffer that the batch allocates, or one from outside that it frees */
+struct batch_made { /* a buffer that the batch allocates, or an earlier one that it frees */
     gpurest_buffer buffer;
     size_t         op;
     bool           freed;
@@ -19,10 +19,10 @@ struct batch_result {
 struct gpurest_batch {
     gpurest_session     *session; /* a reference */
     struct recording     recording;
-    struct buf           ops; /* JSON, one behind the other */
+    struct buf           ops; /* JSON objects, separated by commas */
     size_t               ops_count;
     uint64_t             timeout_ms;
-    struct piece         segments[BATCH_SEGMENTS_MAX]; /* their bytes are the batch's own */
+    struct piece         segments[BATCH_SEGMENTS_MAX]; /* copies, owned by the batch */
     size_t               segments_count;
     struct frame_place   places[BATCH_SEGMENTS_MAX];
     size_t               places_count;
@@ -30,12 +30,12 @@ struct gpurest_batch {
     size_t               made_count, freed_count;
     struct batch_result *results;
     size_t               results_count;
-    size_t              *launches; /* which operations are launches: programs name them by their number among these */
+    size_t              *launches; /* indices of the operations that are launches; programs count launches only */
     size_t               launches_count;
     uint32_t             serial, events; /* of its events */
 };
 
-/* src NULL: without contents. */
+/* src NULL: contents undefined. */
 gpurest_status batch_alloc(gpurest_batch *b, gpurest_buffer *out, const void *src, size_t bytes);
 gpurest_status batch_free(gpurest_batch *b, gpurest_buffer buffer, const struct buffer_entry *e);
 gpurest_status batch_write(gpurest_batch *b, const struct buffer_entry *e, size_t offset, const void *src, size_t bytes);
@@ -45,14 +45,14 @@ gpurest_status batch_copy(gpurest_batch *b, const struct buffer_entry *to, size_
 gpurest_status batch_fill(gpurest_batch *b, const struct buffer_entry *e, size_t offset, const char *type, uint32_t value, size_t bytes,
                           const char *stream);
 gpurest_status batch_launch(gpurest_batch *b, const struct launch *l);
-/* stream NULL: all of them. */
+/* stream NULL: all streams. */
 gpurest_status batch_sync(gpurest_batch *b, const char *stream);
 
-/* The whole message, into `out`, which the caller has begun and finishes. */
+/* Writes the whole message into `out`. */
 gpurest_status batch_write_message(struct buf *out, gpurest_batch *b);
-/* What became of it: sets handles of buffers and results from the answer of a success, gives back what a failure has not done. */
+/* Ends a batch: on success sets buffers and results from the answer, on failure makes buffers that were not freed usable again. */
 gpurest_status batch_settle(gpurest_batch *b, gpurest_status st, const struct json *answer, gpurest_op *op);
-/* Sends it and takes the answer; handles of buffers and results are set. op NULL: no operation wants to know. */
+/* Sends it, waits, and settles it. op may be NULL. */
 gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op *op);
 /* What gpurest_batch_submit and programs share: "segments": […]; "ops": […] and "timeout_ms"; how long the line may
  * be quiet; the buffers that it made and that are not the service's are void. */
@@ -60,7 +60,7 @@ void batch_write_segments(struct buf *out, const gpurest_batch *b);
 void batch_write_ops(struct buf *out, const gpurest_batch *b);
 int  batch_quiet_ms(const gpurest_batch *b);
 void batch_void_made(gpurest_batch *b);
-/* Buffers that it made and that are not the service's are void. NULL is fine. */
+/* Voids the buffers that do not exist at the service. NULL is fine. */
 void batch_destroy(gpurest_batch *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Batches that the service keeps: submitted without waiting, followed by long polls, their answers fetched at the end. */
+/* Background batches: submitted without waiting, followed by long polls, results fetched at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,12 +19,13 @@ static gpurest_status take_id(struct background *w, const struct json *answer)
     const char *id = json_text_or(json_member(answer, "id"), "");
 
     if (!name_valid(id) || snprintf(w->id, sizeof w->id, "%s", id) >= (int)sizeof w->id)
-        return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a batch in the background has no id");
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service",
+                    "the answer to a batch in the background has no id");
     return GPUREST_OK;
 }
 
-/* With a key of its own, so that it is there once, however often the connection breaks. */
-static gpurest_status post(gpurest_op *op, struct background *w, const char *message)
+/* The idempotency key allows a retry when the connection breaks. */
+static gpurest_status post_background(gpurest_op *op, struct background *w, const char *message)
 {
     gpurest_batch    *b = w->batch;
     struct path       path = session_path(b->session, "/batches");
@@ -47,7 +48,7 @@ static gpurest_status post(gpurest_op *op, struct background *w, const char *mes
     return st;
 }
 
-static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+static gpurest_status background_perform(gpurest_op *op, void *work, bool *followed)
 {
     struct background *w = work;
     struct buf         message;
@@ -58,7 +59,7 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
     buf_init(&message, 2 * (size_t)BATCH_JSON_BYTES_MAX);
     st = batch_write_message(&message, w->batch);
     if (!st)
-        st = post(op, w, buf_text(&message));
+        st = post_background(op, w, buf_text(&message));
     buf_finish(&message);
     if (st)
         return batch_settle(w->batch, st, NULL, op);
@@ -68,8 +69,8 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
 
 /* ---- following ---- */
 
-/* A queued one is cancelled by that, a running one goes on, and the result of one that is over is dropped. */
-static void forget_at_service(gpurest_session *s, const char *id)
+/* Cancels a queued batch, lets a running one continue, and drops the result of a finished one. */
+static void delete_background(gpurest_session *s, const char *id)
 {
     struct path     path = session_path(s, "/batches/%s", id);
     struct exchange x;
@@ -80,7 +81,7 @@ static void forget_at_service(gpurest_session *s, const char *id)
     exchange_finish(&x);
 }
 
-static gpurest_status fetch(gpurest_op *op, struct background *w)
+static gpurest_status fetch_result(gpurest_op *op, struct background *w)
 {
     gpurest_batch    *b = w->batch;
     struct path       path = session_path(b->session, "/batches/%s/result", w->id);
@@ -90,11 +91,11 @@ static gpurest_status fetch(gpurest_op *op, struct background *w)
     st = batch_settle(b, st, f.answer, op);
     json_destroy(f.answer);
     if (!st)
-        forget_at_service(b->session, w->id);
+        delete_background(b->session, w->id);
     return st;
 }
 
-static gpurest_status take_state(gpurest_op *op, struct background *w, const struct exchange *x, bool *finished)
+static gpurest_status take_batch_state(gpurest_op *op, struct background *w, const struct exchange *x, bool *finished)
 {
     struct json   *d = json_parse(x->body.data, x->body.bytes);
     const char    *state = json_text_or(json_member(d, "state"), "");
@@ -102,19 +103,20 @@ static gpurest_status take_state(gpurest_op *op, struct background *w, const str
 
     *finished = strcmp(state, "queued") != 0 && strcmp(state, "running") != 0;
     if (strcmp(state, "succeeded") == 0)
-        st = fetch(op, w);
+        st = fetch_result(op, w);
     else if (strcmp(state, "failed") == 0)
         st = batch_settle(w->batch, problem_record_json(json_member(d, "problem"), ""), NULL, op);
     else if (strcmp(state, "cancelled") == 0)
         st = batch_settle(w->batch, fail(GPUREST_E_CANCELLED, NULL, "the batch was cancelled"), NULL, op);
     else if (*finished)
-        st =
-            batch_settle(w->batch, fail(GPUREST_E_PROTO, "is this a gpurest service?", "a batch in the background has no state"), NULL, op);
+        st = batch_settle(
+            w->batch, fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "a batch in the background has no state"),
+            NULL, op);
     json_destroy(d);
     return st;
 }
 
-static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
+static gpurest_status background_follow(gpurest_op *op, void *work, bool *finished)
 {
     struct background *w = work;
     gpurest_session   *s = op->session;
@@ -129,19 +131,19 @@ static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
     x.cancel = w->cancel_sent ? NULL : &op->pending.cancel;
     st = session_perform(s, &x);
     if (st == GPUREST_E_CANCELLED && !w->cancel_sent) {
-        w->cancel_sent = true; /* the waiting was cancelled, not yet the batch: it is asked for its end from now on */
-        forget_at_service(s, w->id);
+        w->cancel_sent = true; /* only the wait is cancelled so far: follow the batch to its end */
+        delete_background(s, w->id);
         st = GPUREST_OK;
     } else if (st) {
         st = batch_settle(w->batch, st, NULL, op);
     } else {
-        st = take_state(op, w, &x, finished);
+        st = take_batch_state(op, w, &x, finished);
     }
     exchange_finish(&x);
     return st;
 }
 
-static void work_release(void *work)
+static void background_release(void *work)
 {
     struct background *w = work;
 
@@ -149,7 +151,7 @@ static void work_release(void *work)
     free(w);
 }
 
-static const struct op_work background_kind = {.perform = work_perform, .follow = work_follow, .release = work_release};
+static const struct op_work background_kind = {.perform = background_perform, .follow = background_follow, .release = background_release};
 
 gpurest_status gpurest_batch_submit_background(gpurest_batch *b, gpurest_op **out)
 {

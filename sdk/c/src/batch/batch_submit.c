@@ -1,11 +1,11 @@
-/* The life of a batch: begun, submitted or discarded; and what its answer sets. */
+/* Batches: begin, submit, discard, and their answer. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "batch/batch.h"
 #include "session/op.h"
 
-/* ---- life ---- */
+/* ---- begin and discard ---- */
 
 gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
 {
@@ -15,7 +15,7 @@ gpurest_status gpurest_batch_begin(gpurest_session *s, gpurest_batch **out)
     if (st)
         return st;
     if (!out || session_batch(s))
-        return fail_invalid("out is NULL, or this thread has begun a batch on the session already");
+        return fail_invalid("out is NULL, or this thread already has a batch on the session");
     b = calloc(1, sizeof *b);
     if (!b)
         return fail_memory();
@@ -41,7 +41,7 @@ size_t gpurest_batch_count(const gpurest_batch *b)
     return b ? b->ops_count : 0;
 }
 
-/* What is still the batch's own has not come to be. */
+/* A buffer that is still the batch's does not exist at the service. */
 void batch_void_made(gpurest_batch *b)
 {
     gpurest_session *s = b->session;
@@ -55,7 +55,7 @@ void batch_void_made(gpurest_batch *b)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Buffers from outside whose freeing did not come to pass, or may not have, can be freed again. */
+/* Earlier buffers whose free did not complete, or may not have, can be freed again. */
 static void settle_freed(gpurest_batch *b, size_t completed)
 {
     gpurest_session *s = b->session;
@@ -139,7 +139,7 @@ static void write_keep(struct buf *out, gpurest_batch *b)
     json_close(out, ']');
 }
 
-/* The service bounds the whole of it by the deadline, and the line is quiet meanwhile. */
+/* No data comes until the batch ends, which the service bounds by its deadline. */
 int batch_quiet_ms(const gpurest_batch *b)
 {
     uint64_t ms = b->timeout_ms ? b->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
@@ -149,7 +149,7 @@ int batch_quiet_ms(const gpurest_batch *b)
 
 /* ---- the answer ---- */
 
-static const struct json *result_of(const struct json *answer, size_t op)
+static const struct json *find_op_result(const struct json *answer, size_t op)
 {
     const struct json *v = json_first(json_member(answer, "ops"));
 
@@ -158,10 +158,11 @@ static const struct json *result_of(const struct json *answer, size_t op)
     return v;
 }
 
-static gpurest_status take_result(const struct json *v, const struct batch_result *to)
+static gpurest_status take_op_result(const struct json *v, const struct batch_result *to)
 {
     if (!v)
-        return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a batch lacks the result of operation %zu", to->op);
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service",
+                    "the answer to a batch lacks the result of operation %zu", to->op);
     if (to->elapsed_ms) {
         *to->elapsed_ms = (float)(json_number_or(json_member(v, "elapsed_us"), 0) / 1000);
         return GPUREST_OK;
@@ -169,7 +170,7 @@ static gpurest_status take_result(const struct json *v, const struct batch_resul
     return launch_take_result(v, to->launch);
 }
 
-/* The service has named the buffers that stay. */
+/* Takes the ids of the buffers that the batch keeps. */
 static gpurest_status take_kept(gpurest_batch *b, const struct json *answer)
 {
     gpurest_session   *s = b->session;
@@ -183,7 +184,7 @@ static gpurest_status take_kept(gpurest_batch *b, const struct json *answer)
         if (!e || b->made[i].freed)
             continue;
         if (!name_valid(id)) {
-            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a batch lacks the id of a buffer");
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a batch lacks the id of a buffer");
             continue;
         }
         snprintf(e->name, sizeof e->name, "%s", id);
@@ -198,7 +199,7 @@ static gpurest_status take_answer(gpurest_batch *b, const struct json *answer)
     gpurest_status st = take_kept(b, answer);
 
     for (size_t i = 0; i < b->results_count && !st; i++)
-        st = take_result(result_of(answer, b->results[i].op), &b->results[i]);
+        st = take_op_result(find_op_result(answer, b->results[i].op), &b->results[i]);
     settle_freed(b, b->ops_count);
     return st;
 }
@@ -250,7 +251,7 @@ gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op
 
     if (b->ops_count == 0)
         return GPUREST_OK;
-    buf_init(&message, 2 * (size_t)BATCH_JSON_BYTES_MAX); /* frame_write knows the bound */
+    buf_init(&message, 2 * (size_t)BATCH_JSON_BYTES_MAX); /* frame_write checks the limit */
     st = batch_write_message(&message, b);
     f.json = buf_text(&message);
     if (!st)
@@ -263,18 +264,18 @@ gpurest_status batch_perform(gpurest_batch *b, struct cancel *cancel, gpurest_op
 
 /* ---- submission ---- */
 
-static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+static gpurest_status batch_work_perform(gpurest_op *op, void *work, bool *followed)
 {
     (void)followed;
     return batch_perform(work, &op->pending.cancel, op);
 }
 
-static void work_release(void *work)
+static void batch_work_release(void *work)
 {
     batch_destroy(work);
 }
 
-static const struct op_work batch_kind = {.perform = work_perform, .release = work_release};
+static const struct op_work batch_kind = {.perform = batch_work_perform, .release = batch_work_release};
 
 gpurest_status gpurest_batch_submit(gpurest_batch *b, gpurest_op **out_or_null)
 {

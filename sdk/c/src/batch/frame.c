@@ -1,4 +1,4 @@
-/* Frames: written as pieces, read into their places as they come. */
+/* Frames: written without copying segments, received directly into their destinations. */
 #include "batch/frame.h"
 
 #include <stdio.h>
@@ -12,9 +12,9 @@ static size_t padding_of(size_t bytes)
     return -bytes % BATCH_ALIGN_BYTES;
 }
 
-static gpurest_status malformed(const char *what)
+static gpurest_status malformed_frame(const char *what)
 {
-    return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a batch is malformed: %s", what);
+    return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a batch is malformed: %s", what);
 }
 
 /* ---- out ---- */
@@ -73,9 +73,9 @@ static gpurest_status check_segments(const struct frame_reader *r)
         uint64_t bytes;
         if (strcmp(json_text_or(json_member(v, "id"), ""), r->places[i].id) || !json_integer(json_member(v, "size"), &bytes) ||
             bytes != r->places[i].bytes)
-            return malformed("a segment is not the one that was asked for");
+            return malformed_frame("unexpected segment");
     }
-    return v || i < r->places_count ? malformed("the number of segments is wrong") : GPUREST_OK;
+    return v || i < r->places_count ? malformed_frame("wrong number of segments") : GPUREST_OK;
 }
 
 static gpurest_status parse_head(struct frame_reader *r)
@@ -84,9 +84,9 @@ static gpurest_status parse_head(struct frame_reader *r)
     uint32_t             bytes = (uint32_t)p[12] | (uint32_t)p[13] << 8 | (uint32_t)p[14] << 16 | (uint32_t)p[15] << 24;
 
     if (memcmp(p, magic, sizeof magic) || p[8] != 1 || p[9] || p[10] || p[11])
-        return malformed("it does not begin as a frame of version 1");
+        return malformed_frame("no frame header of version 1");
     if (bytes > ANSWER_BODY_BYTES_MAX - BATCH_HEAD_BYTES || (BATCH_HEAD_BYTES + (uint64_t)bytes) % BATCH_ALIGN_BYTES)
-        return malformed("the length of its message is wrong");
+        return malformed_frame("wrong length of its message");
     r->message_bytes = bytes;
     return GPUREST_OK;
 }
@@ -106,7 +106,7 @@ static gpurest_status parse_message(struct frame_reader *r)
 
     r->message = json_parse(r->head.data + BATCH_HEAD_BYTES, r->message_bytes);
     if (!json_is_object(r->message))
-        return malformed("its message is not JSON");
+        return malformed_frame("its message is not JSON");
     st = check_segments(r);
     r->in_segments = true;
     r->padding = r->places_count ? padding_of(r->places[0].bytes) : 0;
@@ -137,7 +137,7 @@ static gpurest_status take_segment(struct frame_reader *r, const char **data, si
     size_t                    left = r->place < r->places_count ? p->bytes - r->at : 0, n = left < *bytes ? left : *bytes;
 
     if (r->place >= r->places_count)
-        return malformed("something follows its segments");
+        return malformed_frame("data after the last segment");
     if (n) {
         memcpy((char *)p->data + r->at, *data, n);
         r->at += n;
@@ -164,12 +164,12 @@ bool frame_reader_take(void *reader, const void *data, size_t bytes)
 
 gpurest_status frame_reader_end(const struct frame_reader *r)
 {
-    return r->in_segments && r->place == r->places_count ? GPUREST_OK : malformed("it ends too early");
+    return r->in_segments && r->place == r->places_count ? GPUREST_OK : malformed_frame("it is truncated");
 }
 
 /* ---- the request ---- */
 
-static void exchange_of(struct exchange *x, const gpurest_client *c, const char *method, const struct frame_call *f)
+static void init_frame_exchange(struct exchange *x, const gpurest_client *c, const char *method, const struct frame_call *f)
 {
     exchange_init(x, method, f->path);
     x->headers = f->headers;
@@ -205,10 +205,10 @@ static gpurest_status perform_plain(gpurest_client *c, struct frame_call *f, str
     if (st)
         return st;
     f->answer = json_parse(x->body.data, x->body.bytes);
-    return json_is_object(f->answer) ? GPUREST_OK : malformed("its message is not JSON");
+    return json_is_object(f->answer) ? GPUREST_OK : malformed_frame("its message is not JSON");
 }
 
-static gpurest_status post(gpurest_client *c, struct frame_call *f, bool framed)
+static gpurest_status post_frame(gpurest_client *c, struct frame_call *f, bool framed)
 {
     struct piece   *pieces = calloc(1 + 2 * f->segments_count, sizeof *pieces);
     struct buf      head;
@@ -221,7 +221,7 @@ static gpurest_status post(gpurest_client *c, struct frame_call *f, bool framed)
     if (!st)
         st = frame_write(&head, f->json, f->segments, f->segments_count, pieces);
     if (!st) {
-        exchange_of(&x, c, "POST", f);
+        init_frame_exchange(&x, c, "POST", f);
         x.content_type = "application/vnd.gpurest.batch";
         x.upload = pieces;
         x.upload_count = 1 + 2 * f->segments_count;
@@ -238,15 +238,15 @@ static gpurest_status post(gpurest_client *c, struct frame_call *f, bool framed)
 
 gpurest_status frame_perform(gpurest_client *c, struct frame_call *f)
 {
-    return post(c, f, true);
+    return post_frame(c, f, true);
 }
 
 gpurest_status frame_send(gpurest_client *c, struct frame_call *f)
 {
-    return post(c, f, false);
+    return post_frame(c, f, false);
 }
 
-/* Each try begins with a reader of its own: the one before may have taken a part of the answer. */
+/* Each try needs a new reader: the previous one may have read a part of the answer. */
 gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f)
 {
     struct exchange x;
@@ -254,7 +254,7 @@ gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f)
 
     f->answer = NULL;
     for (int tries = 0;; tries++) {
-        exchange_of(&x, c, "GET", f);
+        init_frame_exchange(&x, c, "GET", f);
         x.repeatable = false;
         st = perform_framed(c, f, &x);
         exchange_finish(&x);

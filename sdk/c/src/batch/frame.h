@@ -1,11 +1,11 @@
-/* Batches on the wire: a JSON message and segments of bytes, in both directions (application/vnd.gpurest.batch). */
+/* The wire format of batches, application/vnd.gpurest.batch: a JSON message and segments of bytes. */
 #ifndef GPUREST_SDK_FRAME_H
 #define GPUREST_SDK_FRAME_H
 
 #include "base/json.h"
 #include "client/client.h"
 
-/* A segment of the answer: its id and where its bytes go. */
+/* An expected segment of the answer and its destination. */
 struct frame_place {
     char   id[24];
     void  *data;
@@ -14,29 +14,29 @@ struct frame_place {
 
 struct frame_call {
     const char               *path;
-    const char               *headers;    /* further lines with their CRLFs; NULL: none */
-    bool                      repeatable; /* they hold a key by which the service does it once */
-    const char               *json;       /* the message, with "segments" as below */
+    const char               *headers;    /* further header lines with their CRLFs; NULL: none */
+    bool                      repeatable; /* the headers contain an idempotency key */
+    const char               *json;       /* the message, whose "segments" match */
     const struct piece       *segments;
     size_t                    segments_count;
     const struct frame_place *places; /* in the order of the answer */
     size_t                    places_count;
     int                       idle_ms;
     struct cancel            *cancel;
-    struct json              *answer; /* of a success: the caller's, to be destroyed */
+    struct json              *answer; /* on success; destroyed by the caller */
 };
 
-/* One request, never sent twice. */
+/* Posts a frame and receives one. Never sent twice. */
 gpurest_status frame_perform(gpurest_client *c, struct frame_call *f);
 
-/* The same request, but what is answered is a message alone. Sent again only if it is repeatable. */
+/* Posts a frame; the answer is plain JSON. Retried only if repeatable. */
 gpurest_status frame_send(gpurest_client *c, struct frame_call *f);
-/* GETs a frame that the service keeps; asked for again when the connection breaks. */
+/* GETs a frame; retried if the connection breaks. */
 gpurest_status frame_fetch(gpurest_client *c, struct frame_call *f);
 
-/* ---- the parts, for tests ---- */
+/* ---- exposed for tests ---- */
 
-/* head: magic, lengths and the padded message. pieces[1 + 2 * count]: it, then each segment and its padding. */
+/* head: magic, lengths and the padded message. pieces[1 + 2 * count]: the head, then each segment with its padding. */
 gpurest_status frame_write(struct buf *head, const char *json, const struct piece *segments, size_t count, struct piece *pieces);
 
 struct frame_reader {

@@ -1,4 +1,4 @@
-/* Programs: batches that the service keeps, and their runs. */
+/* Programs: batches prepared once and run many times. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,22 +8,22 @@
 
 struct gpurest_program {
     char           name[NAME_BYTES];
-    gpurest_batch *batch; /* its segments and places; holds the session */
+    gpurest_batch *batch; /* its segments and places; references the session */
 };
 
 /* ---- prepare ---- */
 
-static gpurest_status check(const gpurest_batch *b)
+static gpurest_status check_program(const gpurest_batch *b)
 {
     if (b->results_count)
-        return fail(GPUREST_E_UNSUPPORTED, "pass no result, and measure outside",
-                    "a program has no results of launches and no elapsed times");
+        return fail(GPUREST_E_UNSUPPORTED, "pass no result, and measure outside the program",
+                    "a program returns no launch results or elapsed times");
     if (b->freed_count)
-        return fail(GPUREST_E_UNSUPPORTED, "free it after the last run", "a program frees no buffer from outside: it could not run again");
+        return fail(GPUREST_E_UNSUPPORTED, "free it after the last run", "a program cannot free a buffer that it did not allocate");
     return b->ops_count ? GPUREST_OK : fail_invalid("the batch is empty");
 }
 
-static gpurest_status put(const gpurest_program *p)
+static gpurest_status put_program(const gpurest_program *p)
 {
     const gpurest_batch *b = p->batch;
     struct path          path = session_path(b->session, "/programs/%s", p->name);
@@ -53,14 +53,14 @@ gpurest_status gpurest_batch_prepare(gpurest_batch *b, gpurest_program **out)
     session_stop_recording(b->session, &b->recording);
     st = out ? session_enter(b->session) : fail_invalid("out is NULL");
     if (!st)
-        st = check(b);
+        st = check_program(b);
     p = st ? NULL : calloc(1, sizeof *p);
     if (!st && !p)
         st = fail_memory();
     if (!st) {
         p->batch = b;
         session_name(b->session, 'p', p->name);
-        st = put(p);
+        st = put_program(p);
     }
     if (st) {
         free(p);
@@ -74,7 +74,7 @@ gpurest_status gpurest_batch_prepare(gpurest_batch *b, gpurest_program **out)
 
 /* ---- run ---- */
 
-/* What a run sends and takes, if it is not what was queued. */
+/* The inputs, outputs and scalars of one run. */
 struct run {
     const gpurest_program *program;
     struct piece           segments[BATCH_SEGMENTS_MAX];
@@ -82,11 +82,12 @@ struct run {
     struct buf             message;
 };
 
-static gpurest_status fill(struct run *r, const gpurest_batch *b, const gpurest_program_run_options *o)
+static gpurest_status fill_run(struct run *r, const gpurest_batch *b, const gpurest_program_run_options *o)
 {
     if (o->inputs_count > b->segments_count || o->outputs_count > b->places_count || (o->inputs_count && !o->inputs) ||
         (o->outputs_count && !o->outputs))
-        return fail_invalid("the program has %zu inputs and %zu outputs", b->segments_count, b->places_count);
+        return fail_invalid("inputs or outputs is NULL, or exceeds the program's %zu inputs and %zu outputs", b->segments_count,
+                            b->places_count);
     memcpy(r->segments, b->segments, sizeof r->segments);
     memcpy(r->places, b->places, sizeof r->places);
     for (size_t i = 0; i < o->inputs_count; i++)
@@ -101,10 +102,10 @@ static gpurest_status fill(struct run *r, const gpurest_batch *b, const gpurest_
 static gpurest_status check_scalars(const gpurest_batch *b, const gpurest_program_scalar *s, size_t count)
 {
     if (count > PROGRAM_SCALARS_MAX || (count && !s))
-        return fail_invalid("a run takes at most %d scalars", PROGRAM_SCALARS_MAX);
+        return fail_invalid("at most %d scalars, and not NULL", PROGRAM_SCALARS_MAX);
     for (size_t i = 0; i < count; i++) {
         if (s[i].launch >= b->launches_count)
-            return fail_invalid("scalar %zu is for launch %zu, the program has %zu", i, s[i].launch, b->launches_count);
+            return fail_invalid("scalar %zu: launch %zu is out of range, the program has %zu", i, s[i].launch, b->launches_count);
         for (size_t j = 0; j < i; j++)
             if (s[j].launch == s[i].launch && s[j].argument == s[i].argument)
                 return fail_invalid("scalars %zu and %zu are for the same argument", j, i);
@@ -112,7 +113,7 @@ static gpurest_status check_scalars(const gpurest_batch *b, const gpurest_progra
     return GPUREST_OK;
 }
 
-/* What is not finite has a name here: a run takes no bytes for a scalar. */
+/* Writes NaN and infinities by name: a run accepts no raw bytes. */
 static bool write_value(struct buf *out, const gpurest_arg *a)
 {
     double value = a->kind == GPUREST_ARG_F32 ? (double)a->value.f32 : a->kind == GPUREST_ARG_F64 ? a->value.f64 : 0;
@@ -138,7 +139,7 @@ static gpurest_status write_scalar(struct buf *out, const gpurest_program_scalar
     return is_scalar ? GPUREST_OK : fail_invalid("argument %zu of launch %zu: only scalars can be replaced", s->argument, s->launch);
 }
 
-/* By the number of the operation, then of the argument: those of one launch together, whatever their order. */
+/* Grouped by launch: {"<operation>":{"<argument>":{…}}}. */
 static gpurest_status write_scalars(struct buf *out, const gpurest_batch *b, const gpurest_program_scalar *s, size_t count)
 {
     gpurest_status st = check_scalars(b, s, count);
@@ -169,7 +170,7 @@ static gpurest_status write_scalars(struct buf *out, const gpurest_batch *b, con
 static gpurest_status make_run(const gpurest_program *p, const gpurest_program_run_options *o, struct run **out)
 {
     struct run    *r = calloc(1, sizeof *r);
-    gpurest_status st = r ? fill(r, p->batch, o) : fail_memory();
+    gpurest_status st = r ? fill_run(r, p->batch, o) : fail_memory();
 
     if (!r)
         return st;
@@ -195,7 +196,7 @@ static void destroy_run(void *run)
     free(r);
 }
 
-static gpurest_status perform(const struct run *r, struct cancel *cancel)
+static gpurest_status perform_run(const struct run *r, struct cancel *cancel)
 {
     const gpurest_batch *b = r->program->batch;
     struct path          path = session_path(b->session, "/programs/%s/runs", r->program->name);
@@ -215,13 +216,13 @@ static gpurest_status perform(const struct run *r, struct cancel *cancel)
     return st;
 }
 
-static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+static gpurest_status run_work_perform(gpurest_op *op, void *work, bool *followed)
 {
     (void)followed;
-    return perform(work, &op->pending.cancel);
+    return perform_run(work, &op->pending.cancel);
 }
 
-static const struct op_work run_kind = {.perform = work_perform, .release = destroy_run};
+static const struct op_work run_kind = {.perform = run_work_perform, .release = destroy_run};
 
 gpurest_status gpurest_program_run_with(gpurest_program *p, const gpurest_program_run_options *options, gpurest_op **out_or_null)
 {
@@ -235,12 +236,12 @@ gpurest_status gpurest_program_run_with(gpurest_program *p, const gpurest_progra
     if (st)
         return st;
     if (options && !struct_copy_in(&o, sizeof o, options))
-        return fail_invalid("the options do not begin with their size");
+        return fail_invalid("options.struct_size is not set: start from the _INIT macro");
     st = make_run(p, &o, &r);
     if (!st && out_or_null)
         return op_begin(p->batch->session, &run_kind, r, out_or_null);
     if (!st)
-        st = perform(r, NULL);
+        st = perform_run(r, NULL);
     destroy_run(r);
     return st;
 }
@@ -257,7 +258,7 @@ gpurest_status gpurest_program_run(gpurest_program *p, const void *const *inputs
     return gpurest_program_run_with(p, &o, NULL);
 }
 
-/* Best effort, as with modules. */
+/* Best effort: the outcome is not reported. */
 void gpurest_program_destroy(gpurest_program *p)
 {
     struct failure  before;

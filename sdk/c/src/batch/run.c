@@ -6,10 +6,10 @@
 #include "batch/frame.h"
 #include "code/args.h"
 
-/* What runs: a kernel of a source, or one of the service's own. */
+/* A kernel of a source or a built-in one. */
 struct code {
-    const char           *source, *kernel;          /* the former, with its shape */
-    const char           *builtin, *dtype, *engine; /* source NULL: the latter */
+    const char           *source, *kernel;          /* of a source */
+    const char           *builtin, *dtype, *engine; /* if source is NULL */
     gpurest_launch_config config;
 };
 
@@ -18,21 +18,21 @@ static bool is_host(const gpurest_arg *a)
     return a->kind == GPUREST_ARG_IN || a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT;
 }
 
-static bool goes(const gpurest_arg *a)
+static bool is_input(const gpurest_arg *a)
 {
     return a->kind == GPUREST_ARG_IN || a->kind == GPUREST_ARG_INOUT;
 }
 
-static bool comes(const gpurest_arg *a)
+static bool is_output(const gpurest_arg *a)
 {
     return a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT;
 }
 
-/* What a parameter has by value. */
+/* Parameters by value. */
 static gpurest_status check_bytes(const gpurest_arg *a, size_t i)
 {
     if (!a->in || a->bytes == 0)
-        return fail_invalid("argument %zu has no bytes", i);
+        return fail_invalid("argument %zu is NULL or has 0 bytes", i);
     if (a->bytes > PARAM_BYTES_MAX)
         return fail(GPUREST_E_INVAL, "GPUREST_IN passes memory of any length",
                     "argument %zu has %zu bytes, a kernel's parameters at most %d", i, a->bytes, PARAM_BYTES_MAX);
@@ -51,9 +51,9 @@ static gpurest_status check_args(const gpurest_arg *args, size_t count)
         const gpurest_arg *a = &args[i];
         if (a->kind == GPUREST_ARG_BUFFER)
             return fail(GPUREST_E_INVAL, "GPUREST_IN, _OUT and _INOUT pass memory",
-                        "argument %zu is a buffer, and gpurest_run has no session", i);
-        if (is_host(a) && (a->bytes == 0 || (goes(a) && !a->in) || (comes(a) && !a->out)))
-            return fail_invalid("argument %zu has no memory or no size", i);
+                        "argument %zu is a buffer, but gpurest_run has no session", i);
+        if (is_host(a) && (a->bytes == 0 || (is_input(a) && !a->in) || (is_output(a) && !a->out)))
+            return fail_invalid("argument %zu is NULL or has 0 bytes", i);
         if (a->kind == GPUREST_ARG_BYTES)
             st = check_bytes(a, i);
     }
@@ -68,7 +68,7 @@ static void write_segments(struct buf *b, const gpurest_arg *args, size_t count)
 
     json_open(b, "segments", '[');
     for (size_t i = 0; i < count; i++) {
-        if (!goes(&args[i]))
+        if (!is_input(&args[i]))
             continue;
         snprintf(id, sizeof id, "a%zu", i);
         json_open(b, NULL, '{');
@@ -84,7 +84,7 @@ static void write_alloc(struct buf *b, const gpurest_arg *a, const char *name)
     json_open(b, NULL, '{');
     json_string(b, "op", "alloc");
     json_string(b, "as", name);
-    if (goes(a))
+    if (is_input(a))
         json_string(b, "segment", name + 1);
     else
         json_u64(b, "size", a->bytes);
@@ -120,7 +120,7 @@ static gpurest_status write_launch(struct buf *b, const struct code *c, const gp
         if (is_host(&args[i]))
             json_string(b, "buf", name);
         else if (!arg_write_value(b, &args[i]))
-            st = fail_invalid("argument %zu is of no known kind", i);
+            st = fail_invalid("argument %zu has an unknown kind", i);
         json_close(b, '}');
     }
     json_close(b, ']');
@@ -142,14 +142,14 @@ static gpurest_status write_ops(struct buf *b, const struct code *c, const gpure
     st = write_launch(b, c, args, count);
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "$a%zu", i);
-        if (comes(&args[i]))
+        if (is_output(&args[i]))
             write_read(b, name);
     }
     json_close(b, ']');
     return st;
 }
 
-/* ---- the call ---- */
+/* ---- public functions ---- */
 
 static void take_times(const struct json *answer, gpurest_times *out)
 {
@@ -161,7 +161,8 @@ static void take_times(const struct json *answer, gpurest_times *out)
     out->gpu_us = json_number_or(json_member(json_item(json_member(answer, "ops"), 0), "gpu_us"), 0);
 }
 
-static gpurest_status perform(gpurest_client *client, const char *json, const gpurest_arg *args, size_t count, gpurest_times *times)
+static gpurest_status perform_run_request(gpurest_client *client, const char *json, const gpurest_arg *args, size_t count,
+                                          gpurest_times *times)
 {
     struct piece       segments[PARAMS_MAX];
     struct frame_place places[PARAMS_MAX];
@@ -171,9 +172,9 @@ static gpurest_status perform(gpurest_client *client, const char *json, const gp
 
     for (size_t i = 0; i < count; i++) {
         struct frame_place *p = &places[f.places_count];
-        if (goes(&args[i]))
+        if (is_input(&args[i]))
             segments[f.segments_count++] = (struct piece){args[i].in, args[i].bytes};
-        if (!comes(&args[i]))
+        if (!is_output(&args[i]))
             continue;
         snprintf(p->id, sizeof p->id, "a%zu", i);
         p->data = args[i].out;
@@ -201,11 +202,11 @@ static gpurest_status write_message(struct buf *b, const struct code *c, const g
     st = write_ops(b, c, args, count);
     json_close(b, '}');
     if (!st && b->failed)
-        st = fail(GPUREST_E_LIMIT, "compile it in a session instead", "the source is too long");
+        st = fail(GPUREST_E_LIMIT, "compile it in a session", "the source is too long for gpurest_run");
     return st;
 }
 
-static gpurest_status run(gpurest_client *client, const struct code *c, const gpurest_arg *args, size_t count, gpurest_times *times)
+static gpurest_status run_code(gpurest_client *client, const struct code *c, const gpurest_arg *args, size_t count, gpurest_times *times)
 {
     struct buf     b;
     gpurest_status st = check_args(args, count);
@@ -215,7 +216,7 @@ static gpurest_status run(gpurest_client *client, const struct code *c, const gp
     buf_init(&b, 2 * (size_t)BATCH_JSON_BYTES_MAX);
     st = write_message(&b, c, args, count);
     if (!st)
-        st = perform(client, buf_text(&b), args, count, times);
+        st = perform_run_request(client, buf_text(&b), args, count, times);
     buf_finish(&b);
     return st;
 }
@@ -232,7 +233,7 @@ gpurest_status gpurest_run(gpurest_client *client, const char *source, const cha
         return st;
     c.config.grid = grid;
     c.config.block = block;
-    return run(client, &c, args, args_count, times_or_null);
+    return run_code(client, &c, args, args_count, times_or_null);
 }
 
 gpurest_status gpurest_run_builtin(gpurest_client *client, const char *name, const char *dtype, const char *engine_or_null,
@@ -243,5 +244,5 @@ gpurest_status gpurest_run_builtin(gpurest_client *client, const char *name, con
 
     if (!st)
         st = builtin_check(name, dtype, engine_or_null);
-    return st ? st : run(client, &c, args, args_count, times_or_null);
+    return st ? st : run_code(client, &c, args, args_count, times_or_null);
 }

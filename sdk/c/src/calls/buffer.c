@@ -1,4 +1,4 @@
-/* Buffers: make, free, find, fill and copy. */
+/* Buffers: allocate, free, open, copy, fill. */
 #include <stdio.h>
 
 #include "base/json.h"
@@ -7,9 +7,9 @@
 #include "session/op.h"
 #include "session/session.h"
 
-/* The name is ours, so that the request may be sent again. */
-static gpurest_status create(gpurest_session *s, gpurest_buffer *out, struct exchange *x, const struct piece *body, size_t bytes,
-                             const char *name)
+/* The library chooses the name, so the request can be retried. */
+static gpurest_status create_buffer(gpurest_session *s, gpurest_buffer *out, struct exchange *x, const struct piece *body, size_t bytes,
+                                    const char *name)
 {
     gpurest_status st;
 
@@ -19,7 +19,7 @@ static gpurest_status create(gpurest_session *s, gpurest_buffer *out, struct exc
     return st ? st : session_add_buffer(s, name, bytes, NULL, out);
 }
 
-/* `more`: further members of its description, each with a comma before it. */
+/* `more`: further JSON members, each after a comma. */
 static gpurest_status alloc_sized(gpurest_session *s, gpurest_buffer *out, size_t bytes, const char *more)
 {
     char            name[NAME_BYTES], json[64];
@@ -34,7 +34,7 @@ static gpurest_status alloc_sized(gpurest_session *s, gpurest_buffer *out, size_
     snprintf(json, sizeof json, "{\"size\":%zu%s}", bytes, more);
     exchange_init(&x, "PUT", path.text);
     x.content_type = "application/json";
-    st = create(s, &made, &x, &(struct piece){json, strlen(json)}, bytes, name);
+    st = create_buffer(s, &made, &x, &(struct piece){json, strlen(json)}, bytes, name);
     exchange_finish(&x);
     if (!st)
         *out = made;
@@ -45,7 +45,7 @@ static gpurest_status alloc_check(gpurest_session *s, const gpurest_buffer *out,
 {
     gpurest_status st = session_check(s);
 
-    return st || (out && bytes) ? st : fail_invalid("out is NULL, or a buffer of 0 bytes was asked for");
+    return st || (out && bytes) ? st : fail_invalid("out is NULL, or bytes is 0");
 }
 
 gpurest_status gpurest_alloc(gpurest_session *s, gpurest_buffer *out, size_t bytes)
@@ -63,11 +63,11 @@ gpurest_status gpurest_alloc_shareable(gpurest_session *s, gpurest_buffer *out, 
     gpurest_status st = alloc_check(s, out, bytes);
 
     if (!st && session_batch(s))
-        st = fail_invalid("a shareable buffer is not made while a batch is recorded");
+        st = fail_invalid("a batch cannot allocate a shareable buffer");
     return st ? st : alloc_sized(s, out, bytes, ",\"shareable\":true");
 }
 
-/* Several connections can only write what is there. */
+/* Allocates first, so that several connections can write. */
 static gpurest_status alloc_and_write(gpurest_session *s, gpurest_buffer *out, const void *src, size_t bytes)
 {
     gpurest_buffer made;
@@ -100,7 +100,7 @@ gpurest_status gpurest_alloc_from(gpurest_session *s, gpurest_buffer *out, const
     gpurest_batch  *b = st ? NULL : session_batch(s);
 
     if (!st && (!out || !src || bytes == 0))
-        st = fail_invalid("out or src is NULL, or a buffer of 0 bytes was asked for");
+        st = fail_invalid("out or src is NULL, or bytes is 0");
     if (st || b)
         return st ? st : batch_alloc(b, out, src, bytes);
     if (bytes >= BULK_BYTES_MIN)
@@ -112,7 +112,7 @@ gpurest_status gpurest_alloc_from(gpurest_session *s, gpurest_buffer *out, const
     exchange_init(&x, "PUT", path.text);
     x.content_type = "application/octet-stream";
     x.sending = &progress;
-    st = create(s, &made, &x, &(struct piece){src, bytes}, bytes, name);
+    st = create_buffer(s, &made, &x, &(struct piece){src, bytes}, bytes, name);
     exchange_finish(&x);
     progress_finish(&progress);
     if (!st)
@@ -137,7 +137,7 @@ gpurest_status gpurest_free(gpurest_session *s, gpurest_buffer buffer)
     exchange_init(&x, "DELETE", path.text);
     st = session_perform(s, &x);
     exchange_finish(&x);
-    if (st == GPUREST_E_NOTFOUND) /* freed by a first try, or by whoever shares it: gone in any case */
+    if (st == GPUREST_E_NOTFOUND) /* freed by an earlier try or another client */
         st = GPUREST_OK;
     if (!st)
         session_remove_buffer(s, buffer);
@@ -155,14 +155,14 @@ gpurest_status gpurest_buffer_open(gpurest_session *s, gpurest_buffer *out, cons
     if (st)
         return st;
     if (!out || !name || !name_valid(name))
-        return fail_invalid("out is NULL, or the name is no name of a buffer");
+        return fail_invalid("out is NULL, or the name is not a valid buffer name");
     path = session_path(s, "/buffers/%s", name);
     exchange_init(&x, "GET", path.text);
     st = session_perform(s, &x);
     if (!st) {
         answer = json_parse(x.body.data, x.body.bytes);
         if (!json_integer(json_member(answer, "size"), &bytes))
-            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s has no size", path.text);
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to %s has no size", path.text);
         json_destroy(answer);
     }
     exchange_finish(&x);
@@ -171,7 +171,7 @@ gpurest_status gpurest_buffer_open(gpurest_session *s, gpurest_buffer *out, cons
 
 /* ---- on the device ---- */
 
-static gpurest_status post(gpurest_session *s, const char *name, const char *what, struct buf *body)
+static gpurest_status post_buffer_request(gpurest_session *s, const char *name, const char *what, struct buf *body)
 {
     struct path     path = session_path(s, "/buffers/%s/%s", name, what);
     struct exchange x;
@@ -212,7 +212,7 @@ gpurest_status gpurest_copy(gpurest_session *s, gpurest_buffer to, size_t to_off
     if (name[0])
         json_string(&body, "stream", name);
     json_close(&body, '}');
-    st = post(s, t.name, "copy", &body);
+    st = post_buffer_request(s, t.name, "copy", &body);
     buf_finish(&body);
     return st;
 }
@@ -233,7 +233,7 @@ gpurest_status gpurest_fill(gpurest_session *s, gpurest_buffer buffer, size_t of
     gpurest_batch      *b = st ? NULL : session_batch(s);
 
     if (!st && (!type || count > SIZE_MAX / width_bytes))
-        st = fail_invalid("a pattern has 1, 2 or 4 bytes, and all of them fit into memory");
+        st = fail_invalid("width_bytes must be 1, 2 or 4, and count * width_bytes must fit in size_t");
     if (!st)
         st = session_range(s, buffer, b, offset, count * width_bytes, &e);
     if (!st)
@@ -254,7 +254,7 @@ gpurest_status gpurest_fill(gpurest_session *s, gpurest_buffer buffer, size_t of
     if (name[0])
         json_string(&body, "stream", name);
     json_close(&body, '}');
-    st = post(s, e.name, "fill", &body);
+    st = post_buffer_request(s, e.name, "fill", &body);
     buf_finish(&body);
     return st;
 }

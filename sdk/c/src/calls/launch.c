@@ -1,4 +1,4 @@
-/* Launches: on the spot, followed until their end; or asynchronous. */
+/* Launches, synchronous and asynchronous. */
 #include "code/launch_body.h"
 
 #include <stdio.h>
@@ -10,14 +10,15 @@
 
 /* ---- the request ---- */
 
-static gpurest_status prepare(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config, struct launch *l)
+static gpurest_status prepare_launch(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,
+                                     struct launch *l)
 {
     gpurest_status st = session_check(s);
 
     if (st)
         return st;
     if (!kernel || (config && !struct_copy_in(&l->config, sizeof l->config, config)))
-        return fail_invalid("the kernel is NULL, or the configuration does not begin with its size");
+        return fail_invalid("the kernel is NULL, or config.struct_size is not set");
     if (kernel->module->session != s)
         return fail_invalid("the kernel %.100s belongs to another session", kernel->name);
     l->kernel = kernel;
@@ -25,7 +26,7 @@ static gpurest_status prepare(gpurest_session *s, const gpurest_kernel *kernel, 
     return st ? st : args_check(kernel, l->args, l->args_count);
 }
 
-/* An id of ours: sent twice it is one launch. */
+/* The library chooses the id, so a retry does not launch twice. */
 static gpurest_status write_request(struct buf *b, gpurest_session *s, const struct launch *l, const char *id)
 {
     gpurest_status st;
@@ -42,8 +43,8 @@ static gpurest_status write_request(struct buf *b, gpurest_session *s, const str
 
 /* ---- the answer ---- */
 
-/* Of an answer that describes the launch. */
-static gpurest_status take_state(const struct exchange *x, gpurest_launch_result *out, bool *finished)
+/* Reads the state from a description of the launch. */
+static gpurest_status take_launch_state(const struct exchange *x, gpurest_launch_result *out, bool *finished)
 {
     struct json   *d = json_parse(x->body.data, x->body.bytes);
     const char    *state = json_text_or(json_member(d, "state"), "");
@@ -59,13 +60,13 @@ static gpurest_status take_state(const struct exchange *x, gpurest_launch_result
     else if (strcmp(state, "failed") == 0)
         st = problem_record_json(json_member(d, "problem"), "");
     else
-        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a launch has no state");
+        st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a launch has no state");
     json_destroy(d);
     return st;
 }
 
-/* cancel may be NULL. What is done in the background does not count among the pool's connections. */
-static gpurest_status follow_once(gpurest_session *s, const char *id, int seconds, bool in_background, struct cancel *cancel,
+/* cancel may be NULL. */
+static gpurest_status poll_launch(gpurest_session *s, const char *id, int seconds, bool in_background, struct cancel *cancel,
                                   gpurest_launch_result *out, bool *finished)
 {
     struct path     path = session_path(s, "/launches/%s", id);
@@ -79,17 +80,17 @@ static gpurest_status follow_once(gpurest_session *s, const char *id, int second
     x.cancel = cancel;
     st = session_perform(s, &x);
     if (!st)
-        st = take_state(&x, out, finished);
+        st = take_launch_state(&x, out, finished);
     if (st)
         session_note_failure(s, failure_last());
     exchange_finish(&x);
     return st;
 }
 
-/* ---- on the spot ---- */
+/* ---- synchronous ---- */
 
-static gpurest_status post(gpurest_session *s, const char *json, int wait_s, struct cancel *cancel, gpurest_launch_result *out,
-                           bool *finished, bool *lost)
+static gpurest_status post_launch(gpurest_session *s, const char *json, int wait_s, struct cancel *cancel, gpurest_launch_result *out,
+                                  bool *finished, bool *lost)
 {
     struct path     path = session_path(s, "/launches");
     struct exchange x;
@@ -104,14 +105,14 @@ static gpurest_status post(gpurest_session *s, const char *json, int wait_s, str
     x.cancel = cancel;
     st = session_json(s, &x, json);
     if (!st)
-        st = take_state(&x, out, finished);
+        st = take_launch_state(&x, out, finished);
     *lost = st == GPUREST_E_CANCELLED && x.resent;
     exchange_finish(&x);
     return st;
 }
 
-/* *lost: the service has dropped it from its queue when the connection broke; it has not run. */
-static gpurest_status run_once(gpurest_session *s, const struct launch *l, bool *lost)
+/* *lost: the service dropped the queued launch when the connection broke; it has not run. */
+static gpurest_status try_launch(gpurest_session *s, const struct launch *l, bool *lost)
 {
     char           id[NAME_BYTES];
     struct buf     body;
@@ -122,40 +123,40 @@ static gpurest_status run_once(gpurest_session *s, const struct launch *l, bool 
     session_name(s, 'l', id);
     st = write_request(&body, s, l, id);
     if (!st)
-        st = post(s, buf_text(&body), LAUNCH_WAIT_S, NULL, l->result, &finished, lost);
+        st = post_launch(s, buf_text(&body), LAUNCH_WAIT_S, NULL, l->result, &finished, lost);
     while (!st && !finished)
-        st = follow_once(s, id, LAUNCH_WAIT_S, false, NULL, l->result, &finished);
+        st = poll_launch(s, id, LAUNCH_WAIT_S, false, NULL, l->result, &finished);
     buf_finish(&body);
     return st;
 }
 
-static gpurest_status run(gpurest_session *s, const struct launch *l)
+static gpurest_status run_launch(gpurest_session *s, const struct launch *l)
 {
     bool           lost;
-    gpurest_status st = run_once(s, l, &lost);
+    gpurest_status st = try_launch(s, l, &lost);
 
     for (int tries = 0; lost && tries < s->client->max_retries; tries++)
-        st = run_once(s, l, &lost);
+        st = try_launch(s, l, &lost);
     return st;
 }
 
-static gpurest_status launch(gpurest_session *s, struct launch *l)
+static gpurest_status launch_or_queue(gpurest_session *s, struct launch *l)
 {
     gpurest_batch *b = session_batch(s);
 
     if (b)
         return batch_launch(b, l);
     lane_drain(s);
-    return run(s, l);
+    return run_launch(s, l);
 }
 
 gpurest_status gpurest_launch_with(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,
                                    const gpurest_arg *args, size_t args_count, gpurest_launch_result *result_or_null)
 {
     struct launch  l = {.config = GPUREST_LAUNCH_CONFIG_INIT, .args = args, .args_count = args_count, .result = result_or_null};
-    gpurest_status st = prepare(s, kernel, config, &l);
+    gpurest_status st = prepare_launch(s, kernel, config, &l);
 
-    return st ? st : launch(s, &l);
+    return st ? st : launch_or_queue(s, &l);
 }
 
 gpurest_status gpurest_launch(gpurest_session *s, const gpurest_kernel *kernel, gpurest_dim3 grid, gpurest_dim3 block, size_t shared_bytes,
@@ -164,7 +165,7 @@ gpurest_status gpurest_launch(gpurest_session *s, const gpurest_kernel *kernel, 
     gpurest_launch_config c = GPUREST_LAUNCH_CONFIG_INIT;
 
     if (shared_bytes > UINT32_MAX)
-        return fail_invalid("no device has %zu bytes of shared memory", shared_bytes);
+        return fail_invalid("shared_bytes %zu exceeds 32 bits", shared_bytes);
     c.grid = grid;
     c.block = block;
     c.shared_bytes = (uint32_t)shared_bytes;
@@ -181,9 +182,9 @@ gpurest_status gpurest_launch_raw(gpurest_session *s, const gpurest_kernel *kern
 
     if (!st) {
         l.args_count = kernel->params_count;
-        st = prepare(s, kernel, config, &l);
+        st = prepare_launch(s, kernel, config, &l);
     }
-    return st ? st : launch(s, &l);
+    return st ? st : launch_or_queue(s, &l);
 }
 
 /* ---- asynchronous ---- */
@@ -195,7 +196,7 @@ struct launch_work {
     bool                   cancel_sent;
 };
 
-/* The launch may or may not be there, and may run: the service decides. */
+/* The launch may not exist, or be running: the service decides. */
 static void cancel_at_service(gpurest_session *s, const char *id)
 {
     struct path     path = session_path(s, "/launches/%s", id);
@@ -207,11 +208,11 @@ static void cancel_at_service(gpurest_session *s, const char *id)
     exchange_finish(&x);
 }
 
-static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+static gpurest_status launch_work_perform(gpurest_op *op, void *work, bool *followed)
 {
     struct launch_work *w = work;
     bool                finished = false, lost;
-    gpurest_status      st = post(op->session, buf_text(&w->body), 0, &op->pending.cancel, w->result, &finished, &lost);
+    gpurest_status      st = post_launch(op->session, buf_text(&w->body), 0, &op->pending.cancel, w->result, &finished, &lost);
 
     if (st == GPUREST_E_CANCELLED) {
         cancel_at_service(op->session, w->id);
@@ -221,20 +222,20 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
     return st;
 }
 
-static gpurest_status work_follow(gpurest_op *op, void *work, bool *finished)
+static gpurest_status launch_work_follow(gpurest_op *op, void *work, bool *finished)
 {
     struct launch_work *w = work;
     struct cancel      *cancel = w->cancel_sent ? NULL : &op->pending.cancel;
-    gpurest_status      st = follow_once(op->session, w->id, FOLLOW_SLICE_S, true, cancel, w->result, finished);
+    gpurest_status      st = poll_launch(op->session, w->id, FOLLOW_SLICE_S, true, cancel, w->result, finished);
 
     if (st != GPUREST_E_CANCELLED || *finished || !cancel)
         return st;
-    w->cancel_sent = true; /* the waiting was cancelled, not yet the launch: it is asked for its end from now on */
+    w->cancel_sent = true; /* only the wait is cancelled so far: follow the launch to its end */
     cancel_at_service(op->session, w->id);
     return GPUREST_OK;
 }
 
-static void work_release(void *work)
+static void launch_work_release(void *work)
 {
     struct launch_work *w = work;
 
@@ -242,17 +243,17 @@ static void work_release(void *work)
     free(w);
 }
 
-static const struct op_work launch_kind = {.perform = work_perform, .follow = work_follow, .release = work_release};
+static const struct op_work launch_kind = {.perform = launch_work_perform, .follow = launch_work_follow, .release = launch_work_release};
 
 gpurest_status gpurest_launch_async(gpurest_session *s, const gpurest_kernel *kernel, const gpurest_launch_config *config,
                                     const gpurest_arg *args, size_t args_count, gpurest_launch_result *result_or_null, gpurest_op **out)
 {
     struct launch       l = {.config = GPUREST_LAUNCH_CONFIG_INIT, .args = args, .args_count = args_count};
     struct launch_work *w;
-    gpurest_status      st = prepare(s, kernel, config, &l);
+    gpurest_status      st = prepare_launch(s, kernel, config, &l);
 
     if (!st && (!out || session_batch(s)))
-        st = fail_invalid("out is NULL, or this thread has begun a batch: launch in it, and submit it asynchronously");
+        st = fail_invalid("out is NULL, or this thread has begun a batch: use gpurest_launch and submit the batch asynchronously");
     if (st)
         return st;
     w = calloc(1, sizeof *w);
@@ -263,6 +264,6 @@ gpurest_status gpurest_launch_async(gpurest_session *s, const gpurest_kernel *ke
     st = write_request(&w->body, s, &l, w->id);
     if (!st)
         return op_begin(s, &launch_kind, w, out);
-    work_release(w);
+    launch_work_release(w);
     return st;
 }

@@ -1,4 +1,4 @@
-/* What sessions are asked for: reset, sync, streams, memory figures. */
+/* Sessions: reset, sync, streams, memory usage. */
 #include "base/json.h"
 #include "batch/batch.h"
 #include "session/op.h"
@@ -25,7 +25,7 @@ gpurest_status gpurest_session_reset(gpurest_session *s)
     return GPUREST_OK;
 }
 
-/* A sync may last as long as the longest kernel may run: the service bounds those. */
+/* A sync lasts as long as kernels run, which the service bounds. */
 static gpurest_status sync_stream(gpurest_session *s, const char *name)
 {
     struct path     path = session_path(s, "/sync");
@@ -73,7 +73,7 @@ gpurest_status gpurest_stream_create(gpurest_session *s, gpurest_stream *out)
         return fail_invalid("out is NULL");
     pthread_mutex_lock(&s->lock);
     if (s->streams >= STREAMS_MAX)
-        st = fail(GPUREST_E_LIMIT, "use the streams again", "a session has at most %d streams", STREAMS_MAX);
+        st = fail(GPUREST_E_LIMIT, "reuse streams", "a session has at most %d streams", STREAMS_MAX);
     else
         out->id = (uint64_t)s->nonce << 32 | ++s->streams;
     pthread_mutex_unlock(&s->lock);
@@ -114,7 +114,7 @@ static gpurest_status memory_request(gpurest_session *s, const char *method, con
     if (!st) {
         d = json_parse(x.body.data, x.body.bytes);
         if (!json_is_object(d))
-            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the memory figures are not JSON");
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a memory request is not JSON");
     }
     if (!st && out) {
         m.allocated_bytes = figure(d, "allocated_bytes", 0);

@@ -1,4 +1,4 @@
-/* Memory that this process and the service map for one buffer. */
+/* Memory shared with the service. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,13 +9,13 @@
 #include "session/op.h"
 #include "session/session.h"
 
-static gpurest_status check(gpurest_session *s, gpurest_buffer buffer, size_t offset, size_t bytes, struct buffer_entry *e)
+static gpurest_status check_share(gpurest_session *s, gpurest_buffer buffer, size_t offset, size_t bytes, struct buffer_entry *e)
 {
     gpurest_status st = session_check(s);
     gpurest_batch *b = st ? NULL : session_batch(s);
 
     if (!st && b)
-        st = fail_invalid("memory is not shared, nor shared memory copied, while a batch is recorded");
+        st = fail_invalid("a batch cannot share memory or copy shared memory");
     if (!st)
         st = session_range(s, buffer, NULL, offset, bytes, e);
     if (!st)
@@ -29,13 +29,12 @@ static gpurest_status check_local(const gpurest_session *s)
 
     if (p->target.endpoint.scheme == SCHEME_UNIX && p->transport == &transport_socket)
         return GPUREST_OK;
-    return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl",
-                "memory is shared over a Unix socket only");
+    return fail(GPUREST_E_UNSUPPORTED, "open the client with a unix:// URL, without use_libcurl", "sharing memory needs a Unix socket");
 }
 
 static gpurest_status no_descriptor(void)
 {
-    return fail(GPUREST_E_PROTO, "is a proxy in front of the service?", "the service sent no descriptor");
+    return fail(GPUREST_E_PROTO, "connect without a proxy", "the service sent no descriptor");
 }
 
 static size_t page_bytes(void)
@@ -43,8 +42,8 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Where the memory is the buffer's own it begins within the first page: gpurest_unshare() counts on that. */
-static gpurest_status map(struct exchange *x, size_t bytes, void **memory)
+/* The buffer starts within the first page; gpurest_unshare() relies on it. */
+static gpurest_status map_shared(struct exchange *x, size_t bytes, void **memory)
 {
     struct json *answer = json_parse(x->body.data, x->body.bytes);
     uint64_t     offset = 0;
@@ -55,23 +54,22 @@ static gpurest_status map(struct exchange *x, size_t bytes, void **memory)
     if (x->descriptor < 0)
         return no_descriptor();
     if (offset >= page_bytes() || bytes > SIZE_MAX - offset)
-        return fail(GPUREST_E_PROTO, NULL, "the service told an impossible place of the shared memory");
+        return fail(GPUREST_E_PROTO, NULL, "invalid offset of the shared memory");
     at = mmap(NULL, offset + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x->descriptor, 0);
     if (at == MAP_FAILED)
-        return fail(GPUREST_E_NOMEM_HOST, NULL, "%zu bytes of shared memory cannot be mapped: %s", bytes, strerror(errno));
+        return fail(GPUREST_E_NOMEM_HOST, NULL, "cannot map %zu bytes of shared memory: %s", bytes, strerror(errno));
     *memory = (char *)at + offset;
     return GPUREST_OK;
 }
 
-/* The request for a descriptor of the buffer's memory, on success to be performed and finished; `path` lives as long as that. Asked again it is
- * the same memory. */
-static gpurest_status prepare(gpurest_session *s, gpurest_buffer buffer, const void *out, struct buffer_entry *e, struct path *path,
-                              struct exchange *x)
+/* Prepares the request for a descriptor of the buffer's memory. On success the caller performs and finishes `x`, which borrows `path`. */
+static gpurest_status prepare_share(gpurest_session *s, gpurest_buffer buffer, const void *out, struct buffer_entry *e, struct path *path,
+                                    struct exchange *x)
 {
-    gpurest_status st = check(s, buffer, 0, 0, e);
+    gpurest_status st = check_share(s, buffer, 0, 0, e);
 
     if (!st && !out)
-        st = fail_invalid("there is no place for the answer: it is NULL");
+        st = fail_invalid("the out parameter is NULL");
     if (!st)
         st = check_local(s);
     if (st)
@@ -87,18 +85,18 @@ gpurest_status gpurest_share(gpurest_session *s, gpurest_buffer buffer, void **m
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
-    gpurest_status      st = prepare(s, buffer, memory, &e, &path, &x);
+    gpurest_status      st = prepare_share(s, buffer, memory, &e, &path, &x);
 
     if (st)
         return st;
     st = session_perform(s, &x);
     if (!st)
-        st = map(&x, e.bytes, memory);
+        st = map_shared(&x, e.bytes, memory);
     exchange_finish(&x);
     return st;
 }
 
-/* The descriptor goes over to the caller. */
+/* Moves the descriptor to the caller. */
 static gpurest_status take_handle(struct exchange *x, gpurest_cuda_memory *out)
 {
     struct json *answer = json_parse(x->body.data, x->body.bytes);
@@ -109,7 +107,7 @@ static gpurest_status take_handle(struct exchange *x, gpurest_cuda_memory *out)
     if (x->descriptor < 0)
         return no_descriptor();
     if (!told || size > SIZE_MAX || unit > size)
-        return fail(GPUREST_E_PROTO, NULL, "the service did not tell the size of the allocation");
+        return fail(GPUREST_E_PROTO, NULL, "invalid allocation size");
     *out = (gpurest_cuda_memory){x->descriptor, (size_t)size, (size_t)unit};
     x->descriptor = -1;
     return GPUREST_OK;
@@ -121,7 +119,7 @@ gpurest_status gpurest_share_cuda(gpurest_session *s, gpurest_buffer buffer, gpu
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
-    gpurest_status      st = prepare(s, buffer, out, &e, &path, &x);
+    gpurest_status      st = prepare_share(s, buffer, out, &e, &path, &x);
 
     if (st)
         return st;
@@ -132,13 +130,13 @@ gpurest_status gpurest_share_cuda(gpurest_session *s, gpurest_buffer buffer, gpu
     return st;
 }
 
-static gpurest_status move(gpurest_session *s, gpurest_buffer buffer, const char *direction, size_t offset, size_t bytes)
+static gpurest_status copy_shared(gpurest_session *s, gpurest_buffer buffer, const char *direction, size_t offset, size_t bytes)
 {
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
     struct buf          body;
-    gpurest_status      st = check(s, buffer, offset, bytes, &e);
+    gpurest_status      st = check_share(s, buffer, offset, bytes, &e);
 
     if (st || bytes == 0)
         return st;
@@ -158,12 +156,12 @@ static gpurest_status move(gpurest_session *s, gpurest_buffer buffer, const char
 
 gpurest_status gpurest_share_to_device(gpurest_session *s, gpurest_buffer buffer, size_t offset, size_t bytes)
 {
-    return move(s, buffer, "to_device", offset, bytes);
+    return copy_shared(s, buffer, "to_device", offset, bytes);
 }
 
 gpurest_status gpurest_share_from_device(gpurest_session *s, gpurest_buffer buffer, size_t offset, size_t bytes)
 {
-    return move(s, buffer, "from_device", offset, bytes);
+    return copy_shared(s, buffer, "from_device", offset, bytes);
 }
 
 void gpurest_unshare(void *memory, size_t bytes)
@@ -179,7 +177,7 @@ gpurest_status gpurest_share_end(gpurest_session *s, gpurest_buffer buffer)
     struct buffer_entry e;
     struct path         path;
     struct exchange     x;
-    gpurest_status      st = check(s, buffer, 0, 0, &e);
+    gpurest_status      st = check_share(s, buffer, 0, 0, &e);
 
     if (st)
         return st;

@@ -1,11 +1,11 @@
-/* Writes and reads of buffers, and their asynchronous forms. */
+/* Writes and reads of buffers, synchronous and asynchronous, over one or several connections. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "batch/batch.h"
 #include "session/op.h"
 
-/* The range is checked. Exactly one of src and dst is set. c may be NULL. */
+/* Exactly one of src and dst is set. cancel may be NULL. */
 struct transfer {
     const struct buffer_entry *buffer;
     size_t                     offset, bytes;
@@ -20,7 +20,7 @@ struct shared;
 
 struct part {
     struct shared *shared;
-    size_t         offset, bytes; /* within the transfer */
+    size_t         offset, bytes; /* in the transfer */
     struct cancel  cancel;
     pthread_t      thread;
     bool           has_thread;
@@ -36,7 +36,7 @@ struct shared {
     int                    count;
 };
 
-static gpurest_status carry(struct shared *h, size_t offset, size_t bytes, struct cancel *cancel)
+static gpurest_status transfer_range(struct shared *h, size_t offset, size_t bytes, struct cancel *cancel)
 {
     const struct transfer *t = h->transfer;
     unsigned long long     from = t->offset + offset, to = from + bytes - 1;
@@ -66,7 +66,7 @@ static gpurest_status carry(struct shared *h, size_t offset, size_t bytes, struc
     return st;
 }
 
-/* ---- several ---- */
+/* ---- several connections ---- */
 
 static void cancel_parts(void *arg)
 {
@@ -76,10 +76,10 @@ static void cancel_parts(void *arg)
         cancel_ask(&h->parts[i].cancel);
 }
 
-/* The first failure stops the others. */
-static void carry_part(struct part *p)
+/* The first failure cancels the others. */
+static void transfer_part(struct part *p)
 {
-    p->status = carry(p->shared, p->offset, p->bytes, &p->cancel);
+    p->status = transfer_range(p->shared, p->offset, p->bytes, &p->cancel);
     if (!p->status)
         return;
     failure_copy(&p->failure, failure_last());
@@ -88,7 +88,7 @@ static void carry_part(struct part *p)
 
 static void *part_thread(void *argument)
 {
-    carry_part(argument);
+    transfer_part(argument);
     return NULL;
 }
 
@@ -107,8 +107,8 @@ static void set_parts(struct shared *h)
     }
 }
 
-/* The failure that stopped the others, rather than theirs. */
-static gpurest_status outcome(const struct shared *h)
+/* Prefers the failure that cancelled the others. */
+static gpurest_status first_failure(const struct shared *h)
 {
     const struct part *worst = NULL;
 
@@ -118,8 +118,8 @@ static gpurest_status outcome(const struct shared *h)
     return worst ? failure_raise(&worst->failure) : GPUREST_OK;
 }
 
-/* A part that gets no thread is carried by this one. */
-static gpurest_status carry_parts(struct shared *h)
+/* This thread also transfers the parts that get no thread. */
+static gpurest_status transfer_parts(struct shared *h)
 {
     gpurest_status st;
 
@@ -129,12 +129,12 @@ static gpurest_status carry_parts(struct shared *h)
             h->parts[i].has_thread = thread_make(&h->parts[i].thread, part_thread, &h->parts[i]);
         for (int i = 0; i < h->count; i++)
             if (!h->parts[i].has_thread)
-                carry_part(&h->parts[i]);
+                transfer_part(&h->parts[i]);
         for (int i = 1; i < h->count; i++)
             if (h->parts[i].has_thread)
                 pthread_join(h->parts[i].thread, NULL);
         cancel_leave(h->transfer->cancel);
-        st = outcome(h);
+        st = first_failure(h);
     } else {
         st = fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
     }
@@ -161,13 +161,13 @@ static gpurest_status transfer_run(gpurest_session *s, const struct transfer *t)
     h->count = t->bytes < BULK_BYTES_MIN ? 1 : s->client->bulk_connections;
     while (h->count > 1 && t->bytes / (size_t)h->count < PIECE_BYTES_MIN)
         h->count--;
-    st = h->count > 1 ? carry_parts(h) : carry(h, 0, t->bytes, t->cancel);
+    st = h->count > 1 ? transfer_parts(h) : transfer_range(h, 0, t->bytes, t->cancel);
     progress_finish(&h->progress);
     free(h);
     return st;
 }
 
-/* ---- the calls ---- */
+/* ---- public functions ---- */
 
 gpurest_status gpurest_write(gpurest_session *s, gpurest_buffer buffer, size_t offset, const void *src, size_t bytes)
 {
@@ -208,7 +208,7 @@ struct transfer_work {
     struct buffer_entry buffer;
 };
 
-static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
+static gpurest_status transfer_work_perform(gpurest_op *op, void *work, bool *followed)
 {
     struct transfer_work *w = work;
 
@@ -218,9 +218,9 @@ static gpurest_status work_perform(gpurest_op *op, void *work, bool *followed)
     return transfer_run(op->session, &w->transfer);
 }
 
-static const struct op_work transfer_kind = {.perform = work_perform, .release = free};
+static const struct op_work transfer_kind = {.perform = transfer_work_perform, .release = free};
 
-static gpurest_status begin(gpurest_session *s, gpurest_buffer buffer, const struct transfer *t, gpurest_op **out)
+static gpurest_status begin_transfer(gpurest_session *s, gpurest_buffer buffer, const struct transfer *t, gpurest_op **out)
 {
     struct transfer_work *w;
     struct buffer_entry   e;
@@ -242,10 +242,10 @@ static gpurest_status begin(gpurest_session *s, gpurest_buffer buffer, const str
 gpurest_status gpurest_write_async(gpurest_session *s, gpurest_buffer buffer, size_t offset, const void *src, size_t bytes,
                                    gpurest_op **out)
 {
-    return begin(s, buffer, &(struct transfer){.offset = offset, .bytes = bytes, .src = src}, out);
+    return begin_transfer(s, buffer, &(struct transfer){.offset = offset, .bytes = bytes, .src = src}, out);
 }
 
 gpurest_status gpurest_read_async(gpurest_session *s, gpurest_buffer buffer, size_t offset, void *dst, size_t bytes, gpurest_op **out)
 {
-    return begin(s, buffer, &(struct transfer){.offset = offset, .bytes = bytes, .dst = dst}, out);
+    return begin_transfer(s, buffer, &(struct transfer){.offset = offset, .bytes = bytes, .dst = dst}, out);
 }

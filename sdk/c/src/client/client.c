@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "transport/problem.h"
 
-/* ---- small things ---- */
+/* ---- structs, random numbers, references ---- */
 
 void struct_copy_out(void *out, const void *ours, size_t ours_bytes)
 {
@@ -68,7 +68,7 @@ gpurest_status client_check(const gpurest_client *c)
     if (!c)
         return fail_invalid("the client is NULL");
     if (c->owner != getpid())
-        return fail(GPUREST_E_FORK, "open a client after fork()", "this client was opened by another process");
+        return fail(GPUREST_E_FORK, "open a client after fork()", "the client was opened by another process");
     return GPUREST_OK;
 }
 
@@ -164,7 +164,7 @@ gpurest_status client_try(gpurest_client *c, struct exchange *x)
     return st;
 }
 
-/* Between half and all of the delay, which doubles with every try. */
+/* Exponential backoff with jitter: from half the delay to all of it. */
 static int backoff_ms(int tries, int at_least_ms)
 {
     int delay = RETRY_DELAY_MS << (tries < 8 ? tries : 8);
@@ -173,7 +173,7 @@ static int backoff_ms(int tries, int at_least_ms)
     return delay > at_least_ms ? delay : at_least_ms + delay / 4;
 }
 
-/* Whether the last try may be followed by another, and after how long. */
+/* Whether to retry, and after how long. */
 static bool may_retry(const struct exchange *x, gpurest_status st, int *after_ms)
 {
     *after_ms = 0;
@@ -241,10 +241,10 @@ static gpurest_status judge_version(const struct exchange *x)
     gpurest_status st = GPUREST_OK;
 
     if (!json_text_or(json_member(version, "server"), NULL))
-        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "GET /version was answered with something else than a version");
+        st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to GET /version is not a version");
     else if (!api_fits(version))
-        st = fail(GPUREST_E_UNSUPPORTED, "use a library of the service's version",
-                  "the service speaks API versions %.20s to %.20s, this library v%d",
+        st = fail(GPUREST_E_UNSUPPORTED, "use a library that matches the service",
+                  "the service supports API versions %.20s to %.20s, this library v%d",
                   json_text_or(json_member(json_member(version, "api"), "least"), "?"),
                   json_text_or(json_member(json_member(version, "api"), "most"), "?"), GPUREST_VERSION_MAJOR);
     json_destroy(version);
@@ -272,13 +272,13 @@ static gpurest_status check_options(const gpurest_options *o)
 {
     if (o->connect_timeout_ms < 1 || o->connect_timeout_ms > TIMEOUT_MS_MAX || o->idle_timeout_ms < 1 ||
         o->idle_timeout_ms > TIMEOUT_MS_MAX)
-        return fail_invalid("a time-out is from 1 ms to %d ms", TIMEOUT_MS_MAX);
+        return fail_invalid("a timeout must be from 1 to %d ms", TIMEOUT_MS_MAX);
     if (o->max_retries < 0 || o->max_retries > RETRIES_MAX)
-        return fail_invalid("max_retries is from 0 to %d", RETRIES_MAX);
+        return fail_invalid("max_retries must be from 0 to %d", RETRIES_MAX);
     if (o->max_connections < 1 || o->max_connections > CONNECTIONS_MAX)
-        return fail_invalid("max_connections is from 1 to %d", CONNECTIONS_MAX);
+        return fail_invalid("max_connections must be from 1 to %d", CONNECTIONS_MAX);
     if (o->bulk_connections < 1 || o->bulk_connections > BULK_CONNECTIONS_MAX)
-        return fail_invalid("bulk_connections is from 1 to %d", BULK_CONNECTIONS_MAX);
+        return fail_invalid("bulk_connections must be from 1 to %d", BULK_CONNECTIONS_MAX);
     return GPUREST_OK;
 }
 
@@ -298,7 +298,7 @@ static gpurest_status find_target(const gpurest_options *o, struct target *t)
     return st;
 }
 
-static gpurest_client *make(const gpurest_options *o, const struct target *t)
+static gpurest_client *make_client(const gpurest_options *o, const struct target *t)
 {
     gpurest_client *c = calloc(1, sizeof *c);
     bool            plain = t->endpoint.scheme != SCHEME_HTTPS && !o->use_libcurl;
@@ -327,13 +327,13 @@ gpurest_status gpurest_open_with(gpurest_client **out, const gpurest_options *op
     gpurest_status  st;
 
     if (!out || (options && !struct_copy_in(&o, sizeof o, options)))
-        return fail_invalid("out is NULL, or options do not begin with their size");
+        return fail_invalid("out is NULL, or options.struct_size is not set");
     st = check_options(&o);
     if (!st)
         st = find_target(&o, &t);
     if (st)
         return st;
-    c = make(&o, &t);
+    c = make_client(&o, &t);
     explicit_bzero(t.token, sizeof t.token);
     if (!c) {
         free(t.ca_file);
@@ -360,7 +360,7 @@ const char *gpurest_server_version(const gpurest_client *c)
     return c && c->version ? c->version : "";
 }
 
-/* In a forked child the threads are not there to be joined, and connections are the parent's: they are left alone. */
+/* Does nothing in a forked child: it has none of the threads, and the connections are the parent's. */
 void gpurest_close(gpurest_client *c)
 {
     if (!c || client_check(c))

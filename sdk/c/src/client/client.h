@@ -1,4 +1,4 @@
-/* A client from within: its pool, its threads, its way of doing a request with retries. */
+/* A client: its connections, its threads, and requests with retries. */
 #ifndef GPUREST_SDK_CLIENT_H
 #define GPUREST_SDK_CLIENT_H
 
@@ -32,26 +32,26 @@ struct gpurest_client {
 
 void client_hold(gpurest_client *c);
 void client_drop(gpurest_client *c);
-/* Is it ours to use? GPUREST_E_INVAL for NULL, GPUREST_E_FORK. */
+/* GPUREST_E_INVAL for NULL, GPUREST_E_FORK in another process. */
 gpurest_status client_check(const gpurest_client *c);
-/* Into the client's list; false: the client is closed. */
+/* Adds it to the client's list; false: the client is closed. */
 bool client_add_pending(gpurest_client *c, struct pending *p);
 void client_remove_pending(gpurest_client *c, struct pending *p);
-/* An exchange with retries; any answer but a success is a failure. x->idle_ms 0: the client's. */
+/* Performs an exchange with retries; an answer other than 2xx is a failure. x->idle_ms 0: the client's. */
 gpurest_status client_perform(gpurest_client *c, struct exchange *x);
 /* One try; answers of any status are a success. */
 gpurest_status client_try(gpurest_client *c, struct exchange *x);
-/* A request with an optional JSON body, its answer's text in x->body. */
+/* As client_perform, with `json` as the body unless NULL. */
 gpurest_status client_json(gpurest_client *c, struct exchange *x, const char *json);
 /* Asks for an answer after `seconds` at the latest, in a line of `header`; the connection may be idle meanwhile. */
 void client_set_wait(const gpurest_client *c, struct exchange *x, int seconds, char *header, size_t room);
-/* For a transfer of so many bytes; p->report stays NULL when nobody wants to know. */
+/* Initializes p for a transfer of `total` bytes. */
 void client_progress(gpurest_client *c, struct progress *p, uint64_t total);
-/* Into *out, its size first as always: at most what the caller's version of the struct has. */
+/* Copies at most the size that the caller's struct has. */
 void struct_copy_out(void *out, const void *ours, size_t ours_bytes);
-/* `ours` holds defaults; members that the caller's version has replace them. False: struct_size is impossible. */
+/* Copies the members that the caller's struct has over the defaults. False: struct_size is invalid. */
 bool struct_copy_in(void *ours, size_t ours_bytes, const void *theirs);
-/* 62 random bits or so; never 0. */
+/* Never 0. */
 uint64_t random_u64(void);
 
 #endif

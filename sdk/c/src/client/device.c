@@ -2,7 +2,7 @@
 #include "base/json.h"
 #include "client/client.h"
 
-static gpurest_status list(gpurest_client *c, struct json **out)
+static gpurest_status list_devices(gpurest_client *c, struct json **out)
 {
     struct exchange x;
     gpurest_status  st = client_check(c);
@@ -15,7 +15,7 @@ static gpurest_status list(gpurest_client *c, struct json **out)
         *out = json_parse(x.body.data, x.body.bytes);
         if (!json_member(*out, "items")) {
             json_destroy(*out);
-            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the list of devices is not one");
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to GET /v1/devices is not a list");
         }
     }
     exchange_finish(&x);
@@ -31,14 +31,14 @@ static void take_text(const struct json *d, const char *name, char *out, size_t 
     out[n] = '\0';
 }
 
-static int number(const struct json *d, const char *name)
+static int int_member(const struct json *d, const char *name)
 {
     double value = json_number_or(json_member(d, name), 0);
 
     return value >= 0 && value <= 2147483647 ? (int)value : 0;
 }
 
-static uint64_t figure(const struct json *d, const char *name)
+static uint64_t u64_member(const struct json *d, const char *name)
 {
     uint64_t value = 0;
 
@@ -54,19 +54,19 @@ static void take_device(const struct json *d, gpurest_device_info_t *i)
     take_text(d, "uuid", i->uuid, sizeof i->uuid);
     take_text(d, "compute_capability", i->compute_capability, sizeof i->compute_capability);
     take_text(d, "state", i->state, sizeof i->state);
-    i->memory_total_bytes = figure(json_member(d, "memory"), "total_bytes");
-    i->memory_free_bytes = figure(json_member(d, "memory"), "free_bytes");
-    i->multiprocessors = number(d, "multiprocessors");
-    i->clock_khz = number(d, "clock_khz");
-    i->warp_size = number(d, "warp_size");
-    i->max_threads_per_block = number(d, "max_threads_per_block");
-    i->max_shared_bytes_per_block = figure(d, "max_shared_bytes_per_block");
+    i->memory_total_bytes = u64_member(json_member(d, "memory"), "total_bytes");
+    i->memory_free_bytes = u64_member(json_member(d, "memory"), "free_bytes");
+    i->multiprocessors = int_member(d, "multiprocessors");
+    i->clock_khz = int_member(d, "clock_khz");
+    i->warp_size = int_member(d, "warp_size");
+    i->max_threads_per_block = int_member(d, "max_threads_per_block");
+    i->max_shared_bytes_per_block = u64_member(d, "max_shared_bytes_per_block");
 }
 
 gpurest_status gpurest_device_count(gpurest_client *client, int *out)
 {
     struct json   *d = NULL;
-    gpurest_status st = list(client, &d);
+    gpurest_status st = list_devices(client, &d);
 
     if (st)
         return st;
@@ -83,7 +83,7 @@ gpurest_status gpurest_device_info(gpurest_client *client, int device, gpurest_d
     gpurest_device_info_t i = GPUREST_DEVICE_INFO_INIT;
     const struct json    *item;
     struct json          *d = NULL;
-    gpurest_status        st = list(client, &d);
+    gpurest_status        st = list_devices(client, &d);
 
     if (st)
         return st;
@@ -91,7 +91,7 @@ gpurest_status gpurest_device_info(gpurest_client *client, int device, gpurest_d
     if (!out) {
         st = fail_invalid("out is NULL");
     } else if (!item) {
-        st = fail(GPUREST_E_NOTFOUND, "gpurest_device_count tells how many there are", "the service has no device %d", device);
+        st = fail(GPUREST_E_NOTFOUND, "gpurest_device_count gives their number", "the service has no device %d", device);
     } else {
         take_device(item, &i);
         struct_copy_out(out, &i, sizeof i);

@@ -1,10 +1,10 @@
-/* Any request of the contract. */
+/* gpurest_request and gpurest_http. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "client/client.h"
 
-/* A method, a path and header lines go into the request as they are: they must not end it. */
+/* Prevents request splitting: these texts are sent verbatim. */
 static bool printable(const char *text, bool spaces)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
@@ -13,7 +13,7 @@ static bool printable(const char *text, bool spaces)
     return true;
 }
 
-static gpurest_status check(gpurest_client *c, const char *method, const char *path)
+static gpurest_status check_request(gpurest_client *c, const char *method, const char *path)
 {
     static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"};
     gpurest_status           st = client_check(c);
@@ -21,17 +21,17 @@ static gpurest_status check(gpurest_client *c, const char *method, const char *p
     if (st)
         return st;
     if (!method || !path || path[0] != '/' || !printable(path, false) || strlen(path) > PATH_BYTES_MAX)
-        return fail_invalid("the method is NULL, or the path does not begin with a slash, has blanks, or is too long");
+        return fail_invalid("the method is NULL, or the path is NULL, too long, contains blanks or does not start with a slash");
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (strcmp(method, methods[i]) == 0)
             return GPUREST_OK;
-    return fail_invalid("\"%.20s\" is no method", method);
+    return fail_invalid("unknown method \"%.20s\"", method);
 }
 
 gpurest_status gpurest_request(gpurest_client *client, const char *method, const char *path, const char *json, char **out_json)
 {
     struct exchange x;
-    gpurest_status  st = check(client, method, path);
+    gpurest_status  st = check_request(client, method, path);
 
     if (st)
         return st;
@@ -48,7 +48,7 @@ gpurest_status gpurest_request(gpurest_client *client, const char *method, const
     return st;
 }
 
-/* ---- everything in the caller's hands ---- */
+/* ---- gpurest_http ---- */
 
 struct gpurest_http_response {
     struct exchange x; /* its answer only */
@@ -60,13 +60,13 @@ struct body_to {
     void           *arg;
 };
 
-static bool hand_over(void *arg, const void *data, size_t bytes)
+static bool call_on_body(void *arg, const void *data, size_t bytes)
 {
     const struct body_to *to = arg;
 
     if (to->call(to->arg, data, bytes) == 0)
         return true;
-    fail(GPUREST_E_CANCELLED, NULL, "the answer was given up by its receiver");
+    fail(GPUREST_E_CANCELLED, NULL, "on_body cancelled the answer");
     return false;
 }
 
@@ -81,7 +81,7 @@ static gpurest_status write_headers(struct buf *b, const gpurest_http_request *q
     return b->failed ? fail_invalid("the header lines are too long") : GPUREST_OK;
 }
 
-static gpurest_status try(gpurest_client *c, const gpurest_http_request *q, struct exchange *x)
+static gpurest_status try_request(gpurest_client *c, const gpurest_http_request *q, struct exchange *x)
 {
     struct piece   body = {q->body, q->body_bytes};
     struct body_to to = {q->on_body, q->on_body_arg};
@@ -98,7 +98,7 @@ static gpurest_status try(gpurest_client *c, const gpurest_http_request *q, stru
         x->upload_count = 1;
     }
     if (q->on_body) {
-        x->sink = hand_over;
+        x->sink = call_on_body;
         x->sink_arg = &to;
         x->sink_any = true;
     }
@@ -115,18 +115,18 @@ gpurest_status gpurest_http(gpurest_client *client, const gpurest_http_request *
     gpurest_status         st;
 
     if (!request || !out || !struct_copy_in(&q, sizeof q, request))
-        return fail_invalid("the request or out is NULL, or the request does not begin with its size");
-    st = check(client, q.method, q.path);
+        return fail_invalid("the request or out is NULL, or request.struct_size is not set");
+    st = check_request(client, q.method, q.path);
     if (!st && ((q.content_type && !printable(q.content_type, true)) || (q.body_bytes && (!q.body || !q.content_type)) ||
                 q.idle_timeout_ms < 0 || q.idle_timeout_ms > TIMEOUT_MS_MAX))
-        st = fail_invalid("the body has no content type or is NULL, or the time-out is impossible");
+        st = fail_invalid("the body is NULL or has no content_type, or idle_timeout_ms is out of range");
     if (st)
         return st;
     r = calloc(1, sizeof *r);
     if (!r)
         return fail_memory();
     exchange_init(&r->x, q.method, q.path);
-    st = try(client, &q, &r->x);
+    st = try_request(client, &q, &r->x);
     if (st)
         gpurest_http_response_free(r);
     else

@@ -35,7 +35,7 @@ static size_t bytes_of(const gpurest_arg *a)
     return t ? t->bytes : a->kind == GPUREST_ARG_BUFFER ? 8 : a->bytes;
 }
 
-/* "b32" and byte arrays say nothing. */
+/* Untyped parameters such as "b32" and byte arrays accept both. */
 static bool kinds_differ(const struct arg_type *t, const char *declared)
 {
     bool floats = declared[0] == 'f', integers = declared[0] == 'u' || declared[0] == 's';
@@ -48,17 +48,17 @@ static gpurest_status check_arg(const gpurest_kernel *k, const gpurest_arg *a, s
     const struct param *p = &k->params[i];
 
     if (a->kind == GPUREST_ARG_IN || a->kind == GPUREST_ARG_OUT || a->kind == GPUREST_ARG_INOUT)
-        return fail(GPUREST_E_INVAL, "copy to a buffer and pass that, or use gpurest_run", "argument %zu of %.100s is host memory", i,
-                    k->name);
+        return fail(GPUREST_E_INVAL, "copy it to a buffer and pass the buffer, or use gpurest_run", "argument %zu of %.100s is host memory",
+                    i, k->name);
     if (!type_of(a) && a->kind != GPUREST_ARG_BUFFER && a->kind != GPUREST_ARG_BYTES)
-        return fail_invalid("argument %zu of %.100s is of no known kind", i, k->name);
+        return fail_invalid("argument %zu of %.100s has an unknown kind", i, k->name);
     if (a->kind == GPUREST_ARG_BYTES && !a->in)
         return fail_invalid("argument %zu of %.100s is NULL", i, k->name);
     if (bytes_of(a) != p->bytes)
-        return fail(GPUREST_E_INVAL, "gpurest_kernel_param tells the sizes", "argument %zu of %.100s has %zu bytes, the parameter %zu", i,
+        return fail(GPUREST_E_INVAL, "gpurest_kernel_param gives the sizes", "argument %zu of %.100s has %zu bytes, the parameter %zu", i,
                     k->name, bytes_of(a), p->bytes);
     if (kinds_differ(type_of(a), p->type))
-        return fail(GPUREST_E_INVAL, "GPUREST_F32 and GPUREST_F64 make floats, GPUREST_I32 and others integers",
+        return fail(GPUREST_E_INVAL, "use GPUREST_F32 or GPUREST_F64 for floats, GPUREST_I32 and its like for integers",
                     "argument %zu of %.100s is %s, the parameter is %s", i, k->name, type_of(a)->name, p->type);
     return GPUREST_OK;
 }
@@ -91,7 +91,7 @@ gpurest_status args_of_block(const gpurest_kernel *k, const void *params, size_t
 
 /* ---- JSON ---- */
 
-/* JSON has no infinities, and a NaN's bits are to arrive as they are: raw, which the service asks nothing but the size. */
+/* JSON has no infinities. A NaN goes as raw bytes, which keeps its bits. */
 static void write_float(struct buf *b, const struct arg_type *t, const gpurest_arg *a)
 {
     double value = a->kind == GPUREST_ARG_F32 ? (double)a->value.f32 : a->value.f64;

@@ -1,4 +1,4 @@
-/* Built-in kernels of the service, each as a module with one kernel: nothing is compiled or kept for it, so nothing is to be deleted. */
+/* Built-in kernels, each as a module with one kernel. The service keeps nothing for such a module. */
 #include <gpurest/builtin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 /* ---- types ---- */
 
 static const struct dtype {
-    const char *name, *declared; /* as a compiler would */
+    const char *name, *declared; /* the PTX type */
     size_t      bytes;
     char        kind; /* real, integer, unsigned or boolean */
 } dtypes[] = {
@@ -28,7 +28,7 @@ static const struct dtype *dtype_find(const char *name)
 }
 
 /* "T", "accumulator" and "real" depend on the type of the elements. */
-static const struct dtype *resolve(const char *type, const struct dtype *of)
+static const struct dtype *resolve_dtype(const char *type, const struct dtype *of)
 {
     if (strcmp(type, "T") == 0)
         return of;
@@ -41,9 +41,9 @@ static const struct dtype *resolve(const char *type, const struct dtype *of)
 
 /* ---- the description ---- */
 
-static bool take_param(const struct json *v, const struct dtype *of, size_t *offset, struct param *p)
+static bool take_builtin_param(const struct json *v, const struct dtype *of, size_t *offset, struct param *p)
 {
-    const struct dtype *t = resolve(json_text_or(json_member(v, "type"), ""), of);
+    const struct dtype *t = resolve_dtype(json_text_or(json_member(v, "type"), ""), of);
     const char         *access = json_text_or(json_member(v, "access"), "");
 
     if (!t)
@@ -57,7 +57,7 @@ static bool take_param(const struct json *v, const struct dtype *of, size_t *off
     return true;
 }
 
-static bool take_params(const struct json *params, const struct dtype *of, gpurest_kernel *k)
+static bool take_builtin_params(const struct json *params, const struct dtype *of, gpurest_kernel *k)
 {
     size_t count = json_count(params), offset = 0;
 
@@ -65,12 +65,12 @@ static bool take_params(const struct json *params, const struct dtype *of, gpure
         return false;
     k->params = calloc(count ? count : 1, sizeof *k->params);
     for (const struct json *p = json_first(params); p && k->params; p = json_next(p))
-        if (!take_param(p, of, &offset, &k->params[k->params_count++]))
+        if (!take_builtin_param(p, of, &offset, &k->params[k->params_count++]))
             return false;
     return k->params != NULL;
 }
 
-static bool lists(const struct json *list, const char *text)
+static bool list_contains(const struct json *list, const char *text)
 {
     for (const struct json *v = json_first(list); v; v = json_next(v))
         if (strcmp(json_text_or(v, ""), text) == 0)
@@ -78,14 +78,14 @@ static bool lists(const struct json *list, const char *text)
     return false;
 }
 
-static gpurest_status take_document(const struct json *d, gpurest_module *m)
+static gpurest_status take_description(const struct json *d, gpurest_module *m)
 {
     const struct dtype *of = dtype_find(m->dtype);
 
     if (!json_is_object(d) || !json_member(d, "dtypes"))
-        return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the description of a built-in kernel cannot be read");
-    if (!of || !lists(json_member(d, "dtypes"), m->dtype))
-        return fail(GPUREST_E_INVAL, "GET /v1/kernels lists what each takes", "%.64s is not there for elements of type %.16s", m->id,
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "invalid description of a built-in kernel");
+    if (!of || !list_contains(json_member(d, "dtypes"), m->dtype))
+        return fail(GPUREST_E_INVAL, "GET /v1/kernels lists the types of each kernel", "%.64s does not support dtype %.16s", m->id,
                     m->dtype);
     m->kernels = calloc(1, sizeof *m->kernels);
     m->log = strdup("");
@@ -96,12 +96,13 @@ static gpurest_status take_document(const struct json *d, gpurest_module *m)
         (gpurest_kernel){.module = m, .name = strdup(m->id), .mangled = strdup(m->id), .info = {.struct_size = sizeof m->kernels[0].info}};
     if (!m->kernels[0].name || !m->kernels[0].mangled)
         return fail_memory();
-    if (!take_params(json_member(d, "params"), of, &m->kernels[0]))
-        return fail(GPUREST_E_PROTO, "is this library as new as the service?", "the parameters of %.64s cannot be read", m->id);
+    if (!take_builtin_params(json_member(d, "params"), of, &m->kernels[0]))
+        return fail(GPUREST_E_PROTO, "update the library to the service's version", "the parameters of %.64s are of an unknown kind",
+                    m->id);
     return GPUREST_OK;
 }
 
-static gpurest_status describe(gpurest_session *s, gpurest_module *m)
+static gpurest_status get_description(gpurest_session *s, gpurest_module *m)
 {
     struct exchange x;
     struct json    *d;
@@ -113,23 +114,23 @@ static gpurest_status describe(gpurest_session *s, gpurest_module *m)
     st = session_perform(s, &x);
     if (!st) {
         d = json_parse(x.body.data, x.body.bytes);
-        st = take_document(d, m);
+        st = take_description(d, m);
         json_destroy(d);
     }
     exchange_finish(&x);
     return st;
 }
 
-/* ---- the call ---- */
+/* ---- public functions ---- */
 
 gpurest_status builtin_check(const char *name, const char *dtype, const char *engine_or_null)
 {
     if (!name || !name_valid(name))
-        return fail_invalid("the name of a built-in kernel is NULL, or none");
+        return fail_invalid("the name of a built-in kernel is NULL or invalid");
     if (!dtype || !dtype_find(dtype))
-        return fail_invalid("dtype is \"f32\", \"i64\", \"bool\" or another type of elements, not %.32s", dtype ? dtype : "NULL");
+        return fail_invalid("unknown dtype %.32s: expected an element type such as f32, i64 or bool", dtype ? dtype : "NULL");
     if (engine_or_null && strcmp(engine_or_null, "builtin") != 0 && strcmp(engine_or_null, "vendor") != 0)
-        return fail_invalid("an engine is \"builtin\", \"vendor\" or NULL");
+        return fail_invalid("engine must be \"builtin\", \"vendor\" or NULL");
     return GPUREST_OK;
 }
 
@@ -159,7 +160,7 @@ gpurest_status gpurest_module_builtin(gpurest_session *s, gpurest_module **out, 
     snprintf(m->id, sizeof m->id, "%s", name);
     snprintf(m->dtype, sizeof m->dtype, "%s", dtype);
     snprintf(m->engine, sizeof m->engine, "%s", engine_or_null ? engine_or_null : "");
-    st = describe(s, m);
+    st = get_description(s, m);
     if (st)
         module_destroy(m);
     else

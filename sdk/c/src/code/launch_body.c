@@ -1,7 +1,7 @@
-/* Launches as JSON. */
+/* Launches as JSON, and their results. */
 #include "code/launch_body.h"
 
-/* A built-in kernel brings its own shape. */
+/* A built-in kernel has its own shape. */
 static void code_write(struct buf *b, const struct launch *l)
 {
     const gpurest_module *m = l->kernel->module;

@@ -1,4 +1,4 @@
-/* Modules: compile, load, look at, unload. */
+/* Modules: compile, load, inspect, unload. */
 #include "code/module.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "session/op.h"
 
-/* ---- the table ---- */
+/* ---- kernels ---- */
 
 static void kernel_finish(gpurest_kernel *k)
 {
@@ -99,7 +99,7 @@ static gpurest_status take_module(const struct exchange *x, gpurest_module *m)
     gpurest_status st = GPUREST_OK;
 
     if (!json_is_object(d) || !json_member(d, "kernels") || !take_kernels(json_member(d, "kernels"), m))
-        st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a new module has no table of kernels");
+        st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new module has no kernels");
     m->log = strdup(json_text_or(json_member(d, "log"), ""));
     if (!st && !m->log)
         st = fail_memory();
@@ -111,10 +111,10 @@ static gpurest_status take_module(const struct exchange *x, gpurest_module *m)
     return st;
 }
 
-/* ---- making ---- */
+/* ---- compile and load ---- */
 
-/* A name of our own: modules of the same source stay apart, and the request may be sent again. */
-static gpurest_status create(gpurest_session *s, gpurest_module **out, const char *type, const void *body, size_t bytes)
+/* The library chooses the name, so the request can be retried and modules of the same source stay separate. */
+static gpurest_status create_module(gpurest_session *s, gpurest_module **out, const char *type, const void *body, size_t bytes)
 {
     gpurest_module *m = calloc(1, sizeof *m);
     struct piece    piece = {body, bytes};
@@ -177,14 +177,14 @@ static bool texts_set(const char *const *texts, size_t count)
     return true;
 }
 
-static gpurest_status check(gpurest_session *s, gpurest_module **out, const void *source)
+static gpurest_status check_module(gpurest_session *s, gpurest_module **out, const void *source)
 {
     gpurest_status st = session_check(s);
 
     if (!st && (!out || !source))
         st = fail_invalid("out, the source or the image is NULL");
     if (!st && session_batch(s))
-        st = fail(GPUREST_E_UNSUPPORTED, "compile before gpurest_batch_begin", "a batch does not compile");
+        st = fail(GPUREST_E_UNSUPPORTED, "compile before gpurest_batch_begin", "a batch cannot compile");
     if (!st)
         lane_drain(s);
     return st;
@@ -194,22 +194,22 @@ gpurest_status gpurest_compile_with(gpurest_session *s, gpurest_module **out, co
 {
     gpurest_compile_options o = GPUREST_COMPILE_OPTIONS_INIT;
     struct buf              body;
-    gpurest_status          st = check(s, out, source);
+    gpurest_status          st = check_module(s, out, source);
 
     if (st)
         return st;
     if (options && !struct_copy_in(&o, sizeof o, options))
-        return fail_invalid("options do not begin with their size");
+        return fail_invalid("options.struct_size is not set: start from the _INIT macro");
     if (!texts_set(o.options, o.options_count) || !texts_set(o.name_expressions, o.name_expressions_count))
         return fail_invalid("an option or a name expression is NULL");
     for (size_t i = 0; i < o.headers_count; i++)
         if (!o.headers || !o.headers[i].name || !o.headers[i].text)
             return fail_invalid("a header is NULL");
     if (!o.options_count && !o.headers_count && !o.name_expressions_count)
-        return create(s, out, "text/x-cuda", source, strlen(source));
+        return create_module(s, out, "text/x-cuda", source, strlen(source));
     buf_init(&body, SOURCE_BYTES_MAX);
     write_spec(&body, source, &o);
-    st = body.failed ? fail_memory() : create(s, out, "application/json", body.data, body.bytes);
+    st = body.failed ? fail_memory() : create_module(s, out, "application/json", body.data, body.bytes);
     buf_finish(&body);
     return st;
 }
@@ -237,18 +237,18 @@ static const char *image_type(const char *image, size_t bytes)
 
 gpurest_status gpurest_module_load(gpurest_session *s, gpurest_module **out, const void *image, size_t bytes)
 {
-    gpurest_status st = check(s, out, image);
+    gpurest_status st = check_module(s, out, image);
     const char    *type;
 
     if (st)
         return st;
     while (bytes && ((const char *)image)[bytes - 1] == '\0' && memchr(image, '\0', bytes - 1) == NULL)
-        bytes--; /* PTX text with its NUL */
+        bytes--; /* PTX passed with its NUL */
     type = image_type(image, bytes);
-    return type ? create(s, out, type, image, bytes) : fail_invalid("the image is neither PTX nor a cubin nor a fatbin");
+    return type ? create_module(s, out, type, image, bytes) : fail_invalid("the image is not PTX, cubin or fatbin");
 }
 
-/* Best effort, as with gpurest_session_close. */
+/* Best effort: the outcome is not reported. */
 void gpurest_module_unload(gpurest_module *m)
 {
     struct failure  before;
@@ -270,7 +270,7 @@ void gpurest_module_unload(gpurest_module *m)
     module_destroy(m);
 }
 
-/* ---- looking ---- */
+/* ---- inspect ---- */
 
 const char *gpurest_module_id(const gpurest_module *m)
 {
@@ -308,9 +308,9 @@ gpurest_status gpurest_module_code(gpurest_module *m, const char *format, void *
     if (st)
         return st;
     if (m->builtin)
-        return fail(GPUREST_E_UNSUPPORTED, "GET /v1/kernels/{name} has its source", "the code of a built-in kernel is not handed out");
+        return fail(GPUREST_E_UNSUPPORTED, "GET /v1/kernels/{name} has its source", "a built-in kernel has no code to download");
     if (!format || !name_valid(format) || !out || !out_bytes)
-        return fail_invalid("format is \"ptx\" or \"cubin\", out and out_bytes are not NULL");
+        return fail_invalid("format must be \"ptx\" or \"cubin\", and out and out_bytes not NULL");
     path = session_path(m->session, "/modules/%s/code?format=%s", m->id, format);
     exchange_init(&x, "GET", path.text);
     st = session_perform(m->session, &x);
@@ -332,14 +332,14 @@ gpurest_status gpurest_kernel_get(gpurest_module *m, const char *name, const gpu
             *out = &m->kernels[i];
             return GPUREST_OK;
         }
-    return fail(GPUREST_E_NOTFOUND, "extern \"C\" keeps a kernel's name; gpurest_kernel_at lists those there are",
-                "the module has no kernel %.200s, but %zu others", name, m->kernels_count);
+    return fail(GPUREST_E_NOTFOUND, "extern \"C\" keeps a kernel's name unmangled; gpurest_kernel_at lists all",
+                "none of the %zu kernels of the module is %.200s", m->kernels_count, name);
 }
 
 gpurest_status gpurest_kernel_at(gpurest_module *m, size_t index, const gpurest_kernel **out)
 {
     if (!m || !out || index >= m->kernels_count)
-        return fail_invalid("the module or out is NULL, or it has not so many kernels");
+        return fail_invalid("the module or out is NULL, or the index is out of range");
     *out = &m->kernels[index];
     return GPUREST_OK;
 }
@@ -357,7 +357,7 @@ size_t gpurest_kernel_param_count(const gpurest_kernel *k)
 gpurest_status gpurest_kernel_param(const gpurest_kernel *k, size_t index, size_t *offset, size_t *bytes)
 {
     if (!k || index >= k->params_count)
-        return fail_invalid("the kernel is NULL, or has not so many parameters");
+        return fail_invalid("the kernel is NULL, or the index is out of range");
     if (offset)
         *offset = k->params[index].offset;
     if (bytes)

@@ -1,4 +1,4 @@
-/* Modules and their kernels' tables. */
+/* Modules and the kernels in them. */
 #ifndef GPUREST_SDK_MODULE_H
 #define GPUREST_SDK_MODULE_H
 
@@ -19,9 +19,9 @@ struct gpurest_kernel {
 
 struct gpurest_module {
     gpurest_session *session;
-    char             id[NAME_BYTES]; /* of a built-in kernel its name */
+    char             id[NAME_BYTES]; /* of a built-in kernel: its name */
     bool             builtin;
-    char             dtype[8], engine[16]; /* of a built-in kernel; engine "": the service chooses */
+    char             dtype[8], engine[16]; /* of a built-in kernel; engine "": chosen by the service */
     char            *log;
     char             arch[64];
     double           compile_ms;
@@ -30,10 +30,10 @@ struct gpurest_module {
     size_t           kernels_count;
 };
 
-/* Local: the service keeps its own. Lets go of the session. */
+/* Does not unload it at the service. Drops its reference to the session. */
 void module_destroy(gpurest_module *m);
 
-/* Of the strings that name a built-in kernel; the service knows the rest. */
+/* Checks the form of these names; the service checks that they exist. */
 gpurest_status builtin_check(const char *name, const char *dtype, const char *engine_or_null);
 /* "builtin", "dtype", "engine": members of an object that is open. engine may be NULL or "". */
 void builtin_write(struct buf *b, const char *name, const char *dtype, const char *engine);

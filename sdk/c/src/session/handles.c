@@ -17,7 +17,7 @@ void handles_finish(struct handles *h)
     *h = (struct handles){0};
 }
 
-static bool grow(struct handles *h)
+static bool grow_handles(struct handles *h)
 {
     uint32_t             room = h->room ? h->room * 2 : ROOM_MIN;
     struct buffer_entry *entries;
@@ -41,7 +41,7 @@ struct buffer_entry *handles_add(struct handles *h, uint64_t *id)
         slot = h->first_free - 1;
         h->first_free = h->entries[slot].next_free;
         generation = h->entries[slot].generation + 1;
-    } else if (grow(h)) {
+    } else if (grow_handles(h)) {
         slot = h->count++;
         generation = h->nonce;
     } else {

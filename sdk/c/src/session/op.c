@@ -1,4 +1,4 @@
-/* Asynchronous operations and the lanes on which they are done. */
+/* Asynchronous operations, and one lane per session that orders them. */
 #include "session/op.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* ---- life ---- */
+/* ---- create and release ---- */
 
 static void op_drop(gpurest_op *op)
 {
@@ -23,7 +23,7 @@ static void op_drop(gpurest_op *op)
     free(op);
 }
 
-static gpurest_op *make(gpurest_session *s, const struct op_work *kind, void *work)
+static gpurest_op *make_op(gpurest_session *s, const struct op_work *kind, void *work)
 {
     gpurest_op *op = calloc(1, sizeof *op);
 
@@ -53,8 +53,8 @@ static void call_back(gpurest_op *op)
     pthread_mutex_unlock(&op->lock);
 }
 
-/* With `st` and this thread's error. Nothing of the caller's is touched any more when it is seen to be done. */
-static void finish(gpurest_op *op, gpurest_status st)
+/* Ends it with `st` and this thread's error. Releases the caller's memory before it is seen as done. */
+static void finish_op(gpurest_op *op, gpurest_status st)
 {
     bool calls;
 
@@ -88,7 +88,7 @@ static void follow_run(struct job *job)
     }
     if (st)
         session_note_failure(op->session, failure_last());
-    finish(op, st);
+    finish_op(op, st);
 }
 
 static void begin_following(gpurest_op *op)
@@ -98,7 +98,7 @@ static void begin_following(gpurest_op *op)
     pthread_mutex_unlock(&op->lock);
     op->job.run = follow_run;
     if (!workers_add(&op->session->client->followers, &op->job))
-        finish(op, fail(GPUREST_E_CANCELLED, NULL, "the client is closed, or has no thread to wait with; the kernel may run on"));
+        finish_op(op, fail(GPUREST_E_CANCELLED, NULL, "the client is closed or cannot create a thread; the kernel may still run"));
 }
 
 /* ---- lanes ---- */
@@ -116,7 +116,7 @@ static gpurest_op *lane_take(gpurest_session *s)
     return op;
 }
 
-/* An operation has its place; lets the next one have its turn behind the other sessions'. */
+/* Schedules the next operation of the lane, after those of other sessions. */
 static void lane_advance(gpurest_session *s)
 {
     bool more;
@@ -147,11 +147,11 @@ void lane_run(struct job *job)
     if (!st && followed)
         begin_following(op);
     else
-        finish(op, st);
+        finish_op(op, st);
     session_drop(s);
 }
 
-/* Behind the others of the session. False: there is no thread for it. */
+/* Appends it to the lane. False: no thread can be created. */
 static bool lane_append(gpurest_session *s, gpurest_op *op)
 {
     bool taken = true;
@@ -186,7 +186,7 @@ void lane_drain(gpurest_session *s)
 
 gpurest_status op_begin(gpurest_session *s, const struct op_work *kind, void *work, gpurest_op **out)
 {
-    gpurest_op *op = make(s, kind, work);
+    gpurest_op *op = make_op(s, kind, work);
 
     if (!op) {
         kind->release(work);
@@ -202,7 +202,7 @@ gpurest_status op_begin(gpurest_session *s, const struct op_work *kind, void *wo
     kind->release(work);
     op_drop(op);
     op_drop(op);
-    return fail(GPUREST_E_CANCELLED, NULL, "the client is closed, or no thread can be made");
+    return fail(GPUREST_E_CANCELLED, NULL, "the client is closed or cannot create a thread");
 }
 
 void op_set_results(gpurest_op *op, size_t count, size_t done)
@@ -213,7 +213,7 @@ void op_set_results(gpurest_op *op, size_t count, size_t done)
     pthread_mutex_unlock(&op->lock);
 }
 
-/* ---- what users ask ---- */
+/* ---- public functions ---- */
 
 gpurest_status gpurest_op_wait(gpurest_op *op, int timeout_ms)
 {
@@ -227,7 +227,7 @@ gpurest_status gpurest_op_wait(gpurest_op *op, int timeout_ms)
     while (op->state != OP_DONE && error != ETIMEDOUT)
         error = timeout_ms < 0 ? pthread_cond_wait(&op->changed, &op->lock) : pthread_cond_timedwait(&op->changed, &op->lock, &until);
     if (op->state != OP_DONE)
-        st = fail(GPUREST_E_TIMEOUT, NULL, "the operation is not done after %d ms; it goes on", timeout_ms);
+        st = fail(GPUREST_E_TIMEOUT, NULL, "the operation did not finish in %d ms and continues", timeout_ms);
     else
         st = op->failure.status ? failure_raise(&op->failure) : GPUREST_OK;
     pthread_mutex_unlock(&op->lock);
@@ -270,7 +270,7 @@ gpurest_status gpurest_op_on_done(gpurest_op *op, gpurest_op_cb callback, void *
         return fail_invalid("the operation or the callback is NULL");
     pthread_mutex_lock(&op->lock);
     if (op->callback) {
-        st = fail_invalid("the operation has a callback already");
+        st = fail_invalid("the operation already has a callback");
     } else {
         op->callback = callback;
         op->callback_arg = arg;
@@ -283,7 +283,7 @@ gpurest_status gpurest_op_on_done(gpurest_op *op, gpurest_op_cb callback, void *
             op->callback = NULL;
             op->callback_running = false;
             atomic_fetch_sub(&op->references, 1);
-            st = fail(GPUREST_E_CANCELLED, NULL, "the client is closed, or no thread can be made");
+            st = fail(GPUREST_E_CANCELLED, NULL, "the client is closed or cannot create a thread");
         }
     }
     pthread_mutex_unlock(&op->lock);
@@ -298,7 +298,7 @@ size_t gpurest_op_result_count(const gpurest_op *op)
 gpurest_status gpurest_op_result(const gpurest_op *op, size_t index)
 {
     if (!op || !gpurest_op_done(op) || index >= op->results_count)
-        return fail_invalid("the operation is not done, or has no result of this index");
+        return fail_invalid("the operation is not done, or the index is out of range");
     if (index < op->results_done || !op->failure.status)
         return GPUREST_OK;
     return index == op->results_done ? op->failure.status : GPUREST_E_ABORTED;

@@ -1,4 +1,4 @@
-/* Asynchronous operations: begun by any thread, done on a thread of the client, in the order of their session. */
+/* Asynchronous operations: run on the client's threads, in the order of their session. */
 #ifndef GPUREST_SDK_OP_H
 #define GPUREST_SDK_OP_H
 
@@ -7,24 +7,24 @@
 enum op_state { OP_WAITING, OP_DOING, OP_FOLLOWED, OP_DONE };
 
 struct op_work {
-    /* On a lane thread. *followed: set when `follow` is to be called now, which lets the next operation begin. */
+    /* On a lane thread. Sets *followed if `follow` must be called, while the next operation begins. */
     gpurest_status (*perform)(gpurest_op *op, void *work, bool *followed);
-    /* On a follower thread, again and again until *finished. NULL: never followed. */
+    /* On a follower thread, repeatedly until *finished. NULL: never followed. */
     gpurest_status (*follow)(gpurest_op *op, void *work, bool *finished);
-    /* Once, when it is done or was never done; after that nothing of the caller's is touched. */
+    /* Called once. The caller's memory is not used after it. */
     void (*release)(void *work);
 };
 
 struct gpurest_op {
-    atomic_uint           references; /* the user's and the doers' */
+    atomic_uint           references; /* the user's and the library's */
     gpurest_session      *session;
     const struct op_work *kind;
     void                 *work;
     struct pending        pending;
-    struct job            job; /* for following and for a late callback */
+    struct job            job; /* for `follow` and for a late callback */
     gpurest_op           *next_in_lane;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t  changed;
     enum op_state   state;
     struct failure  failure; /* its status is the operation's */
@@ -34,13 +34,13 @@ struct gpurest_op {
     size_t          results_count, results_done; /* of a batch */
 };
 
-/* Takes `work`, on failure too. */
+/* Takes ownership of `work`, on failure too. */
 gpurest_status op_begin(gpurest_session *s, const struct op_work *kind, void *work, gpurest_op **out);
-/* Of a perform function: a batch of `count` operations of which `done` are done. */
+/* For perform: a batch of `count` operations, `done` of which completed. */
 void op_set_results(gpurest_op *op, size_t count, size_t done);
 
 void lane_run(struct job *job);
-/* Waits until every operation begun so far has its place. */
+/* Waits until every operation begun so far has its place in the order. */
 void lane_drain(gpurest_session *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sessions: open and close, and what every call on a session checks first. */
+/* Sessions: open, close, checks, names, buffers. */
 #include "session/session.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "session/op.h"
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 void session_hold(gpurest_session *s)
 {
@@ -29,7 +29,7 @@ void session_drop(gpurest_session *s)
     free(s);
 }
 
-static gpurest_session *make(gpurest_client *c)
+static gpurest_session *make_session(gpurest_client *c)
 {
     gpurest_session *s = calloc(1, sizeof *s);
 
@@ -62,8 +62,8 @@ static void write_options(struct buf *b, const gpurest_session_options *o)
     json_close(b, '}');
 }
 
-/* A name of ours makes it safe to send the request again. */
-static gpurest_status create(gpurest_session *s, const gpurest_session_options *o)
+/* The library chooses a name if the caller gives none, so the request can be retried. */
+static gpurest_status create_session(gpurest_session *s, const gpurest_session_options *o)
 {
     char            name[NAME_BYTES], path[NAME_BYTES + 32];
     struct exchange x;
@@ -80,7 +80,7 @@ static gpurest_status create(gpurest_session *s, const gpurest_session_options *
     if (!st) {
         answer = json_parse(x.body.data, x.body.bytes);
         if (!json_copy(json_member(answer, "id"), s->id, sizeof s->id) || !name_valid(s->id))
-            st = fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to a new session has no id");
+            st = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to a new session has no id");
         json_destroy(answer);
     }
     exchange_finish(&x);
@@ -97,12 +97,12 @@ gpurest_status gpurest_session_open(gpurest_session **out, gpurest_client *clien
     if (st)
         return st;
     if (!out || (options && !struct_copy_in(&o, sizeof o, options)) || (o.name && (!name_valid(o.name) || strlen(o.name) > 63)))
-        return fail_invalid("out is NULL, options do not begin with their size, or the name is not [a-z0-9][a-z0-9_-]{0,62}");
-    s = make(client);
+        return fail_invalid("out is NULL, options.struct_size is not set, or the name does not match [a-z0-9][a-z0-9_-]{0,62}");
+    s = make_session(client);
     if (!s)
         return fail_memory();
     s->keep = o.keep;
-    st = create(s, &o);
+    st = create_session(s, &o);
     if (st)
         session_drop(s);
     else
@@ -120,7 +120,7 @@ static void delete_at_service(gpurest_session *s)
     exchange_finish(&x);
 }
 
-/* The error of the thread stays what it was: nobody can ask for the outcome. */
+/* Best effort: keeps the thread's last error. */
 void gpurest_session_close(gpurest_session *s)
 {
     struct failure before;
@@ -158,7 +158,7 @@ static gpurest_status check_locked(gpurest_session *s)
     failure_init(&f);
     failure_copy(&f, &s->lost);
     f.status = GPUREST_E_SESSION_LOST;
-    snprintf(f.message, sizeof f.message, "the session was lost before: %.*s", MESSAGE_BYTES - 64, s->lost.message);
+    snprintf(f.message, sizeof f.message, "the session is lost: %.*s", MESSAGE_BYTES - 64, s->lost.message);
     failure_raise(&f);
     failure_finish(&f);
     return GPUREST_E_SESSION_LOST;
@@ -250,7 +250,7 @@ gpurest_status session_stream(gpurest_session *s, gpurest_stream stream, char ou
     made = s->streams;
     pthread_mutex_unlock(&s->lock);
     if (stream.id >> 32 != s->nonce || (uint32_t)stream.id > made)
-        return fail_invalid("the stream is not of this session");
+        return fail_invalid("the stream belongs to another session");
     snprintf(out, NAME_BYTES, "q%08x-%x", s->nonce, (uint32_t)stream.id);
     return GPUREST_OK;
 }
@@ -301,9 +301,9 @@ gpurest_status session_buffer(gpurest_session *s, gpurest_buffer b, const gpures
     pthread_mutex_lock(&s->lock);
     e = handles_get(&s->buffers, b.id);
     if (!e || e->freed_in_batch)
-        st = fail_invalid("no buffer of this session has this handle (any more)");
+        st = fail_invalid("the buffer handle is stale or belongs to another session");
     else if (e->made_in && e->made_in != batch)
-        st = fail_invalid("the buffer was made in a batch that has not been submitted and done");
+        st = fail_invalid("the buffer belongs to a batch that has not completed");
     else
         *out = *e;
     pthread_mutex_unlock(&s->lock);
@@ -316,7 +316,7 @@ gpurest_status session_range(gpurest_session *s, gpurest_buffer b, const gpurest
     gpurest_status st = session_buffer(s, b, batch, out);
 
     if (!st && (offset > out->bytes || bytes > out->bytes - offset))
-        st = fail_invalid("%zu bytes at %zu lie outside the buffer of %llu bytes", bytes, offset, (unsigned long long)out->bytes);
+        st = fail_invalid("%zu bytes at offset %zu exceed the buffer of %llu bytes", bytes, offset, (unsigned long long)out->bytes);
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* Requests and answers, apart from what carries them. */
+/* Requests, answers and progress. */
 #include "transport/exchange.h"
 
 #include <stdio.h>
@@ -81,7 +81,8 @@ static bool success(const struct exchange *x)
 
 static gpurest_status too_long(const struct exchange *x)
 {
-    return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s %.200s is longer than it should be", x->method, x->path);
+    return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to %s %.200s is too long", x->method,
+                x->path);
 }
 
 gpurest_status exchange_take(struct exchange *x, const void *data, size_t bytes)
@@ -120,8 +121,8 @@ gpurest_status exchange_placed(struct exchange *x, size_t bytes)
 gpurest_status exchange_end(struct exchange *x)
 {
     if (x->into && !x->sink && success(x) && x->into_done != x->into_bytes)
-        return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s %.200s has %zu bytes instead of %zu", x->method,
-                    x->path, x->into_done, x->into_bytes);
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service",
+                    "the answer to %s %.200s has %zu bytes instead of %zu", x->method, x->path, x->into_done, x->into_bytes);
     return GPUREST_OK;
 }
 
@@ -141,13 +142,13 @@ void progress_finish(struct progress *p)
 static gpurest_status add_locked(struct progress *p, uint64_t bytes)
 {
     p->done += bytes;
-    if (p->done > p->total) /* a part was sent again */
+    if (p->done > p->total) /* after a retry */
         p->done = p->total;
     if (!p->given_up && (p->done - p->reported >= PROGRESS_STEP_BYTES || (p->done == p->total && p->reported < p->total))) {
         p->reported = p->done;
         p->given_up = p->report(p->arg, p->done, p->total) != 0;
     }
-    return p->given_up ? fail(GPUREST_E_CANCELLED, NULL, "the transfer was given up by its progress function") : GPUREST_OK;
+    return p->given_up ? fail(GPUREST_E_CANCELLED, NULL, "the progress callback cancelled the transfer") : GPUREST_OK;
 }
 
 gpurest_status progress_add(struct progress *p, uint64_t bytes)

@@ -1,4 +1,4 @@
-/* One request and its answer, whatever carries them. */
+/* One request and its answer, independent of the transport. */
 #ifndef GPUREST_SDK_EXCHANGE_H
 #define GPUREST_SDK_EXCHANGE_H
 
@@ -14,9 +14,9 @@ struct piece {
     size_t      bytes;
 };
 
-/* How far a transfer is; shared by the connections that carry parts of it. */
+/* Progress of a transfer, shared by its connections. */
 struct progress {
-    gpurest_progress_cb report; /* NULL: nobody wants to know */
+    gpurest_progress_cb report; /* NULL: no reports */
     void               *arg;
     pthread_mutex_t     lock;
     uint64_t            done, total, reported;
@@ -24,58 +24,58 @@ struct progress {
 };
 
 struct exchange {
-    /* The request; all borrowed. */
+    /* The request. All pointers are borrowed. */
     const char         *method, *path;
-    const char         *headers;      /* further lines with their CRLFs; NULL: none */
+    const char         *headers;      /* further header lines with their CRLFs; NULL: none */
     const char         *content_type; /* NULL: no body */
     const struct piece *upload;
     size_t              upload_count;
-    bool                repeatable;  /* may be sent again when it is not known whether it was acted upon */
-    int                 idle_ms;     /* longest time without a byte in either direction */
-    bool                beyond_pool; /* does not count among the connections: long polls */
+    bool                repeatable;  /* may be sent again if it is unknown whether it took effect */
+    int                 idle_ms;     /* longest time without data in either direction */
+    bool                beyond_pool; /* not counted against max_connections: for long polls */
     struct cancel      *cancel;      /* NULL: cannot be cancelled */
     struct progress    *sending;     /* NULL, as below */
     struct progress    *receiving;
 
-    /* Where the body of a successful answer goes: the first that is set. None: it is collected. */
-    void  *into; /* exactly into_bytes, else GPUREST_E_PROTO */
+    /* Where the body of a successful answer goes: the first that is set, else x->body. */
+    void  *into; /* must be into_bytes long, else GPUREST_E_PROTO */
     size_t into_bytes;
-    bool (*sink)(void *arg, const void *data, size_t bytes); /* false: give up, with the thread's error set */
+    bool (*sink)(void *arg, const void *data, size_t bytes); /* false: stop, with the thread's error set */
     void *sink_arg;
-    bool  sink_any; /* the sink takes bodies of any status */
+    bool  sink_any; /* also for bodies of other statuses */
 
-    bool takes_descriptor; /* one comes with the answer, over a Unix socket of our own */
+    bool takes_descriptor; /* the answer brings a file descriptor, over a Unix socket */
 
     /* The answer. */
     int        status;
-    int        descriptor; /* -1: none has come; whoever takes it puts -1 here, what is left is closed */
+    int        descriptor; /* -1: none. Who takes it sets -1; otherwise it is closed */
     struct buf head;       /* header lines, each ending in CRLF */
-    struct buf body;       /* of what is collected; problems always are */
+    struct buf body;       /* collected bodies, and all problems */
     size_t     into_done;
-    bool       sent;   /* something may have reached the service */
-    bool       resent; /* it was sent again after it was not known whether it had been acted upon */
+    bool       sent;   /* the service may have received something */
+    bool       resent; /* sent again although it may have taken effect */
 };
 
 void exchange_init(struct exchange *x, const char *method, const char *path);
 void exchange_finish(struct exchange *x);
-/* Forgets the answer; for another try. */
+/* Discards the answer, for another try. */
 void     exchange_reset(struct exchange *x);
 uint64_t exchange_body_bytes(const struct exchange *x);
-/* The value of an answer's header, into out; false when it is absent or does not fit. */
+/* Copies a header's value; false: absent or too long. */
 bool exchange_header(const struct exchange *x, const char *name, char *out, size_t room);
 
-/* A part of the answer's body. Fails with the thread's error set. */
+/* Takes a part of the answer's body. */
 gpurest_status exchange_take(struct exchange *x, const void *data, size_t bytes);
-/* Where the next body bytes may be received directly: *room bytes; NULL: only through exchange_take. */
+/* Where to receive up to *room body bytes directly; NULL: use exchange_take. */
 void *exchange_place(struct exchange *x, size_t *room);
-/* `bytes` are in that place. */
+/* `bytes` were received at exchange_place. */
 gpurest_status exchange_placed(struct exchange *x, size_t bytes);
-/* The answer is complete: was it as long as it had to be? */
+/* Checks the length of a complete answer. */
 gpurest_status exchange_end(struct exchange *x);
 
 void progress_init(struct progress *p, gpurest_progress_cb report, void *arg, uint64_t total);
 void progress_finish(struct progress *p);
-/* p may be NULL. Fails with GPUREST_E_CANCELLED when the caller gives up. */
+/* p may be NULL. GPUREST_E_CANCELLED: the callback cancelled. */
 gpurest_status progress_add(struct progress *p, uint64_t bytes);
 
 #endif

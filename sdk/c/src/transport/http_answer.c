@@ -1,12 +1,13 @@
-/* HTTP/1.1 answers: status, header, body by length, by chunks or until the end. */
+/* HTTP/1.1 answers: status, header, and a body by length, in chunks or until close. */
 #include "transport/http_answer.h"
 
 #include <string.h>
 #include <strings.h>
 
-static gpurest_status malformed(const struct http_answer *a, const char *what)
+static gpurest_status malformed_answer(const struct http_answer *a, const char *what)
 {
-    return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s %.200s is not HTTP: %s", a->x->method, a->x->path, what);
+    return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to %s %.200s is not HTTP: %s", a->x->method,
+                a->x->path, what);
 }
 
 void http_answer_init(struct http_answer *a, struct exchange *x)
@@ -25,15 +26,15 @@ void http_answer_finish(struct http_answer *a)
 static gpurest_status parse_status(struct http_answer *a, const char *line)
 {
     if (strncmp(line, "HTTP/1.", 7) || (line[7] != '0' && line[7] != '1') || line[8] != ' ')
-        return malformed(a, "it does not begin with HTTP/1.1");
+        return malformed_answer(a, "it does not begin with HTTP/1.1");
     a->x->status = 0;
     for (int i = 9; i < 12; i++) {
         if (line[i] < '0' || line[i] > '9')
-            return malformed(a, "its status is no number");
+            return malformed_answer(a, "its status is not a number");
         a->x->status = 10 * a->x->status + (line[i] - '0');
     }
     if ((line[12] != ' ' && line[12] != '\r') || a->x->status < 100 || a->x->status > 599)
-        return malformed(a, "its status is no number");
+        return malformed_answer(a, "its status is not a number");
     a->closes = line[7] == '0';
     return GPUREST_OK;
 }
@@ -44,11 +45,11 @@ static gpurest_status parse_length(struct http_answer *a, const char *text)
 
     for (const char *p = text; *p; p++) {
         if (*p < '0' || *p > '9' || length > (UINT64_MAX - 9) / 10)
-            return malformed(a, "its Content-Length is no number");
+            return malformed_answer(a, "its Content-Length is not a number");
         length = 10 * length + (uint64_t)(*p - '0');
     }
     if (!*text)
-        return malformed(a, "its Content-Length is no number");
+        return malformed_answer(a, "its Content-Length is not a number");
     a->left = length;
     a->state = length ? ANSWER_LENGTH : ANSWER_DONE;
     return GPUREST_OK;
@@ -72,7 +73,7 @@ static gpurest_status begin_body(struct http_answer *a)
     }
     if (exchange_header(x, "Transfer-Encoding", text, sizeof text)) {
         if (strcasecmp(text, "chunked"))
-            return malformed(a, "its Transfer-Encoding is not known");
+            return malformed_answer(a, "its Transfer-Encoding is unknown");
         a->state = ANSWER_CHUNK_SIZE;
         return GPUREST_OK;
     }
@@ -83,7 +84,7 @@ static gpurest_status begin_body(struct http_answer *a)
     return GPUREST_OK;
 }
 
-/* Interim answers are passed over. */
+/* Skips interim (1xx) answers. */
 static gpurest_status finish_head(struct http_answer *a)
 {
     const char    *rest = strstr(a->lines.data, "\r\n") + 2;
@@ -92,7 +93,7 @@ static gpurest_status finish_head(struct http_answer *a)
     if (st)
         return st;
     if (memchr(a->lines.data, '\0', a->lines.bytes))
-        return malformed(a, "it has a NUL in its header");
+        return malformed_answer(a, "it has a NUL in its header");
     if (a->x->status / 100 == 1) {
         buf_clear(&a->lines);
         return GPUREST_OK;
@@ -105,14 +106,14 @@ static gpurest_status finish_head(struct http_answer *a)
 }
 
 /* Moves bytes to a->lines up to and including `end`; true when it is complete. */
-static gpurest_status gather(struct http_answer *a, const char **data, size_t *bytes, const char *end, size_t max, bool *complete)
+static gpurest_status gather_until(struct http_answer *a, const char **data, size_t *bytes, const char *end, size_t max, bool *complete)
 {
     size_t end_bytes = strlen(end), take = 0;
 
     *complete = false;
     while (take < *bytes && !*complete) {
         if (a->lines.bytes >= max)
-            return malformed(a, "its header is too long");
+            return malformed_answer(a, "its header is too long");
         if (!buf_add(&a->lines, *data + take++, 1))
             return fail_memory();
         *complete = a->lines.bytes >= end_bytes && memcmp(a->lines.data + a->lines.bytes - end_bytes, end, end_bytes) == 0;
@@ -125,10 +126,10 @@ static gpurest_status gather(struct http_answer *a, const char **data, size_t *b
 static gpurest_status feed_head(struct http_answer *a, const char **data, size_t *bytes)
 {
     bool           complete;
-    gpurest_status st = gather(a, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
+    gpurest_status st = gather_until(a, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
 
     if (!st && a->lines.bytes >= 5 && memcmp(a->lines.data, "HTTP/", 5))
-        return malformed(a, "it does not begin with HTTP/1.1");
+        return malformed_answer(a, "it does not begin with HTTP/1.1");
     return st || !complete ? st : finish_head(a);
 }
 
@@ -159,11 +160,11 @@ static gpurest_status parse_chunk_size(struct http_answer *a)
 
     for (; hex_digit(*p) >= 0; p++) {
         if (size >> 60)
-            return malformed(a, "a chunk is too long");
+            return malformed_answer(a, "a chunk is too long");
         size = size << 4 | (uint64_t)hex_digit(*p);
     }
     if (p == a->lines.data || (*p != '\r' && *p != ';' && *p != ' '))
-        return malformed(a, "a chunk has no size");
+        return malformed_answer(a, "a chunk has no size");
     a->left = size;
     a->state = size ? ANSWER_CHUNK : ANSWER_TRAILER;
     buf_clear(&a->lines);
@@ -173,14 +174,14 @@ static gpurest_status parse_chunk_size(struct http_answer *a)
 static gpurest_status feed_chunk_lines(struct http_answer *a, const char **data, size_t *bytes)
 {
     bool           complete;
-    gpurest_status st = gather(a, data, bytes, "\r\n", CHUNK_LINE_BYTES_MAX, &complete);
+    gpurest_status st = gather_until(a, data, bytes, "\r\n", CHUNK_LINE_BYTES_MAX, &complete);
 
     if (st || !complete)
         return st;
     if (a->state == ANSWER_CHUNK_SIZE)
         return parse_chunk_size(a);
     if (a->state == ANSWER_CHUNK_END && a->lines.bytes != 2)
-        return malformed(a, "a chunk does not end where it should");
+        return malformed_answer(a, "a chunk does not end where it should");
     if (a->state == ANSWER_CHUNK_END)
         a->state = ANSWER_CHUNK_SIZE;
     else if (a->lines.bytes == 2)
@@ -211,7 +212,7 @@ static gpurest_status feed_some(struct http_answer *a, const char **data, size_t
     case ANSWER_DONE:
         break;
     }
-    return malformed(a, "something follows its end");
+    return malformed_answer(a, "data after its end");
 }
 
 gpurest_status http_answer_feed(struct http_answer *a, const char *data, size_t bytes)
@@ -246,6 +247,6 @@ gpurest_status http_answer_closed(struct http_answer *a)
         a->state = ANSWER_DONE;
     if (a->state == ANSWER_DONE)
         return GPUREST_OK;
-    return fail(GPUREST_E_CONNECT, "the service or something in front of it closed the connection; see its log",
-                "the connection ended in the middle of the answer to %s %.200s", a->x->method, a->x->path);
+    return fail(GPUREST_E_CONNECT, "see the log of the service and of proxies in front of it",
+                "the connection closed during the answer to %s %.200s", a->x->method, a->x->path);
 }

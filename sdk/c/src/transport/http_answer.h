@@ -1,4 +1,4 @@
-/* Parses an HTTP/1.1 answer piece by piece. */
+/* An incremental parser of HTTP/1.1 answers. */
 #ifndef GPUREST_SDK_HTTP_ANSWER_H
 #define GPUREST_SDK_HTTP_ANSWER_H
 
@@ -18,19 +18,19 @@ enum answer_state {
 struct http_answer {
     struct exchange  *x;
     enum answer_state state;
-    struct buf        lines;  /* of the head, of a chunk's size, of a trailer: until complete */
+    struct buf        lines;  /* incomplete head, chunk size or trailer */
     uint64_t          left;   /* of the body, or of the chunk */
-    bool              closes; /* the connection ends with this answer */
+    bool              closes; /* the server closes the connection after this answer */
 };
 
 void http_answer_init(struct http_answer *a, struct exchange *x);
 void http_answer_finish(struct http_answer *a);
-/* Takes all of `data`; what is behind the answer's end is a protocol error. */
+/* Consumes all of `data`; data after the end is a protocol error. */
 gpurest_status http_answer_feed(struct http_answer *a, const char *data, size_t bytes);
-/* Where body bytes may be received directly; NULL: feed them. */
+/* Where to receive body bytes directly; NULL: use http_answer_feed. */
 void          *http_answer_place(struct http_answer *a, size_t *room);
 gpurest_status http_answer_placed(struct http_answer *a, size_t bytes);
-/* The connection ended. */
+/* The peer closed the connection. */
 gpurest_status http_answer_closed(struct http_answer *a);
 
 #endif

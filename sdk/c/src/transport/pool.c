@@ -45,7 +45,7 @@ static void *take_idle(struct pool *p)
     return NULL;
 }
 
-static gpurest_status acquire(struct pool *p, const struct exchange *x, void **out)
+static gpurest_status acquire_connection(struct pool *p, const struct exchange *x, void **out)
 {
     gpurest_status st = GPUREST_OK;
 
@@ -62,7 +62,7 @@ static gpurest_status acquire(struct pool *p, const struct exchange *x, void **o
     return st;
 }
 
-static void release(struct pool *p, const struct exchange *x, void *c, bool keep)
+static void release_connection(struct pool *p, const struct exchange *x, void *c, bool keep)
 {
     pthread_mutex_lock(&p->lock);
     p->in_use -= !x->beyond_pool;
@@ -81,7 +81,7 @@ gpurest_status pool_perform(struct pool *p, struct exchange *x)
 {
     void          *c = NULL;
     bool           keep = false;
-    gpurest_status st = acquire(p, x, &c);
+    gpurest_status st = acquire_connection(p, x, &c);
 
     if (st)
         return st;
@@ -89,6 +89,6 @@ gpurest_status pool_perform(struct pool *p, struct exchange *x)
         st = p->transport->connect(&p->target, x->cancel, &c);
     if (!st)
         st = p->transport->perform(c, &p->target, x, &keep);
-    release(p, x, c, keep);
+    release_connection(p, x, c, keep);
     return st;
 }

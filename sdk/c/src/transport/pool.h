@@ -1,4 +1,4 @@
-/* The connections of a client: at most so many at once, the one used last first. */
+/* A pool of connections; reuses the most recent one first. */
 #ifndef GPUREST_SDK_POOL_H
 #define GPUREST_SDK_POOL_H
 
@@ -17,7 +17,7 @@ struct pool {
     bool closed;
 };
 
-/* Takes over `ca_file` of the target. */
+/* Takes ownership of target->ca_file. */
 void pool_init(struct pool *p, const struct transport *t, const struct target *target, int max);
 void pool_finish(struct pool *p);
 /* Later exchanges fail with GPUREST_E_CANCELLED. */

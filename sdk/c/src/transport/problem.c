@@ -1,4 +1,4 @@
-/* Problem documents (RFC 9457) as errors of this library. */
+/* Maps problem documents to errors. */
 #include "transport/problem.h"
 
 #include <stdio.h>
@@ -51,18 +51,18 @@ static const char *hint_of(gpurest_status status)
 {
     switch (status) {
     case GPUREST_E_AUTH:
-        return "set GPUREST_TOKEN, GPUREST_TOKEN_FILE or gpurest_options.token to a token with the needed scope";
+        return "set GPUREST_TOKEN, GPUREST_TOKEN_FILE or gpurest_options.token to a token with the required scope";
     case GPUREST_E_BUSY:
         return "try again later";
     case GPUREST_E_OOM_DEVICE:
-        return "free buffers, or call gpurest_memory_trim; gpurest_memory_info tells what is used";
+        return "free buffers or call gpurest_memory_trim; gpurest_memory_info gives the usage";
     case GPUREST_E_COMPILE:
-        return "the error's log is the compiler's output";
+        return "see the error's log for the compiler's output";
     case GPUREST_E_CUDA:
     case GPUREST_E_SESSION_LOST:
-        return "the session's contents are gone: gpurest_session_reset, or open a new one";
+        return "the session's contents are lost: call gpurest_session_reset or open a new session";
     case GPUREST_E_LIMIT:
-        return "GET /v1/limits lists the limits and how much is used";
+        return "GET /v1/limits lists the limits and their usage";
     case GPUREST_OK:
     case GPUREST_E_INVAL:
     case GPUREST_E_NOMEM_HOST:
@@ -80,7 +80,7 @@ static const char *hint_of(gpurest_status status)
     return "";
 }
 
-static void judge(struct failure *f)
+static void set_status(struct failure *f)
 {
     f->status = status_of_http(f->http_status);
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
@@ -123,7 +123,7 @@ static void take_document(struct failure *f, const struct json *d)
     f->retryable = json_true(json_member(d, "retryable"));
     f->cuda_result = (int)json_number_or(json_member(cuda, "result"), 0);
     f->log = log ? strdup(log) : NULL;
-    judge(f);
+    set_status(f);
     take_batch_place(f, d);
 }
 
@@ -145,7 +145,7 @@ gpurest_status problem_record_json(const struct json *document, const char *requ
     return st;
 }
 
-/* Something in between has answered, or no service of ours. */
+/* The answer is from a proxy or another server. */
 static gpurest_status record_foreign(const struct exchange *x)
 {
     struct failure f;
@@ -153,12 +153,11 @@ static gpurest_status record_foreign(const struct exchange *x)
 
     failure_init(&f);
     f.http_status = x->status;
-    judge(&f);
+    set_status(&f);
     f.retryable = x->status == 429 || x->status == 503;
-    snprintf(f.message, sizeof f.message, "%s %.200s was answered with status %d and without a problem document", x->method, x->path,
-             x->status);
+    snprintf(f.message, sizeof f.message, "%s %.200s: status %d without a problem document", x->method, x->path, x->status);
     if (!f.hint[0])
-        snprintf(f.hint, sizeof f.hint, "is this a gpurest service, or a proxy in front of one?");
+        snprintf(f.hint, sizeof f.hint, "check that the URL is that of a gpurest service, and the proxies in front of it");
     exchange_header(x, "X-Request-Id", f.request_id, sizeof f.request_id);
     st = failure_raise(&f);
     failure_finish(&f);
@@ -177,7 +176,7 @@ gpurest_status problem_record(const struct exchange *x)
     return st;
 }
 
-/* Seconds; a date is not understood and counts as none. */
+/* Supports seconds only; a date counts as 0. */
 static int retry_after_ms(const struct exchange *x)
 {
     char text[32];

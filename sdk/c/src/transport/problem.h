@@ -1,4 +1,4 @@
-/* Answers that are no success. */
+/* Problem documents (RFC 9457) as errors. */
 #ifndef GPUREST_SDK_PROBLEM_H
 #define GPUREST_SDK_PROBLEM_H
 
@@ -6,11 +6,11 @@
 
 struct json;
 
-/* Records the answer's problem document, or what can be said without one, as the thread's error; gives its status. */
+/* Sets the thread's error from an answer other than 2xx; returns its status. */
 gpurest_status problem_record(const struct exchange *x);
-/* The same of a document that stands within an answer, as a failed launch's does. */
+/* The same for a problem inside another document, such as a failed launch. */
 gpurest_status problem_record_json(const struct json *document, const char *request_id);
-/* Whether the service asks for the same request again, having done nothing; and after how long, at least. */
+/* Whether the service did nothing and allows a retry, and after how long. */
 bool problem_retry(const struct exchange *x, int *after_ms);
 
 #endif

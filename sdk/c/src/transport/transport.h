@@ -1,4 +1,4 @@
-/* What carries an exchange. Two kinds: our own sockets, and libcurl. */
+/* Transports: own sockets and libcurl. */
 #ifndef GPUREST_SDK_TRANSPORT_H
 #define GPUREST_SDK_TRANSPORT_H
 
@@ -12,18 +12,18 @@ struct target {
     int             connect_timeout_ms;
 };
 
-/* All may be called by one thread at a time for one connection. */
+/* One thread at a time per connection. */
 struct transport {
     /* GPUREST_E_CONNECT, _TIMEOUT, _CANCELLED, _NOMEM_HOST. */
     gpurest_status (*connect)(const struct target *t, struct cancel *c, void **out);
-    /* Whether an idle connection may still be used; a guess, but a good one. */
+    /* Whether an idle connection seems usable. */
     bool (*alive)(void *connection);
-    /* Sets x's answer, x->sent, and *keep when the connection may carry another exchange. */
+    /* Sets x's answer, x->sent, and *keep if the connection can be reused. */
     gpurest_status (*perform)(void *connection, const struct target *t, struct exchange *x, bool *keep);
     void (*close)(void *connection);
 };
 
 extern const struct transport transport_socket; /* http and unix */
-extern const struct transport transport_curl;   /* https, too */
+extern const struct transport transport_curl;   /* also https */
 
 #endif

@@ -1,4 +1,4 @@
-/* Exchanges through libcurl: TLS, and whatever proxies its user has set. The only file that knows libcurl. */
+/* The transport through libcurl, for TLS and proxies. Only this file uses libcurl. */
 #include "transport/transport.h"
 
 #include <curl/curl.h>
@@ -22,9 +22,9 @@ struct connection {
 struct turn {
     struct exchange *x;
     size_t           piece, at;
-    uint64_t         moved_ms; /* when a byte moved last */
-    bool             headed;   /* the answer's header is complete: libcurl takes one that is cut for the whole */
-    gpurest_status   status;   /* a callback's failure, recorded already */
+    uint64_t         moved_ms; /* time of the last data */
+    bool             headed;   /* the answer's header is complete; libcurl does not report a cut one */
+    gpurest_status   status;   /* a failure of a callback, already recorded */
 };
 
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
@@ -59,7 +59,7 @@ static gpurest_status curl_connect(const struct target *t, struct cancel *c, voi
     return fail_memory();
 }
 
-/* libcurl looks after its connections itself. */
+/* libcurl checks its connections itself. */
 static bool curl_alive(void *connection)
 {
     (void)connection;
@@ -89,7 +89,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     size_t           bytes = size * count;
 
     t->moved_ms = clock_ms();
-    if (bytes >= 12 && memcmp(data, "HTTP/", 5) == 0) { /* of every answer, interim ones too */
+    if (bytes >= 12 && memcmp(data, "HTTP/", 5) == 0) { /* a status line, also of interim answers */
         const char *space = memchr(data, ' ', bytes);
         buf_clear(&x->head);
         x->status = space && bytes - (size_t)(space - data) >= 4 ? atoi(space + 1) : 0;
@@ -101,8 +101,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     }
     if (buf_add(&x->head, data, bytes))
         return bytes;
-    t->status =
-        fail(GPUREST_E_PROTO, "is this a gpurest service?", "the header of the answer to %s %.200s is too long", x->method, x->path);
+    t->status = fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service",
+                     "the header of the answer to %s %.200s is too long", x->method, x->path);
     return 0;
 }
 
@@ -137,7 +137,7 @@ static size_t on_send(char *into, size_t size, size_t count, void *arg)
     return t->status ? CURL_READFUNC_ABORT : done;
 }
 
-/* libcurl asks for this before it sends a request again on a new connection: only what may be repeated is. */
+/* libcurl rewinds to resend a request on a new connection. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
     struct turn *t = arg;
@@ -165,7 +165,7 @@ static struct curl_slist *header_lines(const struct target *to, const struct exc
 
     buf_init(&line, REQUEST_HEAD_BYTES_MAX);
     *failed = false;
-    list = add_line(list, "Expect:", failed); /* waiting for 100 costs up to a second */
+    list = add_line(list, "Expect:", failed); /* waiting for 100 Continue takes up to a second */
     if (to->token[0] && buf_printf(&line, "Authorization: Bearer %s", to->token))
         list = add_line(list, buf_text(&line), failed);
     buf_clear(&line);
@@ -222,7 +222,7 @@ static void set_callbacks(struct connection *n, struct turn *t)
         curl_easy_setopt(n->easy, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(n->easy, CURLOPT_SEEKDATA, t);
     }
-    if (!x->repeatable && exchange_body_bytes(x) == 0) /* on a used connection, libcurl would send it again by itself */
+    if (!x->repeatable && exchange_body_bytes(x) == 0) /* on a reused connection libcurl would resend it */
         curl_easy_setopt(n->easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(n->easy, CURLOPT_CUSTOMREQUEST, x->method);
 }
@@ -237,19 +237,20 @@ static gpurest_status failure_of(const struct connection *n, const struct turn *
     if (t->status)
         return t->status;
     if (code == CURLE_OPERATION_TIMEDOUT)
-        return fail(GPUREST_E_TIMEOUT, "is gpurestd running there?", "no connection to %.200s in time", t->x->path);
+        return fail(GPUREST_E_TIMEOUT, "check that gpurestd runs at the URL", "connecting timed out for %.200s", t->x->path);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CONNECT_ERROR)
-        return fail(GPUREST_E_CONNECT, "gpurest_options.ca_file names the certificates to trust", "TLS: %s", text);
+        return fail(GPUREST_E_CONNECT, "set gpurest_options.ca_file to the certificates to trust", "TLS: %s", text);
     if (code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_BAD_CONTENT_ENCODING)
-        return fail(GPUREST_E_PROTO, "is this a gpurest service?", "the answer to %s %.200s is not HTTP: %s", t->x->method, t->x->path,
-                    text);
+        return fail(GPUREST_E_PROTO, "check that the URL is that of a gpurest service", "the answer to %s %.200s is not HTTP: %s",
+                    t->x->method, t->x->path, text);
     if (code == CURLE_OUT_OF_MEMORY)
         return fail_memory();
-    return fail(GPUREST_E_CONNECT, "is gpurestd running there?", "the connection failed in %s %.200s: %s", t->x->method, t->x->path, text);
+    return fail(GPUREST_E_CONNECT, "check that gpurestd runs at the URL", "the connection failed in %s %.200s: %s", t->x->method,
+                t->x->path, text);
 }
 
-/* Drives the transfer until its end, a stall, or a cancellation. */
-static gpurest_status drive(struct connection *n, struct turn *t)
+/* Runs the transfer until it ends, stalls or is cancelled. */
+static gpurest_status run_transfer(struct connection *n, struct turn *t)
 {
     int      running = 1, messages;
     CURLMsg *m;
@@ -261,8 +262,8 @@ static gpurest_status drive(struct connection *n, struct turn *t)
             return fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
         if (still >= (uint64_t)t->x->idle_ms) {
             t->x->sent = true;
-            return fail(GPUREST_E_TIMEOUT, "the service is stuck or the network is; a longer idle_timeout_ms may help",
-                        "no byte has moved for %d ms in %s %.200s", t->x->idle_ms, t->x->method, t->x->path);
+            return fail(GPUREST_E_TIMEOUT, "check the service and the network, or raise idle_timeout_ms", "no data for %d ms in %s %.200s",
+                        t->x->idle_ms, t->x->method, t->x->path);
         }
         curl_multi_poll(n->multi, NULL, 0, t->x->idle_ms - (int)still, NULL);
     }
@@ -295,7 +296,7 @@ static gpurest_status curl_perform(void *connection, const struct target *to, st
         st = fail(GPUREST_E_CANCELLED, NULL, "the operation was cancelled");
     else {
         curl_multi_add_handle(n->multi, n->easy);
-        st = drive(n, &t);
+        st = run_transfer(n, &t);
         curl_multi_remove_handle(n->multi, n->easy);
         cancel_leave(x->cancel);
     }

@@ -1,4 +1,4 @@
-/* Exchanges over our own sockets: bodies go from and to the caller's memory without a copy. */
+/* The transport over own sockets, without copying bodies. */
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -37,11 +37,10 @@ static gpurest_status no_connection(const struct target *t, int error)
 {
     const struct endpoint *e = &t->endpoint;
 
-    return fail(
-        error == ETIMEDOUT ? GPUREST_E_TIMEOUT : GPUREST_E_CONNECT,
-        "is gpurestd running there? Its first line of output names its address; GPUREST_URL or gpurest_options.url is to say the same",
-        "no connection to %s%.200s: %s", e->scheme == SCHEME_UNIX ? "unix://" : "", e->scheme == SCHEME_UNIX ? e->path : e->authority,
-        strerror(error));
+    return fail(error == ETIMEDOUT ? GPUREST_E_TIMEOUT : GPUREST_E_CONNECT,
+                "check that gpurestd runs and that GPUREST_URL or gpurest_options.url is the address in its first line of output",
+                "no connection to %s%.200s: %s", e->scheme == SCHEME_UNIX ? "unix://" : "",
+                e->scheme == SCHEME_UNIX ? e->path : e->authority, strerror(error));
 }
 
 /* ---- connecting ---- */
@@ -53,15 +52,15 @@ static bool is_loopback(const struct sockaddr *a)
     return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
-/* A host default such as bbr paces, and costs half of the rate on loopback. Failing is fine. */
-static void tune(int fd, const struct sockaddr *a)
+/* Uses reno on loopback: bbr's pacing halves the rate there. Errors are ignored. */
+static void set_socket_options(int fd, const struct sockaddr *a)
 {
     int one = 1, idle_s = KEEPALIVE_IDLE_S, interval_s = KEEPALIVE_INTERVAL_S;
 
     if (a->sa_family == AF_UNIX)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one); /* a peer that is gone is noticed while a kernel is waited for */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one); /* detects a dead peer during long waits */
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     if (is_loopback(a))
@@ -92,7 +91,7 @@ static int connect_to(const struct sockaddr *a, socklen_t bytes, int timeout_ms,
 
     if (fd < 0)
         return -errno;
-    tune(fd, a);
+    set_socket_options(fd, a);
     if (!cancel_enter(c, interrupt_fd, &fd)) {
         close(fd);
         return -ECANCELED;
@@ -168,23 +167,23 @@ struct turn {
     struct exchange   *x;
     struct http_answer answer;
     struct buf         head;
-    size_t             piece, at;     /* of the body; piece 0 is the head */
-    bool               sending_ended; /* all is sent, or the service does not take more */
+    size_t             piece, at;     /* piece 0 is the head, the others are the body */
+    bool               sending_ended; /* all is sent, or the service accepts no more */
     bool               cut;           /* not all could be sent */
 };
 
-static gpurest_status stalled(const struct turn *t)
+static gpurest_status connection_stalled(const struct turn *t)
 {
-    return fail(GPUREST_E_TIMEOUT, "the service is stuck or the network is; a longer idle_timeout_ms may help",
-                "no byte has moved for %d ms in %s %.200s", t->x->idle_ms, t->x->method, t->x->path);
+    return fail(GPUREST_E_TIMEOUT, "check the service and the network, or raise idle_timeout_ms", "no data for %d ms in %s %.200s",
+                t->x->idle_ms, t->x->method, t->x->path);
 }
 
-static gpurest_status broken(const struct turn *t, int error)
+static gpurest_status connection_broken(const struct turn *t, int error)
 {
     if (cancel_asked(t->x->cancel))
         return cancelled();
-    return fail(GPUREST_E_CONNECT, "the service or something in front of it closed the connection; see its log",
-                "the connection broke in %s %.200s: %s", t->x->method, t->x->path, strerror(error));
+    return fail(GPUREST_E_CONNECT, "see the log of the service and of proxies in front of it", "the connection broke in %s %.200s: %s",
+                t->x->method, t->x->path, strerror(error));
 }
 
 static void write_head(struct turn *t, const struct target *to)
@@ -204,7 +203,7 @@ static void write_head(struct turn *t, const struct target *to)
     buf_add_text(&t->head, "\r\n");
 }
 
-/* What is to be sent next. */
+/* Collects the data to send next. */
 static int fill_vector(const struct turn *t, struct iovec v[PIECES_AT_ONCE], size_t *bytes)
 {
     size_t at = t->at;
@@ -225,8 +224,8 @@ static int fill_vector(const struct turn *t, struct iovec v[PIECES_AT_ONCE], siz
     return n;
 }
 
-/* `bytes` have gone; gives those of them that belong to the body. */
-static size_t advance(struct turn *t, size_t bytes)
+/* Notes `bytes` as sent; returns how many belong to the body. */
+static size_t note_sent(struct turn *t, size_t bytes)
 {
     size_t of_body = 0;
 
@@ -245,7 +244,7 @@ static size_t advance(struct turn *t, size_t bytes)
     return of_body;
 }
 
-/* Sends what the socket takes now. *blocked: it takes nothing. */
+/* Sends what the socket accepts. *blocked: nothing. */
 static gpurest_status send_some(struct turn *t, bool *blocked)
 {
     struct iovec  v[PIECES_AT_ONCE];
@@ -258,15 +257,15 @@ static gpurest_status send_some(struct turn *t, bool *blocked)
     n = sendmsg(t->n->fd, &m, MSG_NOSIGNAL);
     if (n >= 0) {
         t->x->sent = true;
-        return progress_add(t->x->sending, advance(t, (size_t)n));
+        return progress_add(t->x->sending, note_sent(t, (size_t)n));
     }
     *blocked = errno == EAGAIN || errno == EWOULDBLOCK;
     if (!*blocked && errno != EINTR)
-        t->sending_ended = t->cut = true; /* an answer may be there all the same */
+        t->sending_ended = t->cut = true; /* an answer may still have come */
     return GPUREST_OK;
 }
 
-/* The first descriptor is the exchange's, more are nobody's. */
+/* Keeps the first descriptor, closes others. */
 static void take_descriptors(struct exchange *x, struct msghdr *m)
 {
     for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
@@ -284,8 +283,8 @@ static void take_descriptors(struct exchange *x, struct msghdr *m)
     }
 }
 
-/* As recv(); a descriptor that nobody asked for is dropped by the kernel. */
-static ssize_t receive(struct turn *t, void *to, size_t room)
+/* Like recv(); the kernel drops descriptors that are not expected. */
+static ssize_t receive_bytes(struct turn *t, void *to, size_t room)
 {
     union {
         struct cmsghdr header;
@@ -303,7 +302,7 @@ static ssize_t receive(struct turn *t, void *to, size_t room)
     return n;
 }
 
-/* Receives what is there. *blocked: nothing is. */
+/* Receives available data. *blocked: none. */
 static gpurest_status receive_some(struct turn *t, bool *blocked)
 {
     size_t  room = sizeof t->n->received;
@@ -312,14 +311,14 @@ static gpurest_status receive_some(struct turn *t, bool *blocked)
 
     if (place && room > TRANSFER_BYTES)
         room = TRANSFER_BYTES;
-    n = receive(t, place ? place : t->n->received, room);
+    n = receive_bytes(t, place ? place : t->n->received, room);
     *blocked = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (n > 0)
         return place ? http_answer_placed(&t->answer, (size_t)n) : http_answer_feed(&t->answer, t->n->received, (size_t)n);
     if (n < 0 && (*blocked || errno == EINTR))
         return GPUREST_OK;
     if (n < 0 || cancel_asked(t->x->cancel))
-        return broken(t, n < 0 ? errno : ECONNRESET);
+        return connection_broken(t, n < 0 ? errno : ECONNRESET);
     return http_answer_closed(&t->answer);
 }
 
@@ -328,10 +327,10 @@ static gpurest_status wait_for(struct turn *t, short events)
     struct pollfd p = {t->n->fd, events, 0};
     int           n = poll(&p, 1, t->x->idle_ms);
 
-    return n == 0 ? stalled(t) : GPUREST_OK;
+    return n == 0 ? connection_stalled(t) : GPUREST_OK;
 }
 
-/* An answer that comes early ends the sending: the service has refused. */
+/* An early answer stops the upload: the service refused it. */
 static gpurest_status send_all(struct turn *t)
 {
     bool           send_blocked, nothing;

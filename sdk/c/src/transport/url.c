@@ -4,16 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static gpurest_status wrong(const char *url)
+static gpurest_status invalid_url(const char *url)
 {
-    return fail(GPUREST_E_INVAL, "use http://host:port, https://host:port or unix:///path/to/socket", "\"%.200s\" is no URL of a service",
-                url);
+    return fail(GPUREST_E_INVAL, "use http://host:port, https://host:port or unix:///path/to/socket", "invalid URL \"%.200s\"", url);
 }
 
 static gpurest_status parse_unix(const char *url, const char *path, struct endpoint *out)
 {
     if (path[0] != '/' || strlen(path) >= sizeof out->path)
-        return wrong(url);
+        return invalid_url(url);
     out->scheme = SCHEME_UNIX;
     snprintf(out->path, sizeof out->path, "%s", path);
     snprintf(out->host, sizeof out->host, "localhost");
@@ -51,12 +50,12 @@ static gpurest_status parse_authority(const char *url, const char *text, size_t 
     const char *host = text + bracketed, *rest, *end = text + chars;
 
     if (bracketed && !host_end)
-        return wrong(url);
+        return invalid_url(url);
     if (!host_end)
         host_end = end;
     rest = host_end + bracketed;
     if (!host_valid(host, (size_t)(host_end - host)) || (rest < end && (*rest != ':' || !port_valid(rest + 1, (size_t)(end - rest - 1)))))
-        return wrong(url);
+        return invalid_url(url);
     snprintf(out->host, sizeof out->host, "%.*s", (int)(host_end - host), host);
     snprintf(out->authority, sizeof out->authority, "%.*s", (int)chars, text);
     if (rest < end)
@@ -79,11 +78,11 @@ gpurest_status endpoint_parse(const char *url, struct endpoint *out)
     else if (strncmp(url, "https://", 8) == 0)
         out->scheme = SCHEME_HTTPS;
     else
-        return wrong(url);
+        return invalid_url(url);
     text = strstr(url, "://") + 3;
     chars = strcspn(text, "/");
     if (chars >= sizeof out->authority || (text[chars] == '/' && text[chars + 1]))
-        return wrong(url);
+        return invalid_url(url);
     return parse_authority(url, text, chars, out);
 }
 
@@ -97,7 +96,7 @@ static gpurest_status token_use(const char *token, char out[TOKEN_BYTES_MAX + 1]
         return fail_invalid("the token is longer than %d characters", TOKEN_BYTES_MAX);
     for (size_t i = 0; i < chars; i++)
         if (token[i] <= ' ' || token[i] > '~')
-            return fail_invalid("the token has characters that no token may have");
+            return fail_invalid("the token contains an invalid character");
     memcpy(out, token, chars + 1);
     return GPUREST_OK;
 }
@@ -108,13 +107,13 @@ static gpurest_status token_read(const char *path, char out[TOKEN_BYTES_MAX + 1]
     FILE *file = fopen(path, "re");
 
     if (!file)
-        return fail(GPUREST_E_AUTH, "check the path and its permissions", "the token file %.300s cannot be read", path);
+        return fail(GPUREST_E_AUTH, "check the path and its permissions", "cannot read the token file %.300s", path);
     if (!fgets(line, sizeof line, file))
         line[0] = '\0';
     fclose(file);
     line[strcspn(line, "\r\n")] = '\0';
     if (!line[0])
-        return fail(GPUREST_E_AUTH, "put the token into its first line", "the token file %.300s is empty", path);
+        return fail(GPUREST_E_AUTH, "its first line must be the token", "the token file %.300s is empty", path);
     return token_use(line, out);
 }
 
