@@ -9,7 +9,7 @@ import pytest
 
 import gpurest
 from gpurest import aio, errors, testing
-from gpurest._session import module, shared
+from gpurest._session import kernel, launch, module, shared
 
 NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
 NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
@@ -23,9 +23,9 @@ PAIRS = {
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),
     aio.AsyncModule: (module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
-    aio.AsyncKernel: (module.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
+    aio.AsyncKernel: (kernel.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
     aio.AsyncBuiltinKernel: (gpurest.BuiltinKernel, {}, {}),
-    aio.AsyncLaunch: (module.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
+    aio.AsyncLaunch: (launch.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
     aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),
     aio.AsyncBatchJob: (gpurest.BatchJob, {"exception": "awaiting raises it"}, {}),
     aio.AsyncProgram: (gpurest.Program, {}, {}),

@@ -5,7 +5,7 @@ import statistics
 from typing import Any, Sequence, Union
 
 from ..errors import ArgumentError
-from .module import Kernel
+from .kernel import Kernel
 from .rawkernel import RawKernel
 
 BLOCK_SIZES = (32, 64, 128, 256, 512, 1024)

@@ -9,13 +9,14 @@ from .._values.dtypes import DType
 from .._values.hostmem import Shape, numpy, typed_view
 from ..errors import AbortedError, ArgumentError, ClosedError, CudaError, GpurestError
 from . import requests
+from .background import BatchJob
+from .event import Event
 from .handle import caller
 
 if TYPE_CHECKING:
-    from .background import BatchJob
     from .buffer import Slot
     from .session_state import SessionState
-    from .stream import Event, Stream
+    from .stream import Stream
 
 T = TypeVar("T")
 OPS_MAX = 256
@@ -221,7 +222,6 @@ class Batch:
 
     def record(self, stream: Optional[Stream] = None) -> Event:
         """An event at this place of the stream. The difference of two events of one request is the time between them."""
-        from .stream import Event
         if len(self._group.ops) + len(self._group.events) >= self._ops_max:
             self._flush()
         event = Event(self, f"e{len(self._group.events)}")
@@ -281,7 +281,6 @@ class Batch:
         result(), and futures of the batch, which wait for it. Buffers that it names must not be freed before it is done; those that it makes are
         usable when its result is here, and lost to this side if that is never fetched. At most 64 MiB are read back. The whole of it is one request; what
         went beyond `ops_max` or `payload_max` while it was filled was done then."""
-        from .background import BatchJob
         group = self._take_group()
         try:
             info = self._session._do(self._background_call(group))  # type: ignore[attr-defined]

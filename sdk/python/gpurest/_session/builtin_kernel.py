@@ -4,11 +4,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from .._values.dtypes import dtype_of
+from .._values.scalars import scalar_kind
 from .._values.signature import Declared
-from ..arrays._engine.builtins import dtype_name
 from ..errors import ArgumentError
 from .args import Converter, Param, params_declared
-from .module import Launch, send_launch
+from .launch import Launch, send_launch
 
 if TYPE_CHECKING:
     from .session import Session
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def service_dtype(dtype: Any) -> str:
     """As requests spell it; "bf16" is no element type of arrays."""
-    return "bf16" if dtype == "bf16" else dtype_name(dtype_of(dtype))
+    return "bf16" if dtype == "bf16" else scalar_kind(dtype_of(dtype))
 
 
 class BuiltinKernel:

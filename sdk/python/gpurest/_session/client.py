@@ -16,12 +16,15 @@ from . import requests, run as _run
 from .background import BatchJob
 from .batch import Batch, Future
 from .buffer import Buffer
-from .default import close_at_exit
+from .default import close_at_exit, made_by
 from .memory_pool import parse_bytes
-from .module import Configured, Dims, Grid, Kernel, Launch, Module
+from .kernel import Configured, Dims, Grid, Kernel
+from .launch import Launch
+from .module import Module
 from .rawkernel import RawKernel
 from .session import Session
-from .stream import Event, Stream
+from .event import Event
+from .stream import Stream
 
 T = TypeVar("T")
 GROUP_THREADS = 256
@@ -277,3 +280,6 @@ def connect(url: Optional[str] = None, *, token: Optional[str] = None, timeout: 
     """A client; see Client. Nothing is sent yet."""
     return Client(url, token=token, timeout=timeout, retries=retries, ca_file=ca_file, connections=connections, device=device,
                   idempotency_keys=idempotency_keys)
+
+
+made_by(Client)

@@ -5,7 +5,7 @@ import atexit
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Callable, Optional
 
 from ..errors import GpurestError
 
@@ -15,16 +15,23 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _client: Optional[Client] = None
+_make: Optional[Callable[[], Client]] = None
 _pid = os.getpid()
+
+
+def made_by(make: Callable[[], Client]) -> None:
+    """Says how a client is made: kernels ask for the default session, and clients make kernels, so that this module imports neither."""
+    global _make
+    _make = make
 
 
 def default_client() -> Client:
     """Made at the first call, from the environment; made anew in a forked child."""
-    from .client import Client
     global _client, _pid
     with _lock:
+        assert _make is not None, "the client's module is imported by the package"
         if _client is None or _client.closed or _pid != os.getpid():
-            _client, _pid = Client(), os.getpid()
+            _client, _pid = _make(), os.getpid()
         return _client
 
 

@@ -1,12 +1,20 @@
-"""What is known of a launch: the same for both clients, who only ask for it in their own ways."""
+"""Launches: what is known of one, the same for both clients, and how those that wait ask for it."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional
 
-from ..errors import CudaError, GpurestError, from_problem
+from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
+from . import requests
 from .batch import Future, LaunchResult
+from .handle import caller
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .stream import Stream
 
 FINISHED = ("succeeded", "failed", "cancelled")
+POLL_S = 30
 
 
 def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") -> GpurestError:
@@ -86,3 +94,87 @@ class QueuedTold(LaunchTold):
     @property
     def stdout(self) -> str:
         return self._future.result().stdout if self.state == "succeeded" else ""
+
+
+class Launch(LaunchTold):
+    """One launch. After a synchronous one everything is known; after `wait=False` call wait()."""
+
+    def __init__(self, session: Session, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
+        super().__init__(info, kernel, queued_at)
+        self._session = session
+
+    def done(self) -> bool:
+        """Asks the service, unless it is known."""
+        if self.state not in FINISHED:
+            self._info = self._session._do(requests.launch_get(self._session.id, self.id, 0))
+        return self.state in FINISHED
+
+    def wait(self, timeout: Optional[float] = None) -> Launch:
+        """Returns when it has succeeded; raises what failed, TimeoutError_ (phase "kernel") after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.state not in FINISHED:
+            left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
+            self._info = self._session._do(requests.launch_get(self._session.id, self.id, left))
+            if deadline is not None and self.state not in FINISHED and time.monotonic() >= deadline:
+                raise TimeoutError_(f"{self._kernel} has not ended within {timeout} s; it goes on", phase="kernel")
+        self._raise_unless_succeeded(self._session._note)
+        return self
+
+    def result(self, timeout: Optional[float] = None) -> Launch:
+        """As wait(), by the name that a batch's launches share with futures."""
+        return self.wait(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """What wait() would raise; None when it has succeeded."""
+        try:
+            self.wait(timeout)
+        except GpurestError as error:
+            return error
+        return None
+
+    def cancel(self, force: bool = False) -> None:
+        """Cancels a queued launch. A running one ends only with `force`, which resets the session: everything in it is gone."""
+        info = self._session._do(requests.launch_cancel(self._session.id, self.id, force))
+        self._take_cancelled(info)
+
+    def __repr__(self) -> str:
+        return f"<Launch {self._kernel} {self.state}>"
+
+
+class QueuedLaunch(QueuedTold, Launch):
+    """A launch in a batch: known when the batch has run."""
+
+    def __init__(self, session: Session, kernel: str, future: Future[LaunchResult]) -> None:
+        QueuedTold.__init__(self, kernel, future)
+        self._session = session
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def wait(self, timeout: Optional[float] = None) -> Launch:
+        self._future.result(timeout)
+        return self
+
+    def cancel(self, force: bool = False) -> None:
+        raise GpurestError("a launch in a batch is not cancelled by itself")
+
+
+def send_launch(session: Session, kernel: str, document: Dict[str, Any], stream: Optional[Stream], timeout_ms: Optional[int], wait: bool) -> Launch:
+    """By a request of its own, or into the batch that is being recorded."""
+    batch = session._batch_now()
+    name = batch._stream_of(stream) if batch is not None else session._stream_name(stream)
+    if name:
+        document["stream"] = name
+    if batch is not None:
+        if timeout_ms is not None:
+            raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
+        return QueuedLaunch(session, kernel, batch._launch(document, kernel))
+    if timeout_ms is not None:
+        document["timeout_ms"] = timeout_ms
+    queued_at = caller()
+    try:
+        info = session._do(requests.launch(session.id, document, None if wait else 0))
+    except GpurestError as error:
+        raise located(error, kernel, queued_at)
+    launch = Launch(session, info, kernel, queued_at)
+    return launch.wait() if wait else launch

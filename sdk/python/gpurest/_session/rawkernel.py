@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import ArgumentError
 from .default import default_session
-from .module import Configured, Dims, Grid, Kernel, Launch, Module
+from .kernel import Configured, Dims, Grid, Kernel
+from .launch import Launch
+from .module import Module
 
 if TYPE_CHECKING:
     from .session import Session

@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from . import requests
 from .args import Converter, Param, params_declared
 from .batch import shown
-from .module import Dims, dims
+from .kernel import Dims, dims
 
 Direction = Union[In, Out]
 

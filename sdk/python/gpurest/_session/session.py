@@ -19,12 +19,13 @@ from .builtin_kernel import BuiltinKernel
 from .memory_pool import MemoryPool
 from .module import Module
 from .program import Program
+from .rawkernel import RawKernel, RawModule
 from .session_base import SessionBase
-from .stream import Event, Stream
+from .event import Event
+from .stream import Stream
 
 if TYPE_CHECKING:
     from .client import Client
-    from .rawkernel import RawKernel, RawModule
 
 STREAMS_MAX = 64
 EVENT_STREAM_S = 30
@@ -168,12 +169,10 @@ class Session(SessionBase):
 
     def RawKernel(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> RawKernel:
         """A kernel from source; compiled at the first launch."""
-        from .rawkernel import RawKernel
         return RawKernel(code, name, options, session=self, **more)
 
     def RawModule(self, *, code: str, options: Sequence[str] = (), **more: Any) -> RawModule:
         """A module from source; compiled when it is first needed."""
-        from .rawkernel import RawModule
         return RawModule(code=code, options=options, session=self, **more)
 
     # ---- order ----
@@ -278,7 +277,6 @@ class Session(SessionBase):
                 raise
             parser.restart()
 
-
     def __enter__(self) -> Session:
         return self
 
@@ -288,5 +286,3 @@ class Session(SessionBase):
     def __repr__(self) -> str:
         state = "closed" if self.closed else "lost" if self._lost else f"on {self.device}"
         return f"<Session {self.id} {state}>"
-
-

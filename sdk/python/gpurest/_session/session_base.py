@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, TypeVar
 
+from .._transport.connection import Progress
 from .._transport.frame import BytesLike
-from .._transport.wire import Call
+from .._transport.transport import Cancel
+from .._transport.wire import Call, Request, Response
 from ..errors import ClosedError, GpurestError, OutOfMemoryError
 from . import requests
 from .session_state import SessionState
@@ -26,6 +28,15 @@ class SessionBase(SessionState):
         self._check()
         try:
             return self.client._transport.do(call)
+        except GpurestError as error:
+            self._note(error)
+            raise
+
+    def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
+        """A part of a transfer."""
+        self._check()
+        try:
+            return self.client._transport.send(request, into, progress, cancel)
         except GpurestError as error:
             self._note(error)
             raise

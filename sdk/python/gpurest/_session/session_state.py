@@ -13,6 +13,7 @@ from .handle import is_fault, lost
 
 if TYPE_CHECKING:
     from .batch import Batch
+    from .session import Session
     from .stream import Stream
 
 # Of this thread or task, innermost last. Tuples, so that tasks that inherit them do not see each other's changes.
@@ -39,6 +40,10 @@ class SessionState:
         self._programs_left: Deque[Tuple[int, str]] = deque()  # programs without a name of the user's that nobody refers to any more
         self._pid = os.getpid()
         self._stream_names: List[str] = []
+
+    def _for_threads(self) -> Session:
+        """The session whose methods block: this one, or its twin."""
+        raise NotImplementedError
 
     @property
     def closed(self) -> bool:

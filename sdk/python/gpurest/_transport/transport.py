@@ -222,4 +222,3 @@ def server_timing(headers: Dict[str, str]) -> Dict[str, float]:
             except ValueError:
                 continue
     return found
-

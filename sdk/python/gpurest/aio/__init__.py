@@ -17,7 +17,8 @@ from .._session.builtin_kernel import BuiltinKernel
 from .._session.client import Client
 from .._session.handle import caller
 from .._session.memory_pool import parse_bytes
-from .._session.module import Dims, Module
+from .._session.kernel import Dims
+from .._session.module import Module
 from .._session.session import Session
 from .._session.session_base import BATCH_OPS_MAX
 from .._session.session_state import SessionState
@@ -27,7 +28,7 @@ from .._transport.wire import Call, EventParser, Request, Response, ServerEvent,
 from .._values.dtypes import dtype_of
 from .._values.hostmem import byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
 from .._values.scalars import Scalar
-from ..arrays import creation
+from ..arrays import host
 from ..arrays.current import flush
 from ..arrays.ndarray import fetch, ndarray
 from ..errors import ArgumentError, BusyError, ClosedError, ConnectionError_, GpurestError, TimeoutError_
@@ -135,7 +136,7 @@ class AsyncSession(SessionState):
     async def asarray(self, a: Any, dtype: Any = None, *, progress: Any = None) -> ndarray:
         """See gpurest.asarray(). What is short is queued without waiting for anything."""
         twin, where = self._for_threads(), caller()
-        made = await self._in_thread(lambda: creation.asarray(a, dtype, session=twin, progress=progress))
+        made = await self._in_thread(lambda: host.asarray(a, dtype, session=twin, progress=progress))
         node = made._storage.node
         if node.where.startswith("thread"):
             node.where = where

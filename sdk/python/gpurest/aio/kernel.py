@@ -8,7 +8,8 @@ from .._session.batch import Future, LaunchResult
 from .._session.builtin_kernel import BuiltinKernel
 from .._session.handle import caller
 from .._session.launch import FINISHED, LaunchTold, QueuedTold, located
-from .._session.module import Dims, Grid, Kernel, Module
+from .._session.kernel import Dims, Grid, Kernel
+from .._session.module import Module
 from ..errors import ArgumentError, GpurestError
 
 if TYPE_CHECKING:

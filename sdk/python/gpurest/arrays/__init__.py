@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .._values.dtypes import bool_, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64, uint8
-from . import linalg, random
+from . import format, linalg, numpy_calls, random  # noqa: F401 - what prints arrays, and what NumPy calls, are methods
 from ._engine.config import config
-from .creation import (arange, array, asarray, asnumpy, empty, empty_like, eye, frombuffer, full, full_like, identity, linspace, meshgrid, ones,
-                       ones_like, tril, triu, zeros, zeros_like)
+from .creation import arange, empty_like, eye, full, full_like, identity, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like
 from .current import flush, synchronize
 from .einsum import einsum
+from .host import array, asarray, asnumpy, empty, frombuffer
 from .indexing import flatnonzero, ix_, nonzero, take
 from .linalg import diagonal, dot, inner, matmul, outer, tensordot, trace, vdot
 from .ndarray import fetch, ndarray

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Union
+from typing import Optional
 
+from .._session.default import default_session
+from .._session.session_state import SessionState
 from ._engine.engine import Engine, engine_of
 
-if TYPE_CHECKING:
-    from .._session.session import Session
-    from ..aio import AsyncSession
-
-
-Where = Optional[Union["Session", "AsyncSession"]]  # None: the default session
+Where = Optional[SessionState]  # a session of either client; None: the default one
 
 
 def current_engine(session: Where = None) -> Engine:
     if session is None:
-        from .._session.default import default_session
-
         session = default_session()
     return engine_of(session._for_threads())
 

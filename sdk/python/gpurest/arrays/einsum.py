@@ -6,6 +6,7 @@ import string
 from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 from .._values import dtypes
+from . import linalg, ufuncs
 from ._engine import shapes
 from .ndarray import ndarray, same_engine
 
@@ -106,8 +107,6 @@ def _arranged(term: _Term, order: Sequence[str]) -> ndarray:
 
 def _pair(first: _Term, second: _Term, needed: Set[str]) -> _Term:
     """The product of two operands, summed over what both have and nobody needs."""
-    from . import linalg
-
     first = _summed(first, needed | set(second.labels))
     second = _summed(second, needed | set(first.labels))
     both = [label for label in first.labels if label in second.labels]
@@ -129,8 +128,6 @@ def _pair(first: _Term, second: _Term, needed: Set[str]) -> _Term:
 
 def einsum(subscripts: str, *operands: Any) -> ndarray:
     """numpy.einsum with subscripts as text, such as "ij,jk->ik" or "...i,...i->...". Operands are multiplied from left to right."""
-    from . import ufuncs
-
     if not isinstance(subscripts, str):
         raise TypeError("einsum takes its subscripts as text, such as 'ij,jk->ik'")
     if not operands:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, List
 
 from ..errors import GpurestError
+from . import indexing
+from .functions import method
 
 if TYPE_CHECKING:
     from .ndarray import ndarray
@@ -29,8 +31,6 @@ def _edge(array: "ndarray") -> int:
 
 def _corners(array: "ndarray", edge: int) -> Any:
     """Nested lists of the elements near the ends of each dimension."""
-    from . import indexing
-
     numbers = [list(range(extent)) if extent <= 2 * edge else [*range(edge), *range(extent - edge, extent)] for extent in array._shape]
     return array[indexing.ix_(*numbers)].tolist()
 
@@ -64,6 +64,7 @@ def _wrapped(parts: List[str], indent: int) -> str:
     return "[" + ("\n" + " " * (indent + 1)).join([*lines, line]) + "]"
 
 
+@method
 def text_of(array: "ndarray", as_repr: bool) -> str:
     """repr() tells of a failed array instead of failing, too."""
     if not array.size:

@@ -7,9 +7,12 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._values import dtypes
 from ..errors import ArgumentError
+from . import host, ufuncs
 from ._engine import shapes
 from ._engine.config import config
 from ._engine.expr import ELEMENTWISE, UPDATE, Const, Input, Load, Node
+from .creation import arange
+from .functions import method
 from .ndarray import ndarray, same_engine, wrap
 
 
@@ -81,9 +84,7 @@ def _used(items: Sequence[Any]) -> int:
 
 
 def _as_array(array: ndarray, item: Any) -> ndarray:
-    from . import creation
-
-    return creation.asarray(item, session=array.session)
+    return host.asarray(item, session=array.session)
 
 
 def _numbers(array: ndarray, item: Any, extent: int) -> ndarray:
@@ -186,6 +187,7 @@ def _number_loads(chosen: Selection) -> Tuple[Load, ...]:
     return tuple(found)
 
 
+@method
 def get(array: ndarray, key: Any) -> ndarray:
     chosen = select(array, key)
     if not chosen.numbers:
@@ -197,6 +199,7 @@ def get(array: ndarray, key: Any) -> ndarray:
         return wrap(Node(engine, ELEMENTWISE, array._dtype, chosen.shape, "gather", inputs, {"types": (), "steps": chosen.steps}))
 
 
+@method
 def put(array: ndarray, key: Any, value: Any) -> None:
     if isinstance(key, (ndarray, list)) or hasattr(key, "dtype"):
         if _is_mask(key) and _put_by_mask(array, key, value):
@@ -210,8 +213,6 @@ def put(array: ndarray, key: Any, value: Any) -> None:
 
 def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
     """One value for all chosen elements needs no counting of them."""
-    from . import ufuncs
-
     mask = _as_array(array, key)
     prepared = ufuncs.operand(value, array._engine)
     if isinstance(prepared, ndarray) and prepared.size != 1:
@@ -232,8 +233,6 @@ def _put_by_mask(array: ndarray, key: Any, value: Any) -> bool:
 
 def _value_node(target: ndarray, value: Any) -> Node:
     """An expression of the target's shape and type. Dimensions of extent 1 in front of the value are dropped, as in NumPy."""
-    from . import ufuncs
-
     engine, dtype, shape = target._engine, target._dtype, target._shape
     prepared = ufuncs.operand(value, engine)
     if isinstance(prepared, ndarray):
@@ -290,22 +289,21 @@ def _apart(numbers: Load, old: Node) -> Load:
     return node.load()
 
 
+@method
 def nonzero(array: ndarray, of: Optional[shapes.Shape] = None) -> Tuple[ndarray, ...]:
     """The places of what is not zero, a 1-d array per dimension. Their number must be known, so this sends what is queued. `of`: the shape
     that a mask is meant for."""
-    from . import creation, ufuncs
-
     if of is not None and array._shape != of[:array.ndim]:
         raise IndexError(f"boolean index did not match indexed array: the mask's shape is {array._shape}, the array's {of}")
     if array.ndim == 0:
         raise ValueError("nonzero of an array without dimensions")
     flat = (array != 0).reshape(-1)
     if not flat.size:
-        return tuple(creation.empty((0,), "i8", session=array.session) for _ in array._shape)
+        return tuple(host.empty((0,), "i8", session=array.session) for _ in array._shape)
     position = flat.cumsum()
     count = int(position[-1])
-    places = creation.empty((count + 1,), "i8", session=array.session)
-    places[ufuncs.where(flat, position - 1, count)] = creation.arange(flat.size, session=array.session)
+    places = host.empty((count + 1,), "i8", session=array.session)
+    places[ufuncs.where(flat, position - 1, count)] = arange(flat.size, session=array.session)
     rest = places[:count]
     found: List[ndarray] = []
     for extent in reversed(array._shape):
@@ -318,6 +316,7 @@ def flatnonzero(array: ndarray) -> ndarray:
     return nonzero(array.reshape(-1))[0]
 
 
+@method
 def take(array: ndarray, indices: Any, axis: Optional[int] = None) -> ndarray:
     """Elements, or slices along `axis`, by their numbers."""
     if axis is None:

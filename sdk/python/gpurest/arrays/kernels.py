@@ -11,6 +11,7 @@ from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import count_of
 from .._values.scalars import Scalar, scalar_kind
 from ..errors import ArgumentError
+from .host import empty
 
 if TYPE_CHECKING:
     from .._session.session import Session
@@ -113,8 +114,7 @@ class _Bound:
         """An output of the kind that the inputs are: arrays for arrays, buffers for buffers."""
         if self.like is None or isinstance(self.like, Buffer):
             return self.session().empty(shape or (1,), dtype)
-        import gpurest
-        return gpurest.empty(shape, dtype.name, session=self.session())
+        return empty(shape, dtype.name, session=self.session())
 
     def session(self) -> Session:
         if self.like is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, List, Optional
 
 from .._values import dtypes
+from . import reductions, shaping, ufuncs
 from ._engine import shapes
 from ._engine.builtins import rows_side_by_side
 from ._engine.expr import MATMUL, Node
+from .functions import method
 from .ndarray import AxisLike, ndarray, same_engine, wrap
 
 SMALL_RESULT = 256 * 256  # elements
@@ -16,8 +18,6 @@ PIECES_MAX = 128
 
 
 def _operands(a: Any, b: Any) -> List[ndarray]:
-    from . import ufuncs
-
     arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of([a, b])]
     same_engine(arrays)
     return arrays
@@ -32,6 +32,7 @@ def _mismatch(a: ndarray, b: ndarray) -> ValueError:
     return ValueError(f"matmul: shapes {a._shape} and {b._shape} do not match")
 
 
+@method
 def matmul(a: Any, b: Any) -> ndarray:
     """The matrix product over the last two dimensions; those before are broadcast. A 1-d operand is a row on the left, a column on the
     right, and its dimension is gone from the result."""
@@ -85,8 +86,6 @@ def _batched(array: ndarray, batch: shapes.Shape) -> ndarray:
     """With one dimension of batches in front of the two of the matrix, or none."""
     if not batch:
         return array
-    from . import shaping
-
     wide = shaping.broadcast_to(array, batch + array._shape[-2:])
     return wide.reshape((shapes.size_of(batch),) + array._shape[-2:])
 
@@ -103,6 +102,7 @@ def _with_vector(left: ndarray, right: ndarray) -> ndarray:
     return (left.astype(work, copy=False) * right.astype(work, copy=False)).sum(axis=-1, dtype=kind)
 
 
+@method
 def dot(a: Any, b: Any) -> ndarray:
     """Of 1-d and 2-d arrays what matmul() gives; scalars multiply."""
     left, right = _operands(a, b)
@@ -170,8 +170,6 @@ def diagonal(a: ndarray, offset: int = 0) -> ndarray:
 
 def norm(a: Any, ord: Optional[float] = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
     """The 2-norm of all elements or along axes; `ord` 1 and infinity for vectors."""
-    from . import reductions, ufuncs
-
     array = _operands(a, 0)[0]
     array = array if array._dtype.kind == "f" else array.astype("f8")
     if ord is None or ord == 2:

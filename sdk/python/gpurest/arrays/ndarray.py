@@ -10,7 +10,9 @@ from ..errors import ArgumentError, StridesError
 from ._engine import shapes
 from ._engine.config import config
 from ._engine.engine import Engine, unpack
+from ._engine.explain import explain
 from ._engine.expr import Load, Node, Storage
+from .functions import FUNCTIONS, call
 from .operators import Operators
 
 if TYPE_CHECKING:
@@ -191,18 +193,15 @@ class ndarray(Operators):
 
     def set(self, data: Any) -> None:
         """Fills the array with elements of the host of the same shape."""
-        from . import creation
-
-        source = creation.asarray(data, session=self.session)
+        source = FUNCTIONS["asarray"](data, session=self.session)
         if source._shape != self._shape:
             raise ValueError(f"data of shape {source._shape} for an array of shape {self._shape}")
         self[...] = source
 
     def explain(self) -> Explanation:
         """What a flush would do now: kernels with the lines of the program that they come from, uploads, memory."""
-        from ._engine import explain as _explain
 
-        return Explanation(_explain.explain(self._engine, self))
+        return Explanation(explain(self._engine, self._storage))
 
     # ---- protocols ----
 
@@ -222,9 +221,7 @@ class ndarray(Operators):
         return self.get().__dlpack__(max_version=max_version)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from . import numpy_calls
-
-        return numpy_calls.array_ufunc(ufunc, method, inputs, kwargs)
+        return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -254,14 +251,10 @@ class ndarray(Operators):
         return int(self.item())
 
     def __repr__(self) -> str:
-        from . import format
-
-        return format.text_of(self, True)
+        return str(FUNCTIONS["text_of"](self, True))
 
     def __str__(self) -> str:
-        from . import format
-
-        return format.text_of(self, False)
+        return str(FUNCTIONS["text_of"](self, False))
 
     def __copy__(self) -> "ndarray":
         return self.copy()
@@ -275,20 +268,20 @@ class ndarray(Operators):
     # ---- views and copies ----
 
     def copy(self) -> "ndarray":
-        return ufuncs.cast_to(self, self._dtype)
+        return call("cast_to", self, self._dtype)
 
     def astype(self, dtype: Any, copy: bool = True) -> "ndarray":
         """The elements as another type; out-of-range floats become what the device's conversion gives."""
         wanted = dtypes.dtype_of(dtype)
-        return self if wanted is self._dtype and not copy else ufuncs.cast_to(self, wanted)
+        return self if wanted is self._dtype and not copy else call("cast_to", self, wanted)
 
     def view(self, dtype: Any = None) -> "ndarray":
         """The same memory, seen as another type where `dtype` is given: of the same size, or C-ordered with a last dimension that fits."""
-        return self._view(self._shape, self._strides, self._offset) if dtype is None else shaping.reinterpret(self, dtypes.dtype_of(dtype))
+        return self._view(self._shape, self._strides, self._offset) if dtype is None else call("reinterpret", self, dtypes.dtype_of(dtype))
 
     def reshape(self, *shape: Any) -> "ndarray":
         """A view where strides allow, else a copy."""
-        return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return call("reshape", self, shape[0] if len(shape) == 1 else shape)
 
     def ravel(self) -> "ndarray":
         return self.reshape(-1)
@@ -297,89 +290,90 @@ class ndarray(Operators):
         return self.copy().reshape(-1)
 
     def transpose(self, *axes: Any) -> "ndarray":
-        return shaping.transpose(self, axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None)
+        return call("transpose", self, axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None)
 
     @property
     def T(self) -> "ndarray":
         return self.transpose()
 
     def swapaxes(self, first: int, second: int) -> "ndarray":
-        return shaping.swapaxes(self, first, second)
+        return call("swapaxes", self, first, second)
 
     def squeeze(self, axis: AxisLike = None) -> "ndarray":
-        return shaping.squeeze(self, axis)
+        return call("squeeze", self, axis)
 
     def fill(self, value: Any) -> None:
         self[...] = value
 
     def __getitem__(self, key: Any) -> "ndarray":
-        return indexing.get(self, key)
+        return call("get", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        indexing.put(self, key, value)
+        call("put", self, key, value)
 
     def take(self, indices: Any, axis: Optional[int] = None) -> "ndarray":
-        return indexing.take(self, indices, axis)
+        return call("take", self, indices, axis)
 
     def nonzero(self) -> Tuple["ndarray", ...]:
-        return indexing.nonzero(self)
+        found: Tuple[ndarray, ...] = FUNCTIONS["nonzero"](self)
+        return found
 
     # ---- reductions ----
 
     def sum(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.sum(self, axis, dtype, out, keepdims)
+        return call("sum", self, axis, dtype, out, keepdims)
 
     def prod(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.prod(self, axis, dtype, out, keepdims)
+        return call("prod", self, axis, dtype, out, keepdims)
 
     def min(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.min(self, axis, out, keepdims)
+        return call("min", self, axis, out, keepdims)
 
     def max(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.max(self, axis, out, keepdims)
+        return call("max", self, axis, out, keepdims)
 
     def mean(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.mean(self, axis, dtype, out, keepdims)
+        return call("mean", self, axis, dtype, out, keepdims)
 
     def var(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
-        return reductions.var(self, axis, dtype, out, ddof, keepdims)
+        return call("var", self, axis, dtype, out, ddof, keepdims)
 
     def std(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
-        return reductions.std(self, axis, dtype, out, ddof, keepdims)
+        return call("std", self, axis, dtype, out, ddof, keepdims)
 
     def any(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.any(self, axis, out, keepdims)
+        return call("any", self, axis, out, keepdims)
 
     def all(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.all(self, axis, out, keepdims)
+        return call("all", self, axis, out, keepdims)
 
     def argmin(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.argmin(self, axis, keepdims)
+        return call("argmin", self, axis, keepdims)
 
     def argmax(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
-        return reductions.argmax(self, axis, keepdims)
+        return call("argmax", self, axis, keepdims)
 
     def cumsum(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
-        return reductions.cumsum(self, axis, dtype)
+        return call("cumsum", self, axis, dtype)
 
     def cumprod(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
-        return reductions.cumprod(self, axis, dtype)
+        return call("cumprod", self, axis, dtype)
 
     def sort(self, axis: int = -1) -> None:
         """In place."""
-        self[...] = sorting.sort(self, axis)
+        self[...] = call("sort", self, axis)
 
     def argsort(self, axis: Optional[int] = -1) -> "ndarray":
-        return sorting.argsort(self, axis)
+        return call("argsort", self, axis)
 
     def clip(self, min: Any = None, max: Any = None, out: Optional["ndarray"] = None) -> "ndarray":
-        return ufuncs.clip(self, min, max, out)
+        return call("clip", self, min, max, out)
 
     def round(self, decimals: int = 0) -> "ndarray":
-        return ufuncs.round(self, decimals)
+        return call("round", self, decimals)
 
     def dot(self, other: Any) -> "ndarray":
-        return linalg.dot(self, other)
+        return call("dot", self, other)
 
 
 def fetch(*arrays: ndarray) -> List[Any]:
@@ -437,6 +431,3 @@ def same_engine(values: Sequence[Any]) -> Optional[Engine]:
                 raise ArgumentError(f"arrays of different sessions ({found.session.id} and {one.session.id}) cannot meet in one operation")
             found = one._engine
     return found
-
-
-from . import indexing, linalg, reductions, shaping, sorting, ufuncs  # noqa: E402 - these need ndarray, and its methods need them

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Tuple
 
-from . import reductions, ufuncs
+from . import linalg, reductions, ufuncs
+from .functions import method
 
 _NAMES = {"true_divide": "divide", "conjugate": "positive", "fabs": "absolute", "radians": "deg2rad", "degrees": "rad2deg",
           "bitwise_not": "invert", "mod": "remainder", "abs": "absolute"}
@@ -13,6 +14,7 @@ _REDUCTIONS: Dict[str, Callable[..., Any]] = {"add": reductions.sum, "multiply":
 _DEFAULTS = {"dtype": None, "initial": None, "where": True}  # what NumPy's reductions may name without changing anything
 
 
+@method
 def array_ufunc(ufunc: Any, method: str, inputs: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     """NotImplemented where there is nothing of ours, upon which NumPy raises its TypeError."""
     out = kwargs.pop("out", None)
@@ -26,8 +28,6 @@ def array_ufunc(ufunc: Any, method: str, inputs: Tuple[Any, ...], kwargs: Dict[s
     if method != "__call__" or set(kwargs) - {"dtype"}:
         return NotImplemented
     if name == "matmul":
-        from . import linalg
-
         result = linalg.matmul(*inputs)
         if out is None:
             return result

@@ -1,12 +1,13 @@
-"""The operators of arrays, by which Python's expressions become the functions of _ufuncs and _linalg."""
+"""The operators of arrays, by which Python's expressions become the functions of ufuncs and linalg."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Tuple, cast
 
+from .functions import call
+
 if TYPE_CHECKING:
     from .ndarray import ndarray
-
 
 KINDS = "buif"  # of element types; an in-place operation's result must not be of a later one than the array
 
@@ -19,42 +20,42 @@ class Operators:
     def _binary(self, name: str, other: Any, turned: bool = False) -> "ndarray":
         if not _is_operand(other):
             return NotImplemented  # type: ignore[no-any-return]
-        return _call(name, other, self) if turned else _call(name, self, other)
+        return call(name, other, self) if turned else call(name, self, other)
 
     def _in_place(self, name: str, other: Any) -> "ndarray":
         if not _is_operand(other):
             return NotImplemented  # type: ignore[no-any-return]
-        array, result = cast("ndarray", self), _call(name, self, other)
+        array, result = cast("ndarray", self), call(name, self, other)
         if KINDS.index(result._dtype.kind) > KINDS.index(array._dtype.kind):
             raise TypeError(f"cannot {name} in place: the result is {result._dtype.name}, the array {array._dtype.name}")
         array[...] = result
         return array
 
     def __matmul__(self, other: Any) -> "ndarray":
-        return _product(self, other) if _is_operand(other) else NotImplemented
+        return call("matmul", self, other) if _is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> "ndarray":
-        return _product(other, self) if _is_operand(other) else NotImplemented
+        return call("matmul", other, self) if _is_operand(other) else NotImplemented
 
     def __imatmul__(self, other: Any) -> "ndarray":
         array = cast("ndarray", self)
-        array[...] = _product(self, other)
+        array[...] = call("matmul", self, other)
         return array
 
     def __divmod__(self, other: Any) -> Tuple["ndarray", "ndarray"]:
         return self // other, self % other
 
     def __neg__(self) -> "ndarray":
-        return _call("negative", self)
+        return call("negative", self)
 
     def __pos__(self) -> "ndarray":
         return cast("ndarray", self).copy()
 
     def __abs__(self) -> "ndarray":
-        return _call("absolute", self)
+        return call("absolute", self)
 
     def __invert__(self) -> "ndarray":
-        return _call("invert", self)
+        return call("invert", self)
 
     def __eq__(self, other: object) -> Any:
         return self._binary("equal", other)
@@ -188,18 +189,3 @@ class Operators:
 def _is_operand(value: Any) -> bool:
     """What can stand beside an array: numbers, arrays, and what has elements. Strings and other objects have their own say."""
     return isinstance(value, (bool, int, float, complex, list, tuple)) or hasattr(value, "dtype") or hasattr(value, "__array_interface__")
-
-
-# Imported late: these modules need ndarray, which needs the class above.
-
-
-def _call(name: str, *operands: Any) -> "ndarray":
-    from .ufuncs import UFUNCS
-
-    return UFUNCS[name](*operands)
-
-
-def _product(left: Any, right: Any) -> "ndarray":
-    from .linalg import matmul
-
-    return matmul(left, right)

@@ -6,17 +6,17 @@ from typing import Any, Dict, Optional
 
 from .._values import dtypes
 from .._values.dtypes import DType
+from . import ufuncs
 from ._engine import shapes
 from ._engine.builtins import reducible
 from ._engine.expr import REDUCE, SCAN, Node
+from .functions import method
 from .ndarray import AxisLike, ndarray, wrap
 
 NAN = float("nan")
 
 
 def _array(a: Any) -> ndarray:
-    from . import ufuncs
-
     return a if isinstance(a, ndarray) else ufuncs.cast_to_array(ufuncs.operand(a))
 
 
@@ -52,11 +52,13 @@ def _summed(op: str, array: ndarray, axis: AxisLike, dtype: Any, out: Optional[n
     return _reduced(op, array, axis, result, keepdims, out)
 
 
+@method
 def sum(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
     """Integers and booleans are added up as 64-bit integers, halves as floats."""
     return _summed("sum", _array(a), axis, dtype, out, keepdims)
 
 
+@method
 def prod(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
     return _summed("prod", _array(a), axis, dtype, out, keepdims)
 
@@ -69,20 +71,24 @@ def _extreme(op: str, a: Any, axis: AxisLike, out: Optional[ndarray], keepdims: 
     return _reduced(op, array, axes, array._dtype, keepdims, out)
 
 
+@method
 def min(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
     """NaN if there is one."""
     return _extreme("min", a, axis, out, keepdims)
 
 
+@method
 def max(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
     """NaN if there is one."""
     return _extreme("max", a, axis, out, keepdims)
 
 
+@method
 def any(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
     return _reduced("any", _array(a), axis, dtypes.bool_, keepdims, out)
 
 
+@method
 def all(a: Any, axis: AxisLike = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:  # noqa: A001
     return _reduced("all", _array(a), axis, dtypes.bool_, keepdims, out)
 
@@ -104,6 +110,7 @@ def _mean_types(array: ndarray, dtype: Any) -> DType:
     return array._dtype if array._dtype.kind == "f" else dtypes.float64
 
 
+@method
 def mean(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, keepdims: bool = False) -> ndarray:
     """NaN where there is nothing to take the mean of. Halves are added up as floats."""
     array = _array(a)
@@ -121,6 +128,7 @@ def _into(out: Optional[ndarray], result: ndarray) -> ndarray:
     return out
 
 
+@method
 def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False) -> ndarray:
     """Mean of the squared distances from the mean, the count lessened by `ddof`."""
     array = _array(a)
@@ -135,9 +143,8 @@ def var(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray]
     return _into(out, (sum(distance * distance, axis, None, None, keepdims) / (float(left) if left > 0 else NAN)).astype(kind, copy=False))
 
 
+@method
 def std(a: Any, axis: AxisLike = None, dtype: Any = None, out: Optional[ndarray] = None, ddof: float = 0, keepdims: bool = False) -> ndarray:
-    from . import ufuncs
-
     return _into(out, ufuncs.sqrt(var(a, axis, dtype, None, ddof, keepdims)))
 
 
@@ -155,11 +162,13 @@ def _is_nothing(array: ndarray, axes: Any) -> bool:
     return 0 in [array._shape[at] for at in axes]
 
 
+@method
 def argmin(a: Any, axis: Optional[int] = None, keepdims: bool = False) -> ndarray:
     """The place of the first NaN, else of the first of the least."""
     return _arg("argmin", a, axis, keepdims)
 
 
+@method
 def argmax(a: Any, axis: Optional[int] = None, keepdims: bool = False) -> ndarray:
     """The place of the first NaN, else of the first of the greatest."""
     return _arg("argmax", a, axis, keepdims)
@@ -180,10 +189,12 @@ def _running(op: str, a: Any, axis: Optional[int], dtype: Any) -> ndarray:
         return wrap(Node(engine, SCAN, result, array._shape, op, (array._load(),), {"axis": at}))
 
 
+@method
 def cumsum(a: Any, axis: Optional[int] = None, dtype: Any = None) -> ndarray:
     """Running sums along an axis, or over all elements in C order."""
     return _running("sum", a, axis, dtype)
 
 
+@method
 def cumprod(a: Any, axis: Optional[int] = None, dtype: Any = None) -> ndarray:
     return _running("prod", a, axis, dtype)

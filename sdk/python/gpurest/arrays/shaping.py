@@ -6,10 +6,13 @@ from typing import Any, List, Optional, Sequence
 
 from .._values import dtypes
 from .._values.dtypes import DType
+from . import host, ufuncs
 from ._engine import shapes
+from .functions import method
 from .ndarray import AxisLike, ndarray
 
 
+@method
 def reshape(array: ndarray, shape: Any) -> ndarray:
     spec = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     target = shapes.reshape_target(array.size, spec)
@@ -23,6 +26,7 @@ def ravel(array: ndarray) -> ndarray:
     return reshape(array, -1)
 
 
+@method
 def transpose(array: ndarray, axes: Any = None) -> ndarray:
     order = tuple(reversed(range(array.ndim))) if axes is None else tuple(shapes.normalize_axis(axis, array.ndim) for axis in axes)
     if sorted(order) != list(range(array.ndim)):
@@ -30,6 +34,7 @@ def transpose(array: ndarray, axes: Any = None) -> ndarray:
     return array._view(tuple(array._shape[axis] for axis in order), tuple(array._strides[axis] for axis in order), array._offset)
 
 
+@method
 def swapaxes(array: ndarray, first: int, second: int) -> ndarray:
     order = list(range(array.ndim))
     a, b = shapes.normalize_axis(first, array.ndim), shapes.normalize_axis(second, array.ndim)
@@ -50,6 +55,7 @@ def moveaxis(array: ndarray, source: AxisLike, destination: AxisLike) -> ndarray
     return transpose(array, order)
 
 
+@method
 def squeeze(array: ndarray, axis: AxisLike = None) -> ndarray:
     if axis is None:
         gone = {at for at, extent in enumerate(array._shape) if extent == 1}
@@ -73,15 +79,14 @@ def expand_dims(array: ndarray, axis: AxisLike) -> ndarray:
 
 def broadcast_to(array: Any, shape: Any) -> ndarray:
     """A view whose stretched dimensions have stride 0. Writing to it is refused."""
-    from . import creation
-
-    source = creation.asarray(array)
+    source = host.asarray(array)
     target = shapes.as_shape(shape)
     if not shapes.can_broadcast(source._shape, target):
         raise ValueError(f"cannot broadcast an array of shape {source._shape} to {target}")
     return source._view(target, shapes.broadcast_strides(source._shape, source._strides, target), source._offset)
 
 
+@method
 def reinterpret(array: ndarray, dtype: DType) -> ndarray:
     """The same bytes as elements of another type."""
     old, new = array._dtype.itemsize, dtype.itemsize
@@ -101,8 +106,6 @@ def flip(array: ndarray, axis: AxisLike = None) -> ndarray:
 
 def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, dtype: Any = None) -> ndarray:
     """One array of several that agree in all dimensions but one; axis None: of their elements in C order."""
-    from . import creation, ufuncs
-
     parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
     if not parts:
         raise ValueError("need at least one array to concatenate")
@@ -116,7 +119,7 @@ def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, dtype: Any = Non
         raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
     kind = dtypes.dtype_of(dtype) if dtype is not None else dtypes.promote_all(tuple(part._dtype for part in parts))
     total = sum(part._shape[axis] for part in parts)
-    out = creation.empty(parts[0]._shape[:axis] + (total,) + parts[0]._shape[axis + 1:], kind, session=parts[0].session)
+    out = host.empty(parts[0]._shape[:axis] + (total,) + parts[0]._shape[axis + 1:], kind, session=parts[0].session)
     at = 0
     for part in parts:
         out[(slice(None),) * axis + (slice(at, at + part._shape[axis]),)] = part
@@ -126,8 +129,6 @@ def concatenate(arrays: Sequence[Any], axis: Optional[int] = 0, dtype: Any = Non
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> ndarray:
     """One more dimension, along which the arrays, all of one shape, lie side by side."""
-    from . import ufuncs
-
     parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
     if not parts:
         raise ValueError("need at least one array to stack")
@@ -137,8 +138,6 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> ndarray:
 
 
 def _at_least(arrays: Sequence[Any], ndim: int) -> List[ndarray]:
-    from . import ufuncs
-
     parts = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of(arrays)]
     return [reshape(part, (1,) * (ndim - part.ndim) + part._shape) if part.ndim < ndim else part for part in parts]
 
@@ -167,9 +166,7 @@ def split(array: ndarray, sections: Any, axis: int = 0) -> List[ndarray]:
 
 def repeat(array: Any, repeats: int, axis: Optional[int] = None) -> ndarray:
     """Each element so many times in a row."""
-    from . import creation
-
-    array = creation.asarray(array)
+    array = host.asarray(array)
     if axis is None:
         array, axis = ravel(array), 0
     axis = shapes.normalize_axis(axis, array.ndim)

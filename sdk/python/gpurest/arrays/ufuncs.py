@@ -7,9 +7,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from .._values import dtypes
 from .._values.dtypes import DType, Scalar
+from . import host
 from ._engine import shapes
 from ._engine.elementwise import has_kind
 from ._engine.expr import ELEMENTWISE, Const, Input, Node
+from .current import current_engine
+from .functions import FUNCTIONS, method
 from .ndarray import ndarray, same_engine, wrap
 
 
@@ -41,9 +44,7 @@ def operand(value: Any, engine: Any = None) -> Any:
         return Weak(value)
     if dtypes.numpy is not None and isinstance(value, dtypes.numpy.generic):
         return Const(value.item(), dtypes.dtype_of(value.dtype))
-    from . import creation
-
-    return creation.asarray(value, session=engine.session if engine is not None else None)
+    return host.asarray(value, session=engine.session if engine is not None else None)
 
 
 def operands_of(values: Sequence[Any]) -> List[Any]:
@@ -144,8 +145,6 @@ def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes
     """Queues one elementwise node over prepared operands."""
     engine = same_engine(values)
     if engine is None:
-        from .current import current_engine
-
         engine = current_engine()
     if shape is None:
         shape = shapes.broadcast_shapes(*(one._shape for one in values if isinstance(one, ndarray)))
@@ -155,6 +154,7 @@ def apply(name: str, values: Sequence[Any], types: Types, shape: Optional[shapes
         return wrap(Node(engine, ELEMENTWISE, types.result, shape, name, inputs, params))
 
 
+@method
 def cast_to(array: ndarray, dtype: DType) -> ndarray:
     return apply("identity", [array], Types((dtype,), dtype))
 
@@ -268,6 +268,7 @@ class _Power(ufunc):
 
 
 power = UFUNCS["power"] = _Power("power", 2, arithmetic)
+FUNCTIONS.update(UFUNCS)
 
 
 # ---- functions made of these ----
@@ -281,6 +282,7 @@ def where(condition: Any, x: Any, y: Any) -> ndarray:
     return apply("where", prepared, choice("where", prepared))
 
 
+@method
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = None) -> ndarray:
     """min(max(a, a_min), a_max); a bound that is None is none."""
     result = cast_to_array(operand(a))
@@ -294,6 +296,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Optional[ndarray] = 
     return out
 
 
+@method
 def round(a: Any, decimals: int = 0) -> ndarray:  # noqa: A001 - NumPy's name
     """To so many decimals; halves go to the even neighbour."""
     array = cast_to_array(operand(a))

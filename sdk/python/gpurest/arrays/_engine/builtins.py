@@ -47,11 +47,6 @@ class Extents(NamedTuple):
     inner: int
 
 
-def dtype_name(dtype: DType) -> str:
-    """As requests spell it."""
-    return "bool" if dtype.kind == "b" else f"{dtype.kind}{dtype.bits}"
-
-
 def count(value: int) -> Dict[str, Any]:
     return dtypes.argument(value, dtypes.uint64)
 

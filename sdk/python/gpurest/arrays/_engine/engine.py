@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Sequence
 from ..._session import requests, transfer
 from ..._transport.frame import device_us
 from ..._values.dtypes import DType
+from ..._values.scalars import scalar_kind
 from ...errors import CudaError, GpurestError, NotFoundError, SessionLostError
-from . import builtins, shapes
+from . import shapes
 from .assemble import FLAGS, Assembly, Fill, Launch, Slot
 from .builtins import Call
 from .codegen import OPTIONS, Kernel, module_source
@@ -273,7 +274,7 @@ class _Request:
                 self._op({"op": "fill", "to": one.slot.name, "pattern": {"u64": 0}}, one.step.node.where)
                 continue
             if isinstance(one.kernel, Call):
-                self._op({"op": "launch", "builtin": one.kernel.builtin, "dtype": builtins.dtype_name(one.kernel.dtype), "args": one.args},
+                self._op({"op": "launch", "builtin": one.kernel.builtin, "dtype": scalar_kind(one.kernel.dtype), "args": one.args},
                          one.step.node.where)
                 continue
             op: Dict[str, Any] = {"op": "launch", "kernel": one.kernel.name, "grid": one.grid, "block": [one.block], "args": one.args}

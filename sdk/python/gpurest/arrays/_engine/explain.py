@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, List
 
 from .assemble import Assembly, Fill, Launch
 from .builtins import Call
-from .expr import HOST, Node
+from .expr import HOST, Storage
 
 if TYPE_CHECKING:
-    from ..ndarray import ndarray
     from .engine import Engine
 
 
@@ -43,9 +42,9 @@ def _line(at: int, launch: Launch, engine: "Engine") -> str:
     return f"kernel {at}: {_kernel(launch, engine)}\n    {_operations(launch)}\n    gives {outputs}; queued at {_places(launch)}{why}"
 
 
-def explain(engine: "Engine", array: "ndarray") -> str:
+def explain(engine: "Engine", storage: Storage) -> str:
     with engine.lock:
-        node: Node = array._storage.node
+        node = storage.node
         if not node.pending:
             return "nothing is queued for this array: it is in device memory" if node.error is None else f"the array is lost: {node.error}"
         assembly: Assembly = engine.assembly()

@@ -7,11 +7,10 @@ unneeded before a flush is never computed."""
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
 
+from ..._session.handle import caller
 from ..._values.dtypes import DType, Scalar
 from . import shapes
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from .memory import DeviceMemory
 
 _numbers = itertools.count(1)
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 # Kinds of nodes.
 HOST = "host"  # bytes of the host, to be uploaded
@@ -147,11 +145,3 @@ class Storage:
             node.reuse = old.reuse if old.pending else old
         self.node = node
         node.holder = weakref.ref(self)
-
-
-def caller() -> str:
-    """file:line of the nearest caller outside of this package."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else "?"

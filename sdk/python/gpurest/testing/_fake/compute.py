@@ -10,7 +10,7 @@ from ..._values.dtypes import dtype_of
 from ..._values.hostmem import numpy, typed_view
 from ..._values.scalars import SIZES
 from ..._values.signature import Declared
-from .state import BLOCK, FakeModule, FakeProgram, FakeSession, Refused
+from .state import BLOCK, FakeModule, FakeProgram, FakeSession, Refused, new_id
 
 Model = Callable[..., Any]
 _PACKED = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "f16": "e", "f32": "f", "f64": "d", "bool": "?"}
@@ -153,7 +153,6 @@ class Computer:
         return ({**answer, "module": module.id} if module is not None else answer), out
 
     def _keep(self, data: bytearray) -> str:
-        from .state import new_id
         name = new_id("b")
         self.session.new_buffer(name, len(data))
         self.session.buffers[name] = data
