@@ -21,7 +21,7 @@ MAY_IMPORT = {
 }
 # Imports within functions. Each is here with its reason; there is to be none that breaks a circle.
 LATE = {("gpurest", "gpurest.aio"): "asyncio is loaded by those who use it"}
-MODULES_MAX = 25  # of a room
+MODULES_MAX = 25  # of a room, besides __init__.py
 
 
 def name_of(path):
@@ -101,7 +101,7 @@ def test_imports_within_functions_have_a_reason():
 
 
 def test_a_room_is_no_warehouse():
-    rooms = [room_of(module) for module in MODULES]
+    rooms = [room_of(module) for module, path in MODULES.items() if path.stem != "__init__"]
     assert not {room: rooms.count(room) for room in rooms if rooms.count(room) > MODULES_MAX}
 
 

@@ -14,6 +14,7 @@ from ._session.buffer import Buffer
 from ._session.builtin_kernel import BuiltinKernel
 from ._session.client import Client, connect
 from ._session.default import default_client, default_session, set_default
+from ._session.event import Event
 from ._session.kernel import Kernel
 from ._session.launch import Launch
 from ._session.module import Module
@@ -22,7 +23,6 @@ from ._session.rawkernel import RawKernel, RawModule
 from ._session.run import RunResult, Times
 from ._session.session import Session
 from ._session.shared import SharedAllocation, SharedMemory
-from ._session.event import Event
 from ._session.stream import Stream
 from ._transport.endpoint import Timeout
 from ._transport.wire import ServerEvent

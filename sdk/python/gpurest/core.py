@@ -10,10 +10,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 from ._session.buffer import Buffer
 from ._session.client import Client
 from ._session.default import default_client
+from ._session.event import Event
 from ._session.kernel import Dims, Kernel
 from ._session.module import Module
 from ._session.session import Session
-from ._session.event import Event
 from ._session.stream import Stream
 from .errors import ArgumentError
 

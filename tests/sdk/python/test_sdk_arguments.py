@@ -9,8 +9,7 @@ import gpurest
 from gpurest import errors
 from gpurest._session.args import Converter, params_declared, params_of
 from gpurest._transport.frame import dumps, pack, unpack
-from gpurest._values.hostmem import byte_view
-from gpurest._session.memory_pool import parse_bytes
+from gpurest._values.hostmem import byte_view, parse_bytes
 from gpurest._values.scalars import Scalar
 from gpurest._values.signature import signature
 from sources import MANY, SAXPY

@@ -131,6 +131,8 @@ def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
                 await y.fill(1)
                 await x.copy_from(y)
             assert list(memoryview(await x.read()).cast("i")) == [1, 1, 1, 1]
+            with pytest.raises(errors.ArgumentError, match="no whole number of float32"):
+                await session.buffer(size=5, dtype="f4")
             with pytest.raises(errors.GpurestError):
                 await y.share()  # over TCP
     run(main())

@@ -1,1 +1,1 @@
-"""Sessions and what is in them, for programs that wait: a request each, described in `requests`."""
+"""Sessions and what is in them. `requests` says what is sent; what takes several requests is a generator of them, which the clients drive."""

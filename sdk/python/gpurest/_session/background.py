@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Mapping, Optional, Sequence, TypeVar
 
+from .._transport.steps import Steps, drive
 from ..errors import GpurestError, TimeoutError_, from_problem
 from . import requests
 
@@ -53,10 +54,6 @@ class JobTold(Generic[T]):
     def _settled(self) -> bool:
         return self._outcome.done()
 
-    def _take_info(self, info: requests.Document) -> None:
-        if not self._settled:  # else another thread knows better
-            self._info = info
-
     def _take_answer(self, answer: requests.BatchAnswer) -> None:
         with self._settling:
             if self._settled or self._finish is None:
@@ -99,8 +96,41 @@ class JobTold(Generic[T]):
             return GpurestError("the batch was cancelled", code="cancelled")
         return from_problem(self._info.get("problem") or {"status": 0, "detail": "the batch failed"}, source=self._source, options=self._options)
 
-    def _take_end(self, status: int, info: Optional[requests.Document]) -> bool:
-        """Of cancel()'s request: whether it is, or will be, cancelled."""
+    def _asking(self, wait_s: int) -> Steps[None]:
+        """Once, held by the service until it has ended or so long."""
+        try:
+            info = yield requests.job_get(self._path, wait_s)
+        except GpurestError as error:
+            self._take_unknown(error)
+        else:
+            if not self._settled:  # else another thread knows better
+                self._info = info
+
+    def _fetching(self) -> Steps[None]:
+        """Once it has ended. The result is at the service no longer than it must be."""
+        if self._settled:
+            return
+        if self.state != "succeeded":
+            self._take_failure(self._problem())
+            return
+        try:
+            answer = yield requests.job_result(self._path)
+        except GpurestError as error:
+            self._take_unknown(error)
+            return
+        self._take_answer(answer)
+        try:
+            yield requests.job_end(self._path, False)
+        except GpurestError:
+            pass  # it goes by itself
+
+    def _cancelling(self, force: bool) -> Steps[bool]:
+        """Of one that has not ended, as far as is known."""
+        try:
+            status, info = yield requests.job_end(self._path, force)
+        except GpurestError as error:
+            self._take_unknown(error)
+            return False
         if info is not None:
             self._info = info
         if status == 204:
@@ -109,6 +139,8 @@ class JobTold(Generic[T]):
             return False
         if self.state == "cancelled":
             self._take_failure(self._problem())
+        if status == 202 and self._session is not None:
+            self._session._renewed((yield requests.get(requests.session_path(self._session.id))))
         return True
 
     def __repr__(self) -> str:
@@ -156,49 +188,16 @@ class BatchJob(JobTold[T]):
         resets the session, so that everything in it is gone; else ConflictError (code "launch_running")."""
         if self._settled_within(0):
             return self.state == "cancelled"
-        try:
-            status, info = self._client._transport.do(requests.job_end(self._path, force))
-        except GpurestError as error:
-            self._take_unknown(error)
-            return False
-        cancelled = self._take_end(status, info)
-        if status == 202 and self._session is not None:
-            renewed = self._client._transport.do(requests.get(requests.session_path(self._session.id)))
-            self._session._renewed(renewed)
-        return cancelled
+        return drive(self._cancelling(force), self._client._transport.do)
 
     def _settled_within(self, timeout: Optional[float]) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._settled:
             left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
-            self._ask(left)
+            drive(self._asking(left), self._client._transport.do)
             if self.state in FINAL:
-                self._settle()
+                with self._settling:  # one thread fetches it
+                    drive(self._fetching(), self._client._transport.do)
             elif deadline is not None and time.monotonic() >= deadline:
                 return False
         return True
-
-    def _ask(self, wait_s: int) -> None:
-        try:
-            self._take_info(self._client._transport.do(requests.job_get(self._path, wait_s)))
-        except GpurestError as error:
-            self._take_unknown(error)
-
-    def _settle(self) -> None:
-        """Once, by one thread; the result is at the service no longer than it must be."""
-        with self._settling:
-            if self._settled:
-                return
-            if self.state != "succeeded":
-                self._take_failure(self._problem())
-                return
-            try:
-                answer = self._client._transport.do(requests.job_result(self._path))
-            except GpurestError as error:
-                self._take_unknown(error)
-                return
-            self._take_answer(answer)
-        try:
-            self._client._transport.do(requests.job_end(self._path, False))
-        except GpurestError:
-            pass  # it goes by itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 import concurrent.futures
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from .._transport.wire import Call
+from .._transport.steps import Steps
 from .._values.dtypes import DType
 from .._values.hostmem import Shape, numpy, typed_view
 from ..errors import AbortedError, ArgumentError, ClosedError, CudaError, GpurestError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .stream import Stream
 
 T = TypeVar("T")
+Job = TypeVar("Job")
 OPS_MAX = 256
 PAYLOAD_BYTES_MAX = 32 << 20
 ANSWER_BYTES_MAX = 64 << 20  # the service's bound on what one batch reads
@@ -281,16 +282,20 @@ class Batch:
         result(), and futures of the batch, which wait for it. Buffers that it names must not be freed before it is done; those that it makes are
         usable when its result is here, and lost to this side if that is never fetched. At most 64 MiB are read back. The whole of it is one request; what
         went beyond `ops_max` or `payload_max` while it was filled was done then."""
-        group = self._take_group()
+        job: BatchJob[Batch] = self._session._drive(self._sending_background(BatchJob))  # type: ignore[attr-defined]
+        self._job = job
+        return job
+
+    def _sending_background(self, make: Callable[..., Job]) -> Steps[Job]:
+        """`make` is the client's class of jobs."""
+        group, session = self._take_group(), self._session
         try:
-            info = self._session._do(self._background_call(group))  # type: ignore[attr-defined]
+            info = yield requests.in_background(requests.session_batch(session.id, self._document(group), group.segments))
         except BaseException as error:
             self._not_taken(group, error)
             raise
-        job: BatchJob[Batch] = BatchJob(self._session.client, self._session, requests.session_job(self._session.id, info["id"]), info,
-                                        *self._settlers(group))
-        self._job, self.submitted = job, True
-        return job
+        self.submitted = True
+        return make(session.client, session, requests.session_job(session.id, info["id"]), info, *self._settlers(group))
 
     def _take_group(self) -> _Group:
         """What is queued, for the background."""
@@ -304,9 +309,6 @@ class Batch:
             self._not_taken(group, self._failure)
             raise self._failure
         return group
-
-    def _background_call(self, group: _Group) -> Call[Document]:
-        return requests.in_background(requests.session_batch(self._session.id, self._document(group), group.segments))
 
     def _not_taken(self, group: _Group, error: BaseException) -> None:
         if isinstance(error, GpurestError) and error is not self._failure:

@@ -5,6 +5,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar, Union, overload
 
 from .._transport.progress import ProgressOption
+from .._transport.steps import Steps
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import Shape, byte_view, count_of, empty
 from .._values.scalars import Scalar, scalar_kind
@@ -228,18 +229,19 @@ class Buffer(Handle):
 
     def share(self) -> SharedMemory:
         """Memory of the host that this process maps, of the buffer's size: over a Unix socket, from a service with --local-sharing."""
-        self._check()
-        if self._recording() is not None:
-            raise GpurestError("a batch is being recorded: share() before or after it")
+        self._check_share("share()")
         return SharedMemory(self)
 
     def share_cuda(self) -> SharedAllocation:
         """The buffer's memory itself, for a CUDA context of this process: of a buffer made with shareable=True, on a GPU of this host; over a
         Unix socket, from a service with --local-sharing."""
+        self._check_share("share_cuda()")
+        return SharedAllocation(self, opened(self._session, self.id, "cuda_fd"))
+
+    def _check_share(self, what: str) -> None:
         self._check()
         if self._recording() is not None:
-            raise GpurestError("a batch is being recorded: share_cuda() before or after it")
-        return SharedAllocation(self, opened(self._session, self.id, "cuda_fd"))
+            raise GpurestError(f"a batch is being recorded: {what} comes before or after it")
 
     def __bytes__(self) -> bytes:
         return bytes(self.read())
@@ -249,12 +251,15 @@ class Buffer(Handle):
     def fill(self, value: Union[int, float, Scalar], offset: int = 0, size: Optional[int] = None, *, stream: Any = None) -> None:
         """Fills `size` bytes from `offset` on with a pattern: a Scalar of 1, 2, 4 or 8 bytes, or a number of the buffer's dtype (of bytes
         where it has none)."""
+        self._session._drive(self._filling(value, offset, size, stream))
+
+    def _filling(self, value: Union[int, float, Scalar], offset: int, size: Optional[int], stream: Any = None) -> Steps[None]:
         pattern = self._pattern(value, offset, size)
         batch = self._recording()
         if batch is not None:
             batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": pattern}))
-            return
-        self._session._do(requests.buffer_fill(self._session.id, self.id, pattern, offset, size, self._session._stream_name(stream)))
+        else:
+            yield requests.buffer_fill(self._session.id, self.id, pattern, offset, size, self._session._stream_name(stream))
 
     def _pattern(self, value: Union[int, float, Scalar], offset: int, size: Optional[int]) -> Dict[str, Any]:
         self._check()
@@ -265,15 +270,16 @@ class Buffer(Handle):
 
     def copy_from(self, source: Buffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None, stream: Any = None) -> None:
         """Copies bytes of another buffer of the session, on the device. `size` None: to the end of the shorter."""
+        self._session._drive(self._copying(source, offset, from_offset, size, stream))
+
+    def _copying(self, source: Buffer, offset: int, from_offset: int, size: Optional[int], stream: Any = None) -> Steps[None]:
         self._check_copy(source, offset, from_offset, size)
         batch = self._recording()
-        if batch is not None:
-            source._recording()
-            batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset,
-                                      "size": size}))
+        if batch is None:
+            yield requests.buffer_copy(self._session.id, self.id, offset, source.id, from_offset, size, self._session._stream_name(stream))
             return
-        self._session._do(requests.buffer_copy(self._session.id, self.id, offset, source.id, from_offset, size,
-                                           self._session._stream_name(stream)))
+        source._recording()
+        batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset, "size": size}))
 
     def _check_copy(self, source: Buffer, offset: int, from_offset: int, size: Optional[int]) -> None:
         self._check()
@@ -289,11 +295,18 @@ class Buffer(Handle):
         """Gives the memory back. Idempotent. In a batch: at this place of it."""
         if self._base is not None:
             raise ArgumentError("a view does not own the memory: free the buffer that it was made from")
+        self._session._drive(self._freeing())
+
+    def _freeing(self) -> Steps[None]:
         if self._freed:
             return
         if self._slot.failure is None and not self._gone():
             self._check()
-            self._free()
+            batch = self._recording()
+            if batch is not None:
+                batch._free(self._slot)
+            else:
+                yield requests.delete(requests.buffer_path(self._session.id, self.id))
         self._freed = True
         if self._finalizer is not None:
             self._finalizer.detach()
@@ -301,13 +314,6 @@ class Buffer(Handle):
     def _gone(self) -> bool:
         """The server has freed it already, with the session or its generation; or it goes with its program."""
         return self._slot.program is not None or super()._gone()
-
-    def _free(self) -> None:
-        batch = self._recording()
-        if batch is not None:
-            batch._free(self._slot)
-            return
-        self._session._do(requests.delete(requests.buffer_path(self._session.id, self.id)))
 
     def __enter__(self) -> Buffer:
         return self

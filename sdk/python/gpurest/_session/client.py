@@ -17,13 +17,13 @@ from .background import BatchJob
 from .batch import Batch, Future
 from .buffer import Buffer
 from .default import close_at_exit, made_by
-from .memory_pool import parse_bytes
+from .event import Event
 from .kernel import Configured, Dims, Grid, Kernel
 from .launch import Launch
 from .module import Module
 from .rawkernel import RawKernel
 from .session import Session
-from .event import Event
+from .session_base import pages
 from .stream import Stream
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class Client:
 
     def devices(self) -> List[Dict[str, Any]]:
         """Every device, as the service describes it."""
-        items: List[Dict[str, Any]] = self._transport.do(requests.get("/v1/devices"))["items"]
+        items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/devices", "items"))
         return items
 
     def device(self, id: str) -> Dict[str, Any]:
@@ -120,7 +120,7 @@ class Client:
 
     def limits(self) -> Dict[str, Dict[str, Optional[int]]]:
         """Each limit's "max" and "used" (None: unknown)."""
-        limits: Dict[str, Dict[str, Optional[int]]] = self._transport.do(requests.get("/v1/limits"))["limits"]
+        limits: Dict[str, Dict[str, Optional[int]]] = self._transport.do(requests.member("/v1/limits", "limits"))
         return limits
 
     def kernels(self) -> Iterator[Dict[str, Any]]:
@@ -163,9 +163,8 @@ class Client:
                 idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
                 memcheck: bool = False) -> Session:
         """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here."""
-        spec: Dict[str, Any] = {"device": device or self._device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
-                                "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
-        info, created = self._transport.do(requests.session_open(name, {key: value for key, value in spec.items() if value is not None}))
+        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
+        info, created = self._transport.do(requests.session_open(name, spec))
         session = Session(self, info, created)
         with self._lock:
             self._sessions = [one for one in self._sessions if not one.closed] + [session]
@@ -181,13 +180,7 @@ class Client:
         return self._pages("/v1/sessions")
 
     def _pages(self, path: str) -> Iterator[Dict[str, Any]]:
-        cursor: Optional[str] = None
-        while True:
-            page = self._transport.do(requests.page(path, cursor))
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                return
+        return pages(self._transport.do, path)
 
     @property
     def default_session(self) -> Session:

@@ -1,25 +1,10 @@
 """The session's device memory, by CuPy's verbs."""
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Optional, Union
-
-from ..errors import ArgumentError
+from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
     from .session_base import SessionBase
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def parse_bytes(size: Union[int, str, None]) -> Optional[int]:
-    """A number of bytes, also written "8GiB", "512 MiB", "4G"; None stays None."""
-    if size is None or isinstance(size, int):
-        return size
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.I)
-    if not match:
-        raise ArgumentError(f"{size!r} is no size: write 8GiB, 512MiB or a number of bytes")
-    return int(float(match.group(1)) * _UNITS[match.group(2).upper()])
 
 
 class MemoryPool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
+from .._transport.steps import Steps
 from .._values.signature import signature
 from ..errors import NotFoundError
 from . import requests
@@ -64,12 +65,14 @@ class Module(Handle):
 
     def free(self) -> None:
         """Unloads it. Idempotent. Modules that are not freed go with the session: equal code is one module, whoever compiled it."""
-        if self._freed:
-            return
-        self._check()
-        self._session._do(requests.delete(requests.module_path(self._session.id, self.id)))
-        self._freed = True
+        self._session._drive(self._freeing())
         self._session._forget_module(self)
+
+    def _freeing(self) -> Steps[None]:
+        if not self._freed:
+            self._check()
+            yield requests.delete(requests.module_path(self._session.id, self.id))
+            self._freed = True
 
     def __repr__(self) -> str:
         return f"<Module {self.id} {', '.join(self._rows)}>"

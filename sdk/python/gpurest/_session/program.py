@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
 from .._transport.frame import device_us
+from .._transport.steps import Steps
 from .._transport.wire import Call
 from .._values.dtypes import DType, dtype_of
 from .._values.hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .session import Session
     from .stream import Stream
 
+Job = TypeVar("Job")
 RECORDED_OPS_MAX = 4096  # of the contract, for one request
 
 
@@ -234,17 +236,23 @@ class ProgramBase(Handle):
         self._check()
         self._recording.__enter__()
 
-    def _end(self, error: Optional[BaseException]) -> Optional[Call[requests.Document]]:
-        """What is to be sent; None when an exception has ended the block."""
+    def _preparing(self, error: Optional[BaseException]) -> Steps[None]:
+        """At the end of the block, which `error` has ended if it is one."""
         self._recording._leave()
         if error is not None:
             self._not_made(error)
-            return None
+            return
         self._recording.submitted = True
         if not self._group.ops:
             self._not_made(ArgumentError("the program is empty"))
             raise ArgumentError("the program is empty")
-        return requests.program_put(self._session.id, self.name, self._recording.program_document())
+        try:
+            if self._session._has_left():
+                yield from self._session._freeing()
+            self._made((yield requests.program_put(self._session.id, self.name, self._recording.program_document())))
+        except BaseException as failure:
+            self._not_put(failure)
+            raise
 
     def _made(self, info: Mapping[str, Any]) -> None:
         self._info, self._ready = dict(info), True
@@ -312,7 +320,29 @@ class ProgramBase(Handle):
             error.hint = "it was deleted by somebody else"
         return error
 
-    def _after_free(self) -> None:
+    def _running(self, run: ProgramRun) -> Steps[RunResult]:
+        try:
+            return run.finish((yield run.call))
+        except GpurestError as error:
+            raise self._located(error)
+
+    def _running_background(self, make: Callable[..., Job], run: ProgramRun) -> Steps[Job]:
+        """`make` is the client's class of jobs."""
+        try:
+            info = yield requests.in_background(run.call)
+        except GpurestError as error:
+            raise self._located(error)
+        session = self._session
+        return make(session.client, session, requests.session_job(session.id, info["id"]), info, run.finish, self._located)
+
+    def _freeing(self) -> Steps[None]:
+        if self._freed:
+            return
+        if self._ready and not self._gone():
+            try:
+                yield requests.program_delete(self._session.id, self.name)
+            except NotFoundError:
+                pass
         self._freed = True
         if self._finalizer is not None:
             self._finalizer.detach()
@@ -374,16 +404,7 @@ class Program(ProgramBase):
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        call = self._end(error)
-        if call is None:
-            return
-        try:
-            self._session._relieve()
-            info = self._session._do(call)
-            self._made(info)
-        except BaseException as failure:
-            self._not_put(failure)
-            raise
+        self._session._drive(self._preparing(error))
 
     def input(self, name: str, data: Any = None, *, shape: Optional[Union[int, Sequence[int]]] = None, dtype: Any = None, to: Optional[Buffer] = None,
               offset: int = 0) -> Buffer:
@@ -404,31 +425,15 @@ class Program(ProgramBase):
 
         The result has the outputs by name, by position and as attributes, `times` in milliseconds and `stdout`. ArgumentError before anything
         is sent for what does not fit; CudaError names the kernel and the line that recorded it; NotFoundError when the program was deleted elsewhere."""
-        run = self._run_of(values, named, out, timeout_ms)
-        try:
-            return run.finish(self._session._do(run.call))
-        except GpurestError as error:
-            raise self._located(error)
+        return self._session._drive(self._running(self._run_of(values, named, out, timeout_ms)))
 
     def run_background(self, values: Optional[Mapping[str, Any]] = None, /, *, out: Optional[Mapping[str, Any]] = None,
                        timeout_ms: Optional[int] = None, **named: Any) -> BatchJob[RunResult]:
         """As run(), without waiting: see Batch.submit_background(). What `values` and `named` refer to is sent on return; `out` is filled when the result is
         fetched."""
-        run = self._run_of(values, named, out, timeout_ms)
-        try:
-            info = self._session._do(requests.in_background(run.call))
-        except GpurestError as error:
-            raise self._located(error)
-        return BatchJob(self._session.client, self._session, requests.session_job(self._session.id, info["id"]), info, run.finish,
-                        self._located)
+        job: BatchJob[RunResult] = self._session._drive(self._running_background(BatchJob, self._run_of(values, named, out, timeout_ms)))
+        return job
 
     def free(self) -> None:
         """Deletes it at the service, whoever has put it there under its name, behind a run that is under way. Idempotent."""
-        if self._freed:
-            return
-        if self._ready and not self._gone():
-            try:
-                self._session._do(requests.program_delete(self._session.id, self.name))
-            except NotFoundError:
-                pass
-        self._after_free()
+        self._session._drive(self._freeing())

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from .._transport.frame import BATCH_TYPE, BytesLike, pack, unpack
 from .._transport.wire import OCTETS, Call, Request, Response, json_request
-from ..errors import ProtocolError
+from .._values.hostmem import parse_bytes
+from ..errors import ArgumentError, ProtocolError
 
 Document = Dict[str, Any]
 BatchAnswer = Tuple[Document, Dict[str, memoryview]]
@@ -40,6 +41,11 @@ def get(path: str) -> Call[Document]:
     return Call(Request("GET", path), _object)
 
 
+def member(path: str, name: str) -> Call[Any]:
+    """One member of what is there."""
+    return Call(Request("GET", path), lambda response: _object(response)[name])
+
+
 def post(path: str, document: Optional[Any] = None) -> Call[Document]:
     return Call(json_request("POST", path, document), _object)
 
@@ -49,6 +55,13 @@ def delete(path: str) -> Call[None]:
 
 
 # ---- sessions ----
+
+def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
+                 labels: Optional[Mapping[str, str]], memcheck: bool) -> Document:
+    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
+                      "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
+    return {key: value for key, value in spec.items() if value is not None}
+
 
 def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Document, bool]]:
     """(its description, whether it is new). A named one is joined when it exists with the same specification."""
@@ -147,6 +160,8 @@ def module_path(sid: str, mid: str) -> str:
 
 
 def module_spec(source: str, options: Sequence[str], headers: Mapping[str, str], names: Sequence[str]) -> Document:
+    if not isinstance(source, str):
+        raise ArgumentError("the source is a str; images are loaded by load()")
     spec: Document = {"source": source}
     if options:
         spec["options"] = list(options)

@@ -8,27 +8,28 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from .._transport.progress import ProgressOption
-from .._transport.wire import EventParser, ServerEvent
-from .._values.dtypes import DType, dtype_of
-from .._values.hostmem import Shape, byte_view, count_of, dtype_from, from_sequence, shape_from, shape_of
-from ..errors import ArgumentError, ConnectionError_, GpurestError
+from .._transport.wire import ServerEvent
+from .._values.dtypes import dtype_of
+from .._values.hostmem import Shape
+from ..errors import GpurestError
 from . import requests, transfer
 from .batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
 from .buffer import Buffer, Slot
 from .builtin_kernel import BuiltinKernel
+from .event import Event
+from .following import Following
 from .memory_pool import MemoryPool
 from .module import Module
 from .program import Program
 from .rawkernel import RawKernel, RawModule
-from .session_base import SessionBase
-from .event import Event
+from .session_base import SessionBase, pages
+from .session_state import Wanted
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .client import Client
 
 STREAMS_MAX = 64
-EVENT_STREAM_S = 30
 
 
 class Session(SessionBase):
@@ -47,15 +48,6 @@ class Session(SessionBase):
         """The session whose methods block; AsyncSession has another one."""
         return self
 
-    def _stream_name(self, stream: Any) -> Optional[str]:
-        chosen = stream if stream is not None else self._stream_now()
-        if chosen is None:
-            return None
-        if not isinstance(chosen, Stream) or chosen.session is not self:
-            raise ArgumentError(f"not a stream of session {self.id}: {chosen!r}")
-        chosen._check()
-        return chosen.name
-
     # ---- buffers ----
 
     def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None,
@@ -63,29 +55,11 @@ class Session(SessionBase):
         """A buffer with a copy of `data` (anything with the buffer protocol; numbers in a list need `dtype`), or of `size` bytes, whose
         contents are then not defined. `shareable`, with `size`: its own memory can be mapped by processes of the same host (share(),
         share_cuda()); it is all zeros, and counts with what it takes, in whole pages or units of the driver."""
-        self._check()
-        kind = None if dtype is None else dtype_of(dtype)
-        if (data is None) == (size is None):
-            raise ArgumentError("buffer() takes either data or size=")
-        if shareable and (data is not None or self._batch_now() is not None):
-            raise ArgumentError("a shareable buffer is made by size=, and not in a batch")
-        if data is None:
-            return self._new_buffer(int(size or 0), kind, None, None, progress, shareable)
-        if isinstance(data, int):
-            raise ArgumentError("buffer(data) takes bytes or an array; for empty memory write buffer(size=…)")
-        if isinstance(data, (list, tuple)):
-            if kind is None:
-                raise ArgumentError("numbers in a list have no size of their own: pass dtype=")
-            data = from_sequence(data, kind)
-        view = byte_view(data)
-        kind = kind or dtype_from(data)
-        return self._new_buffer(len(view), kind, shape_from(data) if dtype is None else None, view, progress)
+        return self._made(self._wanted(data, size, dtype, shareable), progress)
 
     def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
         """A buffer of so many elements, whose contents are not defined."""
-        self._check()
-        sizes, kind = shape_of(shape), dtype_of(dtype)
-        return self._new_buffer(count_of(sizes) * kind.itemsize, kind, sizes, None, None)
+        return self._made(self._wanted_elements(shape, dtype), None)
 
     def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
         """A buffer of so many elements, all bytes zero."""
@@ -93,24 +67,17 @@ class Session(SessionBase):
         made.view("u1").fill(0)
         return made
 
-    def _new_buffer(self, size: int, dtype: Optional[DType], shape: Optional[Shape], view: Optional[memoryview],
-                    progress: ProgressOption, shareable: bool = False) -> Buffer:
-        if size < 1:
-            raise ArgumentError("a buffer has at least 1 byte")
-        if dtype is not None and size % dtype.itemsize:
-            raise ArgumentError(f"{size} bytes are no whole number of {dtype.name}")
-        batch = self._batch_now()
-        if batch is not None:
-            slot = Slot(None, batch._buffer_name())
-            batch._alloc(slot, size, view)
-            return Buffer(self, slot, size, dtype, shape, batch)
+    def _made(self, wanted: Wanted, progress: ProgressOption) -> Buffer:
+        queued = self._queued_buffer(wanted)
+        if queued is not None:
+            return queued
         name = self._new_name("b")
         self._relieve()
-        if view is None:
-            self._do(requests.buffer_create(self.id, name, size, shareable))
+        if wanted.view is None:
+            self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
         else:
-            transfer.create_filled(self, name, view, progress)
-        return Buffer(self, Slot(name), size, dtype, shape)
+            transfer.create_filled(self, name, wanted.view, progress)
+        return self._buffer_of(wanted, Slot(name))
 
     def _relieve(self) -> None:
         """Memory that nobody refers to any more goes before new memory is asked for."""
@@ -127,8 +94,6 @@ class Session(SessionBase):
                name_expressions: Sequence[str] = ()) -> Module:
         """Compiles CUDA C++. Equal input gives the same Module again, without a request. CompileError shows the line."""
         self._check()
-        if not isinstance(source, str):
-            raise ArgumentError("the source is a str; images are loaded by load()")
         spec = requests.module_spec(source, tuple(options), dict(headers or {}), tuple(name_expressions))
         identity = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
         known = self._known(identity)
@@ -141,8 +106,7 @@ class Session(SessionBase):
 
     def load(self, image: Any) -> Module:
         """Loads compiled code: PTX text, or an image where the service takes such."""
-        self._check()
-        view = memoryview(image.encode()) if isinstance(image, str) else byte_view(image, "image")
+        view = self._image(image)
         identity = hashlib.sha256(view).hexdigest()
         known = self._known(identity)
         if known is None:
@@ -224,58 +188,38 @@ class Session(SessionBase):
 
     # ---- looking ----
 
-    def _list(self, what: str) -> Iterator[Dict[str, Any]]:
-        cursor: Optional[str] = None
-        while True:
-            page = self._do(requests.page(requests.session_path(self.id) + what, cursor))
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if not cursor:
-                return
+    def _list(self, what: str) -> List[Dict[str, Any]]:
+        return list(pages(self._do, requests.session_path(self.id) + what))
 
     def launches(self) -> List[Dict[str, Any]]:
         """The launches that the service remembers."""
-        return list(self._list("/launches"))
+        return self._list("/launches")
 
     def buffers(self) -> List[Dict[str, Any]]:
         """The buffers that the service has: `id`, `size` in bytes, `created_at`; those of programs are not among them."""
-        return list(self._list("/buffers"))
+        return self._list("/buffers")
 
     def modules(self) -> List[Dict[str, Any]]:
-        return list(self._list("/modules"))
+        return self._list("/modules")
 
     def programs(self) -> List[Dict[str, Any]]:
         """The programs that the service has, whoever made them: `name`, `launches`, `memory_bytes` of their buffers, `runs` begun, and more."""
-        return list(self._list("/programs"))
+        return self._list("/programs")
 
     def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
         """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,
         device.health, faults.budget, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a
         batch and told at its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
         where it ended."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        parser = EventParser(last_id)
-        tries = self.client._transport.retries
-        while True:
-            self._check()
-            left = EVENT_STREAM_S if deadline is None else int(min(EVENT_STREAM_S, max(0.0, deadline - time.monotonic())) + 0.999)
-            if left < 1:
-                return
-            request = requests.events(self.id, tuple(types), left, parser.last_id)
+        following = Following(self, types, timeout, last_id)
+        while (request := following.request()) is not None:
             try:
                 for piece in self.client._transport.stream(request):
-                    tries = self.client._transport.retries
-                    yield from parser.feed(piece)
-                    if deadline is not None and time.monotonic() >= deadline:
+                    yield from following.feed(piece)
+                    if following.over:
                         return
-            except ConnectionError_:
-                if tries == 0:
-                    raise
-                tries -= 1
             except GpurestError as error:
-                self._note(error)
-                raise
-            parser.restart()
+                following.broke(error)
 
     def __enter__(self) -> Session:
         return self

@@ -1,22 +1,33 @@
 """The requests that change a session as a whole; `Session` adds the objects."""
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, TypeVar
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
 
 from .._transport.connection import Progress
 from .._transport.frame import BytesLike
+from .._transport.steps import Steps, drive
 from .._transport.transport import Cancel
 from .._transport.wire import Call, Request, Response
 from ..errors import ClosedError, GpurestError, OutOfMemoryError
 from . import requests
-from .session_state import SessionState
+from .session_state import BATCH_OPS_MAX, SessionState
 
 if TYPE_CHECKING:
     from .client import Client
 
 T = TypeVar("T")
-BATCH_OPS_MAX = 4096  # of the contract
+
+
+def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> Iterator[Dict[str, Any]]:
+    """The items of a list of the service, page by page."""
+    cursor: Optional[str] = None
+    while True:
+        page = do(requests.page(path, cursor))
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if not cursor:
+            return
 
 
 class SessionBase(SessionState):
@@ -41,28 +52,12 @@ class SessionBase(SessionState):
             self._note(error)
             raise
 
+    def _drive(self, steps: Steps[T]) -> T:
+        return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
+
     def free_unused(self) -> int:
         """Frees now what finalizers and interrupted uploads have left behind; returns how many buffers of finalizers that were."""
-        for name in self._take_doubtful():
-            self._delete_quietly(requests.buffer_path(self.id, name))
-        for name in self._take_programs():
-            self._delete_quietly(requests.program_path(self.id, name))
-        names = self._take_garbage(BATCH_OPS_MAX)
-        if not names:
-            return 0
-        try:
-            self._do(requests.session_batch(self.id, {"ops": [{"op": "free", "buf": name} for name in names]}, {}))
-        except GpurestError:
-            self._check()
-            for name in names:  # somebody else freed one of them: each for itself
-                self._delete_quietly(requests.buffer_path(self.id, name))
-        return len(names) + (self.free_unused() if self._garbage else 0)
-
-    def _delete_quietly(self, path: str) -> None:
-        try:
-            self._do(requests.delete(path))
-        except GpurestError:
-            pass
+        return self._drive(self._freeing())
 
     # ---- batches ----
 
@@ -112,13 +107,4 @@ class SessionBase(SessionState):
 
     def close(self) -> None:
         """Ends the session on the server, if this object made it. Idempotent; in a forked child it does nothing."""
-        if self._closed or os.getpid() != self._pid:
-            return
-        self._closed = True
-        if not self._owned or self.client._transport.closed:
-            return
-        try:
-            self.client._transport.do(requests.delete(requests.session_path(self.id)))
-        except GpurestError as error:
-            if error.code != "session_not_found":
-                raise
+        drive(self._closing(), self.client._transport.do)

@@ -5,12 +5,14 @@ import time
 from typing import TYPE_CHECKING
 
 from .._transport.progress import ProgressOption
+from .._transport.steps import Steps
 from .._transport.transfer import Transfer, parts_of
 from ..errors import BusyError, ConflictError, GpurestError, NotFoundError
 from . import requests
 
 if TYPE_CHECKING:
     from .session_base import SessionBase
+    from .session_state import SessionState
 
 DOWNLOAD_TRIES = 3
 TAKE_BACK_S = 10.0
@@ -34,7 +36,7 @@ def create_filled(session: SessionBase, bid: str, data: memoryview, progress: Pr
             transfer.upload(data, lambda at, part: requests.buffer_create_filled(session.id, bid, part))
     except BaseException as error:
         if several or not refused(error):
-            _take_back(session, bid, not several and transfer.moved == len(data))
+            session._drive(taking_back(session, bid, MAY_COME_S if not several and transfer.moved == len(data) else 0.0))
         raise
 
 
@@ -43,27 +45,22 @@ def refused(error: BaseException) -> bool:
     return isinstance(error, GpurestError) and error.status is not None
 
 
-def _take_back(session: SessionBase, bid: str, may_come: bool) -> None:
+def taking_back(session: SessionState, bid: str, may_come_s: float) -> Steps[None]:
+    """Deletes a buffer whose upload was given up.
+
+    It is busy until the service has noticed. One that is not there may still come, for so long, where its bytes had all been sent; otherwise
+    it went along with its upload."""
     started = time.monotonic()
     while True:
         try:
-            session._do(requests.delete(requests.buffer_path(session.id, bid)))
+            yield requests.delete(requests.buffer_path(session.id, bid))
             return
         except GpurestError as error:
-            if not delete_again(error, time.monotonic() - started, may_come):
+            wait_s = may_come_s if isinstance(error, NotFoundError) else TAKE_BACK_S if isinstance(error, (BusyError, ConflictError)) else 0.0
+            if time.monotonic() - started >= wait_s:
                 session._doubtful.append((session.generation, bid))
                 return
-        time.sleep(TAKE_BACK_PAUSE_S)
-
-
-def delete_again(error: GpurestError, elapsed_s: float, may_come: bool) -> bool:
-    """Deleting a buffer whose upload was given up has failed: whether to try again.
-
-    It is busy until the service has noticed. One that is not there may still come where its bytes had all been sent (`may_come`); otherwise
-    it went along with its upload."""
-    if isinstance(error, NotFoundError):
-        return may_come and elapsed_s < MAY_COME_S
-    return isinstance(error, (BusyError, ConflictError)) and elapsed_s < TAKE_BACK_S
+        yield TAKE_BACK_PAUSE_S
 
 
 def write(session: SessionBase, bid: str, offset: int, data: memoryview, whole: bool, progress: ProgressOption) -> None:

@@ -5,11 +5,12 @@ import os
 import random
 import threading
 import time
-from typing import Callable, Dict, Iterator, List, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
 from .connection import Connection, Progress, close_all
 from .endpoint import Endpoint, Timeout
+from .steps import Steps, drive
 from .wire import Call, Request, Response, error_of, with_key
 
 IDLE_CONNECTION_S = 55.0  # the service closes after 60
@@ -41,8 +42,8 @@ class Cancel:
                 connection.abort()
 
 
-class Transport:
-    """Thread-safe. Threads take a connection each; the one used last is taken first."""
+class TransportBase:
+    """What both transports have in common."""
 
     def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
                  idempotency_keys: bool = False) -> None:
@@ -51,21 +52,58 @@ class Transport:
         self.retries = retries
         self.requests_sent = 0
         self._keys = idempotency_keys
-        self.observers: List[Observer] = []
         self._token = token
         self._tls = endpoint.tls(ca_file)
-        self._lock = threading.Lock()
-        self._free: List[Connection] = []
+        self._free: List[Any] = []  # connections
         self._closed = False
         self._pid = os.getpid()
 
-    # ---- connections ----
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
             raise ForkError("this client was made before fork(): connect() again in the child process")
         if self._closed:
             raise ClosedError("the client is closed")
+
+    def _sending(self, request: Request, stopped: Callable[[], bool]) -> Steps[Response]:
+        """The successful answer. Yields None for an attempt, and seconds for a pause before the next one. Tries again where that is safe: no
+        connection, the service was busy, or a repeatable request broke."""
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries or stopped()
+            try:
+                response = yield None
+            except (ConnectionError_, TimeoutError_) as error:
+                if last or not may_repeat(error, request) or stopped():
+                    raise
+                asked_s = None
+            else:
+                if response.status < 300 or response.status == 304:
+                    return response  # type: ignore[no-any-return]
+                close_all(response.descriptors)
+                failure = error_of(response, request)
+                if last or not may_ask_again(failure):
+                    raise failure
+                asked_s = retry_after(failure)
+            pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
+            yield min(max(pause, asked_s or 0.0), BACKOFF_S_MAX)
+        raise GpurestError("no attempt was made: retries must not be negative")
+
+
+class Transport(TransportBase):
+    """Thread-safe. Threads take a connection each; the one used last is taken first."""
+
+    _free: List[Connection]
+
+    def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
+                 idempotency_keys: bool = False) -> None:
+        super().__init__(endpoint, token, timeout, retries, ca_file, idempotency_keys)
+        self.observers: List[Observer] = []
+        self._lock = threading.Lock()
+
+    # ---- connections ----
 
     def _take(self) -> Connection:
         self._check()
@@ -107,10 +145,6 @@ class Transport:
         for connection in free:
             connection.close()
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     # ---- requests ----
 
     def do(self, call: Call[T]) -> T:
@@ -119,33 +153,19 @@ class Transport:
 
     def send(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None,
              cancel: Optional[Cancel] = None) -> Response:
-        """The successful answer. Tries again where that is safe: no connection, the service was busy, or a repeatable request broke."""
+        """The successful answer, after further attempts where these are safe."""
         request = with_key(request, self._keys)
         counted = _Counted(progress) if progress else None
-        for attempt in range(self.retries + 1):
-            last = attempt == self.retries or bool(cancel and cancel.set)
-            try:
-                response = self._once(request, into, counted, cancel)
-            except (ConnectionError_, TimeoutError_) as error:
-                if last or not may_repeat(error, request) or (cancel and cancel.set):
-                    raise
-                self._wait(attempt, None)
-            else:
-                if response.status < 300 or response.status == 304:
-                    return response
-                close_all(response.descriptors)
-                failure = error_of(response, request)
-                if last or not may_ask_again(failure):
-                    raise failure
-                self._wait(attempt, retry_after(failure))
+
+        def step(pause: Optional[float]) -> Optional[Response]:
+            if pause is None:
+                return self._once(request, into, counted, cancel)
+            time.sleep(pause)
             if counted:
                 counted.rewind()
-        raise GpurestError("no attempt was made: retries must not be negative")
+            return None
 
-    @staticmethod
-    def _wait(attempt: int, asked_s: Optional[float]) -> None:
-        pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
-        time.sleep(min(max(pause, asked_s or 0.0), BACKOFF_S_MAX))
+        return drive(self._sending(request, lambda: bool(cancel and cancel.set)), step)
 
     def _once(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel]) -> Response:
         connection = self._take()

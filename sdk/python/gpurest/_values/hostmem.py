@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import array
+import re
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from ..errors import ArgumentError, StridesError
@@ -14,6 +15,7 @@ except ImportError:
 
 Shape = Tuple[int, ...]
 _ARRAY_CODES = "bBhHiIlLqQfd"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def byte_view(data: Any, what: str = "data") -> memoryview:
@@ -95,3 +97,13 @@ def typed_view(data: memoryview, dtype: DType) -> memoryview:
     """The bytes as elements of `dtype`, without NumPy; halves stay bytes."""
     code: Any = dtype.char
     return data if dtype.char == "e" else data.cast(code)
+
+
+def parse_bytes(size: Union[int, str, None]) -> Optional[int]:
+    """A number of bytes, also written "8GiB", "512 MiB", "4G"; None stays None."""
+    if size is None or isinstance(size, int):
+        return size
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", size, re.I)
+    if not match:
+        raise ArgumentError(f"{size!r} is no size: write 8GiB, 512MiB or a number of bytes")
+    return int(float(match.group(1)) * _UNITS[match.group(2).upper()])

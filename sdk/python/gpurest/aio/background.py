@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any, Callable, Generator, Mapping, Optional, T
 
 from .._session import requests
 from .._session.background import FINAL, POLL_S, JobTold
+from .._transport.steps import drive_async
 from ..errors import GpurestError
 
 if TYPE_CHECKING:
-    from ..aio import AsyncClient, AsyncSession
+    from .client import AsyncClient
+    from .session import AsyncSession
 
 T = TypeVar("T")
 
@@ -20,7 +22,6 @@ class AsyncBatchJob(JobTold[T]):
                  finish: Callable[[requests.BatchAnswer], T], fail: Callable[[GpurestError], object], **more: Any) -> None:
         super().__init__(path, info, session, finish, fail, **more)
         self._client = client
-        self._owner = session
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.result().__await__()
@@ -46,34 +47,11 @@ class AsyncBatchJob(JobTold[T]):
         """See BatchJob.cancel()."""
         if await self.done():
             return self.state == "cancelled"
-        try:
-            status, info = await self._client._transport.do(requests.job_end(self._path, force))
-        except GpurestError as error:
-            self._take_unknown(error)
-            return False
-        cancelled = self._take_end(status, info)
-        if status == 202 and self._owner is not None:
-            renewed = await self._client._transport.do(requests.get(requests.session_path(self._owner.id)))
-            self._owner._take_renewed(renewed)
-        return cancelled
+        return await drive_async(self._cancelling(force), self._client._transport.do)
 
     async def _look(self, wait_s: int) -> None:
         """Asks once; settles it if it has ended."""
-        if self._settled:
-            return
-        try:
-            self._take_info(await self._client._transport.do(requests.job_get(self._path, wait_s)))
-            if self.state == "succeeded":
-                self._take_answer(await self._client._transport.do(requests.job_result(self._path)))
-                await self._forget()
-            elif self.state in FINAL:
-                self._take_failure(self._problem())
-        except GpurestError as error:
-            self._take_unknown(error)
-
-    async def _forget(self) -> None:
-        """The result is at the service no longer than it must be."""
-        try:
-            await self._client._transport.do(requests.job_end(self._path, False))
-        except GpurestError:
-            pass  # it goes by itself
+        if not self._settled:
+            await drive_async(self._asking(wait_s), self._client._transport.do)
+            if self.state in FINAL:
+                await drive_async(self._fetching(), self._client._transport.do)

@@ -14,7 +14,7 @@ from ..errors import GpurestError
 from .shared import AsyncSharedMemory, share_cuda
 
 if TYPE_CHECKING:
-    from ..aio import AsyncSession
+    from .session import AsyncSession
 
 
 class AsyncBuffer:
@@ -101,50 +101,24 @@ class AsyncBuffer:
 
     async def share(self) -> AsyncSharedMemory:
         """See Buffer.share()."""
-        self._inner._check()
-        if self._inner._recording() is not None:
-            raise GpurestError("a batch is being recorded: share() comes before or after it")
+        self._inner._check_share("share()")
         return await AsyncSharedMemory._of(self)
 
     async def share_cuda(self) -> SharedAllocation:
         """See Buffer.share_cuda()."""
-        self._inner._check()
-        if self._inner._recording() is not None:
-            raise GpurestError("a batch is being recorded: share_cuda() comes before or after it")
+        self._inner._check_share("share_cuda()")
         return await share_cuda(self)
 
     async def fill(self, value: Union[int, float, Scalar], offset: int = 0, size: Optional[int] = None) -> None:
         """See Buffer.fill()."""
-        inner = self._inner
-        pattern = inner._pattern(value, offset, size)
-        if inner._recording() is not None:
-            inner.fill(value, offset, size)
-        else:
-            await self.session._do(requests.buffer_fill(self.session.id, inner.id, pattern, offset, size, None))
+        await self.session._drive(self._inner._filling(value, offset, size))
 
     async def copy_from(self, source: AsyncBuffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None) -> None:
         """See Buffer.copy_from()."""
-        inner, other = self._inner, source._inner
-        inner._check_copy(other, offset, from_offset, size)
-        if inner._recording() is not None:
-            inner.copy_from(other, offset=offset, from_offset=from_offset, size=size)
-        else:
-            await self.session._do(requests.buffer_copy(self.session.id, inner.id, offset, other.id, from_offset, size, None))
+        await self.session._drive(self._inner._copying(source._inner, offset, from_offset, size))
 
     async def free(self) -> None:
-        inner = self._inner
-        if inner._freed:
-            return
-        if not inner._gone():
-            inner._check()
-            batch = inner._recording()
-            if batch is not None:
-                batch._free(inner._slot)
-            else:
-                await self.session._do(requests.delete(requests.buffer_path(self.session.id, inner.id)))
-        inner._freed = True
-        if inner._finalizer is not None:
-            inner._finalizer.detach()
+        await self.session._drive(self._inner._freeing())
 
     async def __aenter__(self) -> AsyncBuffer:
         return self

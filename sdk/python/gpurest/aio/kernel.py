@@ -1,74 +1,41 @@
 """Modules, kernels and launches of the asyncio client."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Awaitable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Awaitable, Dict, Optional, Sequence, Tuple
 
-from .._session import requests
-from .._session.batch import Future, LaunchResult
 from .._session.builtin_kernel import BuiltinKernel
-from .._session.handle import caller
-from .._session.launch import FINISHED, LaunchTold, QueuedTold, located
 from .._session.kernel import Dims, Grid, Kernel
+from .._session.launch import LaunchTold, QueuedTold, launching
 from .._session.module import Module
-from ..errors import ArgumentError, GpurestError
+from ..errors import ArgumentError
 
 if TYPE_CHECKING:
-    from ..aio import AsyncSession
-
-WAIT_S = 30
+    from .session import AsyncSession
 
 
 class AsyncLaunch(LaunchTold):
     """See Launch."""
 
-    def __init__(self, session: AsyncSession, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
-        super().__init__(info, kernel, queued_at)
-        self._session = session
-
     async def wait(self) -> AsyncLaunch:
         """Returns when it has succeeded; raises what failed. Bound it by asyncio.wait_for()."""
-        while self.state not in FINISHED:
-            self._info = await self._session._do(requests.launch_get(self._session.id, self.id, WAIT_S))
-        self._raise_unless_succeeded(self._session._note)
+        await self._session._drive(self._waiting(None))
         return self
 
     async def cancel(self, force: bool = False) -> None:
         """See Launch.cancel()."""
-        info = await self._session._do(requests.launch_cancel(self._session.id, self.id, force))
-        self._take_cancelled(info)
+        await self._session._drive(self._cancelling(force))
 
 
 class AsyncQueuedLaunch(QueuedTold, AsyncLaunch):
     """A launch in a batch: known when the batch has run."""
 
-    def __init__(self, session: AsyncSession, kernel: str, future: Future[LaunchResult]) -> None:
-        QueuedTold.__init__(self, kernel, future)
-        self._session = session
-
     async def wait(self) -> AsyncLaunch:
         self._future.result(0)
         return self
 
-    async def cancel(self, force: bool = False) -> None:
-        raise GpurestError("a launch in a batch is not cancelled by itself")
-
 
 async def _send_launch(session: AsyncSession, kernel: str, document: Dict[str, Any], timeout_ms: Optional[int], wait: bool) -> AsyncLaunch:
-    """By a request of its own, or into the batch that is being recorded."""
-    batch = session._batch_now()
-    if batch is not None:
-        if timeout_ms is not None:
-            raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
-        return AsyncQueuedLaunch(session, kernel, batch._launch(document, kernel))
-    if timeout_ms is not None:
-        document["timeout_ms"] = timeout_ms
-    queued_at = caller()
-    try:
-        info = await session._do(requests.launch(session.id, document, None if wait else 0))
-    except GpurestError as error:
-        raise located(error, kernel, queued_at)
-    launch = AsyncLaunch(session, info, kernel, queued_at)
-    return await launch.wait() if wait else launch
+    return await session._drive(launching((AsyncLaunch, AsyncQueuedLaunch), session, kernel, document, None, timeout_ms, wait))
 
 
 class AsyncKernel:
@@ -137,6 +104,4 @@ class AsyncModule:
     __getitem__ = kernel
 
     async def free(self) -> None:
-        if not self._inner._freed:
-            await self.session._do(requests.delete(requests.module_path(self.session.id, self.id)))
-            self._inner._freed = True
+        await self.session._drive(self._inner._freeing())

@@ -2,22 +2,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import random
-import ssl
 import time
-from typing import Any, AsyncIterator, Callable, Coroutine, List, Optional, Tuple, TypeVar
+from typing import Any, AsyncIterator, Coroutine, List, Optional, Tuple, TypeVar
 
 from .._transport.connection import readable
-from .._transport.endpoint import Endpoint, Timeout, tune
+from .._transport.endpoint import Endpoint, tune
 from .._transport.frame import BytesLike
-from .._transport.transport import BACKOFF_S, BACKOFF_S_MAX, IDLE_CONNECTION_S, POOLED_MAX, may_ask_again, may_repeat, retry_after
+from .._transport.steps import drive_async
+from .._transport.transport import IDLE_CONNECTION_S, POOLED_MAX, TransportBase
 from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, with_key
-from ..errors import ClosedError, ConnectionError_, ForkError, GpurestError, ProtocolError, TimeoutError_
+from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
 
 SEND_BYTES = 1 << 20
 RECEIVE_BYTES = 1 << 20
-Progress = Callable[[int], None]
 T = TypeVar("T")
 
 
@@ -38,15 +35,15 @@ class AsyncConnection:
     def stale(self) -> bool:
         return self._reader.at_eof() or self._writer.is_closing() or readable(self._writer.get_extra_info("socket"))
 
-    async def exchange(self, request: Request, into: Optional[memoryview], progress: Optional[Progress]) -> Response:
-        sent = await self._send(request, progress)
+    async def exchange(self, request: Request, into: Optional[memoryview]) -> Response:
+        sent = await self._send(request)
         head = await self.head(request)
-        body = await self._body(head, into if 200 <= head.status < 300 else None, progress)
+        body = await self._body(head, into if 200 <= head.status < 300 else None)
         self.used_at = time.monotonic()
         self.reusable = head.keep_alive and sent
         return Response(head.status, head.headers, body)
 
-    async def _send(self, request: Request, progress: Optional[Progress]) -> bool:
+    async def _send(self, request: Request) -> bool:
         """False: the server closed before it had everything; its answer may be there all the same."""
         path = self._endpoint.prefix + request.path
         self._writer.write(head_of(Request(request.method, path, request.headers, request.pieces), self._endpoint.host_header, self._token))
@@ -54,11 +51,8 @@ class AsyncConnection:
             for piece in request.pieces:
                 view = memoryview(piece).cast("B")
                 for at in range(0, len(view), SEND_BYTES):
-                    part = view[at:at + SEND_BYTES]
-                    self._writer.write(part)
+                    self._writer.write(view[at:at + SEND_BYTES])
                     await self._within(self._writer.drain(), request, 0.0)
-                    if progress:
-                        progress(len(part))
             await self._within(self._writer.drain(), request, 0.0)
         except (BrokenPipeError, ConnectionResetError):
             return False
@@ -87,10 +81,10 @@ class AsyncConnection:
                 return head
 
     async def send_and_head(self, request: Request) -> Head:
-        await self._send(request, None)
+        await self._send(request)
         return await self.head(request)
 
-    async def _body(self, head: Head, into: Optional[memoryview], progress: Optional[Progress]) -> BytesLike:
+    async def _body(self, head: Head, into: Optional[memoryview]) -> BytesLike:
         if head.length is None:
             if into is not None:
                 raise ProtocolError("bulk bytes came without their length")
@@ -105,8 +99,6 @@ class AsyncConnection:
                 raise ConnectionError_(f"the answer ended after {at} of {len(view)} bytes")
             view[at:at + len(piece)] = piece
             at += len(piece)
-            if progress:
-                progress(len(piece))
         return view
 
     async def _read(self, most: int) -> bytes:
@@ -132,29 +124,10 @@ class AsyncConnection:
                 yield piece
 
 
-class AsyncTransport:
+class AsyncTransport(TransportBase):
     """For one event loop."""
 
-    def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
-                 idempotency_keys: bool = False) -> None:
-        self._keys = idempotency_keys
-        self.endpoint, self.timeout, self.retries = endpoint, timeout, retries
-        self.requests_sent = 0
-        self._token = token
-        self._tls: Optional[ssl.SSLContext] = endpoint.tls(ca_file)
-        self._free: List[AsyncConnection] = []
-        self._closed = False
-        self._pid = os.getpid()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def _check(self) -> None:
-        if os.getpid() != self._pid:
-            raise ForkError("this client was made before fork(): make another in the child process")
-        if self._closed:
-            raise ClosedError("the client is closed")
+    _free: List[AsyncConnection]
 
     async def close(self) -> None:
         self._closed = True
@@ -189,36 +162,23 @@ class AsyncTransport:
     async def do(self, call: Call[T]) -> T:
         return call.parse(await self.send(call.request))
 
-    async def send(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
+    async def send(self, request: Request, into: Optional[memoryview] = None) -> Response:
         """As the blocking transport's."""
         request = with_key(request, self._keys)
-        for attempt in range(self.retries + 1):
-            last = attempt == self.retries
-            try:
-                response = await self._once(request, into, progress)
-            except (ConnectionError_, TimeoutError_) as error:
-                if last or not may_repeat(error, request):
-                    raise
-                await self._wait(attempt, None)
-                continue
-            if response.status < 300 or response.status == 304:
-                return response
-            failure = error_of(response, request)
-            if last or not may_ask_again(failure):
-                raise failure
-            await self._wait(attempt, retry_after(failure))
-        raise GpurestError("no attempt was made: retries must not be negative")
 
-    @staticmethod
-    async def _wait(attempt: int, asked_s: Optional[float]) -> None:
-        pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
-        await asyncio.sleep(min(max(pause, asked_s or 0.0), BACKOFF_S_MAX))
+        async def step(pause: Optional[float]) -> Optional[Response]:
+            if pause is None:
+                return await self._once(request, into)
+            await asyncio.sleep(pause)
+            return None
 
-    async def _once(self, request: Request, into: Optional[memoryview], progress: Optional[Progress]) -> Response:
+        return await drive_async(self._sending(request, lambda: False), step)
+
+    async def _once(self, request: Request, into: Optional[memoryview]) -> Response:
         connection = await self._take()
         self.requests_sent += 1
         try:
-            response = await connection.exchange(request, into, progress)
+            response = await connection.exchange(request, into)
         except BaseException:
             connection.close()
             raise
