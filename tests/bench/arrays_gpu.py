@@ -17,7 +17,8 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "sdk" / "python"))
 
 import gpurest  # noqa: E402
-from gpurest import _current, testing  # noqa: E402
+from gpurest import testing  # noqa: E402
+from gpurest.arrays.current import current_engine  # noqa: E402
 
 ROUNDS = 5
 ROUNDS_WARM = 2
@@ -35,7 +36,7 @@ class Ours:
     def once(self, function, operands):
         """(wall, device) in microseconds; waits for the result to be in device memory."""
         gpurest.config.builtins = self.builtins
-        engine = _current.current_engine()
+        engine = current_engine()
         start = time.perf_counter()
         made = function(gpurest, *operands)
         made._flush()

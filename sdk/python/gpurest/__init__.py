@@ -6,27 +6,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _arrays_api, errors
-from ._arrays_api import *  # noqa: F403 - its __all__ is the list
-from ._autotune import autotune
-from ._background import BatchJob
-from ._batch import Batch, Future, LaunchResult
-from ._buffer import Buffer
-from ._builtin_kernel import BuiltinKernel
-from ._client import Client, connect
-from ._cupy_kernels import ElementwiseKernel, ReductionKernel
-from ._default import default_client, default_session, set_default
-from ._endpoint import Timeout
-from ._layout import align, coalesce, tile
-from ._module import Kernel, Launch, Module
-from ._program import Program
-from ._rawkernel import RawKernel, RawModule
-from ._run import RunResult, Times
-from ._scalars import In, InOut, Out, Scalar, Struct, b8, bf16, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from ._session import Session
-from ._shared import SharedAllocation, SharedMemory
-from ._stream import Event, Stream
-from ._wire import ServerEvent
+from . import arrays, errors
+from ._session.autotune import autotune
+from ._session.background import BatchJob
+from ._session.batch import Batch, Future, LaunchResult
+from ._session.buffer import Buffer
+from ._session.builtin_kernel import BuiltinKernel
+from ._session.client import Client, connect
+from ._session.default import default_client, default_session, set_default
+from ._session.event import Event
+from ._session.kernel import Kernel
+from ._session.launch import Launch
+from ._session.module import Module
+from ._session.program import Program
+from ._session.rawkernel import RawKernel, RawModule
+from ._session.run import RunResult, Times
+from ._session.session import Session
+from ._session.shared import SharedAllocation, SharedMemory
+from ._session.stream import Stream
+from ._transport.endpoint import Timeout
+from ._transport.wire import ServerEvent
+from ._values.layout import align, coalesce, tile
+from ._values.scalars import In, InOut, Out, Scalar, Struct, b8, bf16, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8
+from .arrays import *  # noqa: F403 - its __all__ is the list
+from .arrays.kernels import ElementwiseKernel, ReductionKernel
 
 if TYPE_CHECKING:
     from .aio import AsyncClient as AsyncClient
@@ -39,7 +42,7 @@ __all__ = ["AsyncClient", "Batch", "BatchJob", "Buffer", "BuiltinKernel", "Clien
            "default_session",
            "errors", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "run", "set_default", "tile", "u16", "u32", "u64", "u8"]
 
-__all__ += _arrays_api.__all__
+__all__ += arrays.__all__
 
 
 def run(source: str, kernel: str, args: Any = (), **more: Any) -> RunResult:

@@ -7,12 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-from ._buffer import Buffer
-from ._client import Client
-from ._default import default_client
-from ._module import Dims, Kernel, Module
-from ._session import Session
-from ._stream import Event, Stream
+from ._session.buffer import Buffer
+from ._session.client import Client
+from ._session.default import default_client
+from ._session.event import Event
+from ._session.kernel import Dims, Kernel
+from ._session.module import Module
+from ._session.session import Session
+from ._session.stream import Stream
 from .errors import ArgumentError
 
 __all__ = ["Device", "LaunchConfig", "Program", "ProgramOptions", "ObjectCode", "Kernel", "Stream", "Event", "Buffer", "launch"]

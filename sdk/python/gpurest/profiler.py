@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, TextIO
 
-from ._client import Client
-from ._default import default_client
-from ._sync import server_timing
-from ._wire import Request, Response
+from ._session.client import Client
+from ._session.default import default_client
+from ._transport.frame import device_us, unpack
+from ._transport.transport import server_timing
+from ._transport.wire import Request, Response
 from .errors import ArgumentError, GpurestError, ProtocolError
 
 __all__ = ["Result", "Traced", "benchmark", "trace"]
@@ -70,7 +71,6 @@ def _gpu_seconds(response: Response, parts: Dict[str, float]) -> float:
         return parts["kernel"] / 1000
     if "vnd.gpurest.batch" not in response.headers.get("content-type", ""):
         return 0.0
-    from ._frame import device_us, unpack
     try:
         return device_us(unpack(response.body)[0]) / 1e6
     except (ProtocolError, GpurestError, KeyError):

@@ -7,12 +7,11 @@ import pytest
 
 import gpurest
 from gpurest import errors
-from gpurest._args import Converter, params_declared, params_of
-from gpurest._frame import dumps, pack, unpack
-from gpurest._hostmem import byte_view
-from gpurest._memory_pool import parse_bytes
-from gpurest._scalars import Scalar
-from gpurest._signature import signature
+from gpurest._session.args import Converter, params_declared, params_of
+from gpurest._transport.frame import dumps, pack, unpack
+from gpurest._values.hostmem import byte_view, parse_bytes
+from gpurest._values.scalars import Scalar
+from gpurest._values.signature import signature
 from sources import MANY, SAXPY
 
 
@@ -223,7 +222,7 @@ def test_every_problem_has_its_exception(status, code, kind):
 
 
 def test_device_time_of_an_answer_where_launches_were_timed_together():
-    from gpurest._frame import device_us
+    from gpurest._transport.frame import device_us
     assert device_us({"ops": [{"index": 0, "gpu_us": 1.5}, {"index": 1, "gpu_us": None}, {"index": 2, "stdout": ""}],
                       "gpu_groups": [{"first": 1, "last": 1, "gpu_us": 40.0}]}) == 41.5
     assert device_us({"ops": []}) == 0.0

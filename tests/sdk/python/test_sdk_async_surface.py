@@ -8,7 +8,8 @@ import os
 import pytest
 
 import gpurest
-from gpurest import _module, _shared, aio, errors, testing
+from gpurest import aio, errors, testing
+from gpurest._session import kernel, launch, module, shared
 
 NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
 NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
@@ -21,14 +22,14 @@ PAIRS = {
                        {"asarray": "gpurest.asarray(session=…) would block on long uploads", "fetch": "gpurest.fetch()", "flush": "gpurest.flush()"}),
     aio.AsyncBuffer: (gpurest.Buffer, {"set": "CuPy's name for write()", "view": "shares the finalizer's state with blocking objects", "kind": "of messages"},
                       {"aget": "the name that arrays have"}),
-    aio.AsyncModule: (_module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
-    aio.AsyncKernel: (_module.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
+    aio.AsyncModule: (module.Module, {"code": "not asked for yet", "freed": "the same", "kind": "of messages"}, {}),
+    aio.AsyncKernel: (kernel.Kernel, {"max_threads": "figures of the blocking object", "registers": "the same"}, {}),
     aio.AsyncBuiltinKernel: (gpurest.BuiltinKernel, {}, {}),
-    aio.AsyncLaunch: (_module.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
+    aio.AsyncLaunch: (launch.Launch, {"done": "wait() and state", "exception": "the same", "result": "the same"}, {}),
     aio.AsyncBatch: (gpurest.Batch, {}, {"asubmit": "submit() would block", "asubmit_background": "the same"}),
     aio.AsyncBatchJob: (gpurest.BatchJob, {"exception": "awaiting raises it"}, {}),
     aio.AsyncProgram: (gpurest.Program, {}, {}),
-    aio.AsyncSharedMemory: (_shared.SharedMemory, {}, {}),
+    aio.AsyncSharedMemory: (shared.SharedMemory, {}, {}),
 }
 
 
@@ -130,6 +131,8 @@ def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
                 await y.fill(1)
                 await x.copy_from(y)
             assert list(memoryview(await x.read()).cast("i")) == [1, 1, 1, 1]
+            with pytest.raises(errors.ArgumentError, match="no whole number of float32"):
+                await session.buffer(size=5, dtype="f4")
             with pytest.raises(errors.GpurestError):
                 await y.share()  # over TCP
     run(main())

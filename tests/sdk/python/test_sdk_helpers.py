@@ -14,7 +14,7 @@ import pytest
 import gpurest
 from conftest import ROOT
 from gpurest import core, errors, profiler, testing
-from gpurest._progress import Meter, bytes_text, line
+from gpurest._transport.progress import Meter, bytes_text, line
 from sources import SAXPY
 
 PACKAGE = ROOT / "sdk" / "python"
@@ -226,7 +226,7 @@ def test_finding_and_starting_a_service(monkeypatch, tmp_path):
 
 
 def test_every_module_is_python_3_9():
-    for path in (PACKAGE / "gpurest").glob("*.py"):
+    for path in (PACKAGE / "gpurest").rglob("*.py"):
         ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
 
@@ -234,7 +234,7 @@ def test_nothing_beyond_the_standard_library_is_needed():
     if not hasattr(sys, "stdlib_module_names"):
         pytest.skip("this Python does not list its standard library")
     allowed = set(sys.stdlib_module_names) | {"gpurest", "numpy", "pytest"}
-    for path in (PACKAGE / "gpurest").glob("*.py"):
+    for path in (PACKAGE / "gpurest").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             assert {name.partition(".")[0] for name in names} <= allowed, path
@@ -253,6 +253,6 @@ def test_it_installs_without_a_network(tmp_path):
 
 
 def test_files_stay_readable():
-    too_long = [f"{path.name}: {count}" for path in (PACKAGE / "gpurest").glob("*.py") if (count := len(path.read_text().splitlines())) > 600]
+    too_long = [f"{path.name}: {count}" for path in (PACKAGE / "gpurest").rglob("*.py") if (count := len(path.read_text().splitlines())) > 600]
     assert not too_long
     assert (pathlib.Path(PACKAGE) / "gpurest" / "py.typed").exists()

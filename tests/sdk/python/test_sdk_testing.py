@@ -146,9 +146,9 @@ def test_programs(url):
                 session.empty(1000)
         for wrong in ({"args": {"1": {"1": {"f32": 1}}}}, {"args": {"9": {}}}, {"args": {"2": {"0": {"f64": 1}}}}):
             with pytest.raises(errors.GpurestError):
-                program._session._do(gpurest._ops.program_run(session.id, "p", wrong, {"x": numbers(1, 2, 3)}, 0.0))
+                program._session._do(gpurest._session.requests.program_run(session.id, "p", wrong, {"x": numbers(1, 2, 3)}, 0.0))
         with pytest.raises(errors.ValidationError):
-            program._session._do(gpurest._ops.program_run(session.id, "p", {}, {"x": b"1234"}, 0.0))
+            program._session._do(gpurest._session.requests.program_run(session.id, "p", {}, {"x": b"1234"}, 0.0))
         program.free()
         with pytest.raises(errors.NotFoundError):
             gpu.request("DELETE", f"/v1/sessions/{session.id}/programs/p")
@@ -223,7 +223,7 @@ def test_a_kernel_without_a_model_is_named(fake):
 def test_the_fake_refuses_broken_frames(fake, body):
     with gpurest.connect(fake.url) as gpu, gpu.session() as session:
         with pytest.raises(errors.GpurestError) as caught:
-            gpu._transport.send(gpurest._wire.Request("POST", f"/v1/sessions/{session.id}/batches", {"Content-Type": "application/vnd.gpurest.batch"}, (body,)))
+            gpu._transport.send(gpurest._transport.wire.Request("POST", f"/v1/sessions/{session.id}/batches", {"Content-Type": "application/vnd.gpurest.batch"}, (body,)))
         assert caught.value.status == 400
 
 

@@ -11,11 +11,11 @@ import pytest
 import gpurest
 from fake_server import answer_bytes, fake, problem
 from gpurest import errors
-from gpurest._async import AsyncTransport
-from gpurest._connection import SEND_BYTES
-from gpurest._endpoint import Endpoint, Timeout
-from gpurest._sync import Transport
-from gpurest._wire import Request
+from gpurest.aio.transport import AsyncTransport
+from gpurest._transport.connection import SEND_BYTES
+from gpurest._transport.endpoint import Endpoint, Timeout
+from gpurest._transport.transport import Transport
+from gpurest._transport.wire import Request
 
 QUICK = Timeout(2.0, 2.0)
 VERSION = {"server": "gpurestd", "version": "9"}
@@ -339,7 +339,7 @@ def test_addresses(monkeypatch):
 
 
 def test_tokens(monkeypatch, tmp_path):
-    from gpurest._endpoint import token_of
+    from gpurest._transport.endpoint import token_of
     for name in ("GPUREST_TOKEN", "GPUREST_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     assert token_of(None) is None and token_of("t") == "t"

@@ -50,4 +50,4 @@ def test_pyright_agrees():
     done = subprocess.run(["pyright", "--outputjson", "--pythonversion", "3.9", "gpurest", str(USES / "right_use.py")], cwd=PACKAGE, capture_output=True,
                           text=True, timeout=LIMIT_S, check=False)
     report = json.loads(done.stdout)
-    assert report["generalDiagnostics"] == [] and report["summary"]["filesAnalyzed"] > len(list((PACKAGE / "gpurest").glob("*.py"))), done.stdout
+    assert report["generalDiagnostics"] == [] and report["summary"]["filesAnalyzed"] > len(list((PACKAGE / "gpurest").rglob("*.py"))), done.stdout

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from gpurest import errors, testing
-from gpurest._frame import unpack
+from gpurest._transport.frame import unpack
 
 from .array_values import DTYPES, FLOATS, sample, same
 
@@ -55,7 +55,7 @@ def test_every_element_type_goes_to_the_built_in_that_has_its_result(there, dtyp
 
 
 def test_dimensions_that_lie_side_by_side_are_one(there, monkeypatch):
-    monkeypatch.setattr("gpurest._builtins.STRIPS_BUSY", 1)
+    monkeypatch.setattr("gpurest.arrays._engine.builtins.STRIPS_BUSY", 1)
     a = np.random.default_rng(1).integers(-9, 9, (40, 3, 5, 8)).astype("i4")
     x = there(a)
     for axis in ((1, 2), (0, 1), (0, 1, 2), (2, 3), (0, 1, 2, 3)):

@@ -100,10 +100,10 @@ def choice(request, g, monkeypatch):
     if request.param == "generated kernels":
         g.config.builtins = False
     if request.param == "built-in kernels":
-        monkeypatch.setattr("gpurest._builtins.SHORT_AXIS", 0)
-        monkeypatch.setattr("gpurest._builtins.STRIPS_BUSY", 0)
-        monkeypatch.setattr("gpurest._builtins.TILE_SIDE_MIN", 2)
-        monkeypatch.setattr("gpurest._builtins.SORTED_ALONE", 0)
+        monkeypatch.setattr("gpurest.arrays._engine.builtins.SHORT_AXIS", 0)
+        monkeypatch.setattr("gpurest.arrays._engine.builtins.STRIPS_BUSY", 0)
+        monkeypatch.setattr("gpurest.arrays._engine.builtins.TILE_SIDE_MIN", 2)
+        monkeypatch.setattr("gpurest.arrays._engine.builtins.SORTED_ALONE", 0)
     return request.param
 
 

@@ -134,7 +134,7 @@ def test_products_with_long_sums_are_cut(g, dtype):
 
 def test_kernels_for_what_32_bits_cannot_count(g, monkeypatch):
     """The wide kernels, on arrays that would not need them."""
-    import gpurest._codegen as codegen
+    import gpurest.arrays._engine.codegen as codegen
     monkeypatch.setattr(codegen, "NARROW_MAX", 3)
     a = np.arange(60.0).reshape(3, 4, 5)
     x = g.asarray(a)

@@ -200,7 +200,7 @@ def test_a_wide_expression_is_cut_into_kernels(g):
 
 
 def test_transfers_longer_than_one_answer(g, monkeypatch):
-    import gpurest._engine as engine
+    import gpurest.arrays._engine.engine as engine
     monkeypatch.setattr(engine, "READ_BYTES_MAX", 1000)
     a = np.arange(2000, dtype="i4")
     same(g.asarray(a)[::-1], a[::-1])
@@ -306,7 +306,7 @@ def test_what_came_from_the_host_survives_a_failed_request(g, client):
 
 
 def test_many_different_kernels_do_not_fill_the_session(g, client, monkeypatch):
-    import gpurest._engine as engine
+    import gpurest.arrays._engine.engine as engine
     monkeypatch.setattr(engine, "MODULES_MAX", 3)
     session = client.session()
     x = g.arange(4, session=session)

@@ -1,0 +1,203 @@
+"""Batches in the background: sent without waiting, kept by the service, their results fetched when they have ended."""
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Mapping, Optional, Sequence, TypeVar
+
+from .._transport.steps import Steps, drive
+from ..errors import GpurestError, TimeoutError_, from_problem
+from . import requests
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .session_state import SessionState
+
+T = TypeVar("T")
+FINAL = ("succeeded", "failed", "cancelled", "gone")
+POLL_S = 30
+_UNKNOWN = ("batch_not_found", "session_not_found")  # the service cannot tell its outcome any more
+
+
+class JobTold(Generic[T]):
+    """A batch in the background as the service told of it last, without I/O. `finish` makes the result of the answer, `fail` hears what went
+    wrong; one of them is called, once."""
+
+    def __init__(self, path: str, info: Mapping[str, Any], session: Optional[SessionState], finish: Callable[[requests.BatchAnswer], T],
+                 fail: Callable[[GpurestError], object], source: Optional[str] = None, options: Sequence[str] = ()) -> None:
+        self._path = path
+        self._info: Dict[str, Any] = dict(info)
+        self._session = session
+        self._generation = session.generation if session is not None else 0
+        self._finish: Optional[Callable[[requests.BatchAnswer], T]] = finish
+        self._fail: Optional[Callable[[GpurestError], object]] = fail
+        self._source, self._options = source, tuple(options)
+        self._outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self._settling = threading.RLock()
+
+    @property
+    def id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def state(self) -> str:
+        """As last heard: queued, running, succeeded, failed, cancelled; gone when the service keeps it no longer."""
+        return str(self._info["state"])
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """What the service told last: `created_at`, `started_at`, `finished_at`, `expires_at` (when its result is forgotten), `problem`."""
+        return dict(self._info)
+
+    @property
+    def _settled(self) -> bool:
+        return self._outcome.done()
+
+    def _take_answer(self, answer: requests.BatchAnswer) -> None:
+        with self._settling:
+            if self._settled or self._finish is None:
+                return
+            try:
+                result = self._finish(answer)
+            except BaseException as error:
+                self._outcome.set_exception(error)
+            else:
+                self._outcome.set_result(result)
+            self._finish = self._fail = None
+
+    def _take_failure(self, error: GpurestError) -> None:
+        with self._settling:
+            if self._settled or self._fail is None:
+                return
+            self._note(error)
+            self._fail(error)
+            self._outcome.set_exception(error)
+            self._finish = self._fail = None
+
+    def _note(self, error: GpurestError) -> None:
+        """A fault ends what the session had when the batch was sent; after a reset it is another one's."""
+        if self._session is not None and self._session.generation == self._generation:
+            self._session._note(error)
+
+    def _take_unknown(self, error: GpurestError) -> None:
+        """It raises what says that nothing can be known."""
+        if self._settled:  # another thread has fetched the result, and had it dropped
+            return
+        if error.code not in _UNKNOWN:
+            raise error
+        self._info["state"] = "gone"
+        error.hint = error.hint or "results are kept for some minutes, and as many as the service has room for"
+        self._take_failure(error)
+
+    def _problem(self) -> GpurestError:
+        """Of one that has failed or was cancelled."""
+        if self.state == "cancelled":
+            return GpurestError("the batch was cancelled", code="cancelled")
+        return from_problem(self._info.get("problem") or {"status": 0, "detail": "the batch failed"}, source=self._source, options=self._options)
+
+    def _asking(self, wait_s: int) -> Steps[None]:
+        """Once, held by the service until it has ended or so long."""
+        try:
+            info = yield requests.job_get(self._path, wait_s)
+        except GpurestError as error:
+            self._take_unknown(error)
+        else:
+            if not self._settled:  # else another thread knows better
+                self._info = info
+
+    def _fetching(self) -> Steps[None]:
+        """Once it has ended. The result is at the service no longer than it must be."""
+        if self._settled:
+            return
+        if self.state != "succeeded":
+            self._take_failure(self._problem())
+            return
+        try:
+            answer = yield requests.job_result(self._path)
+        except GpurestError as error:
+            self._take_unknown(error)
+            return
+        self._take_answer(answer)
+        try:
+            yield requests.job_end(self._path, False)
+        except GpurestError:
+            pass  # it goes by itself
+
+    def _cancelling(self, force: bool) -> Steps[bool]:
+        """Of one that has not ended, as far as is known."""
+        try:
+            status, info = yield requests.job_end(self._path, force)
+        except GpurestError as error:
+            self._take_unknown(error)
+            return False
+        if info is not None:
+            self._info = info
+        if status == 204:
+            self._info["state"] = "gone"
+            self._take_failure(GpurestError("the batch ended just as it was to be cancelled, and its result was dropped", code="cancelled"))
+            return False
+        if self.state == "cancelled":
+            self._take_failure(self._problem())
+        if status == 202 and self._session is not None:
+            self._session._renewed((yield requests.get(requests.session_path(self._session.id))))
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.state}>"
+
+
+class BatchJob(JobTold[T]):
+    """A batch in the background: of Batch.submit_background(), Program.run_background() or Client.run_background().
+
+    The verbs are those of a Launch and of concurrent.futures: done(), wait(), result(), exception(), cancel(). Nothing of it runs on this side:
+    what it reads back is fetched by the first call that finds it ended, and dropped at the service then. The service keeps results for
+    `--result-ttl-s` (300 s), at most 64 of a session, also across a reset, not beyond the session. Thread-safe."""
+
+    def __init__(self, client: Client, session: Optional[SessionState], path: str, info: Mapping[str, Any],
+                 finish: Callable[[requests.BatchAnswer], T], fail: Callable[[GpurestError], object], **more: Any) -> None:
+        super().__init__(path, info, session, finish, fail, **more)
+        self._client = client
+
+    def done(self) -> bool:
+        """Whether it has ended, however it did; asks the service, unless it is known."""
+        return self._settled_within(0)
+
+    def wait(self, timeout: Optional[float] = None) -> BatchJob[T]:
+        """Returns when it has succeeded; raises what failed, GpurestError (code "cancelled") when it was cancelled, NotFoundError when the service
+        keeps its result no longer, TimeoutError_ (phase "kernel") after `timeout` seconds: it goes on then."""
+        if not self._settled_within(timeout):
+            raise TimeoutError_(f"the batch has not ended within {timeout} s; it goes on", phase="kernel")
+        self._outcome.result()
+        return self
+
+    def result(self, timeout: Optional[float] = None) -> T:
+        """As wait(); returns the Batch, or the RunResult."""
+        return self.wait(timeout)._outcome.result()
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """What wait() would raise; None when it has succeeded."""
+        try:
+            self.wait(timeout)
+        except GpurestError as error:
+            return error
+        return None
+
+    def cancel(self, force: bool = False) -> bool:
+        """True: it will not be done. False: it had ended before, and its result is fetched. One that runs is stopped only with `force`, which
+        resets the session, so that everything in it is gone; else ConflictError (code "launch_running")."""
+        if self._settled_within(0):
+            return self.state == "cancelled"
+        return drive(self._cancelling(force), self._client._transport.do)
+
+    def _settled_within(self, timeout: Optional[float]) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._settled:
+            left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
+            drive(self._asking(left), self._client._transport.do)
+            if self.state in FINAL:
+                with self._settling:  # one thread fetches it
+                    drive(self._fetching(), self._client._transport.do)
+            elif deadline is not None and time.monotonic() >= deadline:
+                return False
+        return True

@@ -1,0 +1,326 @@
+"""Buffers: device memory with a name."""
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar, Union, overload
+
+from .._transport.progress import ProgressOption
+from .._transport.steps import Steps
+from .._values.dtypes import DType, dtype_of
+from .._values.hostmem import Shape, byte_view, count_of, empty
+from .._values.scalars import Scalar, scalar_kind
+from ..errors import AbortedError, ArgumentError, ClosedError, GpurestError
+from . import requests, transfer
+from .batch import Future
+from .handle import Handle
+from .shared import SharedAllocation, SharedMemory, opened
+
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .session import Session
+
+Out = TypeVar("Out")
+
+
+class Fate:
+    """What the finalizer keeps: the memory's name, None while there is none, and whether anybody still wants it. It refers to nothing
+    else: what finalizers keep lives as long as the process."""
+
+    __slots__ = ("id", "dropped")
+
+    def __init__(self, id: Optional[str]) -> None:
+        self.id = id
+        self.dropped = False
+
+
+class Slot:
+    """What a Buffer and the batch that makes it share."""
+
+    def __init__(self, id: Optional[str], name: Optional[str] = None) -> None:
+        self.fate = Fate(id)
+        self.name = name  # "$name" in the batch that makes it
+        self.failure: Optional[BaseException] = None
+        self.program: Optional[str] = None  # the one whose own it is
+
+    @property
+    def id(self) -> Optional[str]:
+        return self.fate.id
+
+    @property
+    def dropped(self) -> bool:
+        return self.fate.dropped
+
+
+def _finalize(fate: Fate, discard: Callable[[Tuple[int, str]], None], generation: int) -> None:
+    """Without I/O, locks, exceptions."""
+    fate.dropped = True
+    if fate.id is not None:
+        discard((generation, fate.id))
+
+
+class Buffer(Handle):
+    """Device memory of `nbytes` bytes; `dtype` and `shape` say how get() shows them, and are checked against kernels' pointers.
+
+    Thread-safe as far as the bytes are: two writers of one range race as they would on the device. Freed by free(), by leaving a `with`
+    block, or, when nobody refers to it any more, along with a later request."""
+
+    kind = "buffer"
+
+    def __init__(self, session: Session, slot: Slot, nbytes: int, dtype: Optional[DType], shape: Optional[Shape],
+                 batch: Optional[Batch] = None) -> None:
+        super().__init__(session)
+        self.nbytes = nbytes
+        self._dtype = dtype
+        self._shape = shape
+        self._slot = slot
+        self._batch = batch
+        self._base: Optional[Buffer] = None
+        self._finalizer: Optional[weakref.finalize[Any, Any]] = weakref.finalize(self, _finalize, slot.fate, session._garbage.append,
+                                                                                 self._generation)
+        self._finalizer.atexit = False
+
+    # ---- what it is ----
+
+    @property
+    def id(self) -> str:
+        """The name on the server. A batch's buffer has one once the batch has run."""
+        if self._slot.id is None:
+            self._check()
+            raise GpurestError("the buffer has no id yet: its batch has not run")
+        return self._slot.id
+
+    @property
+    def _ref(self) -> str:
+        """The name to be used in the request that is being made."""
+        return self._slot.id if self._slot.id is not None else str(self._slot.name)
+
+    @property
+    def dtype(self) -> Optional[DType]:
+        return self._dtype
+
+    @property
+    def dtype_str(self) -> Optional[str]:
+        return self._dtype.str if self._dtype else None
+
+    @property
+    def shape(self) -> Shape:
+        if self._shape is not None:
+            return self._shape
+        return (self.nbytes // (self._dtype.itemsize if self._dtype else 1),)
+
+    @property
+    def size(self) -> int:
+        """Elements; bytes where there is no dtype."""
+        return count_of(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0] if self.shape else 1
+
+    def __repr__(self) -> str:
+        state = " freed" if self._freed else ""
+        return f"<Buffer {self._ref} {self.nbytes} bytes{f' of {self._dtype.name}' if self._dtype else ''}{state}>"
+
+    def __gpurest_buffer__(self) -> Tuple[Buffer, int]:
+        return self, 0
+
+    def view(self, dtype: Any) -> Buffer:
+        """The same memory, seen as elements of another type. It keeps the buffer alive."""
+        kind = dtype_of(dtype)
+        if self.nbytes % kind.itemsize:
+            raise ArgumentError(f"{self.nbytes} bytes are no whole number of {kind.name}")
+        other = Buffer.__new__(Buffer)
+        other.__dict__.update(self.__dict__)
+        other._dtype, other._shape, other._base, other._finalizer = kind, None, self._base or self, None
+        return other
+
+    def _check(self) -> None:
+        if self._base is not None and self._base._freed:
+            raise ClosedError("this buffer was freed")
+        super()._check()
+        if self._slot.program is not None:
+            raise ClosedError(f"this buffer is the program {self._slot.program}'s own: an output of the program reads it")
+        if self._slot.failure is not None:
+            raise AbortedError("this buffer was never made: its batch failed", cause=self._slot.failure)
+
+    def _recording(self) -> Optional[Batch]:
+        """The batch that this thread is filling, if any. A buffer of a batch that has not run can be used in that batch only."""
+        batch = self._session._batch_now()
+        if self._slot.id is None and self._batch is not None and batch is not self._batch:
+            raise GpurestError("the buffer's batch has not run yet: submit it first")
+        if batch is not None and self._slot.id is not None:
+            batch._hold(self)
+        return batch
+
+    def _range(self, offset: int, size: Optional[int]) -> int:
+        """Checked; the bytes from `offset` on, or the size asked for."""
+        if not 0 <= offset <= self.nbytes:
+            raise ArgumentError(f"offset {offset} lies outside the buffer's {self.nbytes} bytes")
+        count = self.nbytes - offset if size is None else size
+        if count < 0 or count > self.nbytes - offset:
+            raise ArgumentError(f"{count} bytes at offset {offset} reach beyond the buffer's {self.nbytes} bytes")
+        return count
+
+    # ---- bytes ----
+
+    def write(self, data: Any, offset: int = 0, *, progress: ProgressOption = None) -> None:
+        """Copies bytes of the host into the buffer, from byte `offset` on. `data` is reusable on return, unless a batch records: then it
+        must stay as it is until the batch is submitted."""
+        self._check()
+        view = byte_view(data)
+        self._range(offset, len(view))
+        batch = self._recording()
+        if not len(view):
+            return
+        if batch is not None:
+            batch._write(self._ref, offset, view)
+            return
+        whole = offset == 0 and len(view) == self.nbytes
+        transfer.write(self._session, self.id, offset, view, whole, progress)
+
+    set = write
+
+    def read_into(self, out: Any, offset: int = 0, *, progress: ProgressOption = None) -> None:
+        """Fills `out`, writable memory of the host, with the bytes from `offset` on."""
+        self._check()
+        view = byte_view(out, "out")
+        if view.readonly and len(view):
+            raise ArgumentError("out cannot be written to")
+        self._range(offset, len(view))
+        if self._recording() is not None:
+            raise GpurestError("a batch is being recorded: use get_async(), or read after it")
+        if len(view):
+            transfer.read(self._session, self.id, offset, view, progress)
+
+    def read(self, offset: int = 0, size: Optional[int] = None, *, progress: ProgressOption = None) -> bytearray:
+        """A copy of the bytes."""
+        out = bytearray(self._range(offset, size))
+        self.read_into(out, offset, progress=progress)
+        return out
+
+    @overload
+    def get(self, out: None = None, *, progress: ProgressOption = None) -> Any: ...
+
+    @overload
+    def get(self, out: Out, *, progress: ProgressOption = None) -> Out: ...
+
+    def get(self, out: Any = None, *, progress: ProgressOption = None) -> Any:
+        """The contents: as a NumPy array of the buffer's dtype and shape; without NumPy as a memoryview, without a dtype as a bytearray.
+        With `out`, that is filled and returned."""
+        if out is not None:
+            self.read_into(self._whole(out), progress=progress)
+            return out
+        made, view = empty(self.nbytes, self._dtype, self._shape)
+        self.read_into(view, progress=progress)
+        return made
+
+    def _whole(self, out: Any) -> memoryview:
+        view = byte_view(out, "out")
+        if view.nbytes != self.nbytes:
+            raise ArgumentError(f"out has {view.nbytes} bytes, the buffer {self.nbytes}")
+        return view
+
+    def get_async(self) -> Future[Any]:
+        """In a batch: the contents as they are at this place of it; see Batch. Outside: on a thread of the client."""
+        self._check()
+        batch = self._recording()
+        if batch is None:
+            return self._session.client._in_background(self.get)
+        return batch._read(self._ref, self.nbytes, self._dtype, self._shape)
+
+    def share(self) -> SharedMemory:
+        """Memory of the host that this process maps, of the buffer's size: over a Unix socket, from a service with --local-sharing."""
+        self._check_share("share()")
+        return SharedMemory(self)
+
+    def share_cuda(self) -> SharedAllocation:
+        """The buffer's memory itself, for a CUDA context of this process: of a buffer made with shareable=True, on a GPU of this host; over a
+        Unix socket, from a service with --local-sharing."""
+        self._check_share("share_cuda()")
+        return SharedAllocation(self, opened(self._session, self.id, "cuda_fd"))
+
+    def _check_share(self, what: str) -> None:
+        self._check()
+        if self._recording() is not None:
+            raise GpurestError(f"a batch is being recorded: {what} comes before or after it")
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.read())
+
+    # ---- on the device ----
+
+    def fill(self, value: Union[int, float, Scalar], offset: int = 0, size: Optional[int] = None, *, stream: Any = None) -> None:
+        """Fills `size` bytes from `offset` on with a pattern: a Scalar of 1, 2, 4 or 8 bytes, or a number of the buffer's dtype (of bytes
+        where it has none)."""
+        self._session._drive(self._filling(value, offset, size, stream))
+
+    def _filling(self, value: Union[int, float, Scalar], offset: int, size: Optional[int], stream: Any = None) -> Steps[None]:
+        pattern = self._pattern(value, offset, size)
+        batch = self._recording()
+        if batch is not None:
+            batch._add(_without_none({"op": "fill", "to": self._ref, "offset": offset, "size": size, "pattern": pattern}))
+        else:
+            yield requests.buffer_fill(self._session.id, self.id, pattern, offset, size, self._session._stream_name(stream))
+
+    def _pattern(self, value: Union[int, float, Scalar], offset: int, size: Optional[int]) -> Dict[str, Any]:
+        self._check()
+        self._range(offset, size)
+        if not isinstance(value, Scalar):
+            value = Scalar(scalar_kind(self._dtype) if self._dtype else "u8", value)
+        return value.json()
+
+    def copy_from(self, source: Buffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None, stream: Any = None) -> None:
+        """Copies bytes of another buffer of the session, on the device. `size` None: to the end of the shorter."""
+        self._session._drive(self._copying(source, offset, from_offset, size, stream))
+
+    def _copying(self, source: Buffer, offset: int, from_offset: int, size: Optional[int], stream: Any = None) -> Steps[None]:
+        self._check_copy(source, offset, from_offset, size)
+        batch = self._recording()
+        if batch is None:
+            yield requests.buffer_copy(self._session.id, self.id, offset, source.id, from_offset, size, self._session._stream_name(stream))
+            return
+        source._recording()
+        batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset, "size": size}))
+
+    def _check_copy(self, source: Buffer, offset: int, from_offset: int, size: Optional[int]) -> None:
+        self._check()
+        source._check()
+        if source._session is not self._session:
+            raise ArgumentError(f"the buffer belongs to session {source._session.id}, this one to {self._session.id}")
+        self._range(offset, size)
+        source._range(from_offset, size)
+
+    # ---- life ----
+
+    def free(self) -> None:
+        """Gives the memory back. Idempotent. In a batch: at this place of it."""
+        if self._base is not None:
+            raise ArgumentError("a view does not own the memory: free the buffer that it was made from")
+        self._session._drive(self._freeing())
+
+    def _freeing(self) -> Steps[None]:
+        if self._freed:
+            return
+        if self._slot.failure is None and not self._gone():
+            self._check()
+            batch = self._recording()
+            if batch is not None:
+                batch._free(self._slot)
+            else:
+                yield requests.delete(requests.buffer_path(self._session.id, self.id))
+        self._freed = True
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+    def _gone(self) -> bool:
+        """The server has freed it already, with the session or its generation; or it goes with its program."""
+        return self._slot.program is not None or super()._gone()
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.free()
+
+
+def _without_none(op: Mapping[str, Any]) -> Dict[str, Any]:
+    return {name: value for name, value in op.items() if value is not None}

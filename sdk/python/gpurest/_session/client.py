@@ -1,0 +1,278 @@
+"""The blocking client."""
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+
+from .._transport.endpoint import Endpoint, Timeout, token_of
+from .._transport.progress import ProgressOption
+from .._transport.transport import Transport
+from .._transport.wire import Request, Response, any_request
+from ..errors import ArgumentError, BusyError, ConnectionError_, GpurestError, TimeoutError_
+from . import requests, run as _run
+from .background import BatchJob
+from .batch import Batch, Future
+from .buffer import Buffer
+from .default import close_at_exit, made_by
+from .event import Event
+from .kernel import Configured, Dims, Grid, Kernel
+from .launch import Launch
+from .module import Module
+from .rawkernel import RawKernel
+from .session import Session
+from .session_base import pages
+from .stream import Stream
+
+T = TypeVar("T")
+GROUP_THREADS = 256
+
+
+class Client:
+    """One service. Thread-safe: share it freely. Not usable in a forked child, which makes its own.
+
+    `url`: http://, https:// or unix:///path; None: GPUREST_URL, else http://127.0.0.1:8080. `token`: else GPUREST_TOKEN or the file
+    GPUREST_TOKEN_FILE. `timeout`: seconds, or a Timeout. `retries`: further attempts where that is safe. `connections`: how many carry one
+    transfer above 64 MiB. `device`: the default session's. `idempotency_keys`: launches, batches and other POSTs carry a key by which the
+    service does them once, so that they are repeated, too, when a connection breaks."""
+
+    def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
+                 ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None,
+                 idempotency_keys: bool = False) -> None:
+        if retries < 0 or connections < 1:
+            raise ArgumentError("retries are at least 0, connections at least 1")
+        self._transport = Transport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self.connections = connections
+        self._device = device
+        self._lock = threading.Lock()
+        self._default: Optional[Session] = None
+        self._sessions: List[Session] = []
+        self._executor: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._kernels: Dict[str, Dict[str, Any]] = {}
+        self._tuned: Dict[Tuple[str, str, str], int] = {}
+        close_at_exit(self)
+
+    # ---- life ----
+
+    @property
+    def url(self) -> str:
+        return self._transport.endpoint.url
+
+    @property
+    def closed(self) -> bool:
+        return self._transport.closed
+
+    @property
+    def requests_sent(self) -> int:
+        """How many requests went out so far, repeated ones included."""
+        return self._transport.requests_sent
+
+    def close(self) -> None:
+        """Ends the sessions that this client made, and its connections. Idempotent; in a forked child it does nothing."""
+        if self.closed or os.getpid() != self._transport._pid:
+            return
+        with self._lock:
+            sessions, self._sessions = self._sessions, []
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True)
+        failure: Optional[GpurestError] = None
+        for session in sessions:
+            try:
+                session.close()
+            except GpurestError as error:
+                failure = error
+        self._transport.close()
+        if failure is not None:
+            raise failure
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        try:
+            self.close()
+        except GpurestError:
+            if kind is None:
+                raise
+
+    def __repr__(self) -> str:
+        return f"<Client {self.url}{' closed' if self.closed else ''}>"
+
+    def _in_background(self, what: Callable[..., T], *args: Any) -> Future[T]:
+        self._transport._check()
+        with self._lock:
+            if self._executor is None:
+                self._executor = concurrent.futures.ThreadPoolExecutor(self.connections, "gpurest")
+            return Future._around(self._executor.submit(what, *args))
+
+    # ---- the service ----
+
+    def devices(self) -> List[Dict[str, Any]]:
+        """Every device, as the service describes it."""
+        items: List[Dict[str, Any]] = self._transport.do(requests.member("/v1/devices", "items"))
+        return items
+
+    def device(self, id: str) -> Dict[str, Any]:
+        return self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))
+
+    def limits(self) -> Dict[str, Dict[str, Optional[int]]]:
+        """Each limit's "max" and "used" (None: unknown)."""
+        limits: Dict[str, Dict[str, Optional[int]]] = self._transport.do(requests.member("/v1/limits", "limits"))
+        return limits
+
+    def kernels(self) -> Iterator[Dict[str, Any]]:
+        """The built-in kernels: names, element types, parameters; Session.builtin() launches them."""
+        return self._pages("/v1/kernels")
+
+    def _kernel_info(self, name: str) -> Dict[str, Any]:
+        """As the service has it; the same as long as it runs."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = self._transport.do(requests.get(f"/v1/kernels/{requests.enc(name)}"))
+        return found
+
+    def version(self) -> Dict[str, Any]:
+        return self._transport.do(requests.get("/version"))
+
+    def is_live(self) -> bool:
+        """The service answers."""
+        return self._healthy("/livez")
+
+    def is_ready(self) -> bool:
+        """The service takes work."""
+        return self._healthy("/readyz")
+
+    def _healthy(self, path: str) -> bool:
+        try:
+            self._transport.send(Request("GET", path))
+            return True
+        except (ConnectionError_, TimeoutError_, BusyError):
+            return False
+
+    def request(self, method: str, path: str, document: Any = None, *, headers: Optional[Mapping[str, str]] = None,
+                idempotency_key: Optional[str] = None) -> Response:
+        """Any request with a JSON body, or none: for what this package has no method for. Raises as the methods do."""
+        return self._transport.send(any_request(method, path, document, headers, idempotency_key))
+
+    # ---- sessions ----
+
+    def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
+                idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
+                memcheck: bool = False) -> Session:
+        """A new session; with a `name`, the one of that name if there is one. close() ends it only if it was made here."""
+        spec = requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck)
+        info, created = self._transport.do(requests.session_open(name, spec))
+        session = Session(self, info, created)
+        with self._lock:
+            self._sessions = [one for one in self._sessions if not one.closed] + [session]
+        return session
+
+    def attach(self, id: str) -> Session:
+        """The session of this id, made elsewhere; closing it here does not end it."""
+        info = self._transport.do(requests.get(requests.session_path(id)))
+        return Session(self, info, False)
+
+    def sessions(self) -> Iterator[Dict[str, Any]]:
+        """All of this caller's sessions, as the service describes them."""
+        return self._pages("/v1/sessions")
+
+    def _pages(self, path: str) -> Iterator[Dict[str, Any]]:
+        return pages(self._transport.do, path)
+
+    @property
+    def default_session(self) -> Session:
+        """Made at the first use. buffer(), dispatch() and the other short forms use it."""
+        with self._lock:
+            session = self._default
+        if session is None or session.closed:
+            made = self.session()
+            with self._lock:
+                if self._default is None or self._default.closed:
+                    self._default = made
+                session = self._default
+            if session is not made:
+                made.close()
+        return session
+
+    # ---- one call ----
+
+    def run(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+            block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None, shared_bytes: int = 0,
+            timeout_ms: Optional[int] = None) -> _run.RunResult:
+        """Compiles (or finds in the cache), uploads, launches, downloads and frees in one request, on a session of the service's own.
+
+        `args`: numbers, and host memory as In(…), Out(…), InOut(…). `n`: a number of threads; else `grid` and `block`. How much may
+        be read back is the service's limit `batch_answer_bytes`."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        return run.finish(self._transport.do(requests.batch("/v1/run", run.document, run.segments)))
+
+    def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+                       block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None, shared_bytes: int = 0,
+                       timeout_ms: Optional[int] = None) -> BatchJob[_run.RunResult]:
+        """As run(), without waiting: the arguments' memory is free again on return, and what comes back is put in its place when the job's
+        result() is asked for. See Batch.submit_background()."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        info = self._transport.do(requests.in_background(requests.batch("/v1/run", run.document, run.segments)))
+        return BatchJob(self, None, requests.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
+
+    # ---- short forms, on the default session ----
+
+    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None,
+               shareable: bool = False) -> Buffer:
+        """See Session.buffer()."""
+        return self.default_session.buffer(data, size=size, dtype=dtype, progress=progress, shareable=shareable)
+
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
+        """See Session.empty()."""
+        return self.default_session.empty(shape, dtype)
+
+    def module(self, source: str, options: Sequence[str] = (), **more: Any) -> Module:
+        """See Session.module()."""
+        return self.default_session.module(source, options, **more)
+
+    def kernel(self, source: str, name: str, options: Sequence[str] = ()) -> RawKernel:
+        """One kernel from source, compiled at the first launch."""
+        return RawKernel(source, name, options, session=self.default_session)
+
+    def dispatch(self, kernel: Union[Kernel, RawKernel], *args: Any, groups: Optional[Grid] = None, group_size: Dims = GROUP_THREADS,
+                 threads: Optional[int] = None) -> Launch:
+        """Runs a kernel: so many groups of `group_size` threads, or at least so many threads. Waits for the end."""
+        if (groups is None) == (threads is None):
+            raise ArgumentError("dispatch() takes either groups= or threads=")
+        if threads is not None:
+            run: Configured = kernel.for_n(threads)
+            return run(*args)
+        return kernel(groups if groups is not None else 1, group_size, args)
+
+    def batch(self, **more: Any) -> Batch:
+        """See Session.batch()."""
+        return self.default_session.batch(**more)
+
+    def stream(self) -> Stream:
+        """See Session.stream()."""
+        return self.default_session.stream()
+
+    def event(self) -> Event:
+        """See Session.event()."""
+        return self.default_session.event()
+
+    def wait(self) -> None:
+        """Returns when everything that was asked for is done; raises what failed."""
+        self.default_session.sync()
+
+    fence = wait
+
+
+def connect(url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
+            ca_file: Optional[str] = None, connections: int = 4, device: Optional[str] = None, idempotency_keys: bool = False) -> Client:
+    """A client; see Client. Nothing is sent yet."""
+    return Client(url, token=token, timeout=timeout, retries=retries, ca_file=ca_file, connections=connections, device=device,
+                  idempotency_keys=idempotency_keys)
+
+
+made_by(Client)

@@ -1,0 +1,69 @@
+"""The client and the session that functions use which were given none: GPUREST_URL's, one session per process."""
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Callable, Optional
+
+from ..errors import GpurestError
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .session import Session
+
+_lock = threading.Lock()
+_client: Optional[Client] = None
+_make: Optional[Callable[[], Client]] = None
+_pid = os.getpid()
+
+
+def made_by(make: Callable[[], Client]) -> None:
+    """Says how a client is made: kernels ask for the default session, and clients make kernels, so that this module imports neither."""
+    global _make
+    _make = make
+
+
+def default_client() -> Client:
+    """Made at the first call, from the environment; made anew in a forked child."""
+    global _client, _pid
+    with _lock:
+        assert _make is not None, "the client's module is imported by the package"
+        if _client is None or _client.closed or _pid != os.getpid():
+            _client, _pid = _make(), os.getpid()
+        return _client
+
+
+def default_session() -> Session:
+    """That client's session. After a fault it stays lost until reset(): what was on the device is gone, and that should be noticed."""
+    return default_client().default_session
+
+
+def set_default(client: Optional[Client]) -> None:
+    """Makes functions without a client use this one; None: the environment's again. The caller still closes it."""
+    global _client, _pid
+    with _lock:
+        _client, _pid = client, os.getpid()
+
+
+_unclosed: weakref.WeakSet[Client] = weakref.WeakSet()
+EXIT_S = 1.0
+
+
+def close_at_exit(client: Client) -> None:
+    """Clients that are still there when the interpreter ends are closed: else their sessions would count until their idle limit."""
+    _unclosed.add(client)
+
+
+def _at_exit() -> None:
+    """Within a bounded time, and silently: the service would notice by itself, later."""
+    for client in list(_unclosed):
+        try:
+            client._transport.hurry(EXIT_S)
+            client.close()
+        except GpurestError:
+            pass
+
+
+atexit.register(_at_exit)

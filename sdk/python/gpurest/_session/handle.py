@@ -1,0 +1,67 @@
+"""What every object of a session has in common: it belongs to one session and one generation of it, and says so when that is over."""
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Optional
+
+from ..errors import ClosedError, GpurestError, SessionLostError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class Handle:
+    """A server object. `id` is its name on the server."""
+
+    kind = "object"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._generation = session.generation
+        self._freed = False
+
+    @property
+    def session(self) -> Session:
+        return self._session
+
+    @property
+    def freed(self) -> bool:
+        return self._freed
+
+    def _gone(self) -> bool:
+        """The server has freed it already, with the session or its generation."""
+        return self._session.closed or self._session._lost is not None or self._generation != self._session.generation
+
+    def _check(self) -> None:
+        """Raises unless the object can be used now."""
+        if self._freed:
+            raise ClosedError(f"this {self.kind} was freed")
+        self._session._check()
+        if self._generation != self._session.generation:
+            raise SessionLostError(f"this {self.kind} is gone: the session was reset since it was made", reason="reset",
+                                   cause=self._session._reset_cause)
+
+
+def caller() -> str:
+    """"file.py:41" of the nearest frame outside the package."""
+    frame = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE:
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    name = frame.f_code.co_filename.rpartition("/")[2]
+    return f"{name}:{frame.f_lineno}"
+
+
+def is_fault(error: GpurestError) -> bool:
+    """After it the session's worker is gone."""
+    return error.code in ("kernel_fault", "execution_timeout", "session_faulted", "worker_lost", "session_not_found")
+
+
+def lost(error: Optional[GpurestError]) -> SessionLostError:
+    """What later uses of the session get; the first failure stays visible as the cause."""
+    reason = error.reason if isinstance(error, SessionLostError) else "fault"
+    return SessionLostError(f"the session ended: {error.message if error else 'fault'}", reason=reason, cause=error,
+                            hint=None if reason == "not_found" else "session.reset() gives it a new worker")

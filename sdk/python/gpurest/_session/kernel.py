@@ -1,0 +1,121 @@
+"""Kernels of a module, and how they are launched."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ..errors import ArgumentError
+from .args import Converter, Param
+from .launch import Launch, send_launch
+
+if TYPE_CHECKING:
+    from .module import Module
+    from .session import Session
+    from .stream import Stream
+
+Dims = Union[int, Sequence[int]]
+Grid = Union[int, Sequence[int], Mapping[str, int]]
+
+
+def dims(value: Any, what: str) -> List[int]:
+    """1 to 3 positive extents."""
+    given = list(value) if isinstance(value, (tuple, list)) else [value]
+    if not 1 <= len(given) <= 3:
+        raise ArgumentError(f"{what} has 1 to 3 extents, not {len(given)}")
+    found: List[int] = []
+    for n in given:
+        if isinstance(n, (bool, float)) or not hasattr(n, "__index__"):
+            raise ArgumentError(f"{what}: {n!r} is no integer")
+        found.append(int(n.__index__()))
+        if not 1 <= found[-1] < 1 << 32:
+            raise ArgumentError(f"{what}: {n} is not from 1 to 2^32-1")
+    return found
+
+
+class Kernel:
+    """A kernel of a module.
+
+    Called as CuPy does, `kernel((grid,), (block,), (args…))`; as Numba does, `kernel[grid, block](args…)`; or for a number of threads,
+    `kernel.for_n(n)(args…)`, with the block that the service's occupancy calculator chooses. Thread-safe."""
+
+    def __init__(self, module: Module, info: Mapping[str, Any], params: Tuple[Param, ...]) -> None:
+        self.module = module
+        self.info: Dict[str, Any] = dict(info)
+        self.name: str = info["name"]
+        self.params = params
+        self._converter = Converter(self.name, params)
+
+    @property
+    def session(self) -> Session:
+        return self.module.session
+
+    @property
+    def max_threads(self) -> int:
+        return int(self.info["max_threads"])
+
+    @property
+    def registers(self) -> int:
+        return int(self.info["registers"])
+
+    def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), *, shared_bytes: int = 0, shared_mem: int = 0,
+                 stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, wait: bool = True,
+                 casting: str = "no") -> Launch:
+        """Launches. `block` None: chosen by the service. Waits for the end unless `wait=False`; in a batch it is queued.
+
+        `timeout_ms` is the execution deadline; when it passes, the session's worker is stopped."""
+        document = self._document(grid, block, args, shared_bytes or shared_mem, casting)
+        return send_launch(self.session, self.name, document, stream, timeout_ms, wait)
+
+    def _document(self, grid: Grid, block: Optional[Dims], args: Sequence[Any], shared_bytes: int, casting: str) -> Dict[str, Any]:
+        self.module._check()
+        if casting not in ("no", "same_kind"):
+            raise ArgumentError('casting is "no" or "same_kind"')
+        if not isinstance(args, (tuple, list)):
+            raise ArgumentError(f"the arguments of {self.name} are a tuple: kernel(grid, block, (a, b))")
+        for value in args:
+            if hasattr(value, "_flush"):  # arrays: what they stand for must have been computed
+                value._flush()
+        document: Dict[str, Any] = {"module": self.module.id, "kernel": self.name}
+        if isinstance(grid, Mapping):
+            document["grid"] = {"threads": int(grid["threads"])}
+        else:
+            document["grid"] = dims(grid, "grid")
+        if block is not None:
+            document["block"] = dims(block, "block")
+        if shared_bytes:
+            document["shared_bytes"] = int(shared_bytes)
+        document["args"] = self._converter.convert(args, self.session, casting == "same_kind")
+        return document
+
+    def __getitem__(self, config: Any) -> Configured:
+        """kernel[grid, block] or kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]."""
+        if not isinstance(config, tuple) or not 2 <= len(config) <= 4:
+            raise ArgumentError("kernel[grid, block], kernel[grid, block, shared_bytes] or kernel[grid, block, shared_bytes, stream]")
+        grid, block, *more = config
+        return Configured(self, grid, block, int(more[0]) if more else 0, more[1] if len(more) > 1 else None)
+
+    def for_n(self, n: int, *, shared_bytes: int = 0, stream: Optional[Stream] = None) -> Configured:
+        """At least `n` threads, in one dimension. A block size that autotune() found for this kernel is used."""
+        if n < 1:
+            raise ArgumentError("for_n: at least 1 thread")
+        block = self.module.session.client._tuned.get(self._tuning_key())
+        if block is not None:
+            return Configured(self, -(-n // block), block, shared_bytes, stream)
+        return Configured(self, {"threads": int(n)}, None, shared_bytes, stream)
+
+    def _tuning_key(self) -> Tuple[str, str, str]:
+        return self.module.session.device, self.module.identity, self.name
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({', '.join(p.name or p.form for p in self.params)})>"
+
+
+class Configured:
+    """A kernel with its launch configuration."""
+
+    def __init__(self, kernel: Kernel, grid: Grid, block: Optional[Dims], shared_bytes: int, stream: Optional[Stream]) -> None:
+        self.kernel, self.grid, self.block = kernel, grid, block
+        self._shared_bytes, self._stream = shared_bytes, stream
+
+    def __call__(self, *args: Any, timeout_ms: Optional[int] = None, wait: bool = True, casting: str = "no") -> Launch:
+        return self.kernel(self.grid, self.block, args, shared_bytes=self._shared_bytes, stream=self._stream, timeout_ms=timeout_ms, wait=wait,
+                           casting=casting)

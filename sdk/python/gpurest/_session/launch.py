@@ -1,0 +1,191 @@
+"""Launches: what is known of one, the same for both clients, and how those that wait ask for it."""
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Tuple, Type, TypeVar, Union
+
+from .._transport.steps import Steps
+from ..errors import ArgumentError, CudaError, GpurestError, TimeoutError_, from_problem
+from . import requests
+from .batch import Future, LaunchResult
+from .handle import caller
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .session_state import SessionState
+    from .stream import Stream
+
+FINISHED = ("succeeded", "failed", "cancelled")
+POLL_S = 30
+
+
+def located(error: GpurestError, kernel: str, queued_at: str, stdout: str = "") -> GpurestError:
+    """Says which kernel it was, and which line asked for it."""
+    if isinstance(error, CudaError):
+        error.kernel, error.queued_at = error.kernel or kernel, error.queued_at or queued_at
+        error.stdout = error.stdout or stdout
+    return error
+
+
+class LaunchTold:
+    """A launch as the service told of it last."""
+
+    def __init__(self, session: SessionState, info: Mapping[str, Any], kernel: str, queued_at: str) -> None:
+        self._session: Any = session  # of the same client
+        self._info: Dict[str, Any] = dict(info)
+        self._kernel = kernel
+        self._queued_at = queued_at
+
+    @property
+    def id(self) -> str:
+        return str(self._info["id"])
+
+    @property
+    def state(self) -> str:
+        """As last heard: queued, running, succeeded, failed, cancelled."""
+        return str(self._info["state"])
+
+    @property
+    def gpu_us(self) -> Optional[float]:
+        """Device time in microseconds, once it has succeeded."""
+        return self._info.get("gpu_us")
+
+    @property
+    def stdout(self) -> str:
+        """What the kernel printed."""
+        return str(self._info.get("stdout") or "")
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        return dict(self._info)
+
+    def _waiting(self, timeout: Optional[float]) -> Steps[None]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.state not in FINISHED:
+            left = POLL_S if deadline is None else int(min(POLL_S, max(0.0, deadline - time.monotonic())) + 0.999)
+            self._info = yield requests.launch_get(self._session.id, self.id, left)
+            if deadline is not None and self.state not in FINISHED and time.monotonic() >= deadline:
+                raise TimeoutError_(f"{self._kernel} has not ended within {timeout} s; it goes on", phase="kernel")
+        self._raise_unless_succeeded()
+
+    def _cancelling(self, force: bool) -> Steps[None]:
+        info = yield requests.launch_cancel(self._session.id, self.id, force)
+        self._info.update({name: value for name, value in info.items() if name in ("state", "problem")})
+
+    def _raise_unless_succeeded(self) -> None:
+        """Once it has finished. The session hears of failures, which may have ended it."""
+        if self.state == "succeeded":
+            return
+        if self.state == "cancelled":
+            raise GpurestError(f"the launch of {self._kernel} was cancelled", code="cancelled")
+        error = from_problem(self._info.get("problem") or {"status": 0, "detail": "the launch failed"})
+        self._session._note(error)
+        raise located(error, self._kernel, self._queued_at, self.stdout)
+
+
+class QueuedTold(LaunchTold):
+    """A launch in a batch: known when the batch has run."""
+
+    def __init__(self, session: SessionState, kernel: str, future: Future[LaunchResult]) -> None:
+        super().__init__(session, {}, kernel, "")
+        self._future = future
+
+    def _waiting(self, timeout: Optional[float]) -> Steps[None]:
+        self._future.result(timeout)
+        yield from ()
+
+    def _cancelling(self, force: bool) -> Steps[None]:
+        raise GpurestError("a launch in a batch is not cancelled by itself")
+
+    @property
+    def id(self) -> str:
+        raise GpurestError("a launch in a batch has no id of its own")
+
+    @property
+    def state(self) -> str:
+        if not self._future.done():
+            return "queued"
+        return "failed" if self._future.exception() is not None else "succeeded"
+
+    @property
+    def gpu_us(self) -> Optional[float]:
+        return self._future.result().gpu_us if self.state == "succeeded" else None
+
+    @property
+    def stdout(self) -> str:
+        return self._future.result().stdout if self.state == "succeeded" else ""
+
+
+Told = TypeVar("Told", bound=LaunchTold)
+Queued = TypeVar("Queued", bound=QueuedTold)
+Kinds = Tuple[Type[Told], Type[Queued]]
+
+
+def launching(kinds: Kinds[Told, Queued], session: SessionState, kernel: str, document: Dict[str, Any], stream: Optional[Stream],
+              timeout_ms: Optional[int], wait: bool) -> Steps[Union[Told, Queued]]:
+    """By a request of its own, or into the batch that is being recorded. `kinds`: what becomes of the one and of the other."""
+    batch = session._batch_now()
+    name = batch._stream_of(stream) if batch is not None else session._stream_name(stream)
+    if name:
+        document["stream"] = name
+    if batch is not None:
+        if timeout_ms is not None:
+            raise ArgumentError("in a batch the deadline is the batch's: session.batch(timeout_ms=…)")
+        return kinds[1](session, kernel, batch._launch(document, kernel))
+    if timeout_ms is not None:
+        document["timeout_ms"] = timeout_ms
+    queued_at = caller()
+    try:
+        info = yield requests.launch(session.id, document, None if wait else 0)
+    except GpurestError as error:
+        raise located(error, kernel, queued_at)
+    launch = kinds[0](session, info, kernel, queued_at)
+    if wait:
+        yield from launch._waiting(None)
+    return launch
+
+
+class Launch(LaunchTold):
+    """One launch. After a synchronous one everything is known; after `wait=False` call wait()."""
+
+    def done(self) -> bool:
+        """Asks the service, unless it is known."""
+        if self.state not in FINISHED:
+            self._info = self._session._do(requests.launch_get(self._session.id, self.id, 0))
+        return self.state in FINISHED
+
+    def wait(self, timeout: Optional[float] = None) -> Launch:
+        """Returns when it has succeeded; raises what failed, TimeoutError_ (phase "kernel") after `timeout` seconds."""
+        self._session._drive(self._waiting(timeout))
+        return self
+
+    def result(self, timeout: Optional[float] = None) -> Launch:
+        """As wait(), by the name that a batch's launches share with futures."""
+        return self.wait(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """What wait() would raise; None when it has succeeded."""
+        try:
+            self.wait(timeout)
+        except GpurestError as error:
+            return error
+        return None
+
+    def cancel(self, force: bool = False) -> None:
+        """Cancels a queued launch. A running one ends only with `force`, which resets the session: everything in it is gone."""
+        self._session._drive(self._cancelling(force))
+
+    def __repr__(self) -> str:
+        return f"<Launch {self._kernel} {self.state}>"
+
+
+class QueuedLaunch(QueuedTold, Launch):
+    """A launch in a batch: known when the batch has run."""
+
+    def done(self) -> bool:
+        return self._future.done()
+
+
+def send_launch(session: Session, *what: Any) -> Launch:
+    """See launching(), for programs that wait."""
+    return session._drive(launching((Launch, QueuedLaunch), session, *what))

@@ -1,0 +1,81 @@
+"""CuPy's RawKernel and RawModule."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
+
+from ..errors import ArgumentError
+from .default import default_session
+from .kernel import Configured, Dims, Grid, Kernel
+from .launch import Launch
+from .module import Module
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class RawModule:
+    """CUDA C++ (`code`) or compiled code (`path`), compiled or loaded when it is first needed, once per session.
+
+    `name_expressions` instantiate templates: get_function("f<float>"). Thread-safe."""
+
+    def __init__(self, *, code: Optional[str] = None, path: Optional[str] = None, options: Sequence[str] = (), name_expressions: Sequence[str] = (),
+                 headers: Optional[Mapping[str, str]] = None, session: Optional[Session] = None) -> None:
+        if (code is None) == (path is None):
+            raise ArgumentError("RawModule takes either code= or path=")
+        self.code, self.path, self.options = code, path, tuple(options)
+        self.name_expressions, self.headers = tuple(name_expressions), dict(headers or {})
+        self._session = session
+
+    def compile(self) -> Module:
+        """The module in the session; compiles it now. CompileError shows the line."""
+        session = self._session or default_session()
+        if self.path is not None:
+            with open(self.path, "rb") as file:
+                return session.load(file.read())
+        return session.module(str(self.code), self.options, headers=self.headers, name_expressions=self.name_expressions)
+
+    def get_function(self, name: str) -> Kernel:
+        return self.compile().kernel(name)
+
+    @property
+    def log(self) -> str:
+        return self.compile().log
+
+
+class RawKernel:
+    """One kernel from source. `kernel(grid, block, args)`, `kernel[grid, block](…)`, `kernel.for_n(n)(…)`; see Kernel."""
+
+    def __init__(self, code: str, name: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
+                 session: Optional[Session] = None) -> None:
+        self.name = name
+        expressions = (name,) if "<" in name else ()
+        self._module = RawModule(code=code, options=options, name_expressions=expressions, headers=headers, session=session)
+
+    @property
+    def code(self) -> str:
+        return str(self._module.code)
+
+    @property
+    def kernel(self) -> Kernel:
+        """Compiles it, the first time."""
+        return self._module.get_function(self.name)
+
+    def compile(self) -> Kernel:
+        return self.kernel
+
+    @property
+    def attributes(self) -> Dict[str, Any]:
+        """Registers, shared, local and constant bytes, threads per block."""
+        return {name: value for name, value in self.kernel.info.items() if name != "params"}
+
+    def __call__(self, grid: Grid, block: Optional[Dims], args: Sequence[Any] = (), **more: Any) -> Launch:
+        return self.kernel(grid, block, args, **more)
+
+    def __getitem__(self, config: Any) -> Configured:
+        return self.kernel[config]
+
+    def for_n(self, n: int, **more: Any) -> Configured:
+        return self.kernel.for_n(n, **more)
+
+    def __repr__(self) -> str:
+        return f"<RawKernel {self.name}>"

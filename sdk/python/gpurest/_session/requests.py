@@ -1,0 +1,311 @@
+"""The requests of the REST contract as values: what is sent, and what is made of the answer. Without I/O; both clients use it."""
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from urllib.parse import quote
+
+from .._transport.frame import BATCH_TYPE, BytesLike, pack, unpack
+from .._transport.wire import OCTETS, Call, Request, Response, json_request
+from .._values.hostmem import parse_bytes
+from ..errors import ArgumentError, ProtocolError
+
+Document = Dict[str, Any]
+BatchAnswer = Tuple[Document, Dict[str, memoryview]]
+EXECUTION_TIMEOUT_MS = 60_000  # the service's default
+WAIT_S = 10  # how long the service holds a launch's answer unless told otherwise
+
+
+def enc(name: str) -> str:
+    """As a segment of a path."""
+    return quote(name, safe="$:")
+
+
+def session_path(sid: str) -> str:
+    return f"/v1/sessions/{enc(sid)}"
+
+
+def _object(response: Response) -> Document:
+    value = response.json()
+    if not isinstance(value, dict):
+        raise ProtocolError("the answer is no JSON object", status=response.status)
+    return value
+
+
+def _none(_: Response) -> None:
+    return None
+
+
+def get(path: str) -> Call[Document]:
+    return Call(Request("GET", path), _object)
+
+
+def member(path: str, name: str) -> Call[Any]:
+    """One member of what is there."""
+    return Call(Request("GET", path), lambda response: _object(response)[name])
+
+
+def post(path: str, document: Optional[Any] = None) -> Call[Document]:
+    return Call(json_request("POST", path, document), _object)
+
+
+def delete(path: str) -> Call[None]:
+    return Call(Request("DELETE", path), _none)
+
+
+# ---- sessions ----
+
+def session_spec(device: Optional[str], memory_limit: Union[int, str, None], idle_timeout_s: Optional[int], max_lifetime_s: Optional[int],
+                 labels: Optional[Mapping[str, str]], memcheck: bool) -> Document:
+    spec: Document = {"device": device, "memory_limit": parse_bytes(memory_limit), "idle_timeout_s": idle_timeout_s,
+                      "max_lifetime_s": max_lifetime_s, "labels": dict(labels) if labels else None, "memcheck": memcheck or None}
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+def session_open(name: Optional[str], spec: Mapping[str, Any]) -> Call[Tuple[Document, bool]]:
+    """(its description, whether it is new). A named one is joined when it exists with the same specification."""
+    if name is None:
+        request = json_request("POST", "/v1/sessions", dict(spec))
+    else:
+        request = json_request("PUT", session_path(name), dict(spec) or None)
+    return Call(request, lambda response: (_object(response), response.status == 201))
+
+
+def session_reset(sid: str) -> Call[Document]:
+    return post(session_path(sid) + "/reset")
+
+
+def session_sync(sid: str, stream: Optional[str]) -> Call[Document]:
+    request = json_request("POST", session_path(sid) + "/sync", {"stream": stream} if stream else {})
+    request.answer_s = EXECUTION_TIMEOUT_MS / 1000
+    return Call(request, _object)
+
+
+# ---- buffers ----
+
+def buffer_path(sid: str, bid: str) -> str:
+    return f"{session_path(sid)}/buffers/{enc(bid)}"
+
+
+def buffer_create(sid: str, bid: str, size: int, shareable: bool = False) -> Call[Document]:
+    spec: Document = {"size": size}
+    if shareable:
+        spec["shareable"] = True
+    return Call(json_request("PUT", buffer_path(sid, bid), spec), _object)
+
+
+def buffer_create_filled(sid: str, bid: str, data: BytesLike) -> Request:
+    return Request("PUT", buffer_path(sid, bid), {"Content-Type": OCTETS}, (data,))
+
+
+def data_put(sid: str, bid: str, offset: int, data: BytesLike, whole: bool) -> Request:
+    headers = {"Content-Type": OCTETS}
+    size = memoryview(data).nbytes
+    if not whole:
+        headers["Content-Range"] = f"bytes {offset}-{offset + size - 1}/*"
+    return Request("PUT", buffer_path(sid, bid) + "/data", headers, (data,))
+
+
+def data_get(sid: str, bid: str, offset: int, size: int, etag: Optional[str] = None) -> Request:
+    headers = {"Range": f"bytes={offset}-{offset + size - 1}"}
+    if etag:
+        headers["If-Match"] = etag
+    return Request("GET", buffer_path(sid, bid) + "/data", headers)
+
+
+def data_head(sid: str, bid: str) -> Call[Optional[str]]:
+    """The buffer's present entity tag."""
+    return Call(Request("HEAD", buffer_path(sid, bid) + "/data"), lambda response: response.headers.get("etag"))
+
+
+def buffer_fill(sid: str, bid: str, pattern: Mapping[str, Any], offset: int, size: Optional[int], stream: Optional[str]) -> Call[None]:
+    body: Document = {"pattern": dict(pattern), "offset": offset}
+    if size is not None:
+        body["size"] = size
+    if stream:
+        body["stream"] = stream
+    return Call(json_request("POST", buffer_path(sid, bid) + "/fill", body), _none)
+
+
+def buffer_copy(sid: str, to: str, offset: int, source: str, from_offset: int, size: Optional[int], stream: Optional[str]) -> Call[None]:
+    body: Document = {"from": source, "from_offset": from_offset, "offset": offset}
+    if size is not None:
+        body["size"] = size
+    if stream:
+        body["stream"] = stream
+    return Call(json_request("POST", buffer_path(sid, to) + "/copy", body), _none)
+
+
+def share_open(sid: str, bid: str, kind: Optional[str] = None) -> Call[Tuple[Document, List[int]]]:
+    """The answer, and the descriptors that came with it; they are the caller's."""
+    request = json_request("POST", buffer_path(sid, bid) + "/share", None if kind is None else {"as": kind}, takes_descriptor=True)
+    return Call(request, lambda response: (_object(response), response.descriptors))
+
+
+def share_move(sid: str, bid: str, direction: str, offset: int, size: int) -> Call[None]:
+    request = json_request("PUT", buffer_path(sid, bid) + "/share", {"direction": direction, "offset": offset, "size": size})
+    request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # it waits for kernels before it
+    return Call(request, _none)
+
+
+def share_close(sid: str, bid: str) -> Call[None]:
+    return delete(buffer_path(sid, bid) + "/share")
+
+
+# ---- modules ----
+
+def module_path(sid: str, mid: str) -> str:
+    return f"{session_path(sid)}/modules/{enc(mid)}"
+
+
+def module_spec(source: str, options: Sequence[str], headers: Mapping[str, str], names: Sequence[str]) -> Document:
+    if not isinstance(source, str):
+        raise ArgumentError("the source is a str; images are loaded by load()")
+    spec: Document = {"source": source}
+    if options:
+        spec["options"] = list(options)
+    if headers:
+        spec["headers"] = dict(headers)
+    if names:
+        spec["name_expressions"] = list(names)
+    return spec
+
+
+def module_create(sid: str, spec: Document) -> Call[Document]:
+    request = json_request("POST", session_path(sid) + "/modules", spec, source=spec["source"], options=spec.get("options", ()))
+    return Call(request, _object)
+
+
+def module_load(sid: str, image: BytesLike, media_type: str) -> Call[Document]:
+    return Call(Request("POST", session_path(sid) + "/modules", {"Content-Type": media_type}, (image,)), _object)
+
+
+def module_code(sid: str, mid: str, form: str) -> Call[bytes]:
+    return Call(Request("GET", module_path(sid, mid) + f"/code?format={enc(form)}"), lambda response: bytes(response.body))
+
+
+# ---- launches ----
+
+def launch_path(sid: str, lid: str) -> str:
+    return f"{session_path(sid)}/launches/{enc(lid)}"
+
+
+def launch(sid: str, spec: Document, wait_s: Optional[int]) -> Call[Document]:
+    """`wait_s` 0: answered at once; None: the service's default."""
+    headers = {} if wait_s is None else {"Prefer": "respond-async" if wait_s == 0 else f"wait={wait_s}"}
+    request = json_request("POST", session_path(sid) + "/launches", spec, headers=headers)
+    request.answer_s = float(WAIT_S if wait_s is None else wait_s)
+    return Call(request, _object)
+
+
+def launch_get(sid: str, lid: str, wait_s: int) -> Call[Document]:
+    """With `wait_s`, held until the launch is finished or so long."""
+    request = Request("GET", launch_path(sid, lid), {"Prefer": f"wait={wait_s}"} if wait_s else {})
+    request.answer_s = float(wait_s)
+    return Call(request, _object)
+
+
+def launch_cancel(sid: str, lid: str, force: bool) -> Call[Document]:
+    return Call(Request("DELETE", launch_path(sid, lid) + ("?force=1" if force else "")), _object)
+
+
+# ---- batches ----
+
+def batch(path: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
+    """The answer: its document, and what was read, by segment."""
+    pieces, _ = pack(document, segments)
+    module = document.get("module")
+    source, options = (module.get("source"), module.get("options", ())) if isinstance(module, Mapping) else (None, ())
+    answer_s = float(document.get("timeout_ms") or EXECUTION_TIMEOUT_MS) / 1000
+    request = Request("POST", path, {"Content-Type": BATCH_TYPE}, pieces, answer_s, source, options)
+    return Call(request, lambda response: unpack(response.body))
+
+
+def session_batch(sid: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Call[BatchAnswer]:
+    return batch(session_path(sid) + "/batches", document, segments)
+
+
+def in_background(call: Call[BatchAnswer]) -> Call[Document]:
+    """The same without waiting: answered by what is known of the job. With a key of its own, so that it is there once, however often the
+    connection breaks."""
+    headers = {**call.request.headers, "Prefer": "respond-async", "Idempotency-Key": f'"{secrets.token_hex(16)}"'}
+    return Call(dataclasses.replace(call.request, headers=headers, answer_s=0.0), _object)
+
+
+def session_job(sid: str, xid: str) -> str:
+    """The path of a batch in the background."""
+    return f"{session_path(sid)}/batches/{enc(xid)}"
+
+
+def run_job(xid: str) -> str:
+    return f"/v1/run/{enc(xid)}"
+
+
+def job_get(path: str, wait_s: int) -> Call[Document]:
+    """With `wait_s`, held until it has ended or so long."""
+    request = Request("GET", path, {"Prefer": f"wait={wait_s}"} if wait_s else {})
+    request.answer_s = float(wait_s)
+    return Call(request, _object)
+
+
+def job_result(path: str) -> Call[BatchAnswer]:
+    return Call(Request("GET", f"{path}/result"), lambda response: unpack(response.body))
+
+
+def job_end(path: str, force: bool) -> Call[Tuple[int, Optional[Document]]]:
+    """The status (200: cancelled; 202: being stopped; 204: it had ended, and its result is dropped) and, but for the last, the job."""
+    request = Request("DELETE", path + ("?force=1" if force else ""))
+    return Call(request, lambda response: (response.status, None if response.status == 204 else _object(response)))
+
+
+# ---- programs ----
+
+def program_path(sid: str, name: str) -> str:
+    return f"{session_path(sid)}/programs/{enc(name)}"
+
+
+def program_put(sid: str, name: str, document: Mapping[str, Any]) -> Call[Document]:
+    request = json_request("PUT", program_path(sid, name), document)
+    request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # built-in kernels are compiled, graphs are made
+    return Call(request, _object)
+
+
+def program_delete(sid: str, name: str) -> Call[None]:
+    call = delete(program_path(sid, name))
+    call.request.answer_s = EXECUTION_TIMEOUT_MS / 1000  # it waits for a run
+    return call
+
+
+def program_run(sid: str, name: str, document: Mapping[str, Any], segments: Mapping[str, BytesLike], answer_s: float) -> Call[BatchAnswer]:
+    pieces, _ = pack(document, segments)
+    request = Request("POST", f"{session_path(sid)}/programs/{enc(name)}/runs", {"Content-Type": BATCH_TYPE}, pieces, answer_s)
+    return Call(request, lambda response: unpack(response.body))
+
+
+# ---- lists and events ----
+
+def page(path: str, cursor: Optional[str], limit: int = 1000) -> Call[Document]:
+    return get(f"{path}?limit={limit}" + (f"&cursor={quote(cursor, safe='')}" if cursor else ""))
+
+
+def events(sid: str, types: Sequence[str], timeout_s: int, last_id: Optional[str]) -> Request:
+    query: List[str] = [f"timeout_seconds={timeout_s}"]
+    if types:
+        query.append("types=" + quote(",".join(types), safe=",."))
+    headers = {"Accept": "text/event-stream"}
+    if last_id is not None:
+        headers["Last-Event-ID"] = last_id
+    return Request("GET", f"{session_path(sid)}/events?" + "&".join(query), headers)
+
+
+IMAGE_TYPES: Dict[str, str] = {"ptx": "application/vnd.gpurest.ptx", "cubin": "application/vnd.gpurest.cubin",
+                               "fatbin": "application/vnd.gpurest.fatbin"}
+
+
+def image_type(image: Union[bytes, bytearray, memoryview]) -> str:
+    """By its first bytes: an ELF file is a cubin, the fat binary's magic number is its own; else PTX text."""
+    start = bytes(memoryview(image)[:4])
+    if start == b"\x7fELF":
+        return IMAGE_TYPES["cubin"]
+    return IMAGE_TYPES["fatbin"] if start == b"\x50\xed\x55\xba" else IMAGE_TYPES["ptx"]

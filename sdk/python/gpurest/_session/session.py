@@ -1,0 +1,232 @@
+"""Sessions: a worker process on the server, with buffers, modules and streams of its own."""
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from itertools import count
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+from .._transport.progress import ProgressOption
+from .._transport.wire import ServerEvent
+from .._values.dtypes import dtype_of
+from .._values.hostmem import Shape
+from ..errors import GpurestError
+from . import requests, transfer
+from .batch import OPS_MAX, PAYLOAD_BYTES_MAX, Batch
+from .buffer import Buffer, Slot
+from .builtin_kernel import BuiltinKernel
+from .event import Event
+from .following import Following
+from .memory_pool import MemoryPool
+from .module import Module
+from .program import Program
+from .rawkernel import RawKernel, RawModule
+from .session_base import SessionBase, pages
+from .session_state import Wanted
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from .client import Client
+
+STREAMS_MAX = 64
+
+
+class Session(SessionBase):
+    """One worker on the server: one context, one fault domain. Use it as a context manager, or close() it.
+
+    Thread-safe; what a thread records into a batch, and the stream that it has entered, are its own. A fault of a kernel ends the worker:
+    from then on every use of the session raises SessionLostError with the fault as its cause, until reset()."""
+
+    def __init__(self, client: Client, info: Mapping[str, Any], owned: bool) -> None:
+        super().__init__(client, info, owned)
+        self._stream_numbers = count(1)
+        self._modules: Dict[str, Module] = {}
+        self.memory_pool = MemoryPool(self)
+
+    def _for_threads(self) -> Session:
+        """The session whose methods block; AsyncSession has another one."""
+        return self
+
+    # ---- buffers ----
+
+    def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, progress: ProgressOption = None,
+               shareable: bool = False) -> Buffer:
+        """A buffer with a copy of `data` (anything with the buffer protocol; numbers in a list need `dtype`), or of `size` bytes, whose
+        contents are then not defined. `shareable`, with `size`: its own memory can be mapped by processes of the same host (share(),
+        share_cuda()); it is all zeros, and counts with what it takes, in whole pages or units of the driver."""
+        return self._made(self._wanted(data, size, dtype, shareable), progress)
+
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
+        """A buffer of so many elements, whose contents are not defined."""
+        return self._made(self._wanted_elements(shape, dtype), None)
+
+    def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> Buffer:
+        """A buffer of so many elements, all bytes zero."""
+        made = self.empty(shape, dtype)
+        made.view("u1").fill(0)
+        return made
+
+    def _made(self, wanted: Wanted, progress: ProgressOption) -> Buffer:
+        queued = self._queued_buffer(wanted)
+        if queued is not None:
+            return queued
+        name = self._new_name("b")
+        self._relieve()
+        if wanted.view is None:
+            self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
+        else:
+            transfer.create_filled(self, name, wanted.view, progress)
+        return self._buffer_of(wanted, Slot(name))
+
+    def _relieve(self) -> None:
+        """Memory that nobody refers to any more goes before new memory is asked for."""
+        if self._has_left():
+            self.free_unused()
+
+    def _adopt_buffer(self, id: str, nbytes: int, dtype: Any = None, shape: Optional[Shape] = None) -> Buffer:
+        """A Buffer for memory that the session has already, as kept by a batch; from now on the object owns it."""
+        return Buffer(self, Slot(id), nbytes, None if dtype is None else dtype_of(dtype), shape)
+
+    # ---- modules ----
+
+    def module(self, source: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
+               name_expressions: Sequence[str] = ()) -> Module:
+        """Compiles CUDA C++. Equal input gives the same Module again, without a request. CompileError shows the line."""
+        self._check()
+        spec = requests.module_spec(source, tuple(options), dict(headers or {}), tuple(name_expressions))
+        identity = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+        known = self._known(identity)
+        if known is None:
+            info = self._do(requests.module_create(self.id, spec))
+            known = self._remember(Module(self, info, source, identity))
+        return known
+
+    compile = module
+
+    def load(self, image: Any) -> Module:
+        """Loads compiled code: PTX text, or an image where the service takes such."""
+        view = self._image(image)
+        identity = hashlib.sha256(view).hexdigest()
+        known = self._known(identity)
+        if known is None:
+            info = self._do(requests.module_load(self.id, view, requests.image_type(view)))
+            known = self._remember(Module(self, info, None, identity))
+        return known
+
+    def _known(self, identity: str) -> Optional[Module]:
+        known = self._modules.get(identity)
+        return known if known is not None and known._generation == self.generation and not known.freed else None
+
+    def _remember(self, module: Module) -> Module:
+        self._modules[module.identity] = module
+        return module
+
+    def _forget_module(self, module: Module) -> None:
+        if self._modules.get(module.identity) is module:
+            del self._modules[module.identity]
+
+    def builtin(self, name: str, dtype: Any) -> BuiltinKernel:
+        """One of the service's built-in kernels for elements of `dtype` ("bf16", too); Client.kernels() lists them. Nothing is compiled here."""
+        self._check()
+        return BuiltinKernel(self, self.client._kernel_info(name), dtype)
+
+    def RawKernel(self, code: str, name: str, options: Sequence[str] = (), **more: Any) -> RawKernel:
+        """A kernel from source; compiled at the first launch."""
+        return RawKernel(code, name, options, session=self, **more)
+
+    def RawModule(self, *, code: str, options: Sequence[str] = (), **more: Any) -> RawModule:
+        """A module from source; compiled when it is first needed."""
+        return RawModule(code=code, options=options, session=self, **more)
+
+    # ---- order ----
+
+    def batch(self, *, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None, ops_max: int = OPS_MAX,
+              payload_max: int = PAYLOAD_BYTES_MAX) -> Batch:
+        """What this thread asks for within the `with` block goes to the service in one request when the block ends."""
+        self._check()
+        return Batch(self, stream, timeout_ms, ops_max, payload_max)
+
+    def program(self, name: Optional[str] = None, *, stream: Optional[Stream] = None, timeout_ms: Optional[int] = None) -> Program:
+        """A batch that is recorded once, in a `with` block, and run many times; see Program. With a `name` ("a" to "z", digits, "_", "-") it stays until free()
+        or the session's end; without one it goes when nobody refers to it any more. `timeout_ms`: of a run, unless that says otherwise."""
+        self._check()
+        return Program(self, name, stream, timeout_ms)
+
+    def stream(self) -> Stream:
+        """A new stream; the service has room for 64 at a time, and names are used again."""
+        self._check()
+        try:
+            name = self._stream_names.pop()
+        except IndexError:
+            number = next(self._stream_numbers)
+            if number > STREAMS_MAX:
+                raise GpurestError(f"a session has at most {STREAMS_MAX} streams: close() those that are not needed") from None
+            name = f"st-{number}"
+        return Stream(self, name)
+
+    def event(self) -> Event:
+        """An event recorded now: in a batch at this place of it, else after everything that is under way."""
+        batch = self._batch_now()
+        if batch is not None:
+            return batch.record()
+        self.sync()
+        event = Event(None, "now")
+        event.at_us = time.perf_counter() * 1e6
+        return event
+
+    def sync(self, stream: Optional[Stream] = None) -> None:
+        """Returns when everything (on the stream) is done; raises what failed. In a batch: what follows comes after it."""
+        batch = self._batch_now()
+        if batch is not None:
+            batch.sync(stream)
+        else:
+            self._do(requests.session_sync(self.id, stream.name if stream is not None else None))
+
+    wait = sync
+    fence = sync
+
+    # ---- looking ----
+
+    def _list(self, what: str) -> List[Dict[str, Any]]:
+        return list(pages(self._do, requests.session_path(self.id) + what))
+
+    def launches(self) -> List[Dict[str, Any]]:
+        """The launches that the service remembers."""
+        return self._list("/launches")
+
+    def buffers(self) -> List[Dict[str, Any]]:
+        """The buffers that the service has: `id`, `size` in bytes, `created_at`; those of programs are not among them."""
+        return self._list("/buffers")
+
+    def modules(self) -> List[Dict[str, Any]]:
+        return self._list("/modules")
+
+    def programs(self) -> List[Dict[str, Any]]:
+        """The programs that the service has, whoever made them: `name`, `launches`, `memory_bytes` of their buffers, `runs` begun, and more."""
+        return self._list("/programs")
+
+    def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None, last_id: Optional[str] = None) -> Iterator[ServerEvent]:
+        """What happens in the session, as it happens: session.state, launch.queued, launch.started, launch.finished, kernel.printf,
+        device.health, faults.budget, resync (some events were missed). What is about a launch has its id as data["launch"], or, within a
+        batch and told at its end, data["batch"] and data["op"]. Ends after `timeout` seconds, None: never; a broken connection is taken up again
+        where it ended."""
+        following = Following(self, types, timeout, last_id)
+        while (request := following.request()) is not None:
+            try:
+                for piece in self.client._transport.stream(request):
+                    yield from following.feed(piece)
+                    if following.over:
+                        return
+            except GpurestError as error:
+                following.broke(error)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "lost" if self._lost else f"on {self.device}"
+        return f"<Session {self.id} {state}>"

@@ -1,0 +1,110 @@
+"""The requests that change a session as a whole; `Session` adds the objects."""
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, TypeVar
+
+from .._transport.connection import Progress
+from .._transport.frame import BytesLike
+from .._transport.steps import Steps, drive
+from .._transport.transport import Cancel
+from .._transport.wire import Call, Request, Response
+from ..errors import ClosedError, GpurestError, OutOfMemoryError
+from . import requests
+from .session_state import BATCH_OPS_MAX, SessionState
+
+if TYPE_CHECKING:
+    from .client import Client
+
+T = TypeVar("T")
+
+
+def pages(do: Callable[[Call[Dict[str, Any]]], Dict[str, Any]], path: str) -> Iterator[Dict[str, Any]]:
+    """The items of a list of the service, page by page."""
+    cursor: Optional[str] = None
+    while True:
+        page = do(requests.page(path, cursor))
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if not cursor:
+            return
+
+
+class SessionBase(SessionState):
+    """Thread-safe."""
+
+    client: Client
+
+    def _do(self, call: Call[T]) -> T:
+        self._check()
+        try:
+            return self.client._transport.do(call)
+        except GpurestError as error:
+            self._note(error)
+            raise
+
+    def _send(self, request: Request, into: Optional[memoryview], progress: Progress, cancel: Cancel) -> Response:
+        """A part of a transfer."""
+        self._check()
+        try:
+            return self.client._transport.send(request, into, progress, cancel)
+        except GpurestError as error:
+            self._note(error)
+            raise
+
+    def _drive(self, steps: Steps[T]) -> T:
+        return drive(steps, lambda step: time.sleep(step) if isinstance(step, float) else self._do(step))
+
+    def free_unused(self) -> int:
+        """Frees now what finalizers and interrupted uploads have left behind; returns how many buffers of finalizers that were."""
+        return self._drive(self._freeing())
+
+    # ---- batches ----
+
+    def _submit_batch(self, document: Mapping[str, Any], segments: Mapping[str, BytesLike]) -> Tuple[Dict[str, Any], Dict[str, memoryview]]:
+        """One request: `document` as in the contract ("segments" is set here), and the bytes of its segments by id.
+
+        Returns the answer's document and what the batch read, by segment id, as views into one block of memory. Raises what the
+        failure stands for; `error.op_index` and `error.completed_ops` tell how far it came. Buffers left behind by finalizers are freed
+        by operations at the end, after those of the document. Thread-safe."""
+        ops = list(document.get("ops", ()))
+        garbage = self._take_garbage(max(0, BATCH_OPS_MAX - len(ops)))
+        frees = [{"op": "free", "buf": name} for name in garbage]
+        try:
+            return self._do(requests.session_batch(self.id, {**document, "ops": ops + frees}, segments))
+        except OutOfMemoryError as error:
+            self._put_back(garbage)
+            if not garbage or error.completed_ops:
+                raise
+            self.free_unused()
+            return self._do(requests.session_batch(self.id, document, segments))
+        except GpurestError as error:
+            if error.op_index is None or error.op_index < len(ops):
+                self._put_back(garbage)
+            raise
+
+    # ---- life ----
+
+    def info(self) -> Dict[str, Any]:
+        """The session as the service describes it."""
+        return self._do(requests.get(requests.session_path(self.id)))
+
+    def memory(self) -> Dict[str, Any]:
+        """allocated_bytes, cached_bytes, reserved_bytes, free_bytes, peak_bytes, limit_bytes, fragmentation."""
+        return self._do(requests.get(requests.session_path(self.id) + "/memory"))
+
+    def trim(self) -> Dict[str, Any]:
+        """Gives cached device memory back; returns memory()."""
+        return self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
+
+    def reset(self) -> None:
+        """A new worker. Every buffer, module, kernel and stream of the session is void from now on, and says so when used."""
+        self.client._transport._check()
+        if self._closed:
+            raise ClosedError(f"session {self.id} is closed")
+        info = self.client._transport.do(requests.session_reset(self.id))
+        self._renewed(info)
+
+    def close(self) -> None:
+        """Ends the session on the server, if this object made it. Idempotent; in a forked child it does nothing."""
+        drive(self._closing(), self.client._transport.do)

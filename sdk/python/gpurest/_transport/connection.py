@@ -1,0 +1,250 @@
+"""One blocking connection: a request out, an answer in. Bulk bytes go between the socket and the caller's memory without a copy."""
+from __future__ import annotations
+
+import array
+import os
+import select
+import socket
+import ssl
+import time
+from typing import Callable, Iterator, List, Optional, Protocol, Tuple
+
+from ..errors import ConnectionError_, ProtocolError, TimeoutError_
+from .endpoint import Endpoint
+from .frame import BytesLike
+from .wire import ChunkParser, Head, Request, Response, head_of, parse_head, split_head
+
+SEND_BYTES = 2 << 20     # between looks for an early answer
+JOIN_BYTES_MAX = 64 << 10  # head and body up to this go out in one call
+RECEIVE_BYTES = 64 << 10
+DESCRIPTORS_MAX = 4
+PIECE_BYTES_MAX = 8 << 20  # of a body, between reports of progress
+Progress = Callable[[int], None]
+
+
+class Descriptor(Protocol):
+    def fileno(self) -> int: ...
+
+
+def close_all(descriptors: List[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
+
+
+def readable(sock: Descriptor) -> bool:
+    """Something, or the end, is there to be read now."""
+    try:
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(sock, select.POLLIN)
+            return bool(poll.poll(0))
+        return bool(select.select([sock], [], [], 0)[0])
+    except (OSError, ValueError):
+        return True
+
+
+class Connection:
+    """Used by one thread at a time. After any exception it must be closed."""
+
+    def __init__(self, sock: socket.socket, endpoint: Endpoint, token: Optional[str], idle_s: Optional[float]) -> None:
+        self.sock = sock
+        self.fresh = True
+        self.used_at = time.monotonic()
+        self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
+        self._rest = b""
+        self._descriptors: List[int] = []
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def abort(self) -> None:
+        """From another thread: whoever waits on the socket wakes up with an error."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    @property
+    def stale(self) -> bool:
+        """The server has closed it, or sent what nobody asked for."""
+        return self._answered()
+
+    def _answered(self) -> bool:
+        """Bytes of an answer, or the end, are here already."""
+        if not isinstance(self.sock, ssl.SSLSocket):
+            return bool(self._rest) or readable(self.sock)
+        if self._rest:
+            return True
+        timeout = self.sock.gettimeout()
+        self.sock.settimeout(0)
+        try:
+            self._rest = self.sock.recv(RECEIVE_BYTES)  # what TLS itself has to say is taken, too, and is no answer
+            return True
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        except OSError:
+            return True
+        finally:
+            self.sock.settimeout(timeout)
+
+    def exchange(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None) -> Response:
+        """Sends, and receives the whole answer. A successful body goes to `into`, which it must fill exactly."""
+        sent = self._send(request, progress)
+        try:
+            head = self._head(request)
+            body = self._body(head, into if 200 <= head.status < 300 else None, progress)
+        except BaseException:
+            close_all(self._descriptors)
+            raise
+        descriptors, self._descriptors = self._descriptors, []
+        self.fresh = False
+        self.used_at = time.monotonic()
+        self.reusable = head.keep_alive and sent
+        return Response(head.status, head.headers, body, descriptors)
+
+    reusable = False
+
+    def stream(self, request: Request) -> Tuple[Head, Iterator[bytes]]:
+        """The head, and the body's pieces as they come."""
+        self._send(request, None)
+        head = self._head(request)
+        return head, self._pieces(head)
+
+    # ---- sending ----
+
+    def _send(self, request: Request, progress: Optional[Progress]) -> bool:
+        """False: the server answered before it had everything."""
+        path = self._endpoint.prefix + request.path
+        raw = head_of(Request(request.method, path, request.headers, request.pieces), self._endpoint.host_header, self._token)
+        self.sock.settimeout(self._idle_s)
+        try:
+            if request.body_bytes <= JOIN_BYTES_MAX:
+                self.sock.sendall(b"".join([raw, *request.pieces]))
+                if progress and request.pieces:
+                    progress(request.body_bytes)
+                return True
+            self.sock.sendall(raw)
+            return all(self._send_piece(piece, progress) for piece in request.pieces)
+        except socket.timeout as error:
+            raise TimeoutError_(f"{request.method} {request.path}: the service took no bytes for {self._idle_s} s", phase="idle") from error
+        except (BrokenPipeError, ConnectionResetError):
+            return False  # refused before the body was read: the answer may be there all the same
+        except OSError as error:
+            raise self._broken(request, error) from error
+
+    def _send_piece(self, piece: BytesLike, progress: Optional[Progress]) -> bool:
+        view = memoryview(piece).cast("B")
+        for at in range(0, len(view), SEND_BYTES):
+            if at and self._answered():
+                return False
+            part = view[at:at + SEND_BYTES]
+            self.sock.sendall(part)
+            if progress:
+                progress(len(part))
+        return True
+
+    # ---- receiving ----
+
+    def _head(self, request: Request) -> Head:
+        """The first head that is not an interim one."""
+        self.sock.settimeout(None if self._idle_s is None else self._idle_s + request.answer_s)
+        try:
+            while True:
+                split = split_head(self._rest)
+                if split is None:
+                    piece = self._receive_with_descriptors() if request.takes_descriptor else self.sock.recv(RECEIVE_BYTES)
+                    if not piece:
+                        raise self._broken(request, None)
+                    self._rest += piece
+                    continue
+                self._rest = split[1]
+                head = parse_head(split[0], request.method)
+                if head.status >= 200:
+                    self.sock.settimeout(self._idle_s)
+                    return head
+        except socket.timeout as error:
+            raise TimeoutError_(f"{request.method} {request.path}: no answer for {self.sock.gettimeout()} s", phase="idle") from error
+        except OSError as error:
+            if isinstance(error, ConnectionError_):
+                raise
+            raise self._broken(request, error) from error
+
+    def _receive_with_descriptors(self) -> bytes:
+        """What comes with the bytes of a Unix socket is kept for the response. One that is not asked for is dropped by the kernel."""
+        piece, ancillary, _, _ = self.sock.recvmsg(RECEIVE_BYTES, socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize),
+                                                     getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                found = array.array("i")
+                found.frombytes(data[:len(data) // found.itemsize * found.itemsize])
+                self._descriptors += found
+        return piece
+
+    def _broken(self, request: Request, error: Optional[OSError]) -> ConnectionError_:
+        why = f": {error}" if error else ""
+        return ConnectionError_(f"{request.method} {request.path}: the connection to {self._endpoint.url} ended before the answer{why}",
+                                retryable=request.repeatable)
+
+    def _body(self, head: Head, into: Optional[memoryview], progress: Optional[Progress]) -> BytesLike:
+        if head.length is None:
+            body = b"".join(self._pieces(head))
+            if into is None:
+                return body
+            raise ProtocolError("bulk bytes came without their length")
+        if into is None:
+            if head.length <= len(self._rest):
+                body, self._rest = self._rest[:head.length], self._rest[head.length:]
+                return body
+            into = memoryview(bytearray(head.length))
+        elif len(into) != head.length:
+            raise ProtocolError(f"{head.length} bytes came where {len(into)} were asked for")
+        self._receive(into, progress)
+        return into
+
+    def _receive(self, into: memoryview, progress: Optional[Progress]) -> None:
+        """Fills `into`: first from what is here already, then straight from the socket."""
+        at = min(len(self._rest), len(into))
+        into[:at] = self._rest[:at]
+        self._rest = self._rest[at:]
+        if progress and at:
+            progress(at)
+        while at < len(into):
+            try:
+                count = self.sock.recv_into(into[at:at + PIECE_BYTES_MAX])
+            except socket.timeout as error:
+                raise TimeoutError_(f"no bytes came for {self._idle_s} s, after {at} of {len(into)}", phase="idle") from error
+            except OSError as error:
+                raise ConnectionError_(f"the connection broke after {at} of {len(into)} bytes: {error}") from error
+            if count == 0:
+                raise ConnectionError_(f"the answer ended after {at} of {len(into)} bytes")
+            at += count
+            if progress:
+                progress(count)
+
+    def _pieces(self, head: Head) -> Iterator[bytes]:
+        """Of a body whose length is not known: chunked, or until the connection ends."""
+        chunks = ChunkParser() if head.chunked else None
+        left = head.length
+        while True:
+            piece, self._rest = self._rest, b""
+            if left is not None:
+                piece = piece[:left]
+                left -= len(piece)
+            piece = chunks.feed(piece) if chunks else piece
+            if piece:
+                yield piece
+            if (chunks and chunks.done) or left == 0:
+                return
+            self._rest = self._more()
+            if not self._rest:
+                if chunks or left:
+                    raise ConnectionError_("the answer ended within its body")
+                return
+
+    def _more(self) -> bytes:
+        try:
+            return self.sock.recv(RECEIVE_BYTES)
+        except socket.timeout as error:
+            raise TimeoutError_(f"no bytes came for {self._idle_s} s", phase="idle") from error
+        except OSError as error:
+            raise ConnectionError_(f"the connection broke: {error}") from error

@@ -1,0 +1,244 @@
+"""The blocking transport: a pool of connections, retries where the contract allows them, refusal after fork()."""
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
+
+from ..errors import BusyError, ClosedError, ConnectionError_, ForkError, GpurestError, TimeoutError_
+from .connection import Connection, Progress, close_all
+from .endpoint import Endpoint, Timeout
+from .steps import Steps, drive
+from .wire import Call, Request, Response, error_of, with_key
+
+IDLE_CONNECTION_S = 55.0  # the service closes after 60
+BACKOFF_S = 0.1
+BACKOFF_S_MAX = 10.0
+POOLED_MAX = 16
+Observer = Callable[[Request, Response, float], None]
+T = TypeVar("T")
+
+
+class Cancel:
+    """Tells the connections of one transfer to stop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections: List[Connection] = []
+        self.set = False
+
+    def add(self, connection: Connection) -> None:
+        with self._lock:
+            self._connections.append(connection)
+            if self.set:
+                connection.abort()
+
+    def stop(self) -> None:
+        with self._lock:
+            self.set = True
+            for connection in self._connections:
+                connection.abort()
+
+
+class TransportBase:
+    """What both transports have in common."""
+
+    def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
+                 idempotency_keys: bool = False) -> None:
+        self.endpoint = endpoint
+        self.timeout = timeout
+        self.retries = retries
+        self.requests_sent = 0
+        self._keys = idempotency_keys
+        self._token = token
+        self._tls = endpoint.tls(ca_file)
+        self._free: List[Any] = []  # connections
+        self._closed = False
+        self._pid = os.getpid()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _check(self) -> None:
+        if os.getpid() != self._pid:
+            raise ForkError("this client was made before fork(): connect() again in the child process")
+        if self._closed:
+            raise ClosedError("the client is closed")
+
+    def _sending(self, request: Request, stopped: Callable[[], bool]) -> Steps[Response]:
+        """The successful answer. Yields None for an attempt, and seconds for a pause before the next one. Tries again where that is safe: no
+        connection, the service was busy, or a repeatable request broke."""
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries or stopped()
+            try:
+                response = yield None
+            except (ConnectionError_, TimeoutError_) as error:
+                if last or not may_repeat(error, request) or stopped():
+                    raise
+                asked_s = None
+            else:
+                if response.status < 300 or response.status == 304:
+                    return response  # type: ignore[no-any-return]
+                close_all(response.descriptors)
+                failure = error_of(response, request)
+                if last or not may_ask_again(failure):
+                    raise failure
+                asked_s = retry_after(failure)
+            pause = BACKOFF_S * (2 ** attempt) * (0.5 + random.random())
+            yield min(max(pause, asked_s or 0.0), BACKOFF_S_MAX)
+        raise GpurestError("no attempt was made: retries must not be negative")
+
+
+class Transport(TransportBase):
+    """Thread-safe. Threads take a connection each; the one used last is taken first."""
+
+    _free: List[Connection]
+
+    def __init__(self, endpoint: Endpoint, token: Optional[str], timeout: Timeout, retries: int, ca_file: Optional[str],
+                 idempotency_keys: bool = False) -> None:
+        super().__init__(endpoint, token, timeout, retries, ca_file, idempotency_keys)
+        self.observers: List[Observer] = []
+        self._lock = threading.Lock()
+
+    # ---- connections ----
+
+    def _take(self) -> Connection:
+        self._check()
+        while True:
+            with self._lock:
+                connection = self._free.pop() if self._free else None
+            if connection is None:
+                return self._open()
+            if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
+                return connection
+            connection.close()
+
+    def _open(self) -> Connection:
+        sock = self.endpoint.open(self.timeout.connect, self._tls)
+        return Connection(sock, self.endpoint, self._token, self.timeout.idle)
+
+    def _give(self, connection: Connection) -> None:
+        with self._lock:
+            if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
+                self._free.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Closes what is in the pool; threads that are in a request finish it."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    def hurry(self, seconds: float) -> None:
+        """From now on nothing takes longer, and nothing is tried twice."""
+        self.timeout, self.retries = Timeout(seconds, seconds), 0
+        with self._lock:
+            free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    # ---- requests ----
+
+    def do(self, call: Call[T]) -> T:
+        """The parsed answer, or the exception that the answer stands for."""
+        return call.parse(self.send(call.request))
+
+    def send(self, request: Request, into: Optional[memoryview] = None, progress: Optional[Progress] = None,
+             cancel: Optional[Cancel] = None) -> Response:
+        """The successful answer, after further attempts where these are safe."""
+        request = with_key(request, self._keys)
+        counted = _Counted(progress) if progress else None
+
+        def step(pause: Optional[float]) -> Optional[Response]:
+            if pause is None:
+                return self._once(request, into, counted, cancel)
+            time.sleep(pause)
+            if counted:
+                counted.rewind()
+            return None
+
+        return drive(self._sending(request, lambda: bool(cancel and cancel.set)), step)
+
+    def _once(self, request: Request, into: Optional[memoryview], progress: Optional[Progress], cancel: Optional[Cancel]) -> Response:
+        connection = self._take()
+        try:
+            if cancel:
+                cancel.add(connection)
+            started = time.perf_counter()
+            with self._lock:
+                self.requests_sent += 1
+            response = connection.exchange(request, into, progress)
+        except BaseException:
+            connection.close()
+            raise
+        self._give(connection)
+        for observer in tuple(self.observers):
+            observer(request, response, time.perf_counter() - started)
+        return response
+
+    def stream(self, request: Request) -> Iterator[bytes]:
+        """The body of a successful answer in pieces as they come; the connection is closed at the end."""
+        connection = self._open() if not self._closed else self._take()
+        try:
+            self._check()
+            head, pieces = connection.stream(request)
+            if head.status != 200:
+                raise error_of(Response(head.status, head.headers, b"".join(pieces)), request)
+            yield from pieces
+        finally:
+            connection.close()
+
+
+def may_repeat(error: GpurestError, request: Request) -> bool:
+    """Nothing was sent, or sending it again changes nothing."""
+    if isinstance(error, TimeoutError_):
+        return error.phase == "connect"
+    return error.retryable or request.repeatable
+
+
+def retry_after(failure: GpurestError) -> Optional[float]:
+    return failure.retry_after if isinstance(failure, BusyError) else None
+
+
+def may_ask_again(failure: GpurestError) -> bool:
+    """The service did nothing, or is still at the first attempt, and says that later may be better."""
+    if failure.code == "idempotency_in_progress":
+        return True
+    return isinstance(failure, BusyError) and failure.retryable and failure.status in (429, 503)
+
+
+class _Counted:
+    """Progress that can be taken back when an attempt failed."""
+
+    def __init__(self, report: Progress) -> None:
+        self._report = report
+        self._done = 0
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        self._report(count)
+
+    def rewind(self) -> None:
+        self._report(-self._done)
+        self._done = 0
+
+
+def server_timing(headers: Dict[str, str]) -> Dict[str, float]:
+    """Milliseconds by name, from Server-Timing."""
+    found: Dict[str, float] = {}
+    for item in headers.get("server-timing", "").split(","):
+        name, _, rest = item.strip().partition(";")
+        if name and rest.startswith("dur="):
+            try:
+                found[name] = float(rest[4:])
+            except ValueError:
+                continue
+    return found

@@ -1,0 +1,282 @@
+"""HTTP/1.1 without I/O: requests as bytes, heads of answers and event streams from bytes. Both transports use it."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from ..errors import GpurestError, ProtocolError, from_problem
+from .frame import BytesLike, dumps
+
+HEAD_BYTES_MAX = 64 * 1024
+USER_AGENT = "gpurest-python/0.1"
+JSON_TYPE = "application/json"
+OCTETS = "application/octet-stream"
+T = TypeVar("T")
+
+
+@dataclass
+class Request:
+    """One request. `pieces` is the body, in order; `answer_s` is how long the service may take beyond the idle time-out."""
+    method: str
+    path: str
+    headers: Dict[str, str] = field(default_factory=dict)
+    pieces: Sequence[BytesLike] = ()
+    answer_s: float = 0.0
+    source: Optional[str] = None
+    options: Sequence[str] = ()
+    takes_descriptor: bool = False  # one comes with the answer, over a Unix socket; asked again, another one for the same thing
+
+    @property
+    def body_bytes(self) -> int:
+        return sum(memoryview(piece).nbytes for piece in self.pieces)
+
+    @property
+    def repeatable(self) -> bool:
+        """Sending it twice does what sending it once does."""
+        return self.method in ("GET", "HEAD", "PUT", "DELETE") or "Idempotency-Key" in self.headers or self.takes_descriptor
+
+
+def with_key(request: Request, wanted: bool) -> Request:
+    """A POST with a key of its own may be sent twice and is done once."""
+    if not wanted or request.method != "POST" or request.repeatable:
+        return request
+    key = f'"{secrets.token_hex(16)}"'
+    return dataclasses.replace(request, headers={**request.headers, "Idempotency-Key": key})
+
+
+@dataclass
+class Response:
+    """A complete answer. Header names are in lower case."""
+    status: int
+    headers: Dict[str, str]
+    body: BytesLike
+    descriptors: List[int] = field(default_factory=list)  # whoever takes them out closes them
+
+    def json(self) -> Any:
+        try:
+            return json.loads(bytes(self.body))
+        except ValueError as error:
+            raise ProtocolError(f"the answer (status {self.status}) is not JSON", status=self.status) from error
+
+
+@dataclass
+class Call(Generic[T]):
+    """A request and what to make of its successful answer."""
+    request: Request
+    parse: Callable[[Response], T]
+
+
+def any_request(method: str, path: str, document: Any, headers: Optional[Mapping[str, str]], idempotency_key: Optional[str]) -> Request:
+    """For Client.request()."""
+    request = json_request(method, path, document, headers=dict(headers or {}))
+    if idempotency_key is not None:
+        request.headers["Idempotency-Key"] = f'"{idempotency_key}"'
+    return request
+
+
+def json_request(method: str, path: str, document: Optional[Any] = None, **more: Any) -> Request:
+    if document is None:
+        return Request(method, path, **more)
+    body = dumps(document)
+    headers = {"Content-Type": JSON_TYPE, **more.pop("headers", {})}
+    return Request(method, path, headers, (body,), **more)
+
+
+def clean(text: str) -> str:
+    """A header's value; refuses what could begin another header."""
+    if any(c in text for c in "\r\n\0"):
+        raise ValueError("a header's value has no line breaks")
+    return text
+
+
+def head_of(request: Request, host: str, token: Optional[str]) -> bytes:
+    """The request line and the headers."""
+    if any(c <= " " or c == "\x7f" for c in request.path):
+        raise ValueError(f"not a path: {request.path!r}")
+    lines = [f"{request.method} {request.path} HTTP/1.1", f"Host: {host}", f"User-Agent: {USER_AGENT}"]
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    if request.pieces or request.method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {request.body_bytes}")
+    lines += [f"{name}: {clean(value)}" for name, value in request.headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+@dataclass
+class Head:
+    """Of an answer. `length` None: until the connection closes, or chunked."""
+    status: int
+    headers: Dict[str, str]
+    length: Optional[int]
+    chunked: bool
+    keep_alive: bool
+
+
+def parse_head(raw: bytes, method: str) -> Head:
+    """`raw` is everything before the empty line."""
+    lines = raw.decode("latin-1").split("\r\n")
+    parts = lines[0].split(" ", 2)
+    if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
+        raise ProtocolError("the answer is not HTTP/1.1")
+    headers: Dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise ProtocolError("an answer's header has no colon")
+        headers[name.strip().lower()] = value.strip()
+    status = int(parts[1])
+    chunked = "chunked" in headers.get("transfer-encoding", "").lower()
+    length = _length_of(headers, status, method, chunked)
+    keep = parts[0] == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+    return Head(status, headers, length, chunked and length is None, keep and (length is not None or chunked))
+
+
+def _length_of(headers: Mapping[str, str], status: int, method: str, chunked: bool) -> Optional[int]:
+    if method == "HEAD" or status in (204, 304) or status < 200:
+        return 0
+    text = headers.get("content-length")
+    if chunked or text is None:
+        return None
+    if not text.isdigit():
+        raise ProtocolError("the answer's Content-Length is no number")
+    return int(text)
+
+
+def retry_after_of(headers: Mapping[str, str], problem: Mapping[str, Any]) -> Optional[float]:
+    """Seconds that the service asks to wait."""
+    ms = problem.get("retry_after_ms")
+    if isinstance(ms, (int, float)):
+        return float(ms) / 1000
+    text = headers.get("retry-after", "")
+    return float(text) if text.isdigit() else None
+
+
+def error_of(response: Response, request: Request) -> GpurestError:
+    """The exception for an answer that is not a success."""
+    problem: Dict[str, Any] = {}
+    try:
+        document = json.loads(bytes(response.body)) if response.body else {}
+        problem = document if isinstance(document, dict) else {}
+    except ValueError:
+        pass
+    if "code" not in problem:
+        text = bytes(response.body[:200]).decode("utf-8", "replace").strip()
+        problem = {"status": response.status, "code": "", "detail": f"{request.method} {request.path}: HTTP {response.status} {text}".strip(),
+                   "retryable": response.status in (429, 503), "request_id": response.headers.get("x-request-id")}
+    return from_problem(problem, retry_after=retry_after_of(response.headers, problem), source=request.source, options=request.options)
+
+
+@dataclass(frozen=True)
+class ServerEvent:
+    """One event of a session's stream. `data` is the decoded JSON, or the text where it is none."""
+    id: Optional[str]
+    type: str
+    data: Any
+
+
+class EventParser:
+    """Server-sent events from pieces of bytes, after the HTML standard's grammar. `last_id` is where to go on after a break."""
+
+    def __init__(self, last_id: Optional[str] = None) -> None:
+        self.last_id = last_id
+        self.restart()
+
+    def restart(self) -> None:
+        """For a new connection: what was incomplete is dropped."""
+        self._rest = b""
+        self._type = ""
+        self._data: List[str] = []
+        self._id = self.last_id
+
+    def feed(self, piece: bytes) -> Iterator[ServerEvent]:
+        self._rest += piece
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in lines:
+            event = self._line(line.rstrip(b"\r").decode("utf-8", "replace"))
+            if event is not None:
+                yield event
+
+    def _line(self, line: str) -> Optional[ServerEvent]:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if name == "event":
+            self._type = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+    def _dispatch(self) -> Optional[ServerEvent]:
+        self.last_id = self._id
+        kind, data = self._type or "message", self._data
+        self._type, self._data = "", []
+        return ServerEvent(self._id, kind, _decoded("\n".join(data))) if data else None
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class ChunkParser:
+    """Chunked transfer coding: feed() gives the data in what came; `done` after the last chunk."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._left = 0  # of the present chunk, with its closing line break
+        self._trailer = False
+        self.done = False
+
+    def feed(self, piece: bytes) -> bytes:
+        self._rest += piece
+        out: List[bytes] = []
+        while not self.done:
+            taken = self._step()
+            if taken is None:
+                break
+            out.append(taken)
+        return b"".join(out)
+
+    def _step(self) -> Optional[bytes]:
+        if self._left:
+            return self._take()
+        line, found, rest = self._rest.partition(b"\r\n")
+        if not found:
+            return None
+        self._rest = rest
+        if self._trailer:
+            self.done = not line
+            return b""
+        try:
+            size = int(line.split(b";")[0], 16)
+        except ValueError as error:
+            raise ProtocolError("a chunk of the answer has no size") from error
+        self._left, self._trailer = (size + 2, False) if size else (0, True)
+        return b""
+
+    def _take(self) -> Optional[bytes]:
+        if not self._rest:
+            return None
+        piece = self._rest[:self._left]
+        self._rest = self._rest[len(piece):]
+        data = piece[:max(0, self._left - 2)]
+        self._left -= len(piece)
+        return data
+
+
+def split_head(data: bytes) -> Optional[Tuple[bytes, bytes]]:
+    """(head, what follows) once the empty line is there."""
+    at = data.find(b"\r\n\r\n")
+    if at < 0:
+        if len(data) > HEAD_BYTES_MAX:
+            raise ProtocolError("the answer's head is too long")
+        return None
+    return data[:at], data[at + 4:]

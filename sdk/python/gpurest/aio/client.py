@@ -1,0 +1,175 @@
+"""The asyncio client itself."""
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, AsyncIterator, Dict, Generator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+
+from .._session import requests
+from .._session import run as _run
+from .._session.client import Client
+from .._session.kernel import Dims
+from .._transport.endpoint import Endpoint, Timeout, token_of
+from .._transport.wire import Request, Response, any_request
+from ..errors import BusyError, ConnectionError_, TimeoutError_
+from .background import AsyncBatchJob
+from .session import AsyncSession
+from .transport import AsyncTransport
+
+
+class _Opening:
+    """session(): can be awaited, or entered by `async with`."""
+
+    def __init__(self, client: AsyncClient, name: Optional[str], spec: Dict[str, Any]) -> None:
+        self._client, self._name, self._spec = client, name, spec
+        self._session: Optional[AsyncSession] = None
+
+    async def _open(self) -> AsyncSession:
+        info, created = await self._client._transport.do(requests.session_open(self._name, self._spec))
+        session = AsyncSession(self._client, info, created)
+        self._client._sessions.append(session)
+        return session
+
+    def __await__(self) -> Generator[Any, None, AsyncSession]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncSession:
+        self._session = await self._open()
+        return self._session
+
+    async def __aexit__(self, *_: Any) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+class AsyncClient:
+    """See Client; for one event loop."""
+
+    def __init__(self, url: Optional[str] = None, *, token: Optional[str] = None, timeout: Union[Timeout, float, None] = None, retries: int = 2,
+                 device: Optional[str] = None, ca_file: Optional[str] = None, idempotency_keys: bool = False) -> None:
+        self._transport = AsyncTransport(Endpoint.parse(url), token_of(token), Timeout.of(timeout), retries, ca_file, idempotency_keys)
+        self._device = device
+        self._sessions: List[AsyncSession] = []
+        self._twin_client: Optional[Client] = None
+        self._options: Dict[str, Any] = {"token": token, "timeout": timeout, "retries": retries, "device": device, "ca_file": ca_file, "idempotency_keys": idempotency_keys}
+        self._tuned: Dict[Tuple[str, str, str], int] = {}
+        self._kernels: Dict[str, Dict[str, Any]] = {}
+
+    def _twin(self) -> Client:
+        """For threads: with its own connections, to the same service."""
+        if self._twin_client is None:
+            self._twin_client = Client(self.url, **self._options)
+        return self._twin_client
+
+    @property
+    def url(self) -> str:
+        return self._transport.endpoint.url
+
+    @property
+    def closed(self) -> bool:
+        return self._transport.closed
+
+    @property
+    def requests_sent(self) -> int:
+        return self._transport.requests_sent + (self._twin_client.requests_sent if self._twin_client is not None else 0)
+
+    def session(self, name: Optional[str] = None, *, device: Optional[str] = None, memory_limit: Union[int, str, None] = None,
+                idle_timeout_s: Optional[int] = None, max_lifetime_s: Optional[int] = None, labels: Optional[Mapping[str, str]] = None,
+                memcheck: bool = False) -> _Opening:
+        """See Client.session(). `await` it, or enter it by `async with`."""
+        return _Opening(self, name, requests.session_spec(device or self._device, memory_limit, idle_timeout_s, max_lifetime_s, labels, memcheck))
+
+    async def attach(self, id: str) -> AsyncSession:
+        """See Client.attach()."""
+        info = await self._transport.do(requests.get(requests.session_path(id)))
+        return AsyncSession(self, info, False)
+
+    async def run(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+                  block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None, shared_bytes: int = 0,
+                  timeout_ms: Optional[int] = None) -> _run.RunResult:
+        """See Client.run()."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        return run.finish(await self._transport.do(requests.batch("/v1/run", run.document, run.segments)))
+
+    async def run_background(self, source: str, kernel: str, args: Sequence[Any] = (), *, n: Optional[int] = None, grid: Optional[Dims] = None,
+                             block: Optional[Dims] = None, options: Sequence[str] = (), headers: Optional[Mapping[str, str]] = None,
+                             shared_bytes: int = 0, timeout_ms: Optional[int] = None) -> AsyncBatchJob[_run.RunResult]:
+        """See Client.run_background()."""
+        run = _run.prepare(source, kernel, args, n=n, grid=grid, block=block, options=options, headers=headers, shared_bytes=shared_bytes,
+                           timeout_ms=timeout_ms)
+        info = await self._transport.do(requests.in_background(requests.batch("/v1/run", run.document, run.segments)))
+        return AsyncBatchJob(self, None, requests.run_job(info["id"]), info, run.finish, lambda _: None, source=source, options=options)
+
+    async def devices(self) -> List[Dict[str, Any]]:
+        items: List[Dict[str, Any]] = await self._transport.do(requests.member("/v1/devices", "items"))
+        return items
+
+    async def device(self, id: str) -> Dict[str, Any]:
+        return await self._transport.do(requests.get(f"/v1/devices/{requests.enc(id)}"))
+
+    async def sessions(self) -> AsyncIterator[Dict[str, Any]]:
+        """See Client.sessions(): `async for one in gpu.sessions()`."""
+        async for one in self._all("/v1/sessions"):
+            yield one
+
+    async def kernels(self) -> AsyncIterator[Dict[str, Any]]:
+        """See Client.kernels()."""
+        async for one in self._all("/v1/kernels"):
+            yield one
+
+    async def _kernel_info(self, name: str) -> Dict[str, Any]:
+        """As the service has it; the same as long as it runs."""
+        found = self._kernels.get(name)
+        if found is None:
+            found = self._kernels[name] = await self._transport.do(requests.get(f"/v1/kernels/{requests.enc(name)}"))
+        return found
+
+    async def _all(self, path: str) -> AsyncIterator[Dict[str, Any]]:
+        cursor: Optional[str] = None
+        while True:
+            page = await self._transport.do(requests.page(path, cursor))
+            for one in page["items"]:
+                yield one
+            cursor = page.get("next_cursor")
+            if not cursor:
+                return
+
+    async def request(self, method: str, path: str, document: Any = None, *, headers: Optional[Mapping[str, str]] = None,
+                      idempotency_key: Optional[str] = None) -> Response:
+        """See Client.request()."""
+        return await self._transport.send(any_request(method, path, document, headers, idempotency_key))
+
+    async def limits(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = await self._transport.do(requests.member("/v1/limits", "limits"))
+        return found
+
+    async def version(self) -> Dict[str, Any]:
+        return await self._transport.do(requests.get("/version"))
+
+    async def is_live(self) -> bool:
+        return await self._healthy("/livez")
+
+    async def is_ready(self) -> bool:
+        return await self._healthy("/readyz")
+
+    async def _healthy(self, path: str) -> bool:
+        try:
+            await self._transport.send(Request("GET", path))
+            return True
+        except (ConnectionError_, TimeoutError_, BusyError):
+            return False
+
+    async def close(self) -> None:
+        if self._transport.closed:
+            return
+        for session in self._sessions:
+            await session.close()
+        if self._twin_client is not None:
+            self._twin_client.close()
+        await self._transport.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        await self.close()

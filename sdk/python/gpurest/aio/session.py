@@ -1,0 +1,228 @@
+"""Sessions of the asyncio client."""
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
+
+from .._session import requests
+from .._session.buffer import Slot
+from .._session.builtin_kernel import BuiltinKernel
+from .._session.following import Following
+from .._session.handle import caller
+from .._session.module import Module
+from .._session.session import Session
+from .._session.session_state import BATCH_OPS_MAX, SessionState, Wanted
+from .._session.transfer import refused, taking_back
+from .._transport.steps import Steps, drive_async
+from .._transport.wire import Call, Request, Response, ServerEvent
+from .._values.scalars import Scalar
+from ..arrays import host
+from ..arrays.current import flush
+from ..arrays.ndarray import fetch, ndarray
+from ..errors import GpurestError
+from .batch import AsyncBatch
+from .buffer import AsyncBuffer
+from .kernel import AsyncBuiltinKernel, AsyncModule
+from .program import AsyncProgram
+
+if TYPE_CHECKING:
+    from .client import AsyncClient
+
+T = TypeVar("T")
+MAY_COME_S = 0.5  # shorter than the blocking client's: a cancellation should not take long
+
+
+class AsyncSession(SessionState):
+    """See Session. Arrays are made by `await session.asarray(…)`, or by any creating function with session=session; `await x.aget()`,
+    `await session.fetch(x, …)` and `await session.flush()` compute in a thread, which goes on when the waiting task is cancelled. What
+    else asks for an array's value (x.get(), float(x), printing it) holds the event loop up meanwhile."""
+
+    client: AsyncClient
+    _twin_session: Optional[Session] = None
+
+    def _for_threads(self) -> Session:
+        """The same session of the service, for threads."""
+        self._check()
+        twin = self._twin_session
+        if twin is None:
+            twin = self._twin_session = Session(self.client._twin(), {"id": self.id, "device": self.device, "generation": self.generation}, False)
+        return twin
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+
+    # ---- arrays ----
+
+    async def asarray(self, a: Any, dtype: Any = None, *, progress: Any = None) -> ndarray:
+        """See gpurest.asarray(). What is short is queued without waiting for anything."""
+        twin, where = self._for_threads(), caller()
+        made = await self._in_thread(lambda: host.asarray(a, dtype, session=twin, progress=progress))
+        node = made._storage.node
+        if node.where.startswith("thread"):
+            node.where = where
+        return made
+
+    async def fetch(self, *arrays: ndarray) -> List[Any]:
+        """See gpurest.fetch()."""
+        return await self._in_thread(lambda: fetch(*arrays))
+
+    async def flush(self) -> None:
+        """See gpurest.flush()."""
+        await self._in_thread(lambda: flush(self))
+
+    async def _do(self, call: Call[T]) -> T:
+        self._check()
+        try:
+            return await self.client._transport.do(call)
+        except GpurestError as error:
+            self._note(error)
+            raise
+
+    async def _send(self, request: Request, into: Optional[memoryview] = None) -> Response:
+        self._check()
+        try:
+            return await self.client._transport.send(request, into)
+        except GpurestError as error:
+            self._note(error)
+            raise
+
+    async def _step(self, step: Any) -> Any:
+        return await (asyncio.sleep(step) if isinstance(step, float) else self._do(step))
+
+    async def _drive(self, steps: Steps[T]) -> T:
+        return await drive_async(steps, self._step)
+
+    async def free_unused(self) -> int:
+        """Frees now what finalizers and cancelled uploads have left behind."""
+        return await self._drive(self._freeing())
+
+    async def _create_filled(self, name: str, view: memoryview) -> None:
+        """If the answer is not waited for, no buffer is left: a body that was complete may become one a moment later."""
+        try:
+            await self._send(requests.buffer_create_filled(self.id, name, view))
+        except BaseException as error:
+            if not refused(error):
+                await self._drive(taking_back(self, name, MAY_COME_S))
+            raise
+
+    async def buffer(self, data: Any = None, *, size: Optional[int] = None, dtype: Any = None, shareable: bool = False) -> AsyncBuffer:
+        """See Session.buffer()."""
+        return await self._made(self._wanted(data, size, dtype, shareable))
+
+    async def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
+        """See Session.zeros()."""
+        made = await self.empty(shape, dtype)
+        await made.fill(Scalar("u8", 0))
+        return made
+
+    async def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "f4") -> AsyncBuffer:
+        return await self._made(self._wanted_elements(shape, dtype))
+
+    async def _made(self, wanted: Wanted) -> AsyncBuffer:
+        queued = self._queued_buffer(wanted)
+        if queued is not None:
+            return AsyncBuffer(self, queued)
+        name = self._new_name("b")
+        if self._has_left():
+            await self.free_unused()
+        if wanted.view is None:
+            await self._do(requests.buffer_create(self.id, name, wanted.size, wanted.shareable))
+        else:
+            await self._create_filled(name, wanted.view)
+        return AsyncBuffer(self, self._buffer_of(wanted, Slot(name)))
+
+    async def module(self, source: str, options: Sequence[str] = (), *, headers: Optional[Mapping[str, str]] = None,
+                     name_expressions: Sequence[str] = ()) -> AsyncModule:
+        spec = requests.module_spec(source, tuple(options), dict(headers or {}), tuple(name_expressions))
+        owner: Any = self
+        info = await self._do(requests.module_create(self.id, spec))
+        return AsyncModule(self, Module(owner, info, source, info["id"]))
+
+    compile = module
+
+    async def load(self, image: Any) -> AsyncModule:
+        """See Session.load()."""
+        view = self._image(image)
+        owner: Any = self
+        info = await self._do(requests.module_load(self.id, view, requests.image_type(view)))
+        return AsyncModule(self, Module(owner, info, None, info["id"]))
+
+    async def builtin(self, name: str, dtype: Any) -> AsyncBuiltinKernel:
+        """See Session.builtin(): `kernel = await session.builtin("reduce_sum", "f4")`."""
+        self._check()
+        owner: Any = self
+        return AsyncBuiltinKernel(self, BuiltinKernel(owner, await self.client._kernel_info(name), dtype))
+
+    def batch(self, *, timeout_ms: Optional[int] = None) -> AsyncBatch:
+        self._check()
+        return AsyncBatch(self, None, timeout_ms, BATCH_OPS_MAX, 1 << 62)
+
+    def program(self, name: Optional[str] = None, *, timeout_ms: Optional[int] = None) -> AsyncProgram:
+        """See Session.program(): `async with session.program() as step:` records."""
+        self._check()
+        owner: Any = self
+        return AsyncProgram(owner, name, None, timeout_ms)
+
+    async def sync(self) -> None:
+        await self._do(requests.session_sync(self.id, None))
+
+    wait = sync
+    fence = sync
+
+    async def info(self) -> Dict[str, Any]:
+        return await self._do(requests.get(requests.session_path(self.id)))
+
+    async def memory(self) -> Dict[str, Any]:
+        return await self._do(requests.get(requests.session_path(self.id) + "/memory"))
+
+    async def trim(self) -> Dict[str, Any]:
+        return await self._do(requests.post(requests.session_path(self.id) + "/memory/trim"))
+
+    async def launches(self) -> List[Dict[str, Any]]:
+        return await self._list("/launches")
+
+    async def buffers(self) -> List[Dict[str, Any]]:
+        return await self._list("/buffers")
+
+    async def modules(self) -> List[Dict[str, Any]]:
+        return await self._list("/modules")
+
+    async def programs(self) -> List[Dict[str, Any]]:
+        """See Session.programs()."""
+        return await self._list("/programs")
+
+    async def _list(self, what: str) -> List[Dict[str, Any]]:
+        self._check()
+        return [one async for one in self.client._all(requests.session_path(self.id) + what)]
+
+    async def reset(self) -> None:
+        info = await self.client._transport.do(requests.session_reset(self.id))
+        self._renewed(info)
+
+    def _renewed(self, info: Mapping[str, Any]) -> None:
+        super()._renewed(info)
+        if self._twin_session is not None:
+            self._twin_session._renewed(info)
+
+    async def events(self, types: Sequence[str] = (), *, timeout: Optional[float] = None,
+                     last_id: Optional[str] = None) -> AsyncIterator[ServerEvent]:
+        """See Session.events()."""
+        following = Following(self, types, timeout, last_id)
+        while (request := following.request()) is not None:
+            try:
+                async for piece in self.client._transport.stream(request):
+                    for event in following.feed(piece):
+                        yield event
+            except GpurestError as error:
+                following.broke(error)
+
+    async def close(self) -> None:
+        if self._twin_session is not None:
+            self._twin_session.close()
+        await drive_async(self._closing(), self.client._transport.do)
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()

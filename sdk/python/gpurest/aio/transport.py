@@ -1,0 +1,203 @@
+"""The asyncio transport: a pool of stream connections, the same retries as the blocking one."""
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, AsyncIterator, Coroutine, List, Optional, Tuple, TypeVar
+
+from .._transport.connection import readable
+from .._transport.endpoint import Endpoint, tune
+from .._transport.frame import BytesLike
+from .._transport.steps import drive_async
+from .._transport.transport import IDLE_CONNECTION_S, POOLED_MAX, TransportBase
+from .._transport.wire import HEAD_BYTES_MAX, Call, ChunkParser, Head, Request, Response, error_of, head_of, parse_head, with_key
+from ..errors import ConnectionError_, GpurestError, ProtocolError, TimeoutError_
+
+SEND_BYTES = 1 << 20
+RECEIVE_BYTES = 1 << 20
+T = TypeVar("T")
+
+
+class AsyncConnection:
+    """Used by one task at a time. After any exception, a cancellation included, it must be closed."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: Endpoint, token: Optional[str],
+                 idle_s: Optional[float]) -> None:
+        self.used_at = time.monotonic()
+        self.reusable = False
+        self._reader, self._writer = reader, writer
+        self._endpoint, self._token, self._idle_s = endpoint, token, idle_s
+
+    def close(self) -> None:
+        self._writer.close()
+
+    @property
+    def stale(self) -> bool:
+        return self._reader.at_eof() or self._writer.is_closing() or readable(self._writer.get_extra_info("socket"))
+
+    async def exchange(self, request: Request, into: Optional[memoryview]) -> Response:
+        sent = await self._send(request)
+        head = await self.head(request)
+        body = await self._body(head, into if 200 <= head.status < 300 else None)
+        self.used_at = time.monotonic()
+        self.reusable = head.keep_alive and sent
+        return Response(head.status, head.headers, body)
+
+    async def _send(self, request: Request) -> bool:
+        """False: the server closed before it had everything; its answer may be there all the same."""
+        path = self._endpoint.prefix + request.path
+        self._writer.write(head_of(Request(request.method, path, request.headers, request.pieces), self._endpoint.host_header, self._token))
+        try:
+            for piece in request.pieces:
+                view = memoryview(piece).cast("B")
+                for at in range(0, len(view), SEND_BYTES):
+                    self._writer.write(view[at:at + SEND_BYTES])
+                    await self._within(self._writer.drain(), request, 0.0)
+            await self._within(self._writer.drain(), request, 0.0)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    async def _within(self, work: Coroutine[Any, Any, T], request: Request, more_s: float) -> T:
+        limit = None if self._idle_s is None else self._idle_s + more_s
+        try:
+            return await asyncio.wait_for(work, limit)
+        except asyncio.TimeoutError as error:
+            raise TimeoutError_(f"{request.method} {request.path}: nothing came or went for {limit} s", phase="idle") from error
+
+    async def head(self, request: Request) -> Head:
+        while True:
+            try:
+                raw: bytes = await self._within(self._reader.readuntil(b"\r\n\r\n"), request, request.answer_s)
+            except asyncio.LimitOverrunError as error:
+                raise ProtocolError("the answer's head is too long") from error
+            except (asyncio.IncompleteReadError, OSError) as error:
+                if isinstance(error, GpurestError):
+                    raise
+                raise ConnectionError_(f"{request.method} {request.path}: the connection to {self._endpoint.url} ended before the answer",
+                                       retryable=request.repeatable) from error
+            head = parse_head(raw[:-4], request.method)
+            if head.status >= 200:
+                return head
+
+    async def send_and_head(self, request: Request) -> Head:
+        await self._send(request)
+        return await self.head(request)
+
+    async def _body(self, head: Head, into: Optional[memoryview]) -> BytesLike:
+        if head.length is None:
+            if into is not None:
+                raise ProtocolError("bulk bytes came without their length")
+            return b"".join([piece async for piece in self.pieces(head)])
+        view = memoryview(bytearray(head.length)) if into is None else into
+        if len(view) != head.length:
+            raise ProtocolError(f"{head.length} bytes came where {len(view)} were asked for")
+        at = 0
+        while at < len(view):
+            piece = await self._read(min(RECEIVE_BYTES, len(view) - at))
+            if not piece:
+                raise ConnectionError_(f"the answer ended after {at} of {len(view)} bytes")
+            view[at:at + len(piece)] = piece
+            at += len(piece)
+        return view
+
+    async def _read(self, most: int) -> bytes:
+        try:
+            return await asyncio.wait_for(self._reader.read(most), self._idle_s)
+        except asyncio.TimeoutError as error:
+            raise TimeoutError_(f"no bytes came for {self._idle_s} s", phase="idle") from error
+        except OSError as error:
+            raise ConnectionError_(f"the connection broke: {error}") from error
+
+    async def pieces(self, head: Head) -> AsyncIterator[bytes]:
+        """Of a body whose length is not known, or of any as it comes."""
+        chunks, left = (ChunkParser() if head.chunked else None), head.length
+        while left != 0 and not (chunks and chunks.done):
+            piece = await self._read(RECEIVE_BYTES if left is None else min(left, RECEIVE_BYTES))
+            if not piece:
+                if chunks or left:
+                    raise ConnectionError_("the answer ended within its body")
+                return
+            left = None if left is None else left - len(piece)
+            piece = chunks.feed(piece) if chunks else piece
+            if piece:
+                yield piece
+
+
+class AsyncTransport(TransportBase):
+    """For one event loop."""
+
+    _free: List[AsyncConnection]
+
+    async def close(self) -> None:
+        self._closed = True
+        free, self._free = self._free, []
+        for connection in free:
+            connection.close()
+
+    async def _take(self) -> AsyncConnection:
+        self._check()
+        while self._free:
+            connection = self._free.pop()
+            if time.monotonic() - connection.used_at < IDLE_CONNECTION_S and not connection.stale:
+                return connection
+            connection.close()
+        reader, writer = await self._open()
+        return AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+
+    async def _open(self) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        at = self.endpoint
+        limit = max(RECEIVE_BYTES, HEAD_BYTES_MAX)
+        try:
+            if at.scheme == "unix":
+                return await asyncio.wait_for(asyncio.open_unix_connection(at.path, limit=limit), self.timeout.connect)
+            reader, writer = await asyncio.wait_for(asyncio.open_connection(at.host, at.port, ssl=self._tls, limit=limit), self.timeout.connect)
+            tune(writer.get_extra_info("socket"))
+            return reader, writer
+        except asyncio.TimeoutError as error:
+            raise TimeoutError_(f"no connection to {at.url} within {self.timeout.connect} s", phase="connect", retryable=True) from error
+        except OSError as error:
+            raise ConnectionError_(f"cannot connect to {at.url}: {error}", retryable=True) from error
+
+    async def do(self, call: Call[T]) -> T:
+        return call.parse(await self.send(call.request))
+
+    async def send(self, request: Request, into: Optional[memoryview] = None) -> Response:
+        """As the blocking transport's."""
+        request = with_key(request, self._keys)
+
+        async def step(pause: Optional[float]) -> Optional[Response]:
+            if pause is None:
+                return await self._once(request, into)
+            await asyncio.sleep(pause)
+            return None
+
+        return await drive_async(self._sending(request, lambda: False), step)
+
+    async def _once(self, request: Request, into: Optional[memoryview]) -> Response:
+        connection = await self._take()
+        self.requests_sent += 1
+        try:
+            response = await connection.exchange(request, into)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.reusable and not self._closed and len(self._free) < POOLED_MAX:
+            self._free.append(connection)
+        else:
+            connection.close()
+        return response
+
+    async def stream(self, request: Request) -> AsyncIterator[bytes]:
+        """The body of a successful answer in pieces as they come."""
+        self._check()
+        reader, writer = await self._open()
+        connection = AsyncConnection(reader, writer, self.endpoint, self._token, self.timeout.idle)
+        try:
+            head = await connection.send_and_head(request)
+            if head.status != 200:
+                raise error_of(Response(head.status, head.headers, b"".join([one async for one in connection.pieces(head)])), request)
+            async for piece in connection.pieces(head):
+                yield piece
+        finally:
+            connection.close()

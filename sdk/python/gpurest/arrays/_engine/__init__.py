@@ -1,0 +1,1 @@
+"""How expressions of arrays become requests: the graph, its plan, generated and built-in kernels."""

@@ -1,0 +1,135 @@
+"""The elementwise operations: what each is in CUDA C++, by the kind of its operands.
+
+In a template {a} {b} {c} are operands, already of the operation's operand type; {T} is the result's C type, {S} the operands', {U} an
+unsigned type as wide as the operands' arithmetic; {i} is the element's number in C order. A template for "f" serves halves, too: they
+are computed as float and rounded behind every operation."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional
+
+from ..._values.dtypes import DType
+
+
+class Op(NamedTuple):
+    templates: Dict[str, str]  # by the operands' kind, "" for any
+    indexed: bool = False  # uses {i}
+    flags: bool = False  # may report an error through {flag}
+
+    def template(self, kind: str) -> Optional[str]:
+        return self.templates.get(kind, self.templates.get(""))
+
+
+def _math(name: str) -> Op:
+    return Op({"f": name + "({a})"})
+
+
+def _comparison(sign: str) -> Op:
+    return Op({"": "{a} " + sign + " {b}", "mixed": "compare_mixed({a}, {b}) " + sign + " 0"})
+
+
+def _wrapping(sign: str, for_bool: Optional[str] = None) -> Op:
+    """Integers wrap around, which C promises for unsigned ones only."""
+    whole = "({T})(({U}){a} " + sign + " ({U}){b})"
+    templates = {"i": whole, "u": whole, "f": "{a} " + sign + " {b}"}
+    if for_bool:
+        templates["b"] = for_bool
+    return Op(templates)
+
+
+def _bitwise(sign: str) -> Op:
+    return Op({"b": "{a} " + sign + " {b}", "i": "({T})({a} " + sign + " {b})", "u": "({T})({a} " + sign + " {b})"})
+
+
+OPS: Dict[str, Op] = {
+    "identity": Op({"": "{a}"}),
+    "add": _wrapping("+", "{a} | {b}"),
+    "subtract": _wrapping("-"),
+    "multiply": _wrapping("*", "{a} & {b}"),
+    "divide": Op({"f": "{a} / {b}"}),
+    "floor_divide": Op({"i": "floor_divide_signed({a}, {b})", "u": "{b} ? ({T})({a} / {b}) : ({T})0", "f": "floor_divide_float({a}, {b})"}),
+    "remainder": Op({"i": "remainder_signed({a}, {b})", "u": "{b} ? ({T})({a} % {b}) : ({T})0", "f": "remainder_float({a}, {b})"}),
+    "fmod": Op({"i": "fmod_signed({a}, {b})", "u": "{b} ? ({T})({a} % {b}) : ({T})0", "f": "fmod({a}, {b})"}),
+    "power": Op({"i": "power_signed({a}, {b}, {flag})", "u": "power_unsigned({a}, {b})", "f": "pow({a}, {b})"}, flags=True),
+    "negative": Op({"i": "({T})(0 - ({U}){a})", "u": "({T})(0 - ({U}){a})", "f": "-{a}"}),
+    "absolute": Op({"b": "{a}", "u": "{a}", "i": "{a} < 0 ? ({T})(0 - ({U}){a}) : {a}", "f": "fabs({a})"}),
+    "sign": Op({"i": "({T})(({a} > 0) - ({a} < 0))", "u": "({T})({a} > 0)", "f": "{a} != {a} ? {a} : ({T})(({a} > 0) - ({a} < 0))"}),
+    "square": _wrapping("*")._replace(templates={k: v.replace("{b}", "{a}") for k, v in _wrapping("*").templates.items()}),
+    "reciprocal": Op({"i": "({T})({a} ? 1 / {a} : 0)", "u": "({T})({a} ? 1 / {a} : 0)", "f": "({T})1 / {a}"}),
+    "maximum": Op({"b": "{a} | {b}", "": "{a} >= {b} ? {a} : {b}", "f": "({a} >= {b} || {a} != {a}) ? {a} : {b}"}),
+    "minimum": Op({"b": "{a} & {b}", "": "{a} <= {b} ? {a} : {b}", "f": "({a} <= {b} || {a} != {a}) ? {a} : {b}"}),
+    "fmax": Op({"b": "{a} | {b}", "": "{a} >= {b} ? {a} : {b}", "f": "({a} >= {b} || {b} != {b}) ? {a} : {b}"}),
+    "fmin": Op({"b": "{a} & {b}", "": "{a} <= {b} ? {a} : {b}", "f": "({a} <= {b} || {b} != {b}) ? {a} : {b}"}),
+    "equal": _comparison("=="),
+    "not_equal": _comparison("!="),
+    "less": _comparison("<"),
+    "less_equal": _comparison("<="),
+    "greater": _comparison(">"),
+    "greater_equal": _comparison(">="),
+    "logical_and": Op({"": "({a} != 0) && ({b} != 0)"}),
+    "logical_or": Op({"": "({a} != 0) || ({b} != 0)"}),
+    "logical_xor": Op({"": "({a} != 0) != ({b} != 0)"}),
+    "logical_not": Op({"": "{a} == 0"}),
+    "bitwise_and": _bitwise("&"),
+    "bitwise_or": _bitwise("|"),
+    "bitwise_xor": _bitwise("^"),
+    "invert": Op({"b": "!{a}", "i": "({T})~{a}", "u": "({T})~{a}"}),
+    "left_shift": Op({"i": "shift_left({a}, {b})", "u": "shift_left({a}, {b})"}),
+    "right_shift": Op({"i": "shift_right({a}, {b})", "u": "shift_right({a}, {b})"}),
+    "isnan": Op({"": "false", "f": "{a} != {a}"}),
+    "isinf": Op({"": "false", "f": "{a} == {a} && ({a} - {a}) != 0"}),
+    "isfinite": Op({"": "true", "f": "({a} - {a}) == 0"}),
+    "signbit": Op({"f": "copysign(({S})1, {a}) < 0"}),
+    "floor": Op({"": "{a}", "f": "floor({a})"}),
+    "ceil": Op({"": "{a}", "f": "ceil({a})"}),
+    "trunc": Op({"": "{a}", "f": "trunc({a})"}),
+    "where": Op({"": "{a} ? {b} : {c}"}),
+    "arange": Op({"": "({T})({a} + ({T}){i} * {b})"}, indexed=True),
+    "eye": Op({"": "(long long)({i} / {a}) + {b} == (long long)({i} % {a})"}, indexed=True),
+    "random_uniform": Op({"": "random_uniform<{T}>({a}, {b} + {i})"}, indexed=True),
+    "random_normal": Op({"": "random_normal<{T}>({a}, {b} + {i})"}, indexed=True),
+    "random_below": Op({"": "random_below({a}, {b} + {i}, {c})"}, indexed=True),
+    **{name: _math(name) for name in ("sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh",
+                                      "tanh", "cbrt", "rint")},
+    **{"arc" + name: _math("a" + name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "arctan2": Op({"f": "atan2({a}, {b})"}),
+    "hypot": Op({"f": "hypot({a}, {b})"}),
+    "copysign": Op({"f": "copysign({a}, {b})"}),
+    "logaddexp": Op({"f": "log_add_exp({a}, {b})"}),
+    "deg2rad": Op({"f": "{a} * ({T})0.017453292519943295"}),
+    "rad2deg": Op({"f": "{a} * ({T})57.29577951308232"}),
+}
+
+
+def emit(name: str, operand: Optional[DType], result: DType, values: Dict[str, str], mixed: bool = False) -> str:
+    """The C expression of one operation on values of type `operand` (None: it has none)."""
+    kind = "mixed" if mixed else operand.kind if operand is not None else ""
+    template = OPS[name].template(kind)
+    if template is None:
+        raise TypeError(f"gpurest has no {name} for {operand}")
+    ctype = operand.ctype if operand is not None else result.ctype
+    wide = "unsigned long long" if operand is not None and operand.itemsize == 8 else "unsigned int"
+    text = template.format(T=result.ctype, S=ctype, U=wide, **values)
+    return f"half_rounded({text})" if result.name == "float16" and name not in EXACT_IN_HALF else text
+
+
+# These give one of their operands, or something that a half holds anyway.
+EXACT_IN_HALF = frozenset({"identity", "negative", "absolute", "maximum", "minimum", "fmax", "fmin", "where", "floor", "ceil", "trunc", "rint",
+                           "sign", "copysign"})
+
+
+def cast(value: str, source: DType, target: DType) -> str:
+    """A value of one type as one of another, the way NumPy's astype() does it."""
+    if source is target:
+        return value
+    if target.kind == "b":
+        return f"({value} != 0)"
+    if target.name != "float16":
+        return f"(({target.ctype}){value})"
+    if source.name in ("float64", "int64", "uint64", "int32", "uint32"):
+        return f"half_rounded_once((double){value})"
+    return f"half_rounded((float){value})"
+
+
+def has_kind(name: str, dtype: DType) -> bool:
+    return OPS[name].template(dtype.kind) is not None

@@ -1,0 +1,147 @@
+"""The graph of what is still to be computed: nodes and the views through which they read each other.
+
+A node is one value, filled once: from the host, by an elementwise expression, by a reduction, and so on. It is *pending* until a flush
+has put it into a buffer. Nodes hold their inputs; nothing here holds a node that no array and no other node needs, so what became
+unneeded before a flush is never computed."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple, Union
+
+from ..._session.handle import caller
+from ..._values.dtypes import DType, Scalar
+from . import shapes
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .memory import DeviceMemory
+
+_numbers = itertools.count(1)
+
+# Kinds of nodes.
+HOST = "host"  # bytes of the host, to be uploaded
+BUFFER = "buffer"  # in device memory
+ELEMENTWISE = "elementwise"
+REDUCE = "reduce"
+SCAN = "scan"
+MATMUL = "matmul"
+SORT = "sort"
+ROWS = "rows"  # a built-in over the rows of a dense array
+UPDATE = "update"  # an older value with some of its elements written over
+EMPTY = "empty"  # memory with whatever is in it
+FAILED = "failed"
+
+
+class Load(NamedTuple):
+    """How a node reads another one: a view. Offset and strides count elements of `dtype`. `scattered`: it is where numbers pick from, so
+    no element belongs to one thread."""
+
+    node: "Node"
+    dtype: DType
+    shape: shapes.Shape
+    strides: shapes.Strides
+    offset: int
+    scattered: bool = False
+
+    def broadcast(self, shape: shapes.Shape) -> "Load":
+        if shape == self.shape:
+            return self
+        return self._replace(shape=shape, strides=shapes.broadcast_strides(self.shape, self.strides, shape))
+
+    @property
+    def identity(self) -> bool:
+        """The node's elements, all of them, in their order and shape."""
+        node = self.node
+        return (not self.scattered and self.shape == node.shape and self.offset == 0 and self.dtype is node.dtype
+                and shapes.is_contiguous(self.shape, self.strides))
+
+
+class Const(NamedTuple):
+    """A scalar that a kernel gets as an argument."""
+
+    value: Scalar
+    dtype: DType
+
+
+Input = Union[Load, Const]
+
+
+class Node:
+    __slots__ = ("number", "kind", "op", "inputs", "params", "dtype", "shape", "epoch", "where", "memory", "error", "holder", "reuse",
+                 "engine", "__weakref__")
+
+    def __init__(self, engine: "Engine", kind: str, dtype: DType, shape: shapes.Shape, op: str = "", inputs: Tuple[Input, ...] = (),
+                 params: Optional[Dict[str, Any]] = None) -> None:
+        self.number = next(_numbers)
+        self.engine = engine
+        self.kind = kind
+        self.op = op
+        self.inputs: Tuple[Input, ...] = inputs
+        self.params: Dict[str, Any] = params or {}
+        self.dtype = dtype
+        self.shape = shape
+        self.epoch = 0
+        self.where = caller()
+        self.memory: Optional["DeviceMemory"] = None
+        self.error: Optional[BaseException] = None
+        self.holder: Optional["weakref.ref[Storage]"] = None  # the array storage whose value this is
+        self.reuse: Optional[Node] = None  # the value that this one takes the place of: its memory may be written
+
+    @property
+    def size(self) -> int:
+        return shapes.size_of(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def loads(self) -> Tuple[Load, ...]:
+        return tuple(one for one in self.inputs if isinstance(one, Load))
+
+    @property
+    def pending(self) -> bool:
+        return self.kind not in (BUFFER, FAILED)
+
+    @property
+    def wanted(self) -> bool:
+        """An array has it, so a flush stores it."""
+        storage = self.holder() if self.holder is not None else None
+        return storage is not None and storage.node is self
+
+    def load(self) -> Load:
+        return Load(self, self.dtype, self.shape, shapes.contiguous_strides(self.shape), 0)
+
+    def settle(self, memory: Optional["DeviceMemory"]) -> None:
+        """It is in device memory now; None when there is not a single element."""
+        self.kind, self.memory = BUFFER, memory
+        self._let_go()
+
+    def fail(self, error: BaseException) -> None:
+        self.kind, self.error = FAILED, error
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.inputs, self.params, self.reuse = (), {}, None
+
+
+class Storage:
+    """What arrays that share memory share: the present value. Assigning to all of it is a new value; its buffer is kept if it can be.
+
+    `exported`: the buffer is known outside, so from then on every change happens in that buffer."""
+
+    __slots__ = ("node", "exported", "__weakref__")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.exported = False
+        node.holder = weakref.ref(self)
+
+    def assign(self, node: Node) -> None:
+        old = self.node
+        if node.kind == ELEMENTWISE:
+            node.reuse = old.reuse if old.pending else old
+        self.node = node
+        node.holder = weakref.ref(self)

@@ -1,0 +1,59 @@
+"""Device memory of arrays, and what becomes of it when nobody needs it any more."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any, Deque, List, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from ..._session.buffer import Buffer
+    from ..._session.session import Session
+
+
+class Dead(NamedTuple):
+    """A buffer that lost its last user. Only batches of arrays ever knew it, and these run one behind the other: it can be used again."""
+
+    id: str
+    nbytes: int
+    generation: int
+
+
+def _bury(graveyard: "Deque[Dead]", buffer_id: str, nbytes: int, generation: int) -> None:
+    """The finalizer: appends and nothing else, as it may run at any moment in any thread."""
+    graveyard.append(Dead(buffer_id, nbytes, generation))
+
+
+class DeviceMemory:
+    """A buffer of the session. It is freed along with a later batch, or used again, after the last reference to this object is gone."""
+
+    __slots__ = ("id", "nbytes", "generation", "_finalizer", "_buffer", "__weakref__")
+
+    def __init__(self, buffer_id: str, nbytes: int, generation: int, graveyard: "Deque[Dead]") -> None:
+        self.id = buffer_id
+        self.nbytes = nbytes
+        self.generation = generation
+        self._buffer: Optional[Buffer] = None
+        self._finalizer: weakref.finalize[Any, Any] = weakref.finalize(self, _bury, graveyard, buffer_id, nbytes, generation)
+        self._finalizer.atexit = False
+
+    def export(self, session: "Session") -> "Buffer":
+        """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
+        again for something else."""
+        if self._buffer is None:
+            self._buffer = session._adopt_buffer(self.id, self.nbytes)
+            self._finalizer.detach()
+        return self._buffer
+
+
+def take_all(graveyard: "Deque[Dead]") -> List[Dead]:
+    found = []
+    while True:
+        try:
+            found.append(graveyard.popleft())
+        except IndexError:
+            return found
+
+
+def new_graveyard() -> "Deque[Dead]":
+    return deque()

@@ -1,0 +1,30 @@
+"""The session in which arrays are made when none is named."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .._session.default import default_session
+from .._session.session_state import SessionState
+from ._engine.engine import Engine, engine_of
+
+Where = Optional[SessionState]  # a session of either client; None: the default one
+
+
+def current_engine(session: Where = None) -> Engine:
+    if session is None:
+        session = default_session()
+    return engine_of(session._for_threads())
+
+
+def flush(session: Where = None) -> None:
+    """Sends everything that is queued, and frees what nobody refers to any more."""
+    engine = current_engine(session)
+    engine.flush()
+    engine.session.free_unused()
+
+
+def synchronize(session: Where = None) -> None:
+    """flush(), and waits for all other work of the session."""
+    flush(session)
+    current_engine(session).session.sync()

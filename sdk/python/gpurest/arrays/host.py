@@ -1,0 +1,120 @@
+"""Arrays of what is on the host, and memory for new ones."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, List, Optional, Tuple
+
+from .._values import dtypes
+from .._values.dtypes import DType
+from ..errors import ArgumentError
+from ._engine import shapes
+from ._engine.config import config
+from ._engine.expr import EMPTY, HOST, Node
+from .current import Where, current_engine
+from .functions import method
+from .ndarray import hold, ndarray, wrap
+
+
+def empty(shape: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
+    """Memory with whatever is in it."""
+    return wrap(Node(current_engine(session), EMPTY, dtypes.dtype_of(dtype), shapes.as_shape(shape)))
+
+
+@method
+def asarray(a: Any, dtype: Any = None, *, session: Where = None, progress: Any = None) -> ndarray:
+    """An array of what `a` holds: an array of ours (as it is, or converted), a NumPy array, numbers in nested lists, or anything with the
+    buffer protocol. The bytes are taken now and sent with the next request; more than config.inline_bytes_max of them are sent at once,
+    with a progress bar where `progress` asks for one."""
+    if isinstance(a, ndarray):
+        if session is not None and a._engine is not current_engine(session):
+            raise ArgumentError(f"the array belongs to session {a.session.id}, not to {session.id}: copy it through the host")
+        return a if dtype is None else a.astype(dtype, copy=False)
+    data, kind, shape = _host_bytes(a, None if dtype is None else dtypes.dtype_of(dtype))
+    made = from_bytes(data, kind, shape, session=session, progress=progress)
+    return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def array(a: Any, dtype: Any = None, copy: bool = True, *, session: Where = None) -> ndarray:
+    if isinstance(a, ndarray) and copy:
+        return a.astype(a._dtype if dtype is None else dtype)
+    return asarray(a, dtype, session=session)
+
+
+def asnumpy(a: Any) -> Any:
+    """On the host: x.get() of our arrays; everything else through NumPy."""
+    return a.get() if isinstance(a, ndarray) else dtypes.numpy.asarray(a)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, *, session: Where = None) -> ndarray:
+    """Bytes as a 1-d array."""
+    data = memoryview(buffer).cast("B")
+    kind = dtypes.dtype_of(dtype)
+    if len(data) % kind.itemsize:
+        raise ValueError("buffer size must be a multiple of element size")
+    return from_bytes(data, kind, (len(data) // kind.itemsize,), session=session)
+
+
+def from_bytes(data: memoryview, dtype: DType, shape: shapes.Shape, *, session: Where = None, progress: Any = None) -> ndarray:
+    """Queues an upload, or sends one that is too long for that right away."""
+    engine = current_engine(session)
+    if data.nbytes > config.inline_bytes_max:
+        return hold(engine.upload(data, dtype, shape, progress))
+    return wrap(Node(engine, HOST, dtype, shape, params={"data": bytes(data)}))
+
+
+def _host_bytes(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, shapes.Shape]:
+    numpy = dtypes.numpy
+    if numpy is not None and not isinstance(a, (bytes, bytearray, memoryview)):
+        if wanted is None or hasattr(a, "dtype"):
+            found = numpy.asarray(a)
+        else:
+            found = numpy.asarray(a, dtype=wanted.name)
+        if not found.dtype.isnative:
+            found = found.astype(found.dtype.newbyteorder("="))
+        kind = dtypes.dtype_of(found.dtype)
+        return memoryview(numpy.ascontiguousarray(found)).cast("B") if found.size else memoryview(b""), kind, tuple(found.shape)
+    if isinstance(a, complex):
+        dtypes.refuse(complex)
+    if isinstance(a, (list, tuple, bool, int, float)):
+        return _from_lists(a, wanted)
+    view = memoryview(a)
+    if not view.c_contiguous:
+        raise ArgumentError("the buffer is not in C order")
+    kind = dtypes.dtype_of(view.format.lstrip("@<="))
+    return (view.cast("B") if view.nbytes else memoryview(b"")), kind, tuple(view.shape or ())
+
+
+def _from_lists(a: Any, wanted: Optional[DType]) -> Tuple[memoryview, DType, shapes.Shape]:
+    flat: List[Any] = []
+    shape = _shape_of(a)
+    _flatten(a, shape, flat)
+    kind = wanted
+    if kind is None:
+        kind = dtypes.promote_all(tuple({dtypes.of_scalar(one) for one in flat})) if flat else dtypes.float64
+    values = [dtypes.checked(one, kind) for one in flat]
+    return memoryview(struct.pack(f"<{len(values)}{kind.char}", *values)), kind, shape
+
+
+def _shape_of(a: Any) -> shapes.Shape:
+    shape = []
+    while isinstance(a, (list, tuple)):
+        shape.append(len(a))
+        if not a:
+            break
+        a = a[0]
+    return tuple(shape)
+
+
+def _flatten(a: Any, shape: shapes.Shape, out: List[Any]) -> None:
+    if not shape:
+        if isinstance(a, complex):
+            dtypes.refuse(complex)
+        if not isinstance(a, (bool, int, float)):
+            raise ValueError("nested lists of numbers must be of one shape")
+        out.append(a)
+        return
+    if not isinstance(a, (list, tuple)) or len(a) != shape[0]:
+        raise ValueError("nested lists of numbers must be of one shape")
+    for one in a:
+        _flatten(one, shape[1:], out)

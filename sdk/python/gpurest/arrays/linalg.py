@@ -1,0 +1,181 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from .._values import dtypes
+from . import reductions, shaping, ufuncs
+from ._engine import shapes
+from ._engine.builtins import rows_side_by_side
+from ._engine.expr import MATMUL, Node
+from .functions import method
+from .ndarray import AxisLike, ndarray, same_engine, wrap
+
+SMALL_RESULT = 256 * 256  # elements
+PIECE_MIN = 1024  # products that a piece of a sum has at least
+PIECES_MAX = 128
+
+
+def _operands(a: Any, b: Any) -> List[ndarray]:
+    arrays = [ufuncs.cast_to_array(one) for one in ufuncs.operands_of([a, b])]
+    same_engine(arrays)
+    return arrays
+
+
+def _cast_both(a: ndarray, b: ndarray) -> List[ndarray]:
+    kind = dtypes.promote(a._dtype, b._dtype)
+    return [a.astype(kind, copy=False), b.astype(kind, copy=False)]
+
+
+def _mismatch(a: ndarray, b: ndarray) -> ValueError:
+    return ValueError(f"matmul: shapes {a._shape} and {b._shape} do not match")
+
+
+@method
+def matmul(a: Any, b: Any) -> ndarray:
+    """The matrix product over the last two dimensions; those before are broadcast. A 1-d operand is a row on the left, a column on the
+    right, and its dimension is gone from the result."""
+    left, right = _operands(a, b)
+    if left.ndim == 0 or right.ndim == 0:
+        raise ValueError("matmul: operands have at least one dimension")
+    if left._shape[-1] != right._shape[-2 if right.ndim > 1 else 0]:
+        raise _mismatch(left, right)
+    left, right = _cast_both(left, right)
+    if left.ndim == 1 or right.ndim == 1:
+        return _with_vector(left, right)
+    if left._dtype.kind == "b":  # whether any product is 1: a sum that no rounding makes 0
+        return matmul(left.astype(dtypes.float32), right.astype(dtypes.float32)).astype(dtypes.bool_)
+    try:
+        batch = shapes.broadcast_shapes(left._shape[:-2], right._shape[:-2])
+    except ValueError:
+        raise _mismatch(left, right) from None
+    if not batch and _few_tiles(left, right):
+        return _cut(left, right)
+    shape = batch + (left._shape[-2], right._shape[-1])
+    return _product(_batched(left, batch), _batched(right, batch)).reshape(shape)
+
+
+def _product(left: ndarray, right: ndarray) -> ndarray:
+    """Of matrices, or of two equally long rows of them. The built-in product takes rows without gaps: others are copied."""
+    engine = left._engine
+    with engine.lock:
+        left, right = (one if rows_side_by_side(one._shape, one._strides) else one.copy() for one in (left, right))
+        shape = left._shape[:-1] + right._shape[-1:]
+        return wrap(Node(engine, MATMUL, left._dtype, shape, "matmul", (left._load(), right._load())))
+
+
+def _few_tiles(left: ndarray, right: ndarray) -> bool:
+    """A small result of long sums would keep a few multiprocessors busy, and leave the others idle. Halves are not cut: the pieces of their
+    sums would be rounded to halves."""
+    return left._shape[0] * right._shape[1] <= SMALL_RESULT and left._shape[1] >= 2 * PIECE_MIN and left._dtype.name != "float16"
+
+
+def _cut(left: ndarray, right: ndarray) -> ndarray:
+    """The sums in pieces, side by side, then added up."""
+    rows, inner = left._shape
+    columns, kind = right._shape[1], left._dtype
+    pieces = min(PIECES_MAX, inner // PIECE_MIN)
+    each = inner // pieces
+    many = left[:, :pieces * each].reshape(rows, pieces, each).transpose(1, 0, 2)
+    total = _product(many, right[:pieces * each].reshape(pieces, each, columns)).sum(axis=0, dtype=kind)
+    return total + _product(left[:, pieces * each:], right[pieces * each:]) if pieces * each < inner else total
+
+
+def _batched(array: ndarray, batch: shapes.Shape) -> ndarray:
+    """With one dimension of batches in front of the two of the matrix, or none."""
+    if not batch:
+        return array
+    wide = shaping.broadcast_to(array, batch + array._shape[-2:])
+    return wide.reshape((shapes.size_of(batch),) + array._shape[-2:])
+
+
+def _with_vector(left: ndarray, right: ndarray) -> ndarray:
+    """Each element of the result is the sum of one row's products: a reduction, which reads the matrix once."""
+    if left.ndim == 1 and right.ndim > 1:
+        right = right.swapaxes(-1, -2)
+        left, right = right, left
+    kind = left._dtype
+    if kind.kind == "b":
+        return (left & right).any(axis=-1)
+    work = dtypes.float32 if kind.name == "float16" else kind
+    return (left.astype(work, copy=False) * right.astype(work, copy=False)).sum(axis=-1, dtype=kind)
+
+
+@method
+def dot(a: Any, b: Any) -> ndarray:
+    """Of 1-d and 2-d arrays what matmul() gives; scalars multiply."""
+    left, right = _operands(a, b)
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
+    if right.ndim > 2 and left.ndim > 0:
+        return tensordot(left, right, ([left.ndim - 1], [right.ndim - 2]))
+    if left.ndim > 2 and right.ndim == 2:
+        return matmul(left.reshape(-1, left._shape[-1]), right).reshape(left._shape[:-1] + right._shape[-1:])
+    return matmul(left, right)
+
+
+def vdot(a: Any, b: Any) -> ndarray:
+    left, right = _operands(a, b)
+    return matmul(left.ravel(), right.ravel())
+
+
+def inner(a: Any, b: Any) -> ndarray:
+    """Sum of products over both last dimensions."""
+    left, right = _operands(a, b)
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
+    return tensordot(left, right, ([left.ndim - 1], [right.ndim - 1]))
+
+
+def outer(a: Any, b: Any) -> ndarray:
+    left, right = _operands(a, b)
+    return left.reshape(-1, 1) * right.reshape(1, -1)
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
+    """Sum of products over pairs of dimensions: the last `axes` of a with the first of b, or two lists of dimensions."""
+    left, right = _operands(a, b)
+    if hasattr(axes, "__iter__"):
+        first, second = ([one] if not hasattr(one, "__iter__") else list(one) for one in axes)
+    else:
+        first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
+    first = [shapes.normalize_axis(axis, left.ndim) for axis in first]
+    second = [shapes.normalize_axis(axis, right.ndim) for axis in second]
+    if [left._shape[axis] for axis in first] != [right._shape[axis] for axis in second]:
+        raise ValueError("shape-mismatch for sum")
+    free_left = [axis for axis in range(left.ndim) if axis not in first]
+    free_right = [axis for axis in range(right.ndim) if axis not in second]
+    shape = tuple(left._shape[axis] for axis in free_left) + tuple(right._shape[axis] for axis in free_right)
+    rows = left.transpose(free_left + first).reshape(shapes.size_of(tuple(left._shape[axis] for axis in free_left)), -1 if left.size else 0)
+    inner_size = shapes.size_of(tuple(left._shape[axis] for axis in first))
+    rows = rows.reshape(-1 if rows.size else rows._shape[0], inner_size) if rows.size else rows.reshape(rows._shape[0], inner_size)
+    columns = right.transpose(second + free_right).reshape(inner_size, shapes.size_of(tuple(right._shape[axis] for axis in free_right)))
+    return matmul(rows, columns).reshape(shape)
+
+
+def trace(a: ndarray, offset: int = 0) -> ndarray:
+    return diagonal(a, offset).sum(axis=-1)
+
+
+def diagonal(a: ndarray, offset: int = 0) -> ndarray:
+    """A view of the diagonal of the last two of a 2-d array's dimensions."""
+    if a.ndim != 2:
+        raise ValueError("diagonal takes arrays of two dimensions")
+    rows, columns = a._shape
+    start = a._offset + (offset * a._strides[1] if offset >= 0 else -offset * a._strides[0])
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    return a._view((count,), (a._strides[0] + a._strides[1],), start if count else a._offset)
+
+
+def norm(a: Any, ord: Optional[float] = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
+    """The 2-norm of all elements or along axes; `ord` 1 and infinity for vectors."""
+    array = _operands(a, 0)[0]
+    array = array if array._dtype.kind == "f" else array.astype("f8")
+    if ord is None or ord == 2:
+        return ufuncs.sqrt(reductions.sum(array * array, axis, keepdims=keepdims))
+    if ord == 1:
+        return reductions.sum(ufuncs.absolute(array), axis, keepdims=keepdims)
+    if ord == float("inf"):
+        return reductions.max(ufuncs.absolute(array), axis, keepdims=keepdims)
+    raise ValueError("ord is None, 1, 2 or infinity")

@@ -1,0 +1,433 @@
+"""The array: a view of a value that is on the device, or will be there when somebody asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, overload
+
+from .._values import dtypes
+from .._values.dtypes import DType
+from ..errors import ArgumentError, StridesError
+from ._engine import shapes
+from ._engine.config import config
+from ._engine.engine import Engine, unpack
+from ._engine.explain import explain
+from ._engine.expr import Load, Node, Storage
+from .functions import FUNCTIONS, call
+from .operators import Operators
+
+if TYPE_CHECKING:
+    from .._session.buffer import Buffer
+    from .._session.session import Session
+
+AxisLike = Union[None, int, Sequence[int]]
+Out = TypeVar("Out")
+
+
+class Explanation(str):
+    """Text that an interactive session shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ndarray(Operators):
+    """An array on the device with NumPy's semantics. Operations only queue work; what asks for values (get, item, float, printing, bool)
+    sends everything queued in the session as one request.
+
+    Views share memory with their array, as in NumPy. Thread-safe for reading; who writes elements while others use them orders that.
+    When a queued operation fails, every later use of the arrays that it should have made raises that one failure."""
+
+    __slots__ = ("_storage", "_shape", "_strides", "_offset", "_dtype", "__weakref__")
+    __array_priority__ = 200
+
+    def __init__(self, storage: Storage, dtype: DType, shape: shapes.Shape, strides: shapes.Strides, offset: int = 0) -> None:
+        self._storage = storage
+        self._dtype = dtype
+        self._shape = shape
+        self._strides = strides  # in elements
+        self._offset = offset  # in elements
+
+    # ---- what it is ----
+
+    @property
+    def shape(self) -> shapes.Shape:
+        return self._shape
+
+    @property
+    def dtype(self) -> Any:
+        """numpy.dtype where NumPy is installed, else an object with the same name, kind and itemsize."""
+        return dtypes.public(self._dtype)
+
+    @property
+    def dtype_str(self) -> str:
+        """As in NumPy's array interface: "<f4"."""
+        return self._dtype.str
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return shapes.size_of(self._shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self._dtype.itemsize
+
+    @property
+    def strides(self) -> Tuple[int, ...]:
+        """Bytes from one element to the next, per dimension."""
+        return tuple(stride * self._dtype.itemsize for stride in self._strides)
+
+    @property
+    def session(self) -> "Session":
+        return self._engine.session
+
+    @property
+    def device(self) -> Any:
+        """The device as the service names it, such as "cuda:0"."""
+        return self.session.device
+
+    @property
+    def _engine(self) -> Engine:
+        return self._storage.node.engine
+
+    @property
+    def _contiguous(self) -> bool:
+        return shapes.is_contiguous(self._shape, self._strides)
+
+    def _load(self) -> Load:
+        return Load(self._storage.node, self._dtype, self._shape, self._strides, self._offset)
+
+    def _view(self, shape: shapes.Shape, strides: shapes.Strides, offset: int) -> "ndarray":
+        return ndarray(self._storage, self._dtype, shape, strides, offset)
+
+    # ---- the device's memory ----
+
+    def _flush(self) -> None:
+        """Has the array's value in device memory; raises what became of it."""
+        self._engine.flush()
+        self._engine.check(self._storage.node)
+
+    @property
+    def buffer(self) -> "Buffer":
+        """The buffer that holds the array, and whatever shares its memory, after a flush. From then on changes of the array happen in it."""
+        engine = self._engine
+        with engine.lock:
+            self._flush()
+            memory = self._storage.node.memory
+            assert memory is not None
+            self._storage.exported = True
+            return memory.export(engine.session)
+
+    @property
+    def id(self) -> str:
+        """The buffer's id on the server."""
+        return self.buffer.id
+
+    @property
+    def offset_bytes(self) -> int:
+        """Of the first element in `buffer`."""
+        return self._offset * self._dtype.itemsize
+
+    def __gpurest_buffer__(self) -> Tuple["Buffer", int]:
+        """For kernels' arguments: they see C order or nothing."""
+        if not self._contiguous:
+            raise StridesError(f"an array of shape {self._shape} with strides {self.strides} is not in C order: pass x.copy()")
+        return self.buffer, self.offset_bytes
+
+    # ---- to the host ----
+
+    @overload
+    def get(self, out: None = None, stream: Any = None, progress: Any = None) -> Any: ...
+
+    @overload
+    def get(self, out: Out, stream: Any = None, progress: Any = None) -> Out: ...
+
+    def get(self, out: Any = None, stream: Any = None, progress: Any = None) -> Any:
+        """The elements on the host: a NumPy array, or without NumPy nested lists. `out`: a writable C-ordered buffer of as many bytes,
+        which is filled and returned. `stream`: work on it has ended before the elements are read. `progress`: as in Buffer.get()."""
+        if stream is not None:
+            self.session.sync(stream)
+        data = self._bytes(progress)
+        return _on_host(self, data) if out is None else _filled(self, out, data)
+
+    async def aget(self, out: Any = None) -> Any:
+        """get() for coroutines: the request is made by a thread of the event loop's executor."""
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(None, self.get, out)
+
+    def _bytes(self, progress: Any = None) -> memoryview:
+        """All elements in C order."""
+        engine = self._engine
+        with engine.lock:
+            source = self if self._contiguous else self.copy()
+            return engine.fetch([source._load()], progress)[0]
+
+    def tobytes(self) -> bytes:
+        return bytes(self._bytes())
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers, or one number."""
+        return unpack(self._load(), self._bytes())
+
+    def item(self, *index: int) -> Union[bool, int, float]:
+        """One element as a Python number."""
+        if index:
+            key = index[0] if len(index) == 1 else index
+            source = self.ravel() if len(index) == 1 and self.ndim != 1 else self
+            return source[key].item()
+        if self.size != 1:
+            raise ValueError("can only convert an array of size 1 to a Python scalar")
+        value: Union[bool, int, float] = unpack(self.reshape(())._load(), self._bytes())
+        return value
+
+    def set(self, data: Any) -> None:
+        """Fills the array with elements of the host of the same shape."""
+        source = FUNCTIONS["asarray"](data, session=self.session)
+        if source._shape != self._shape:
+            raise ValueError(f"data of shape {source._shape} for an array of shape {self._shape}")
+        self[...] = source
+
+    def explain(self) -> Explanation:
+        """What a flush would do now: kernels with the lines of the program that they come from, uploads, memory."""
+
+        return Explanation(explain(self._engine, self._storage))
+
+    # ---- protocols ----
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed: it would move the data off the device; use x.get()")
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return 12, 0  # kDLExtDev: no pointer of this process
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Optional[bool] = None) -> Any:
+        """A copy on the host, if that is what is asked for: numpy.from_dlpack(x, device="cpu", copy=True)."""
+        if not copy or dl_device is None or tuple(dl_device) != (1, 0):
+            raise BufferError("the array is on another machine's device: only a copy to the CPU can be exported "
+                              '(device="cpu", copy=True), or use x.get()')
+        if dtypes.numpy is None:
+            raise BufferError("exporting a copy needs NumPy")
+        return self.get().__dlpack__(max_version=max_version)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("iterating over an array on the device would send a request per element: use x.get() or x.tolist() first")
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("The truth value of an array with other than one element is ambiguous. Use a.any() or a.all()")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._dtype.kind not in "iu" or self._shape:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        return str(FUNCTIONS["text_of"](self, True))
+
+    def __str__(self) -> str:
+        return str(FUNCTIONS["text_of"](self, False))
+
+    def __copy__(self) -> "ndarray":
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> "ndarray":
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an array on the device cannot be pickled: pickle x.get()")
+
+    # ---- views and copies ----
+
+    def copy(self) -> "ndarray":
+        return call("cast_to", self, self._dtype)
+
+    def astype(self, dtype: Any, copy: bool = True) -> "ndarray":
+        """The elements as another type; out-of-range floats become what the device's conversion gives."""
+        wanted = dtypes.dtype_of(dtype)
+        return self if wanted is self._dtype and not copy else call("cast_to", self, wanted)
+
+    def view(self, dtype: Any = None) -> "ndarray":
+        """The same memory, seen as another type where `dtype` is given: of the same size, or C-ordered with a last dimension that fits."""
+        return self._view(self._shape, self._strides, self._offset) if dtype is None else call("reinterpret", self, dtypes.dtype_of(dtype))
+
+    def reshape(self, *shape: Any) -> "ndarray":
+        """A view where strides allow, else a copy."""
+        return call("reshape", self, shape[0] if len(shape) == 1 else shape)
+
+    def ravel(self) -> "ndarray":
+        return self.reshape(-1)
+
+    def flatten(self) -> "ndarray":
+        return self.copy().reshape(-1)
+
+    def transpose(self, *axes: Any) -> "ndarray":
+        return call("transpose", self, axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None)
+
+    @property
+    def T(self) -> "ndarray":
+        return self.transpose()
+
+    def swapaxes(self, first: int, second: int) -> "ndarray":
+        return call("swapaxes", self, first, second)
+
+    def squeeze(self, axis: AxisLike = None) -> "ndarray":
+        return call("squeeze", self, axis)
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def __getitem__(self, key: Any) -> "ndarray":
+        return call("get", self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        call("put", self, key, value)
+
+    def take(self, indices: Any, axis: Optional[int] = None) -> "ndarray":
+        return call("take", self, indices, axis)
+
+    def nonzero(self) -> Tuple["ndarray", ...]:
+        found: Tuple[ndarray, ...] = FUNCTIONS["nonzero"](self)
+        return found
+
+    # ---- reductions ----
+
+    def sum(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("sum", self, axis, dtype, out, keepdims)
+
+    def prod(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("prod", self, axis, dtype, out, keepdims)
+
+    def min(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("min", self, axis, out, keepdims)
+
+    def max(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("max", self, axis, out, keepdims)
+
+    def mean(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("mean", self, axis, dtype, out, keepdims)
+
+    def var(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
+        return call("var", self, axis, dtype, out, ddof, keepdims)
+
+    def std(self, axis: AxisLike = None, dtype: Any = None, out: Optional["ndarray"] = None, ddof: float = 0, keepdims: bool = False) -> "ndarray":
+        return call("std", self, axis, dtype, out, ddof, keepdims)
+
+    def any(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("any", self, axis, out, keepdims)
+
+    def all(self, axis: AxisLike = None, out: Optional["ndarray"] = None, keepdims: bool = False) -> "ndarray":
+        return call("all", self, axis, out, keepdims)
+
+    def argmin(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
+        return call("argmin", self, axis, keepdims)
+
+    def argmax(self, axis: Optional[int] = None, keepdims: bool = False) -> "ndarray":
+        return call("argmax", self, axis, keepdims)
+
+    def cumsum(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
+        return call("cumsum", self, axis, dtype)
+
+    def cumprod(self, axis: Optional[int] = None, dtype: Any = None) -> "ndarray":
+        return call("cumprod", self, axis, dtype)
+
+    def sort(self, axis: int = -1) -> None:
+        """In place."""
+        self[...] = call("sort", self, axis)
+
+    def argsort(self, axis: Optional[int] = -1) -> "ndarray":
+        return call("argsort", self, axis)
+
+    def clip(self, min: Any = None, max: Any = None, out: Optional["ndarray"] = None) -> "ndarray":
+        return call("clip", self, min, max, out)
+
+    def round(self, decimals: int = 0) -> "ndarray":
+        return call("round", self, decimals)
+
+    def dot(self, other: Any) -> "ndarray":
+        return call("dot", self, other)
+
+
+def fetch(*arrays: ndarray) -> List[Any]:
+    """What get() gives for each of several arrays of one session, in one request."""
+    engine = same_engine(arrays)
+    if engine is None:
+        return []
+    with engine.lock:
+        sources = [one if one._contiguous else one.copy() for one in arrays]
+        return [_on_host(one, data) for one, data in zip(sources, engine.fetch([one._load() for one in sources]))]
+
+
+def _on_host(array: ndarray, data: memoryview) -> Any:
+    if dtypes.numpy is None:
+        return unpack(array._load(), data)
+    owned = bytearray(data) if data.readonly else data
+    return dtypes.numpy.frombuffer(owned, dtype=array._dtype.str).reshape(array._shape)
+
+
+def _filled(array: ndarray, out: Any, data: memoryview) -> Any:
+    found = getattr(out, "dtype", None)
+    if found is not None and (found != array.dtype or tuple(out.shape) != array._shape):
+        raise ArgumentError(f"out is {found}{list(out.shape)}, the array {array._dtype.name}{list(array._shape)}")
+    target = memoryview(out)
+    if target.readonly or not target.c_contiguous or target.nbytes != data.nbytes:
+        raise ArgumentError(f"out must be writable, in C order and of {data.nbytes} bytes")
+    if data.nbytes:
+        target.cast("B")[:] = data.cast("B")
+    return out
+
+
+def wrap(node: Node) -> ndarray:
+    """Queues a new node and returns the array that holds it."""
+    engine = node.engine
+    with engine.lock:
+        engine.add(node)
+        array = hold(node)
+        engine.relieve()
+        if config.eager:
+            engine.check(node)
+    return array
+
+
+def hold(node: Node) -> ndarray:
+    """The array of a node's own shape."""
+    return ndarray(Storage(node), node.dtype, node.shape, shapes.contiguous_strides(node.shape))
+
+
+def same_engine(values: Sequence[Any]) -> Optional[Engine]:
+    """The engine of the arrays among `values`; an error when they are of several sessions."""
+    found: Optional[Engine] = None
+    for one in values:
+        if isinstance(one, ndarray):
+            if found is not None and one._engine is not found:
+                raise ArgumentError(f"arrays of different sessions ({found.session.id} and {one.session.id}) cannot meet in one operation")
+            found = one._engine
+    return found

@@ -1,0 +1,41 @@
+"""Sorting along an axis."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from .._values import dtypes
+from . import ufuncs
+from ._engine import shapes
+from ._engine.builtins import sortable
+from ._engine.expr import SORT, Node
+from .functions import method
+from .ndarray import ndarray, wrap
+
+
+def _sorted(a: Any, axis: Optional[int], places: bool) -> ndarray:
+    array = ufuncs.cast_to_array(ufuncs.operand(a))
+    if axis is None:
+        array, axis = array.reshape(-1), -1
+    at = shapes.normalize_axis(axis, array.ndim)
+    rows = array.swapaxes(at, -1)
+    engine = array._engine
+    with engine.lock:
+        if places and array._dtype.kind == "f" and not sortable(rows._shape):
+            rows = rows + 0  # the built-in sorts by bits: -0.0 would come before 0.0, which is its equal
+        source = rows if rows._contiguous else rows.copy()
+        kind = dtypes.int64 if places else array._dtype
+        node = Node(engine, SORT, kind, rows._shape, "argsort" if places else "sort", (source._load(),), {"places": places})
+        return wrap(node).swapaxes(at, -1)
+
+
+@method
+def sort(a: Any, axis: Optional[int] = -1) -> ndarray:
+    """A sorted copy, NaN last; axis None: of all elements. 0.0 and -0.0 are equal: either may come first."""
+    return _sorted(a, axis, False)
+
+
+@method
+def argsort(a: Any, axis: Optional[int] = -1) -> ndarray:
+    """The places, as int64, of sorted elements in `a`. Stable: equal elements, and 0.0 and -0.0 are, keep their order."""
+    return _sorted(a, axis, True)

@@ -1,0 +1,1 @@
+"""A service that speaks the contract and computes with Python functions."""
