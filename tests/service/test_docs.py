@@ -32,6 +32,11 @@ def test_every_block_has_a_marker_that_is_known_or_none():
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_command_hides_in_another_kind_of_block():
+    kinds = {(page, kind) for page in pages() for kind in re.findall(r"^(.*?```.+)$", (ROOT / page).read_text(), re.M) if "`" not in kind.strip("`")}
+    assert kinds and {kind for _, kind in kinds} <= {"```sh", "```python", "```json"}, kinds
+
+
 def test_every_how_to_has_an_example_that_runs():
     assert not [page for page in pages() if page.startswith("docs/howto/") and not runs(page)]
 
