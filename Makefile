@@ -1,5 +1,5 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz setup build asan tsan bundle clean format-check help
+.PHONY: run test fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz docs setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
@@ -12,6 +12,7 @@ help:
 	@echo "make coverage                               the Python SDK's tests, and which of its lines they do not reach"
 	@echo "make torture [MINUTES=30]                    put faults into the running service (tests/fault)"
 	@echo "make fuzz [SECONDS=120] [TARGET=name]        run the fuzzers (tests/fuzz; needs clang)"
+	@echo "make docs                                   build the documentation as a site in build/docs/site"
 	@echo "make build | asan | tsan | bundle | screenshots | format-check | clean"
 
 run:
@@ -43,6 +44,9 @@ torture:
 
 fuzz:
 	@SECONDS_EACH='$(SECONDS)' TARGET='$(TARGET)' scripts/fuzz.sh
+
+docs:
+	@scripts/docs.sh
 
 setup:
 	@scripts/setup.sh

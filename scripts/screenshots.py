@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""screenshots.py GPURESTD: makes the README's pictures in docs/img/ anew, of a service that has just done some work. Needs Chromium."""
+"""screenshots.py GPURESTD: makes the dashboard's and the API page's pictures in docs/img/ anew, of a service that has just done some work. Needs Chromium."""
 import base64
 import pathlib
 import shutil

@@ -30,9 +30,3 @@ def test_the_blocks_of_a_page_run(page, service, monkeypatch):
     finally:
         gpurest.default_client().close()
         gpurest.set_default(None)
-
-
-def test_the_block_of_the_project_s_page_runs(service):
-    found = BLOCK.findall((ROOT / "README.md").read_text())
-    assert len(found) == 1
-    exec(found[0].replace("http://127.0.0.1:8080", service.url), {"__name__": "page"})

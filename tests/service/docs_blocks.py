@@ -1,0 +1,115 @@
+"""The commands and programs of README.md and docs/: where they stand, what their markers say, and how a page of them is run.
+
+A marker is a comment right above a block:
+  <!-- not run: reason -->      the block is left out
+  <!-- prints: text -->         the block is run, its output has this text, and curl takes refusals for answers
+"""
+import dataclasses
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN_DEADLINE_S = 600
+BLOCK = re.compile(r"(?:^<!-- (?P<marker>.*?) -->\n)?^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
+STARTS_SERVICE = re.compile(r"^gpurestd .*&$", re.M)
+# Programs of the pages, as they are run here: every page says port 8080, the service has a free one.
+PORT = """
+for attempt in $(seq 6000); do [ -s "$PORTS" ] && break; sleep 0.01; done
+port=$(grep -v '^unix:' "$PORTS" | head -n 1 | grep -oE '[0-9]+$')
+"""
+WRAPPERS = {
+    "curl": PORT + 'exec "$REAL_CURL" --silent --show-error $CURL_FAILS "${@//:8080/:$port}"',
+    "gpurest": PORT + 'export GPUREST_URL=${GPUREST_URL-http://127.0.0.1:$port}\nexec "$REAL_GPUREST" "$@"',
+    "python-block": PORT + 'export GPUREST_URL=${GPUREST_URL-http://127.0.0.1:$port}\nexec "$REAL_PYTHON" "$@"',
+    "gpurestd": """
+arguments=("${@//:8080/:0}")
+case " $* " in *' --check-config '* | *' --man '* | *' --help '* | *' --version '*) exec "$REAL_GPURESTD" "$@" ;; esac
+case " $* " in *' --listen '* | *' --config '*) ;; *) arguments+=(--listen 127.0.0.1:0) ;; esac
+rm -f "$PORTS"
+exec "$REAL_GPURESTD" --port-file "$PORTS" --drain-timeout 0 --no-spare-compiler "${arguments[@]}"
+""",
+}
+
+
+@dataclasses.dataclass
+class Block:
+    page: str
+    line: int
+    language: str
+    code: str
+    marker: str
+
+    def marked(self, kind):
+        """What the marker of this kind says; None without one."""
+        return self.marker[len(kind) + 2:] if self.marker and self.marker.startswith(kind + ": ") else None
+
+    @property
+    def not_run(self):
+        return self.marked("not run")
+
+    @property
+    def prints(self):
+        return self.marked("prints")
+
+
+def pages():
+    """Every page, by its path in the repository."""
+    return ["README.md"] + sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+
+
+def blocks_of(page):
+    text = (ROOT / page).read_text()
+    return [Block(page, text[:found.start("code")].count("\n"), found["language"], found["code"], found["marker"]) for found in BLOCK.finditer(text)]
+
+
+def runs(page):
+    return any(block.not_run is None for block in blocks_of(page))
+
+
+def starts_service(page):
+    return any(STARTS_SERVICE.search(block.code) for block in blocks_of(page) if block.not_run is None and block.language == "sh")
+
+
+def put_program(path, text):
+    path.write_text("#!/usr/bin/env bash\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def page_script(blocks, out):
+    """One shell runs all blocks of a page, in their order, so that what one sets the next one has. Python blocks are programs of their own."""
+    lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT"]
+    for number, block in enumerate(blocks):
+        lines += [f"echo '{block.page}:{block.line}' >&2", f"export CURL_FAILS={'' if block.prints else '--fail-with-body'}"]
+        code = block.code
+        if block.language == "python":
+            program = out / f"block{number}.py"
+            program.write_text(code)
+            code = f"python-block '{program}'\n"
+        lines.append(f"{{\n{code}}} >'{out}/{number}.stdout'")
+    return "\n".join(lines) + "\n"
+
+
+def run_page(page, folder, executable, ports, command_line):
+    """Runs it in folder/work and says what is wrong: "" when nothing is."""
+    blocks = [block for block in blocks_of(page) if block.not_run is None]
+    programs, work, out = (folder / name for name in ("programs", "work", "out"))
+    for made in (programs, work, out):
+        made.mkdir()
+    for name, text in WRAPPERS.items():
+        put_program(programs / name, text)
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(work), "XDG_CACHE_HOME": str(folder / "cache"), "PORTS": str(ports),
+           "PYTHONPATH": str(ROOT / "sdk" / "python"), "REAL_PYTHON": sys.executable, "REAL_GPURESTD": str(executable), "REAL_GPUREST": str(command_line),
+           "REAL_CURL": subprocess.check_output(["sh", "-c", "command -v curl"], text=True).strip(),
+           "GPUREST_BACKENDS": os.environ.get("GPUREST_TEST_BACKENDS", "cpu"), "GPUREST_STAGING_MIB": "16"}
+    for name in ("GPUREST_URL", "GPUREST_TOKEN"):
+        env.pop(name, None)
+    done = subprocess.run(["bash", "-c", page_script(blocks, out)], cwd=work, env=env, capture_output=True, text=True, timeout=RUN_DEADLINE_S)
+    outputs = [(out / f"{number}.stdout").read_text(errors="replace") if (out / f"{number}.stdout").exists() else "" for number in range(len(blocks))]
+    if done.returncode:
+        return f"exit code {done.returncode}\n{done.stderr}\n" + "\n".join(outputs)
+    return "\n".join(f"{block.page}:{block.line} does not print {block.prints!r} but\n{printed}\n{done.stderr}"
+                     for block, printed in zip(blocks, outputs) if block.prints and block.prints not in printed)
