@@ -76,10 +76,10 @@ def test_a_cpu_device_has_no_libraries(client, small):
 def test_what_is_no_engine_is_refused_with_its_place(client, small):
     add = {"builtin": "add", "dtype": "f32", "args": buffers("a", "b", "out") + u64(4)}
     for launch, status, code, word in (
-            (matmul(2, 2, 2, engine="fast"), 400, "invalid_field", "leave it out"),
-            (matmul(2, 2, 2, engine=""), 400, "invalid_field", "leave it out"),
+            (matmul(2, 2, 2, engine="fast"), 400, "invalid_field", "omit it"),
+            (matmul(2, 2, 2, engine=""), 400, "invalid_field", "omit it"),
             (matmul(2, 2, 2, engine=1), 400, "invalid_field", ""),
-            ({"module": "m", "kernel": "k", "grid": [1], "block": [1], "engine": "builtin"}, 400, "invalid_field", "only built-in"),
+            ({"module": "m", "kernel": "k", "grid": [1], "block": [1], "engine": "builtin"}, 400, "invalid_field", "built-in kernels only"),
             ({**add, "engine": "vendor"}, 422, "launch_config_invalid", "none is made for it"),
             (matmul(2, 2, 2, dtype="i32", engine="vendor"), 422, "launch_config_invalid", "none is made for it")):
         answer = client.post(small + "/launches", launch)

@@ -164,7 +164,7 @@ def test_a_bad_file_leaves_the_tokens_as_they_were(guarded, tmp_path):
                          (lambda: path.write_text(path.read_text().replace('"bob"', '"alice"').replace(hashlib.sha256(b"bob-secret").hexdigest(),
                                                                                                       hashlib.sha256(b"alice-secret").hexdigest())),
                           "an earlier entry has the same token"),
-                         (lambda: (path.unlink(), os.mkfifo(path, 0o600)), "did not end within 10 s, as a pipe must")):
+                         (lambda: (path.unlink(), os.mkfifo(path, 0o600)), "does not reach its end: a pipe must end within 10 s")):
         spoil()
         guarded.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + 120
@@ -181,7 +181,7 @@ def test_tokens_from_a_fifo(executable, tmp_path):
     path = tmp_path / "fifo"
     os.mkfifo(path, 0o600)
     code, lines = starts_with(executable, tmp_path, path)
-    assert code == 1 and len(lines) == 1 and "did not end within 10 s, as a pipe must" in lines[0]
+    assert code == 1 and len(lines) == 1 and "does not reach its end: a pipe must end within 10 s" in lines[0]
 
 
 def test_tokens_from_a_pipe(executable, tmp_path):

@@ -240,7 +240,7 @@ def test_a_list_that_expires_keeps_clients_out(executable, tmp_path, pki):
      "expired.pem has expired: its next update was due at 2020-01-02T00:00:00Z"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "foreign.pem"],
      "foreign.pem is not signed by an authority"),
-    (["--tls-cert", ".", "--tls-key", "server.key"], "is neither a file nor a pipe"),
+    (["--tls-cert", ".", "--tls-key", "server.key"], "is not a file or a pipe"),
 ])
 def test_wrong_files_are_told_apart(executable, pki, arguments, words):
     run = subprocess.run([executable, "--listen", "127.0.0.1:0", "--backends", "cpu", "--cache", "none", *arguments], cwd=pki, capture_output=True,
