@@ -166,7 +166,7 @@ enum status kernels_get(struct request *r)
     if (st)
         return st;
     if (!k)
-        return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "no built-in kernel of this name");
+        return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "unknown built-in kernel; GET /v1/kernels lists them");
     answer_begin(&a);
     add_members(&a.w, k);
     json_add_text(&a.w, "notes", builtin_source_of(k)->notes);

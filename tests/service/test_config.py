@@ -95,7 +95,7 @@ def checked(executable, tmp_path, *arguments):
 def test_addresses_are_checked(executable, tmp_path):
     (tmp_path / "file").write_text("")
     for address, word in (("127.0.0.1:99999", "must be HOST:PORT"), ("192.0.2.1:8080", "without"), ("nowhere.invalid:1", "tokens"),
-                          (f"unix:{tmp_path}/file", "something else"), ("unix:" + "x" * 200, "too long"), (":0", "without a token")):
+                          (f"unix:{tmp_path}/file", "another file"), ("unix:" + "x" * 200, "too long"), (":0", "without a token")):
         code, complaints, _ = checked(executable, tmp_path, "--listen", address, "--insecure-no-auth" if word == "without" else "--access-log")
         assert code == 2 and any(word in line for line in complaints), (address, complaints)
     code, complaints, _ = checked(executable, tmp_path, "--listen=192.0.2.1:8080", "--insecure-no-auth", "--allow-plaintext")
@@ -115,7 +115,7 @@ def test_what_may_come_right_is_a_remark(executable, tmp_path, start):
 
 
 @pytest.mark.parametrize("flag,word", [("tokens", "tokens"), ("nvrtc", "No such file"), ("libcuda", "No such file"), ("cuda-include", "No such file"),
-                                       ("tls-cert", "both a certificate and its key")])
+                                       ("tls-cert", "a certificate and its key")])
 def test_files_that_are_read_must_be_there(executable, tmp_path, flag, word):
     code, complaints, _ = checked(executable, tmp_path, f"--{flag}={tmp_path}/missing")
     assert code == 2 and len(complaints) == 1
