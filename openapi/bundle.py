@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the one OpenAPI document of openapi.yaml, paths/*.yaml and components/*.yaml.
+"""Bundles openapi.yaml, paths/*.yaml and components/*.yaml into one OpenAPI document.
 
 bundle.py json        prints it as JSON
-bundle.py c OUT.c     writes it as C, in pieces: where a schema has "x-limit", the bound is left to the service
+bundle.py c OUT.c     writes it as C, in pieces: the service inserts the bounds of schemas with "x-limit"
 
-examples/*.json are examples of answers.
-"x-problems" of an operation lists codes of service/base/status.def; each becomes a response of its HTTP status.
-Those that any request may get (COMMON) are added to all operations; equal refusals stand in components.responses. "x-null-is-absent" of a schema widens its optional members.
+examples/*.json are example answers.
+"x-problems" of an operation lists codes of service/base/status.def; each becomes a response with its HTTP status.
+Codes that any request may get (COMMON) are added to all operations. Equal error responses are shared in components.responses.
+"x-null-is-absent" of a schema lets its optional members be null.
 """
 import hashlib
 import json
@@ -33,14 +34,14 @@ TOKEN = re.compile(r'"@limit:(\w+)@"')
 
 
 def statuses():
-    """{code: (HTTP status, title)}, without what never leaves the service."""
+    """{code: (HTTP status, title)}, without codes that never leave the service."""
     row = re.compile(r'STATUS\(\w+,\s*(\d+), "(\w+)",\s*"([^"]*)"')
     found = {code: (int(http), title) for http, code, title in row.findall(STATUSES.read_text())}
     return {code: what for code, what in found.items() if what[0] >= 400}
 
 
 def add_idempotency(operation):
-    """Every POST takes a key."""
+    """Every POST accepts an Idempotency-Key."""
     operation.setdefault("parameters", []).append({"$ref": "#/components/parameters/IdempotencyKey"})
     operation["x-problems"] = operation.get("x-problems", []) + COMMON_OF_POSTS
 
@@ -62,7 +63,7 @@ def add_problems(operation, path, known):
 
 
 def add_examples(operation):
-    """Answers of a real service, kept in examples/OPERATION.STATUS.json: a test writes them, and compares them with the live ones."""
+    """Answers of a real service in examples/OPERATION.STATUS.json. A test writes them and compares them with live answers."""
     for status, response in operation["responses"].items():
         file = HERE / "examples" / f"{operation['operationId']}.{status}.json"
         if file.exists():
@@ -70,7 +71,7 @@ def add_examples(operation):
 
 
 def share_responses(root):
-    """What several operations answer alike is written once: refusals, of which there are few kinds and many places."""
+    """Moves error responses that several operations share to components.responses."""
     places = {}
     for item in root["paths"].values():
         for operation in (item[method] for method in METHODS if method in item):
@@ -92,7 +93,7 @@ def add_common_headers(operation):
 
 
 def merged(root, folder, section):
-    """Adds each file's members to the root's section; a name that comes twice is a mistake."""
+    """Adds each file's members to the root's section; a duplicate name is an error."""
     for file in sorted((HERE / folder).glob("*.yaml")):
         for kind, members in yaml.safe_load(file.read_text()).items():
             target = root.setdefault(section, {}) if kind == section else root.setdefault(section, {}).setdefault(kind, {})
@@ -107,7 +108,7 @@ def bundle():
     known = statuses()
     merged(root, "paths", "paths")
     merged(root, "components", "components")
-    root = json.loads(json.dumps(root))  # YAML's anchors shared parts; from here on each stands for itself
+    root = json.loads(json.dumps(root))  # YAML anchors share parts; from here on each part is a copy
     widen(root["components"]["schemas"])
     root["components"]["schemas"]["ProblemCode"] = {"type": "string", "enum": sorted(known)}
     for path, item in root["paths"].items():
@@ -123,12 +124,12 @@ def bundle():
 
 
 def nullable(schema):
-    """The service takes null for "left out"."""
+    """The service treats null as absent."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def widen(schemas):
-    """Optional members of the requests, and of what they are made of ("x-null-is-absent"), may be null."""
+    """Lets optional members of the schemas marked "x-null-is-absent" be null."""
     for schema in schemas.values():
         if schema.pop("x-null-is-absent", False):
             required = schema.get("required", [])
@@ -136,7 +137,7 @@ def widen(schemas):
 
 
 def with_tokens(node):
-    """The bounds that "x-limit" names, as tokens."""
+    """Replaces the bounds that "x-limit" names by tokens."""
     if isinstance(node, list):
         return [with_tokens(item) for item in node]
     if not isinstance(node, dict):

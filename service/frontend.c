@@ -48,7 +48,7 @@ static bool refuse(const char *what, const struct problem *why)
 static void raise_file_limit(void)
 {
     if (!privileges_limit_raise(RLIMIT_NOFILE))
-        log_warn("frontend", "the limit of open files stays as it is");
+        log_warn("frontend", "cannot raise the limit of open files");
 }
 
 /* Before any thread: they inherit the mask, so that only the descriptor sees these signals. */
@@ -64,7 +64,7 @@ static bool take_signals(struct frontend *f)
     signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) == 0)
         f->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return f->signals >= 0 || refuse("signals cannot be received", &why);
+    return f->signals >= 0 || refuse("cannot receive signals", &why);
 }
 
 static bool choose_addresses(struct frontend *f)
@@ -74,7 +74,7 @@ static bool choose_addresses(struct frontend *f)
     if (bind_check(f->config, &why))
         return refuse("not started", &why);
     if (f->config->listen.count > LISTENERS_MAX) {
-        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d addresses can be served", LISTENERS_MAX);
+        problem_set(&why, STATUS_INVALID_REQUEST, "too many addresses, at most %d are possible", LISTENERS_MAX);
         return refuse("--listen", &why);
     }
     for (unsigned i = 0; i < f->config->listen.count; i++)
@@ -92,7 +92,7 @@ static bool check_sandbox(const struct frontend *f)
         return true;
     if (!f->config->allow_no_sandbox)
         return refuse("not started", &why);
-    log_warn("frontend", "workers and compilers run without a sandbox: whoever sends code can do what this service can");
+    log_warn("frontend", "workers and compilers run without a sandbox: clients that send code can do whatever this service can");
     return true;
 }
 
@@ -101,7 +101,7 @@ static void warn_if_open(const struct frontend *f)
 {
     for (unsigned i = 0; i < f->listen_count; i++)
         if (!f->config->tokens[0] && !address_is_local(f->listen[i]))
-            log_warn("auth", "no tokens are configured: whoever reaches %s may use this service", f->listen[i]);
+            log_warn("auth", "no tokens are configured: everyone who reaches %s can use this service", f->listen[i]);
 }
 
 static bool make_auth(struct frontend *f)
@@ -126,11 +126,11 @@ static bool make_compiler(struct frontend *f)
                                     .keep_ready = !c->no_spare_compiler};
 
     if (compile_service_create(&f->app.compiler, &config))
-        return refuse("the compile service cannot be made", &why);
+        return refuse("cannot create the compile service", &why);
     if (compile_service_version(f->app.compiler)[0] == '\0')
-        log_warn("frontend", "no run-time compiler was found: only PTX can be loaded");
+        log_warn("frontend", "no runtime compiler was found: only PTX can be loaded");
     if (code_cache_create(&f->cache, c->cache[0] ? c->cache : NULL, c->cache_mib * 1024 * 1024))
-        return refuse("no memory for the code cache", &why);
+        return refuse("not enough memory for the code cache", &why);
     return true;
 }
 
@@ -153,7 +153,7 @@ static bool make_pool(struct frontend *f)
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
-    return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no device can be used", &why);
+    return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no usable device", &why);
 }
 
 static bool make_registry(struct frontend *f)
@@ -171,7 +171,7 @@ static bool make_registry(struct frontend *f)
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config))
-        return refuse("no memory for sessions", &why);
+        return refuse("not enough memory for sessions", &why);
     return true;
 }
 
@@ -228,7 +228,7 @@ static bool write_port_file(const struct frontend *f)
     buf_init(&text, PORT_FILE_BYTES_MAX);
     for (unsigned i = 0; i < f->listen_count; i++)
         buf_printf(&text, "%s\n", server_address(f->server, i));
-    st = text.failed ? problem_set(&why, STATUS_OUT_OF_MEMORY, "no memory for it") : own_file_replace(path, buf_span(&text), &why);
+    st = text.failed ? problem_set(&why, STATUS_OUT_OF_MEMORY, "out of memory") : own_file_replace(path, buf_span(&text), &why);
     buf_finish(&text);
     return !st || refuse("--port-file", &why);
 }
@@ -274,9 +274,9 @@ static void reload(struct frontend *f)
         return;
     notify_reloading();
     if (auth_reload(f->app.auth, &why))
-        log_error("auth", "the tokens stay as they were: %s", why.detail);
+        log_error("auth", "cannot reload the token file; the old tokens stay valid: %s", why.detail);
     else
-        log_info("auth", "the tokens were read anew");
+        log_info("auth", "reloaded the token file");
     notify("READY=1");
 }
 
@@ -347,10 +347,10 @@ static bool start_log(const struct config *c)
     if (!c->access_log)
         log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
     if (!log_tell_workers(most))
-        return refuse("no memory for the environment", &why);
+        return refuse("not enough memory for the environment", &why);
     if (c->log_file[0] && log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files, &why))
-        return refuse("--log-file cannot be opened", &why);
-    return (log_start() && log_relay_start()) || refuse("the log has no threads", &why);
+        return refuse("cannot open --log-file", &why);
+    return (log_start() && log_relay_start()) || refuse("cannot start the threads of the log", &why);
 }
 
 int frontend_main(const struct config *config)

@@ -27,7 +27,7 @@ void notify_begin(void)
             manager.sun_path[0] = '\0'; /* the abstract name space */
         manager_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
     } else if (bytes)
-        log_warn("frontend", "NOTIFY_SOCKET is not a socket's name; the service manager is told nothing");
+        log_warn("frontend", "NOTIFY_SOCKET is not a socket path; the service manager is not notified");
     unsetenv("NOTIFY_SOCKET");
 }
 
@@ -39,7 +39,7 @@ void notify(const char *state)
         return;
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&manager, manager_bytes) < 0)
-        log_warn("frontend", "the service manager cannot be told: %s", strerror(errno));
+        log_warn("frontend", "cannot notify the service manager: %s", strerror(errno));
     if (fd >= 0)
         close(fd);
 }

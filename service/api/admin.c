@@ -46,9 +46,9 @@ static enum status decode_level(const struct json *v, enum log_category *categor
 
     span_copy(span_first(json_name(v), 32), pointer + 8, sizeof pointer - 8);
     if (!log_category_parse(json_name(v), category))
-        return problem_field(why, STATUS_UNKNOWN_FIELD, pointer, "unknown", "this is no category of the log");
+        return problem_field(why, STATUS_UNKNOWN_FIELD, pointer, "unknown", "unknown log category");
     if (!log_level_parse(json_text(v), level))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "a level is critical, error, warn, info, debug or trace");
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "a level must be critical, error, warn, info, debug or trace");
     return STATUS_OK;
 }
 
@@ -82,7 +82,7 @@ enum status logging_put(struct request *r)
     json_document_destroy(doc);
     if (st)
         return st;
-    log_info("frontend", "the levels of the log were changed by %s", r->caller->name);
+    log_info("frontend", "%s changed the log levels", r->caller->name);
     return answer_logging(r);
 }
 
@@ -165,7 +165,7 @@ static enum status send_log(struct request *r, const struct wanted *w, uint64_t 
     while (line && last < newest && (bytes = log_next(&last, w->most, line)) > 0)
         buf_add(&text, line, bytes);
     st = line && !text.failed ? reply_text(&r->reply, 200, LINES_TYPE, buf_span(&text))
-                              : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the lines do not fit in memory");
+                              : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the lines");
     buf_finish(&text);
     return st;
 }
@@ -195,7 +195,8 @@ static enum status parse(struct request *r, struct wanted *w)
     if (!st)
         st = number_of(r, "timeout_seconds", 1, EVENT_STREAM_S_MAX, &w->seconds);
     if (!st && request_query(r, "level", &level) && !log_level_parse(level, &w->most))
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "level", "value", "a level is critical, error, warn, info, debug or trace");
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "level", "value",
+                           "a level must be critical, error, warn, info, debug or trace");
     w->follow = follow == 1;
     return st;
 }
@@ -210,7 +211,7 @@ enum status logs_get(struct request *r)
     if (st)
         return st;
     if (!request_accepts(r, "text/plain"))
-        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "the log is text/plain");
+        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow text/plain, the type of the log");
     last = newest > w.lines ? newest - w.lines : 0;
     return w.follow && r->method != METHOD_HEAD ? follow_log(r, &w, last) : send_log(r, &w, last);
 }

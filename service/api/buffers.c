@@ -49,7 +49,8 @@ static enum status larger_than_device(struct request *r, const struct device_inf
 
     problem_limit(&r->problem, STATUS_DEVICE_MEMORY_EXHAUSTED, "device_memory_bytes", d->total_bytes, used, r->body_bytes);
     snprintf(r->problem.detail, sizeof r->problem.detail,
-             "%" PRIu64 " bytes requested, %" PRIu64 " of the device's %" PRIu64 " are free, the largest free block has at most %" PRIu64,
+             "%" PRIu64 " bytes requested, %" PRIu64 " of %" PRIu64
+             " bytes on the device are free, the largest free block has at most %" PRIu64,
              r->body_bytes, d->free_bytes, d->total_bytes, d->free_bytes);
     return STATUS_DEVICE_MEMORY_EXHAUSTED;
 }
@@ -75,7 +76,7 @@ static enum status check_room(struct request *r, struct session *s)
     struct session_info *info = arena_alloc(&r->arena, sizeof *info);
 
     if (!info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     session_info_of(s, info);
     if (t.memory_max_bytes < used || r->body_bytes > t.memory_max_bytes - used)
         return problem_limit(&r->problem, STATUS_QUOTA_EXCEEDED, "caller_memory_bytes", t.memory_max_bytes, used, r->body_bytes);
@@ -112,9 +113,9 @@ static enum status create_begin(struct request *r, struct span id)
     if (st || !is_stream(r))
         return st;
     if (!r->has_body_bytes)
-        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "the size of the new buffer must be known: send Content-Length");
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "the size of a new buffer is required: send Content-Length");
     if (r->body_bytes == 0)
-        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "a buffer has at least 1 byte");
+        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "a buffer must have at least 1 byte");
     st = session_of(r, &s);
     if (st)
         return st;
@@ -234,7 +235,7 @@ enum status buffers_list(struct request *r)
         return st;
     items = arena_array(&r->arena, page.limit, sizeof *items);
     if (!items)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
     st = session_of(r, &s);
     if (st)
         return st;
@@ -272,7 +273,7 @@ static enum status delete_in(struct request *r, struct session *s)
     if (!st)
         st = condition_of_id(r, s, r->params[1], &condition);
     if (!st && condition.absent)
-        st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "no buffer of this id in the session");
+        st = problem_set(&r->problem, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
     if (!st)
         st = buffer_delete_if(s, r->params[1], condition_contents(&condition), &r->problem);
     return st ? st : reply_empty(&r->reply, 204);

@@ -37,10 +37,10 @@ enum status conditions_check(struct request *r)
         struct span list = request_header(r, lists[i]);
 
         if (list.data && !etag_list_valid(list))
-            return bad_condition(r, lists[i], "*, or entity tags such as \"1.7\", in quotation marks and with commas between");
+            return bad_condition(r, lists[i], "*, or entity tags such as \"1.7\" in quotation marks, separated by commas");
     }
     if (if_range.data && r->method == METHOD_GET && request_header(r, "Range").data && !if_range_valid(if_range))
-        return bad_condition(r, "If-Range", "one entity tag such as \"1.7\", in quotation marks, or a time");
+        return bad_condition(r, "If-Range", "one entity tag such as \"1.7\" in quotation marks, or a date");
     return STATUS_OK;
 }
 
@@ -48,7 +48,7 @@ enum status wait_revoked(struct request *r)
 {
     if (r->method == METHOD_POST)
         return STATUS_OK;
-    return problem_set(&r->problem, STATUS_UNAUTHENTICATED, "the token was revoked or has expired while the request waited");
+    return problem_set(&r->problem, STATUS_UNAUTHENTICATED, "the token was revoked or expired while the request waited");
 }
 
 double ms_since(uint64_t start_ns)
@@ -169,7 +169,7 @@ enum status answer_end(struct answer *a, struct request *r, unsigned http_status
 
     json_close_object(&a->w);
     if (a->text.failed)
-        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
+        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     else
         st = reply_json_take(&r->reply, http_status, &a->text);
     buf_finish(&a->text);

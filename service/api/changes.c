@@ -111,7 +111,7 @@ static enum status next_lines(struct change_stream *s)
     compare(s, PART_DEVICES, add_devices);
     compare(s, PART_SESSIONS, add_sessions);
     if (s->lines.failed)
-        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "no memory for an event");
+        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "not enough memory for an event");
     if (!buf_span(&s->lines).bytes && atomic_load(&app_of(s->request)->draining))
         return STATUS_OK;
     if (!buf_span(&s->lines).bytes && now >= s->beat_ns)
@@ -152,7 +152,7 @@ static enum status start(struct request *r, uint64_t seconds)
 
     if (!s) {
         event_stream_give(r);
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the events");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the event stream");
     }
     s->source = (struct body_source){.read = read_lines, .close = close_stream};
     s->request = r;

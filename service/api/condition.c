@@ -16,14 +16,14 @@ static bool is_star(struct span list)
 
 enum status condition_not_absent(struct problem *why)
 {
-    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer is there; If-None-Match: * makes new ones alone");
+    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer exists; If-None-Match: * only creates");
 }
 
 /* Tags that are none of a buffer's hold for one that is not there; it has to stay so. */
 static enum status of_none(struct request *r, bool if_match, struct condition *out)
 {
     if (if_match)
-        return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "there is no buffer of this id, and If-Match wants one");
+        return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer does not exist; If-Match needs an existing one");
     out->absent = true;
     return STATUS_OK;
 }
@@ -41,7 +41,7 @@ enum status condition_of(struct request *r, const struct buffer_info *there, str
     if (if_none_match.data && is_star(if_none_match))
         return condition_not_absent(&r->problem);
     if (precondition_check(if_match, if_none_match, etag_of(there->contents, tag), false) != PRECONDITION_HOLDS)
-        return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one");
+        return problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer has another entity tag");
     out->only = true;
     out->there = *there;
     if (!if_none_match.data && is_star(if_match))

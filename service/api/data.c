@@ -52,7 +52,7 @@ static enum status start_download(struct request *r, struct session *s, struct b
 
     if (!d) {
         session_return(s);
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the download");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the download");
     }
     d->source = (struct body_source){.read = read_piece, .close = close_download, .lend = lend_piece, .release = release_piece};
     d->session = s;
@@ -134,7 +134,7 @@ static enum status read_data(struct request *r, struct session *s, const struct 
     case PRECONDITION_HOLDS:
         return answer_data(r, s, etag, info.bytes, wants);
     case PRECONDITION_FAILS:
-        st = problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one");
+        st = problem_set(&r->problem, STATUS_PRECONDITION_FAILED, "the buffer has another entity tag");
         break;
     case PRECONDITION_NOT_MODIFIED:
         reply_header_text(&r->reply, "ETag", tag);
@@ -152,7 +152,7 @@ enum status data_get(struct request *r)
     enum status         st = query_check(r, NULL);
 
     if (!st && !request_accepts(r, "application/octet-stream"))
-        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "buffer contents are application/octet-stream");
+        st = problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow application/octet-stream, the type of buffer contents");
     if (!st)
         st = conditions_check(r);
     if (!st)
@@ -167,12 +167,12 @@ enum status data_get(struct request *r)
 static enum status whole_range(struct request *r, uint64_t size, struct byte_range *out)
 {
     if (!r->has_body_bytes)
-        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a body of unknown length needs Content-Range");
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "Content-Length or Content-Range is required");
     if (r->body_bytes > size)
         return problem_limit(&r->problem, STATUS_BODY_TOO_LARGE, "buffer_bytes", size, 0, r->body_bytes);
     if (r->body_bytes < size)
         return problem_set(&r->problem, STATUS_LENGTH_MISMATCH,
-                           "the body has %" PRIu64 " bytes, the buffer %" PRIu64 "; a part is written with Content-Range", r->body_bytes,
+                           "the body has %" PRIu64 " bytes, the buffer %" PRIu64 "; send Content-Range to write a part", r->body_bytes,
                            size);
     *out = (struct byte_range){0, size};
     return STATUS_OK;
@@ -183,7 +183,7 @@ static enum status part_range(struct request *r, struct span header, uint64_t si
     enum status st = content_range_parse(header, size, out, &r->problem);
 
     if (!st && r->has_body_bytes && r->body_bytes != out->bytes)
-        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, its range %" PRIu64, r->body_bytes,
+        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, its Content-Range %" PRIu64, r->body_bytes,
                          out->bytes);
     return st;
 }

@@ -28,7 +28,7 @@ static enum status read_some(struct request *r, struct transfer *t, struct readi
     enum status st;
 
     if (request_gone(r))
-        return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
     st = transfer_read_wait(t, &r->problem);
     if (!st)
         st = transfer_read(t, piece, DIGEST_PIECE_BYTES, &got, NULL);
@@ -36,7 +36,7 @@ static enum status read_some(struct request *r, struct transfer *t, struct readi
         return st;
     body_digest_add(&to->digest, (struct span){piece, got});
     if (to->kept && !buf_add(to->kept, piece, got))
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     *left -= got;
     return STATUS_OK;
 }
@@ -48,7 +48,7 @@ static enum status read_through(struct request *r, struct session *s, struct byt
     enum status      st;
 
     if (!piece)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory to read the buffer");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory to read the buffer");
     st = transfer_read_begin(s, r->params[1], range.offset, range.bytes, &t, &r->problem);
     while (!st && range.bytes)
         st = read_some(r, t, to, piece, &range.bytes);

@@ -52,7 +52,7 @@ static enum status resume(struct app *app, struct problem *why)
     if (!leaving)
         set_draining(app, false);
     pthread_mutex_unlock(&app->phase_lock);
-    return leaving ? problem_set(why, STATUS_DRAINING, "the server is shutting down for good") : STATUS_OK;
+    return leaving ? problem_set(why, STATUS_DRAINING, "the service is shutting down and cannot resume") : STATUS_OK;
 }
 
 static enum status answer_phase(struct request *r)
@@ -87,7 +87,7 @@ enum status drain_post(struct request *r)
     json_document_destroy(doc);
     if (st)
         return st;
-    log_info("frontend", "%s asked for draining%s", r->caller->name, q.exit ? " and the end" : "");
+    log_info("frontend", "%s started a drain%s", r->caller->name, q.exit ? ", then exit" : "");
     if (!q.exit)
         drain_now(app_of(r));
     else if (leave_first(app_of(r)))
@@ -103,6 +103,6 @@ enum status resume_post(struct request *r)
         st = resume(app_of(r), &r->problem);
     if (st)
         return st;
-    log_info("frontend", "%s asked for new sessions to be taken again", r->caller->name);
+    log_info("frontend", "%s ended the drain", r->caller->name);
     return answer_phase(r);
 }

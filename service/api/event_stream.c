@@ -31,7 +31,7 @@ enum status event_stream_accepts(struct request *r)
 {
     if (request_accepts(r, EVENT_STREAM_TYPE))
         return STATUS_OK;
-    return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "events are " EVENT_STREAM_TYPE);
+    return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow " EVENT_STREAM_TYPE ", the type of events");
 }
 
 void event_stream_headers(struct request *r)

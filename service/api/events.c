@@ -140,7 +140,7 @@ static enum status next_lines(struct event_stream *s)
         return STATUS_OK;
     st = take_event(s);
     if (s->lines.failed)
-        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "no memory for an event");
+        return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "not enough memory for an event");
     if (st == STATUS_PENDING && now >= s->beat_ns) {
         buf_add_text(&s->lines, EVENT_STREAM_BEAT);
         st = STATUS_OK;
@@ -206,7 +206,7 @@ static enum status parse_types(struct request *r, struct span list, unsigned *ty
     do {
         unsigned type = type_of(span_cut(&list, ','));
         if (!type)
-            return problem_field(&r->problem, STATUS_INVALID_FIELD, "types", "value", "types must be names of events, separated by commas");
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, "types", "value", "types must be event names, separated by commas");
         *types |= type;
     } while (list.bytes);
     return STATUS_OK;
@@ -255,7 +255,7 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
 static enum status start(struct request *r, struct session *session, const struct wanted *w)
 {
     struct event_stream *s = calloc(1, sizeof *s);
-    enum status          st = s ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the events");
+    enum status          st = s ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the event stream");
 
     if (!st)
         st = session_observe(session, &r->problem);

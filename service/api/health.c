@@ -22,7 +22,7 @@ enum status livez_get(struct request *r)
     if (st)
         return st;
     if (now > turned && now - turned > LOOP_STALL_S * NS_PER_S)
-        return problem_set(&r->problem, STATUS_NOT_READY, "an event loop stands still");
+        return problem_set(&r->problem, STATUS_NOT_READY, "an event loop does not respond");
     return reply_line(r, 200, "ok\n");
 }
 
@@ -35,7 +35,7 @@ static enum status ready(struct request *r, struct problem *out)
 
     *out = (struct problem){0};
     if (atomic_load(&app->draining))
-        return problem_set(&r->problem, STATUS_DRAINING, "the server is draining: it takes no new sessions");
+        return problem_set(&r->problem, STATUS_DRAINING, "the service is draining and accepts no new sessions");
     st = pool_ready(app->pool, READY_FRESH_MS, out);
     return st ? problem_set(&r->problem, STATUS_NOT_READY, "%s", out->detail[0] ? out->detail : status_title(st)) : STATUS_OK;
 }
@@ -120,7 +120,7 @@ enum status readyz_get(struct request *r)
 enum status lbz_get(struct request *r)
 {
     if (atomic_load(&app_of(r)->draining))
-        return problem_set(&r->problem, STATUS_NOT_FOUND, "the server is draining: it takes no new sessions");
+        return problem_set(&r->problem, STATUS_NOT_FOUND, "the service is draining and accepts no new sessions");
     return readiness_get(r);
 }
 
@@ -203,9 +203,9 @@ enum status problems_get(struct request *r)
     for (unsigned i = STATUS_PENDING + 1; i < STATUS_COUNT; i++) {
         if (!span_is(r->params[0], status_code(i)))
             continue;
-        text = arena_printf(&r->arena, "%s\n\n%s.\nHTTP status: %u\nMay the same request succeed later: %s\n", status_code(i),
-                            status_title(i), status_http(i), status_retryable(i) ? "yes" : "no");
-        return text ? reply_line(r, 200, text) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the text does not fit");
+        text = arena_printf(&r->arena, "%s\n\n%s.\nHTTP status: %u\nSame request may succeed later: %s\n", status_code(i), status_title(i),
+                            status_http(i), status_retryable(i) ? "yes" : "no");
+        return text ? reply_line(r, 200, text) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the text");
     }
-    return problem_set(&r->problem, STATUS_NOT_FOUND, "no problem has this code");
+    return problem_set(&r->problem, STATUS_NOT_FOUND, "unknown problem code");
 }

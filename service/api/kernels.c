@@ -24,21 +24,23 @@ static const char *rule_text(enum builtin_rule rule)
 {
     switch (rule) {
     case BUILTIN_FLAT:
-        return "threads take vectors of 16 bytes; as many blocks as there is work";
+        return "each thread processes vectors of 16 bytes; the blocks cover all the work";
     case BUILTIN_SHARES:
-        return "threads take vectors of 16 bytes, blocks equal shares; a few blocks per multiprocessor, the last of which combines what "
-               "they found";
+        return "each thread processes vectors of 16 bytes, each block an equal share; a few blocks per multiprocessor, the last of which "
+               "combines "
+               "the results";
     case BUILTIN_ROWS:
-        return "a block per row, as wide as the row needs";
+        return "one block per row; its width depends on the row";
     case BUILTIN_AXIS:
-        return "a warp per result when the axis is the last one and short, a block when it is long; else a block for 32 or more results "
-               "that are neighbours";
+        return "last axis: one warp per result if the axis is short, one block if it is long; other axes: one block per 32 or more "
+               "neighbouring "
+               "results";
     case BUILTIN_TILES:
-        return "a block per tile of the result";
+        return "one block per tile of the result";
     case BUILTIN_POOL:
-        return "a few blocks per multiprocessor share out the pieces of the result";
+        return "a few blocks per multiprocessor share the tiles of the result";
     case BUILTIN_WHOLE:
-        return "cooperative: as many blocks as run at once, which wait for each other";
+        return "cooperative: as many blocks as can run at once; they wait for each other";
     }
     return "";
 }
@@ -164,7 +166,7 @@ enum status kernels_get(struct request *r)
     if (st)
         return st;
     if (!k)
-        return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "no built-in kernel of this name");
+        return problem_set(&r->problem, STATUS_KERNEL_NOT_FOUND, "unknown built-in kernel; GET /v1/kernels lists them");
     answer_begin(&a);
     add_members(&a.w, k);
     json_add_text(&a.w, "notes", builtin_source_of(k)->notes);

@@ -58,7 +58,7 @@ static enum status follow(struct request *r, struct following **out)
     enum status       st;
 
     if (!f)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     st = session_of(r, &f->session);
     if (st)
         return st;
@@ -105,7 +105,7 @@ static enum status wait_for_end(struct request *r, struct following *f)
     if (launch_finished(f->launch) || now_ns() >= f->deadline_ns)
         return STATUS_OK;
     if (request_gone(r))
-        return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
     if (request_revoked(r))
         return wait_revoked(r);
     if (!f->watching) {
@@ -149,7 +149,7 @@ static enum status answer_submitted(struct request *r, struct following *f)
 {
     struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
     bool                async = request_prefer(r).respond_async;
-    enum status         st = info ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the launch does not fit");
+    enum status         st = info ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
 
     if (!st && !async)
         st = wait_for_end(r, f);
@@ -216,7 +216,7 @@ static enum status answer_followed(struct request *r, struct following *f)
     struct span         seen = request_header(r, "If-None-Match");
 
     if (!info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the launch does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
     stop_watching(r, f);
     launch_info_of(f->launch, info);
     applied(r, f, false);
@@ -268,7 +268,7 @@ enum status launches_list(struct request *r)
         return st;
     items = arena_array(&r->arena, page.limit, sizeof(struct launch *));
     if (!items || !info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
     st = session_of(r, &s);
     if (st)
         return st;
@@ -298,7 +298,7 @@ static enum status cancel(struct request *r, struct session *s, struct launch *l
     if (reset)
         st = session_reset(s, &r->problem);
     if (!st && !info)
-        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the launch does not fit");
+        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
     if (st)
         return st;
     launch_info_of(l, info);

@@ -121,7 +121,7 @@ static void add_service(struct request *r, struct buf *out, struct buf *labels)
 static enum status answer(struct request *r, struct buf *out)
 {
     if (out->failed)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the metrics do not fit in memory");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the metrics");
     return reply_text(&r->reply, 200, METRICS_TYPE, buf_span(out));
 }
 

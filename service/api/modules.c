@@ -31,8 +31,9 @@ static enum status check_type(struct request *r)
     if (is_binary(r) && app_of(r)->config->allow_binary_images)
         return STATUS_OK;
     if (is_binary(r))
-        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not taken; send source or PTX");
-    return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "a module is text/x-cuda, application/json or " PTX_TYPE);
+        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "binary images are not accepted; send source or PTX");
+    return problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
+                       "the Content-Type of a module must be text/x-cuda, application/json or " PTX_TYPE);
 }
 
 /* The spans in *spec borrow from *doc. */
@@ -235,7 +236,7 @@ enum status modules_list(struct request *r)
         return st;
     ids = arena_array(&r->arena, page.limit, sizeof *ids);
     if (!ids)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
     st = session_of(r, &s);
     if (st)
         return st;

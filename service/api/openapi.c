@@ -30,9 +30,9 @@ enum status openapi_get(struct request *r)
     buf_init(&text, REPLY_BODY_BYTES_MAX);
     for (size_t i = 0; i < openapi_pieces_count && !st; i++)
         if (!add_piece(&text, &openapi_pieces[i]))
-            st = problem_set(&r->problem, STATUS_INTERNAL, "the document names the limit %s, which there is not", openapi_pieces[i].limit);
+            st = problem_set(&r->problem, STATUS_INTERNAL, "unknown limit %s in the document", openapi_pieces[i].limit);
     if (!st && text.failed)
-        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the document does not fit");
+        st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the document");
     if (!st)
         st = reply_json(&r->reply, 200, buf_span(&text));
     buf_finish(&text);

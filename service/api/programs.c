@@ -39,7 +39,8 @@ enum status programs_put_begin(struct request *r)
     enum status st = query_check(r, NULL);
 
     if (!st && span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE)))
-        st = problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "a program is application/json: the bytes come with its runs");
+        st = problem_set(&r->problem, STATUS_UNSUPPORTED_MEDIA_TYPE,
+                         "the Content-Type of a program must be application/json; send bytes with its runs");
     return st;
 }
 
@@ -54,7 +55,7 @@ static enum status put_in(struct request *r, struct session *s)
         return st;
     if (m->text.spec.source && !(r->caller->scopes & SCOPE_COMPILE)) {
         m->text.destroy(&m->text);
-        return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
+        return problem_set(&r->problem, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
     }
     st = program_put(s, r->params[1], &m->text, &r->arena, &p, &created, &r->problem);
     if (st)

@@ -33,9 +33,10 @@ static enum status decode_label(const struct json *v, struct label *out, struct 
 
     snprintf(pointer, sizeof pointer, "/labels/%.*s", (int)(json_name(v).bytes > 80 ? 80 : json_name(v).bytes), json_name(v).data);
     if (json_name(v).bytes == 0 || !span_copy(json_name(v), out->key, sizeof out->key))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "a label's name has 1 to %d bytes", LABEL_KEY_BYTES - 1);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "a label's name must have 1 to %d bytes", LABEL_KEY_BYTES - 1);
     if (json_type_of(v) != JSON_STRING || !span_copy(json_text(v), out->value, sizeof out->value))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "a label is a string of at most %d bytes", LABEL_VALUE_BYTES - 1);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "a label's value must be a string of at most %d bytes",
+                             LABEL_VALUE_BYTES - 1);
     return STATUS_OK;
 }
 
@@ -50,11 +51,11 @@ static enum status decode_labels(struct request *r, const struct json *v, const 
     if (!v)
         return STATUS_OK;
     if (json_type_of(v) != JSON_OBJECT || json_count(v) > LABELS_MAX)
-        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/labels", "value", "labels is an object of at most %d strings",
+        return problem_field(&r->problem, STATUS_INVALID_FIELD, "/labels", "value", "labels must be an object of at most %d strings",
                              LABELS_MAX);
     labels = arena_array(&r->arena, json_count(v), sizeof *labels);
     if (!labels)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the labels do not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the labels");
     for (const struct json *m = json_first(v); m && !st; m = json_next(m))
         st = decode_label(m, &labels[n++], &r->problem);
     *out = labels;
@@ -108,7 +109,7 @@ static enum status answer_session(struct request *r, struct session *s, unsigned
     struct answer        a;
 
     if (!info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the session does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the session");
     session_info_of(s, info);
     if (http_status == 201)
         reply_header(&r->reply, "Location", "/v1/sessions/%s", info->id);
@@ -132,7 +133,7 @@ static enum status create_in(struct request *r, struct span id, const struct ses
 
     if (!st && q->device.data && q->device.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/device", "value",
-                           "device names a device or a backend; leave it out for the best");
+                           "device must be a device id or a backend; omit it for the default");
     if (!st)
         st = check_positive(r, "/idle_timeout_s", q->idle_timeout_s);
     if (!st)
@@ -186,7 +187,7 @@ enum status sessions_list(struct request *r)
         return st;
     items = arena_array(&r->arena, page.limit, sizeof *items);
     if (!items)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the list does not fit; ask for fewer items");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the list; set a lower limit");
     n = session_list(app_of(r)->registry, &t, &page, items);
     answer_list_begin(&a);
     for (unsigned i = 0; i < n; i++) {

@@ -10,9 +10,9 @@
 static enum status check_local(struct request *r)
 {
     if (!app_of(r)->config->local_sharing)
-        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "memory is not shared with clients: the setting is local_sharing");
+        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "the setting local_sharing is off");
     if (!r->is_local)
-        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "memory is shared with clients on the Unix socket only, by HTTP/1.1");
+        return problem_set(&r->problem, STATUS_FEATURE_DISABLED, "shared memory needs HTTP/1.1 over a Unix socket");
     return STATUS_OK;
 }
 

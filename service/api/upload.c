@@ -55,7 +55,7 @@ static enum status write_piece(struct body_sink *sink, struct request *r, struct
     if (st)
         return st;
     if (piece.bytes > u->bytes - u->received)
-        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body is longer than the %" PRIu64 " bytes it must have", u->bytes);
+        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body is longer than the expected %" PRIu64 " bytes", u->bytes);
     st = transfer_write(u->transfer, piece, consumed, &r->waker, &r->problem);
     u->received += *consumed;
     return st;
@@ -95,7 +95,7 @@ static struct upload *start(struct request *r, struct session *s, uint64_t bytes
 
     if (!u) {
         session_return(s);
-        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the upload");
+        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the upload");
         return NULL;
     }
     u->sink = (struct body_sink){.write = write_piece, .borrow = borrow_room, .commit = commit_room, .bytes = bytes};
@@ -146,8 +146,7 @@ enum status upload_finish(struct request *r)
 
     timing_begin(r);
     if (!st && u->received != u->bytes)
-        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, it must have %" PRIu64, u->received,
-                         u->bytes);
+        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body has %" PRIu64 " bytes, expected %" PRIu64, u->received, u->bytes);
     if (!st)
         st = transfer_write_finish(u->transfer, &r->problem);
     r->timing.h2d_ms = ms_since(start);

@@ -18,7 +18,7 @@ static enum status reply_file(struct request *r, struct span name)
         reply_header_text(&r->reply, "Referrer-Policy", "no-referrer");
         return reply_text(&r->reply, 200, f->media_type, (struct span){f->data, f->bytes});
     }
-    return problem_set(&r->problem, STATUS_NOT_FOUND, "nothing is at this path");
+    return problem_set(&r->problem, STATUS_NOT_FOUND, "no such file");
 }
 
 bool web_is_wanted(const struct request *r)

@@ -30,7 +30,7 @@ enum status input_file_open(const char *path, int *fd, struct problem *why)
         return STATUS_OK;
     close(*fd);
     *fd = -1;
-    return problem_set(why, STATUS_INVALID_REQUEST, "is neither a file nor a pipe");
+    return problem_set(why, STATUS_INVALID_REQUEST, "is not a file or a pipe");
 }
 
 /* Files are always ready. */
@@ -44,7 +44,8 @@ static enum status wait_for_bytes(int fd, uint64_t deadline, struct problem *why
     while (ready < 0 && errno == EINTR);
     if (ready < 0)
         return fails(why, "cannot be read", errno);
-    return ready ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "did not end within %d s, as a pipe must", INPUT_PIPE_S);
+    return ready ? STATUS_OK
+                 : problem_set(why, STATUS_INVALID_REQUEST, "does not reach its end: a pipe must end within %d s", INPUT_PIPE_S);
 }
 
 /* *more is false at the end. */
@@ -59,7 +60,7 @@ static enum status read_piece(int fd, struct buf *out, bool *more, struct proble
     if ((size_t)n > out->max - out->bytes)
         return problem_set(why, STATUS_INVALID_REQUEST, "is longer than %zu bytes", out->max);
     if (n > 0 && !buf_add(out, piece, (size_t)n))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be read: no memory");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be read: out of memory");
     explicit_bzero(piece, sizeof piece); /* it may be a key */
     return STATUS_OK;
 }

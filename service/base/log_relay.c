@@ -270,5 +270,5 @@ void log_relay_add(int read_end, struct span role, pid_t pid)
     }
     free(s);
     close(read_end); /* it writes to nobody, and is none the worse for it */
-    log_warn("pool", "the log takes no lines of process %d: too many are listened to", (int)pid);
+    log_warn("pool", "cannot read the log of process %d: too many processes", (int)pid);
 }

@@ -132,11 +132,11 @@ enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, 
     enum status st;
 
     if (strlen(path) > LOG_PATH_BYTES_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "the name has more than %d bytes", LOG_PATH_BYTES_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "the path is longer than %d bytes", LOG_PATH_BYTES_MAX);
     sink.path = strdup(path);
     sink.bytes_max = bytes_max;
     sink.files = files ? files : 1;
-    st = sink.path ? open_file(why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for its name");
+    st = sink.path ? open_file(why) : problem_set(why, STATUS_OUT_OF_MEMORY, "out of memory");
     if (!st)
         return STATUS_OK;
     free(sink.path);

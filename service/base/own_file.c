@@ -21,10 +21,10 @@ static const char *fault_of(int fd)
     if (fstat(fd, &st))
         return strerror(errno);
     if (!S_ISREG(st.st_mode))
-        return "it is no regular file";
+        return "not a regular file";
     if (st.st_uid != geteuid())
-        return "it belongs to another user";
-    return st.st_nlink != 1 ? "it has another name, too (a hard link)" : NULL;
+        return "owned by another user";
+    return st.st_nlink != 1 ? "has more than one hard link" : NULL;
 }
 
 int own_file_open(const char *path, int flags, unsigned mode, struct problem *why)
@@ -34,9 +34,9 @@ int own_file_open(const char *path, int flags, unsigned mode, struct problem *wh
     const char *fault = fd < 0 ? NULL : fault_of(fd);
 
     if (fd < 0)
-        problem_set(why, STATUS_INTERNAL, "%s: %s", path, errno == ELOOP ? "it is a symbolic link; name the file itself" : strerror(errno));
+        problem_set(why, STATUS_INTERNAL, "%s: %s", path, errno == ELOOP ? "is a symbolic link; name the file itself" : strerror(errno));
     else if (fault)
-        problem_set(why, STATUS_INTERNAL, "%s: %s; name a file of this user's, or one that does not exist", path, fault);
+        problem_set(why, STATUS_INTERNAL, "%s: %s; name a file that this user owns, or one that does not exist", path, fault);
     if (!fault)
         return fd;
     close(fd);
@@ -73,7 +73,7 @@ enum status own_file_replace(const char *path, struct span text, struct problem 
     enum status st = STATUS_OK;
 
     if (!fresh)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a file's name");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of memory");
     random_bytes(&number, sizeof number); /* nobody can stand in its way beforehand */
     snprintf(fresh, room, "%s.%016" PRIx64, path, number);
     if (!write_new(fresh, text, why))

@@ -134,7 +134,7 @@ void identity_make(const char *header_folder, char out[SHA256_HEX_BYTES])
     digest_init(&h);
     dl_iterate_phdr(add_object, &h);
     if (header_folder && !add_tree(&h, header_folder)) {
-        log_warn("compile", "the CUDA headers cannot be looked through: code that was compiled before is not used");
+        log_warn("compile", "cannot read the CUDA headers: cached code is not used");
         random_id("", own, sizeof own);
         digest_add_field(&h, span_of(own));
     }

@@ -116,7 +116,7 @@ static void load_builtins(const struct nvrtc *n)
         return;
     snprintf(path, sizeof path, "libnvrtc-builtins.so.%d.%d", n->major, n->minor);
     if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
-        log_warn("compile", "the builtins of NVRTC were not found: %s", dlerror());
+        log_warn("compile", "cannot find the builtins library of NVRTC: %s", dlerror());
 }
 
 enum status nvrtc_load(struct nvrtc *out, const char *path, struct problem *why)
@@ -126,7 +126,7 @@ enum status nvrtc_load(struct nvrtc *out, const char *path, struct problem *why)
     const char  *missing;
 
     if (!lib) {
-        log_info("compile", "NVRTC was not loaded: %s", dlerror());
+        log_info("compile", "cannot load NVRTC: %s", dlerror());
         return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The NVRTC library was not found");
     }
     missing = bind_all(lib, &got.call);
@@ -135,7 +135,7 @@ enum status nvrtc_load(struct nvrtc *out, const char *path, struct problem *why)
         goto unload;
     }
     if (got.call.version(&got.major, &got.minor) != NVRTC_OK) {
-        problem_set(why, STATUS_COMPILER_UNAVAILABLE, "The NVRTC library does not tell its version");
+        problem_set(why, STATUS_COMPILER_UNAVAILABLE, "Cannot read the version of the NVRTC library");
         goto unload;
     }
     find_folder(&got);

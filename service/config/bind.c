@@ -1,4 +1,4 @@
-/* Judges listen addresses before anything is bound. */
+/* Checks listen addresses before anything is bound. */
 #include "config/bind.h"
 
 #include <arpa/inet.h>
@@ -42,8 +42,8 @@ enum status bind_check(const struct config *c, struct problem *why)
             continue;
         if (c->tokens[0] == '\0' && !c->insecure_no_auth)
             return problem_set(why, STATUS_INVALID_REQUEST,
-                               "%s can be reached from other machines and no tokens are configured: give --tokens FILE, "
-                               "or --insecure-no-auth to serve everyone",
+                               "%s can be reached from other machines without a token: give --tokens FILE, or "
+                               "--insecure-no-auth to serve everyone",
                                address);
         if (c->tls_cert[0] == '\0' && !c->allow_plaintext)
             return problem_set(

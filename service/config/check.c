@@ -1,4 +1,4 @@
-/* Looks at what the settings name: addresses, files, folders. The settings themselves were checked as they were taken. */
+/* Checks the addresses, files and folders that settings name. The values themselves are checked when they are read. */
 #include "config/check.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* How a check ended. */
+/* Result of the checks. */
 struct verdict {
     unsigned wrong;
 };
@@ -39,10 +39,10 @@ static void check_address(struct verdict *v, const char *address)
     case ADDRESS_GOOD:
         return;
     case ADDRESS_IN_USE:
-        note("listen", address, "in use at the moment");
+        note("listen", address, "in use now");
         return;
     case ADDRESS_NO_FOLDER:
-        note("listen", address, "its folder is not there yet");
+        note("listen", address, "its folder does not exist yet");
         return;
     case ADDRESS_BAD:
         wrong(v, "listen", address, why.detail);
@@ -56,7 +56,7 @@ static void check_addresses(struct verdict *v, const struct config *c)
     if (bind_check(c, &why))
         wrong(v, "listen", "", why.detail);
     if (c->listen.count > LISTENERS_MAX) {
-        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d addresses can be served", LISTENERS_MAX);
+        problem_set(&why, STATUS_INVALID_REQUEST, "too many addresses, at most %d are possible", LISTENERS_MAX);
         wrong(v, "listen", "", why.detail);
     }
     for (unsigned i = 0; i < c->listen.count; i++)
@@ -70,7 +70,7 @@ static void check_proxies(struct verdict *v, const struct config *c)
     struct problem why = {0};
 
     if (c->trusted_proxy.count > TRUSTED_PROXIES_MAX) {
-        problem_set(&why, STATUS_INVALID_REQUEST, "at most %d trusted proxies are possible", TRUSTED_PROXIES_MAX);
+        problem_set(&why, STATUS_INVALID_REQUEST, "too many trusted proxies, at most %d are possible", TRUSTED_PROXIES_MAX);
         wrong(v, "trusted-proxy", "", why.detail);
     }
     for (unsigned i = 0; i < c->trusted_proxy.count; i++)
@@ -110,7 +110,7 @@ static void check_tokens(struct verdict *v, const struct config *c)
         auth_destroy(auth);
 }
 
-/* A name without a slash is the loader's to find. */
+/* The loader finds a name without a slash. */
 static void check_library(struct verdict *v, const char *flag, const char *path)
 {
     if (strchr(path, '/') && access(path, R_OK))
@@ -126,7 +126,7 @@ static void check_headers(struct verdict *v, const char *path)
     if (stat(path, &what))
         wrong(v, "cuda-include", path, strerror(errno));
     else if (!S_ISDIR(what.st_mode) || access(path, R_OK | X_OK))
-        wrong(v, "cuda-include", path, "is no folder that can be read");
+        wrong(v, "cuda-include", path, "not a readable folder");
 }
 
 /* ---- what is written ---- */
@@ -136,7 +136,7 @@ static void check_folder(struct verdict *v, const char *flag, const char *folder
     if (access(folder, W_OK | X_OK) == 0)
         return;
     if (errno == ENOENT)
-        note(flag, folder, "the folder is not there yet");
+        note(flag, folder, "the folder does not exist yet");
     else
         wrong(v, flag, folder, strerror(errno));
 }
@@ -149,7 +149,7 @@ static void check_written_file(struct verdict *v, const char *flag, const char *
     if (!path[0])
         return;
     if (!span_copy(span_of(path), folder, sizeof folder)) {
-        wrong(v, flag, path, "the name is too long");
+        wrong(v, flag, path, "the path is too long");
         return;
     }
     slash = strrchr(folder, '/');

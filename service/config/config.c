@@ -1,4 +1,4 @@
-/* Settings from the configuration file, the environment and the command line, each layer over the one before. */
+/* Settings from the configuration file, the environment and the command line; a later layer overrides an earlier one. */
 #include "config/config.h"
 
 #include <ctype.h>
@@ -71,7 +71,7 @@ const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYT
     return out;
 }
 
-/* What whoever set it calls it. */
+/* The name in the layer's notation. */
 static const char *label(const struct setting *s, const struct config_layer *layer, char out[SETTING_LABEL_BYTES])
 {
     char flag[SETTING_NAME_BYTES];
@@ -122,7 +122,7 @@ static bool take_text(char **to, struct span value)
 static bool take_item(struct config_list *to, struct span value, const char *name, const struct config_layer *layer)
 {
     if (value.bytes == 0)
-        return config_complain(layer, "%s: an empty value", name);
+        return config_complain(layer, "%s: the value is empty", name);
     if (to->count == CONFIG_LIST_ITEMS_MAX)
         return config_complain(layer, "%s: too many values", name);
     if (!take_text(&to->items[to->count], value))
@@ -170,7 +170,7 @@ bool config_take(struct config *c, const struct setting *s, struct span value, s
 
     layer->seen[s - settings] = true;
     if (value.bytes && memchr(value.data, '\n', value.bytes))
-        return config_complain(layer, "%s: a value of more than one line", name);
+        return config_complain(layer, "%s: the value has more than one line", name);
     if (s->kind == KIND_LIST && first)
         list_clear(to);
     switch (s->kind) {
@@ -211,7 +211,7 @@ static bool take_variable(struct config *c, const struct setting *s, struct span
     return true;
 }
 
-/* An empty variable counts as unset: that is how container tools clear one. */
+/* An empty variable counts as unset, because container tools clear a variable this way. */
 static bool take_environment(struct config *c)
 {
     struct config_layer layer = {.kind = LAYER_ENVIRONMENT};
@@ -260,7 +260,7 @@ static bool take_flags(struct config *c, int argc, char *const argv[], bool *onl
     return true;
 }
 
-/* The file, if any (NULL = none), lies below environment and flags, which alone can name it. */
+/* Environment and flags override the file (NULL = none), and only they can name it. */
 static bool take_layers(struct config *c, const char *file, int argc, char *const argv[], bool *only_check)
 {
     return take_presets(c) && (!file || config_file_take(c, file)) && take_environment(c) && take_flags(c, argc, argv, only_check);

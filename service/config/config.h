@@ -1,4 +1,4 @@
-/* The settings of the front-end: one member per row of config.def, from flags, GPUREST_… variables and a file. */
+/* The settings of the front-end, one member per row of config.def. */
 #ifndef GPUREST_CONFIG_H
 #define GPUREST_CONFIG_H
 
@@ -7,7 +7,7 @@
 
 #include "limits.h"
 
-/* Where the service is when --listen is not given. */
+/* The address to listen on without --listen. */
 #define LISTEN_DEFAULT "127.0.0.1:8080"
 
 struct config_list {
@@ -27,14 +27,13 @@ struct config {
 #undef SETTING_CHOICE
 #undef SETTING_SWITCH
 #undef SETTING_NUMBER
-    bool only_check; /* --check-config: the settings were printed, nothing is to be started */
+    bool only_check; /* --check-config: the settings were printed; start nothing */
 };
 
-/* True: go on, *out is filled and config_finish() is due. False: --help, --man or --version
- * was answered on standard output (*exit_code = 0), or one line on standard error says what is wrong (*exit_code = 2); nothing is to be
- * freed. */
+/* True: *out is filled, and the caller owes config_finish(). False: --help, --man or --version was answered on standard output
+ * (*exit_code = 0), or one line on standard error says what is wrong (*exit_code = 2); there is nothing to free. */
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code);
-/* A zeroed config is fine. */
+/* Accepts a zeroed config. */
 void config_finish(struct config *c);
 
 #endif

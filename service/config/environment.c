@@ -1,4 +1,4 @@
-/* Tells of variables that look like settings and are none. */
+/* Warns of variables that look like settings but are not. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
     return ab < c ? ab : c;
 }
 
-/* Insertions, deletions and changes of one letter that lead from one name to the other. */
+/* The edit distance of two names. */
 static unsigned distance(struct span a, const char *b)
 {
     unsigned row[SETTING_LABEL_BYTES], n = (unsigned)strlen(b);
@@ -40,7 +40,7 @@ static unsigned distance(struct span a, const char *b)
     return row[n];
 }
 
-/* A name that may be shown and compared. */
+/* A name that is safe to print and to compare. */
 static bool is_plain(struct span name)
 {
     for (size_t i = 0; i < name.bytes; i++)
@@ -84,10 +84,10 @@ static void warn(struct span name)
     char variable[SETTING_LABEL_BYTES];
 
     if (is_plain(name))
-        fprintf(stderr, "gpurestd: warning: the environment has %.*s, which is no setting and is ignored; the nearest is %s\n",
+        fprintf(stderr, "gpurestd: warning: the environment variable %.*s is not a setting and is ignored; did you mean %s?\n",
                 SPAN_ARG(name), setting_variable(nearest_to(name), variable));
     else
-        fputs("gpurestd: warning: the environment has a variable GPUREST_… whose name is no setting's and is ignored\n", stderr);
+        fputs("gpurestd: warning: an environment variable GPUREST_… is not a setting and is ignored\n", stderr);
 }
 
 void config_environment_check(void)

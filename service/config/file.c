@@ -1,4 +1,4 @@
-/* The configuration file: "name = value" a line, comments on lines of their own that begin with '#'. */
+/* The configuration file: one "name = value" per line; a line that begins with '#' is a comment. */
 #include <ctype.h>
 
 #include "base/input_file.h"
@@ -19,7 +19,7 @@ static bool take_value(struct config *c, const struct setting *s, struct span va
     return config_take(c, s, value, layer);
 }
 
-/* A byte that no setting may have: what is printed of a file must not move a terminal's cursor, nor end at a NUL. */
+/* Control characters are rejected: a printed value must not move a terminal's cursor, nor end at a NUL. */
 static bool has_control(struct span line)
 {
     for (size_t i = 0; i < line.bytes; i++)
@@ -38,15 +38,15 @@ static bool take_line(struct config *c, struct span line, struct config_layer *l
     if (rest.bytes == 0 || rest.data[0] == '#')
         return true;
     if (has_control(rest))
-        return config_complain(layer, "there is a control character in this line");
+        return config_complain(layer, "this line has a control character");
     if (!has_value)
         return config_complain(layer, "must be \"name = value\"");
     name = span_trim(span_cut(&rest, '='));
     s = setting_find(name, true);
     if (!s)
-        return config_complain(layer, "there is no setting \"%.*s\"", SPAN_ARG(name));
+        return config_complain(layer, "unknown setting \"%.*s\"", SPAN_ARG(name));
     if (s == &settings[SETTING_config])
-        return config_complain(layer, "a file cannot name another one");
+        return config_complain(layer, "a configuration file cannot set config");
     return take_value(c, s, span_trim(rest), layer);
 }
 

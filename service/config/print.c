@@ -1,11 +1,11 @@
-/* What gpurestd says of its settings: help, the manual page, and the settings in force; all from config.def. */
+/* Prints the help, the manual page and the effective settings, all from config.def. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/version.h"
 #include "config/table.h"
 
-/* What stands after the flag's name. */
+/* The placeholder after the flag's name. */
 static const char *value_word(const struct setting *s)
 {
     switch (s->kind) {
@@ -39,8 +39,8 @@ static const char *default_words(const struct setting *s, char *out, size_t room
 static const struct {
     const char *flag, *help;
 } actions[] = {
-    {"--check-config", "Print the settings that the file, the environment and the flags make together, as a configuration file, check the "
-                       "addresses, files and folders that they name, and exit"},
+    {"--check-config", "Print the effective settings as a configuration file, check the addresses, files and folders that they name, and "
+                       "exit"},
     {"--man", "Print this program's manual page and exit"},
     {"--help", "Print a summary and exit"},
     {"--version", "Print the version and exit"},
@@ -51,8 +51,8 @@ void config_print_help(void)
     char name[SETTING_NAME_BYTES], words[128];
 
     puts("gpurestd - GPU compute over plain HTTP\n\nUsage: gpurestd [--OPTION VALUE | --OPTION=VALUE | --SWITCH]...\n\n"
-         "Every option may also come from the environment (--drain-timeout is GPUREST_DRAIN_TIMEOUT) or from a\n"
-         "configuration file (drain_timeout = 30). A flag wins over the environment, which wins over the file.\n");
+         "The environment (GPUREST_DRAIN_TIMEOUT for --drain-timeout) and a configuration file (drain_timeout = 30)\n"
+         "can also set an option. A flag overrides the environment, which overrides the file.\n");
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         const struct setting *s = &settings[i];
 
@@ -64,7 +64,7 @@ void config_print_help(void)
 
 /* ---- manual page ---- */
 
-/* In troff a dash is a hyphen and a backslash an escape; a line that begins with '.' or a quote would be a request. */
+/* In troff a dash is a hyphen and a backslash an escape; a line that begins with '.' or a quote is a request. */
 static void print_roff(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -107,7 +107,7 @@ static void manual_environment(void)
 {
     char name[SETTING_LABEL_BYTES];
 
-    puts(".SH ENVIRONMENT\nAn empty variable counts as unset. A list is separated by commas; a switch is 1 or 0.");
+    puts(".SH ENVIRONMENT\nAn empty variable counts as unset. Commas separate the values of a list. A switch is 1 or 0.");
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
         printf("%s\n.B %s\n", i ? ".br" : ".P", setting_variable(&settings[i], name));
 }
@@ -115,26 +115,29 @@ static void manual_environment(void)
 void config_print_manual(void)
 {
     printf(".TH GPURESTD 8 \"\" \"gpurest %s\"\n", GPUREST_VERSION);
-    puts(".SH NAME\ngpurestd \\- GPU compute over plain HTTP\n"
-         ".SH SYNOPSIS\n.B gpurestd\n[\\-\\-OPTION VALUE | \\-\\-OPTION=VALUE | \\-\\-SWITCH]...\n"
-         ".SH DESCRIPTION\nServes buffers, kernel compilation and launches of this machine's GPUs, or of the cpu device, over HTTP.\n"
-         "Every session has a process and a context of its own.");
+    puts(
+        ".SH NAME\ngpurestd \\- GPU compute over plain HTTP\n"
+        ".SH SYNOPSIS\n.B gpurestd\n[\\-\\-OPTION VALUE | \\-\\-OPTION=VALUE | \\-\\-SWITCH]...\n"
+        ".SH DESCRIPTION\nServes buffers, kernel compilation and kernel launches on this machine's GPUs, or on the cpu device, over HTTP.\n"
+        "Each session has its own process and device context.");
     manual_options();
-    puts(".SH CONFIGURATION FILE\nThe file that\n.B \\-\\-config\nnames has lines of the form\n.IR \"name = value\" .\n"
-         "Names are those of the options, with \\- or _; a switch is 1 or 0; an option that may be repeated has a line for each value.\n"
-         "Lines that begin with # are comments; elsewhere # is an ordinary character.\n"
-         "A flag wins over the environment, the environment over the file; of a list the winner's values are all there are.\n"
-         "An unknown name, a bad value or a name set twice is refused with the file's name and the line's number.");
+    puts(".SH CONFIGURATION FILE\nThe file of\n.B \\-\\-config\nhas lines of the form\n.IR \"name = value\" .\n"
+         "Names are those of the options, with \\- or _. A switch is 1 or 0. A repeatable option has one line per value.\n"
+         "A line that begins with # is a comment; elsewhere # is an ordinary character.\n"
+         "A flag overrides the environment, which overrides the file. A list replaces the whole list of a lower layer.\n"
+         "An unknown name, an invalid value or a name set twice is an error, reported with file and line.");
     manual_environment();
-    puts(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nStop: no new sessions; those there are may go on for \\-\\-drain\\-timeout seconds. A "
-         "second one ends at once.\n"
-         ".TP\n.B SIGHUP\nRead the file of tokens again. The configuration file is read at the start only.\n"
-         ".SH EXIT STATUS\n.TP\n.B 0\nStopped as asked, or the question was answered.\n.TP\n.B 1\nThe service could not start; the log "
-         "says why.\n.TP\n.B 2\nA setting is wrong.\n"
+    puts(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nStop. Accept no new sessions; existing sessions may continue for \\-\\-drain\\-timeout "
+         "seconds. A "
+         "second signal stops at once.\n"
+         ".TP\n.B SIGHUP\nReload the token file. The configuration file is read at the start only.\n"
+         ".SH EXIT STATUS\n.TP\n.B 0\nStopped by a signal or by request, or the information was printed.\n.TP\n.B 1\nThe service could not "
+         "start; the log "
+         "says why.\n.TP\n.B 2\nA setting is invalid.\n"
          ".SH SEE ALSO\n.BR gpurest (1)");
 }
 
-/* ---- settings in force ---- */
+/* ---- effective settings ---- */
 
 static void print_list(const struct setting *s, const struct config_list *l)
 {

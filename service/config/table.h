@@ -1,4 +1,4 @@
-/* What the files of the settings (config.c, config/file.c, config/print.c) share: config.def as a table, and taking one value. */
+/* Shared by the files of config/: config.def as a table, and setting one value. */
 #ifndef GPUREST_CONFIG_TABLE_H
 #define GPUREST_CONFIG_TABLE_H
 
@@ -43,31 +43,31 @@ enum {
 
 extern const struct setting settings[SETTINGS_COUNT];
 
-/* One layer of values: the file, the environment or the flags. A later layer wins. */
+/* One layer of values: the file, the environment or the flags. A later layer overrides an earlier one. */
 struct config_layer {
     enum { LAYER_FILE, LAYER_ENVIRONMENT, LAYER_FLAGS } kind;
     const char *path;                 /* LAYER_FILE */
     unsigned    line;                 /* LAYER_FILE, from 1 */
-    bool        seen[SETTINGS_COUNT]; /* set here; the first value of a list drops those of the layers before */
+    bool        seen[SETTINGS_COUNT]; /* set in this layer; the first value of a list drops those of earlier layers */
 };
 
 void *setting_member(struct config *c, const struct setting *s);
-/* "drain_timeout" with '-' for people; returns out. */
+/* "drain-timeout" for "drain_timeout"; returns out. */
 const char *setting_flag(const struct setting *s, char out[SETTING_NAME_BYTES]);
 /* GPUREST_… in capitals; returns out. */
 const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYTES]);
-/* '-' and '_' are the same to it when `loose`, else only '-' is right. NULL: there is none. */
+/* `loose`: '-' and '_' are equal; else only '-' matches. NULL: no such setting. */
 const struct setting *setting_find(struct span name, bool loose);
 
 /* Copies the value. False: a line on standard error says what is wrong and where. */
 bool config_take(struct config *c, const struct setting *s, struct span value, struct config_layer *layer);
-/* Writes that line, with the file's name and line number if the layer has them; always false. */
+/* Prints such a line, with the file's name and line number if the layer has them. Always false. */
 bool config_complain(const struct config_layer *layer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes every line of the file at `path`. */
+/* Applies every line of the file at `path`. */
 bool config_file_take(struct config *c, const char *path);
 
-/* Warns of each variable GPUREST_… that is no setting and nobody's else (environment.def). */
+/* Warns of each variable GPUREST_… that is neither a setting nor in environment.def. */
 void config_environment_check(void);
 
 void config_print_help(void);

@@ -103,7 +103,7 @@ enum status probe_take(struct probe_answer *out, size_t bytes, struct problem *w
 
     out->text[bytes] = '\0';
     if (!span_starts(line, head) || !span_u64(span_first(span_from(line, sizeof head - 1), 3), &status))
-        return problem_set(why, STATUS_NOT_READY, "what answers there does not speak HTTP");
+        return problem_set(why, STATUS_NOT_READY, "the answer is not HTTP");
     out->status = (unsigned)status;
     return STATUS_OK;
 }

@@ -64,7 +64,7 @@ static enum status with_credentials(int fd, gnutls_certificate_credentials_t cre
     enum status      st;
 
     if (gnutls_init(&session, GNUTLS_CLIENT) < 0)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for TLS");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for TLS");
     st = handshake(session, credentials, fd, deadline, why);
     if (!st)
         st = exchange(session, request, deadline, out, why);
@@ -78,7 +78,7 @@ enum status probe_tls(int fd, struct span request, uint64_t deadline, struct pro
     enum status                      st;
 
     if (gnutls_certificate_allocate_credentials(&credentials) < 0)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for TLS");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for TLS");
     st = with_credentials(fd, credentials, request, deadline, out, why);
     gnutls_certificate_free_credentials(credentials);
     return st;

@@ -53,17 +53,17 @@ static enum status start(struct pool *p, struct problem *why)
     enum status st = monitor_create(&p->monitor);
 
     if (st)
-        return problem_set(why, st, "the thread that watches workers was not started");
+        return problem_set(why, st, "cannot start the thread that watches workers");
     if ((st = devices_discover(p, why)))
         return st;
     for (unsigned i = 0; i < p->devices_count; i++)
         p->devices[i].public.state = DEVICE_SUSPECT; /* until its device monitor is up */
     p->refiller_runs = pthread_create(&p->refiller, NULL, refiller_run, p) == 0;
     if (!p->refiller_runs)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that starts workers was not started");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that starts workers");
     p->health_runs = pthread_create(&p->health, NULL, health_run, p) == 0;
     if (!p->health_runs)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the thread that watches devices was not started");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that watches devices");
     return settle(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
 }
 
@@ -73,7 +73,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
     enum status  st;
 
     if (!p)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the pool");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     p->config = *config;
     locks_init(p);
     st = start(p, why);
@@ -380,17 +380,17 @@ static enum status warm_wait(struct pool *p, struct device_slot *d, struct worke
 
     while (!(*out = warm_ready(d))) {
         if (p->stopping)
-            return problem_set(why, STATUS_DRAINING, "the server is shutting down");
+            return problem_set(why, STATUS_DRAINING, "the service is shutting down");
         if (d->verdict)
             return problem_set(why, STATUS_DEVICE_ERROR, "%s", d->last_problem.detail);
         if (d->public.state == DEVICE_QUARANTINED)
-            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined: it does not compute", d->public.id);
+            return problem_set(why, STATUS_DEVICE_ERROR, "device %s is quarantined", d->public.id);
         if (d->failed_starts != failed_starts && d->public.state == DEVICE_HEALTHY)
             return problem_set(why, STATUS_NO_WORKER, "no worker can be started: %s", d->last_problem.detail);
         if (!may_come(p, d))
             return problem_limit(why, STATUS_NO_WORKER, "workers", p->config.workers_max, p->workers, 1);
         if (deadline_left_ns(deadline) == 0)
-            return problem_set(why, STATUS_NO_WORKER, "no worker came up in time");
+            return problem_set(why, STATUS_NO_WORKER, "no worker was ready in time");
         pool_wait(p, deadline);
     }
     return STATUS_OK;
@@ -443,7 +443,7 @@ enum status pool_take(struct pool *p, unsigned device, struct worker **out, stru
     enum status         st;
 
     if (device >= p->devices_count)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no such device");
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device");
     pthread_mutex_lock(&p->lock);
     d->demand++;
     pthread_cond_broadcast(&p->changed);

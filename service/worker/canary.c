@@ -51,11 +51,11 @@ static enum status prepare(struct device_worker *w, struct problem *why)
     if (c->module)
         return STATUS_OK;
     if (!c->done && (st = ops->event_create(w->device, &c->done)))
-        return problem_set(why, st, "the canary got no event");
+        return problem_set(why, st, "cannot create the canary's event");
     if (!c->in && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->in)))
-        return problem_set(why, st, "the canary got no device memory");
+        return problem_set(why, st, "cannot allocate device memory for the canary");
     if (!c->out && (st = ops->mem_alloc(w->device, NUMBERS * sizeof(uint32_t), &c->out)))
-        return problem_set(why, st, "the canary got no device memory");
+        return problem_set(why, st, "cannot allocate device memory for the canary");
     return ops->module_load(w->device, ptx, sizeof ptx - 1, &c->module, why);
 }
 
@@ -74,11 +74,11 @@ static enum status submit(struct device_worker *w, const uint32_t *in, uint32_t 
 
     if ((st = ops->mem_fill(w->device, NULL, c->out, 0, sizeof(uint32_t), NUMBERS)) ||
         (st = ops->mem_write(w->device, NULL, c->in, in, NUMBERS * sizeof *in)))
-        return problem_set(why, st, "the canary could not be written to the device");
+        return problem_set(why, st, "cannot write the canary to the device");
     if ((st = ops->launch(w->device, NULL, &l, why)))
         return st;
     if ((st = ops->mem_read(w->device, NULL, out, c->out, NUMBERS * sizeof *out)) || (st = ops->event_record(w->device, NULL, c->done)))
-        return problem_set(why, st, "the canary could not be read from the device");
+        return problem_set(why, st, "cannot read the canary from the device");
     return STATUS_OK;
 }
 
@@ -89,7 +89,7 @@ static enum status wait_done(struct device_worker *w, struct problem *why)
 
     while ((st = w->ops->event_query(w->device, w->canary.done, why)) == STATUS_PENDING) {
         if (deadline_left_ns(deadline) == 0)
-            return problem_set(why, STATUS_DEVICE_ERROR, "the canary did not come back within %d ms", CANARY_DEADLINE_MS);
+            return problem_set(why, STATUS_DEVICE_ERROR, "the canary did not finish within %d ms", CANARY_DEADLINE_MS);
         sched_yield();
     }
     return st;
@@ -109,6 +109,6 @@ enum status canary_run(struct device_worker *w, struct problem *why)
         return st;
     for (uint32_t i = 0; i < NUMBERS; i++)
         if (out[i] != in[i] * 3 + 7)
-            return problem_set(why, STATUS_DEVICE_ERROR, "the device computed a wrong answer");
+            return problem_set(why, STATUS_DEVICE_ERROR, "the device computed a wrong result");
     return STATUS_OK;
 }

@@ -40,7 +40,7 @@ static int count_named(struct span names)
         const struct device_ops *ops = device_ops_find(name);
 
         if (name.bytes > 0 && !ops)
-            log_warn("worker", "there is no backend named %.*s", (int)name.bytes, name.data);
+            log_warn("worker", "unknown backend %.*s", (int)name.bytes, name.data);
         if (ops && !row_write(ops))
             return EXIT_FAILURE;
     }

@@ -154,7 +154,7 @@ static void refuse_length(struct device_worker *w, struct work *k)
     struct completion done = {0};
     struct problem    why;
 
-    problem_set(&why, STATUS_INVALID_REQUEST, "a command has a wrong length");
+    problem_set(&why, STATUS_INVALID_REQUEST, "invalid length of a command");
     work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
 }
 
@@ -279,14 +279,14 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     uint64_t    n;
 
     if (!backend || !number || !span_u64(span_of(number), &n) || n >= DEVICES_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "the worker was not told its device");
+        return problem_set(why, STATUS_INVALID_REQUEST, "the worker's device argument is missing");
     *index = (unsigned)n;
     if (libcuda)
         device_cuda_library(libcuda);
     device_cuda_vendor(worker_argument(argc, argv, "cublaslt"), worker_argument(argc, argv, "cufft"));
     choose_threads(argc, argv);
     w->ops = device_ops_find(span_of(backend));
-    return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is no backend of that name");
+    return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown backend");
 }
 
 static enum status device_take(struct device_worker *w, unsigned index, struct problem *why)
@@ -294,7 +294,7 @@ static enum status device_take(struct device_worker *w, unsigned index, struct p
     enum status st = w->ops->open(&w->device, index, why);
 
     if (!st && w->ops->host_register && (st = w->ops->host_register(w->device, w->shm.staging, w->shm.staging_bytes)))
-        problem_set(why, st, "the staging memory could not be registered with the device");
+        problem_set(why, st, "cannot register the staging memory with the device");
     return st;
 }
 

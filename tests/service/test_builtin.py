@@ -100,7 +100,7 @@ def test_what_is_refused(client, session):
     assert "y of axpy" in refused(client, session, "buffer_not_found", "/args/2", args=good[:2] + [{"buf": "none"}, good[3]])
     assert "x of axpy" in refused(client, session, "argument_mismatch", "/args/1", args=good[:3] + [{"u64": 1025}])
     assert "y of axpy" in refused(client, session, "argument_mismatch", "/args/2", args=good[:2] + [{"buf": "b", "offset": 4}, good[3]])
-    assert "between elements" in refused(client, session, "argument_mismatch", "/args/1", args=[good[0], {"buf": "a", "offset": 2}] + good[2:])
+    assert "not a multiple of the element size" in refused(client, session, "argument_mismatch", "/args/1", args=[good[0], {"buf": "a", "offset": 2}] + good[2:])
     refused(client, session, "argument_mismatch", "/args", args=good[:3] + [{"u64": str(2 ** 64 - 1)}])
     answer = client.post(session + "/launches", {"module": "m", "kernel": "k", "grid": [1], "dtype": "f32"})
     assert answer.code == "invalid_field"

@@ -131,7 +131,7 @@ def test_compilations_that_are_stopped_count_as_faults(serve):
         assert refused.status == 429 and refused.code == "rate_limited", refused
         assert refused.json()["limit"] == {"name": "faults", "max": budget, "used": budget, "requested": 1}
         assert int(refused.headers["Retry-After"]) >= 1
-    service.logged("caller alice has no fault left")
+    service.logged("caller alice has used up its crash budget")
     is_served(bob)
 
 

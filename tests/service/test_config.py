@@ -45,7 +45,7 @@ def test_a_mistake_in_the_file_has_a_place(executable, tmp_path):
     for more in ((), ("--check-config",)):
         got = run(executable, "--config", str(file), *more)
         assert (got.returncode, got.stdout) == (2, "")
-        assert got.stderr == f'gpurestd: {file}:2: there is no setting "threds"\n'
+        assert got.stderr == f'gpurestd: {file}:2: unknown setting "threds"\n'
 
 
 def test_a_mistake_in_the_environment_names_the_variable(executable):
@@ -95,7 +95,7 @@ def checked(executable, tmp_path, *arguments):
 def test_addresses_are_checked(executable, tmp_path):
     (tmp_path / "file").write_text("")
     for address, word in (("127.0.0.1:99999", "must be HOST:PORT"), ("192.0.2.1:8080", "without"), ("nowhere.invalid:1", "tokens"),
-                          (f"unix:{tmp_path}/file", "something else"), ("unix:" + "x" * 200, "too long"), (":0", "no tokens are configured")):
+                          (f"unix:{tmp_path}/file", "another file"), ("unix:" + "x" * 200, "too long"), (":0", "without a token")):
         code, complaints, _ = checked(executable, tmp_path, "--listen", address, "--insecure-no-auth" if word == "without" else "--access-log")
         assert code == 2 and any(word in line for line in complaints), (address, complaints)
     code, complaints, _ = checked(executable, tmp_path, "--listen=192.0.2.1:8080", "--insecure-no-auth", "--allow-plaintext")
@@ -108,14 +108,14 @@ def test_what_may_come_right_is_a_remark(executable, tmp_path, start):
     code, complaints, remarks = checked(executable, tmp_path, "--listen", address, "--listen=unix:/nonexistent/s", "--cache=/nonexistent/c",
                                         "--log-file=/nonexistent/l", "--port-file=/nonexistent/p")
     assert (code, complaints) == (0, [])
-    assert remarks == [f"# --listen {address}: in use at the moment", "# --listen unix:/nonexistent/s: its folder is not there yet",
-                       "# --cache /nonexistent/c: the folder is not there yet", "# --log-file /nonexistent: the folder is not there yet",
-                       "# --port-file /nonexistent: the folder is not there yet"]
+    assert remarks == [f"# --listen {address}: in use now", "# --listen unix:/nonexistent/s: its folder does not exist yet",
+                       "# --cache /nonexistent/c: the folder does not exist yet", "# --log-file /nonexistent: the folder does not exist yet",
+                       "# --port-file /nonexistent: the folder does not exist yet"]
     assert service.client().get("/readyz").status == 200, "the service that was there is as it was"
 
 
 @pytest.mark.parametrize("flag,word", [("tokens", "tokens"), ("nvrtc", "No such file"), ("libcuda", "No such file"), ("cuda-include", "No such file"),
-                                       ("tls-cert", "both a certificate and its key")])
+                                       ("tls-cert", "a certificate and its key")])
 def test_files_that_are_read_must_be_there(executable, tmp_path, flag, word):
     code, complaints, _ = checked(executable, tmp_path, f"--{flag}={tmp_path}/missing")
     assert code == 2 and len(complaints) == 1
@@ -144,12 +144,12 @@ def test_a_fifo_does_not_hold_up_the_start(executable, tmp_path):
     os.mkfifo(fifo)
     got = run(executable, "--check-config", "--config", str(fifo))
     assert (got.returncode, got.stdout) == (2, "")
-    assert got.stderr == f"gpurestd: configuration file {fifo} did not end within 10 s, as a pipe must; see --help\n"
+    assert got.stderr == f"gpurestd: configuration file {fifo} does not reach its end: a pipe must end within 10 s; see --help\n"
 
 
 def test_what_is_no_file_is_refused(executable, tmp_path):
     got = run(executable, "--check-config", "--config", str(tmp_path))
-    assert (got.returncode, got.stderr) == (2, f"gpurestd: configuration file {tmp_path} is neither a file nor a pipe; see --help\n")
+    assert (got.returncode, got.stderr) == (2, f"gpurestd: configuration file {tmp_path} is not a file or a pipe; see --help\n")
     assert run(executable, "--check-config", "--config", "/dev/null").returncode == 0
 
 
@@ -163,8 +163,8 @@ def test_settings_from_a_pipe(executable):
 def test_an_unknown_variable_is_told(executable):
     got = run(executable, "--check-config", GPUREST_DRAIN_TIMEOT="3", GPUREST_THREADS="3", GPUREST_URL="http://x", XGPUREST_A="1")
     assert got.returncode == 0 and "threads = 3" in got.stdout.splitlines()
-    assert got.stderr == ("gpurestd: warning: the environment has GPUREST_DRAIN_TIMEOT, which is no setting and is ignored; "
-                          "the nearest is GPUREST_DRAIN_TIMEOUT\n")
+    assert got.stderr == ("gpurestd: warning: the environment variable GPUREST_DRAIN_TIMEOT is not a setting and is ignored; "
+                          "did you mean GPUREST_DRAIN_TIMEOUT?\n")
     strange = run(executable, "--check-config", **{"GPUREST_\x1b[2J" + "x" * 200: "1"})
     assert strange.returncode == 0 and "\x1b" not in strange.stderr and strange.stderr.count("warning") == 1
 

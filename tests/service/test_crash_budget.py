@@ -84,7 +84,7 @@ def test_who_faults_too_often_waits_and_others_do_not(start, tmp_path):
     assert good.get("/readyz").status == 200, "a caller's faults make the service no less ready"
     refusals = [line for line in good.get("/metrics").body.decode().splitlines() if line.startswith("gpurest_crash_budget_refusals_total ")]
     assert int(refusals[0].split()[1]) == 4, refusals
-    service.logged(f"caller bad has no fault left on device {device_of(good)}")
+    service.logged(f"caller bad has used up its crash budget on device {device_of(good)}")
     # A fault is forgotten after a while.
     until(lambda: again(bad), "it is refused for ever")
     assert bad.post(S + "/launches", fill7()).status == 200
@@ -108,7 +108,7 @@ def test_a_spent_budget_and_its_end_are_told(start, tmp_path):
     assert (event[2]["device"], event[2]["state"], event[2]["max"]) == (device_of(good), "spent", BUDGET) and free[2]["state"] == "free"
     told.close()
     until(lambda: again(bad), "it is refused for ever")
-    service.logged(f"caller bad may begin new work on device {device_of(good)} again")
+    service.logged(f"new work of caller bad on device {device_of(good)} is accepted again")
     nothing = Stream(service, S, "?types=faults.budget&timeout_seconds=1", Authorization=good.headers["Authorization"], Last_Event_ID="0")
     assert nothing.next() is None, "another caller's"
     nothing.close()

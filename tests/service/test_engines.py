@@ -76,12 +76,12 @@ def test_a_cpu_device_has_no_libraries(client, small):
 def test_what_is_no_engine_is_refused_with_its_place(client, small):
     add = {"builtin": "add", "dtype": "f32", "args": buffers("a", "b", "out") + u64(4)}
     for launch, status, code, word in (
-            (matmul(2, 2, 2, engine="fast"), 400, "invalid_field", "leave it out"),
-            (matmul(2, 2, 2, engine=""), 400, "invalid_field", "leave it out"),
+            (matmul(2, 2, 2, engine="fast"), 400, "invalid_field", "omit it"),
+            (matmul(2, 2, 2, engine=""), 400, "invalid_field", "omit it"),
             (matmul(2, 2, 2, engine=1), 400, "invalid_field", ""),
-            ({"module": "m", "kernel": "k", "grid": [1], "block": [1], "engine": "builtin"}, 400, "invalid_field", "only built-in"),
-            ({**add, "engine": "vendor"}, 422, "launch_config_invalid", "none is made for it"),
-            (matmul(2, 2, 2, dtype="i32", engine="vendor"), 422, "launch_config_invalid", "none is made for it")):
+            ({"module": "m", "kernel": "k", "grid": [1], "block": [1], "engine": "builtin"}, 400, "invalid_field", "built-in kernels only"),
+            ({**add, "engine": "vendor"}, 422, "launch_config_invalid", "none supports it"),
+            (matmul(2, 2, 2, dtype="i32", engine="vendor"), 422, "launch_config_invalid", "none supports it")):
         answer = client.post(small + "/launches", launch)
         assert (answer.status, answer.code) == (status, code), answer
         assert answer.json()["errors"][0]["pointer"] == "/engine" and word in answer.json()["errors"][0]["detail"], answer
@@ -198,15 +198,15 @@ def test_transforms_along_the_first_axis_and_the_last(fake):
 def test_what_the_library_does_not_do_is_said(fake):
     for name in ("a", "b", "out"):
         fake.put(name, np.zeros(65536, np.float32))
-    assert "nothing to multiply" in fake.refused(matmul(4, 0, 4, engine="vendor"))
-    assert "does not take these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor"))
-    assert "does not take these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor")), "and so it stays"
+    assert "the matrices are empty" in fake.refused(matmul(4, 0, 4, engine="vendor"))
+    assert "does not support these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor"))
+    assert "does not support these sizes" in fake.refused(matmul(13, 4, 4, engine="vendor")), "and so it stays"
     assert "rows overlap" in fake.refused({"builtin": "matmul_strided", "dtype": "f32", "engine": "vendor", "args": buffers("a", "b", "out") + u64(4, 4, 4, 1, 2, 4, 4, 0, 0, 0)})
-    assert "nothing to transform" in fake.refused(fft(1, engine="vendor"))
-    assert "does not take these sizes" in fake.refused(fft(4096, engine="vendor"))
+    assert "the data is empty" in fake.refused(fft(1, engine="vendor"))
+    assert "does not support these sizes" in fake.refused(fft(4096, engine="vendor"))
     assert "complex number" in fake.refused(fft(8, engine="vendor", args=[{"buf": "a", "offset": 4}, {"buf": "out"}]))
     middle = {"builtin": "fft_axis", "dtype": "f32", "engine": "vendor", "args": buffers("a", "out") + u64(2, 8, 2) + [{"bool": False}]}
-    assert "neither the first one nor the last" in fake.refused(middle)
+    assert "neither the first nor the last" in fake.refused(middle)
 
 
 def test_without_a_word_about_it_ours_does_the_rest(fake):

@@ -115,4 +115,4 @@ def test_a_longer_argument_is_refused(client, module):
 def test_an_argument_longer_than_any_kernel_takes_is_refused_by_the_bound(client, module):
     refused = client.post(module + "/launches", launch({"bytes": base64.b64encode(bytes(PARAMETER_BYTES_MAX + 1)).decode()}))
     assert (refused.status, refused.code) == (400, "invalid_field"), refused
-    assert refused.json()["detail"] == f"{PARAMETER_BYTES_MAX + 1} bytes; a kernel has at most {PARAMETER_BYTES_MAX} bytes of parameters"
+    assert refused.json()["detail"] == f"the argument has {PARAMETER_BYTES_MAX + 1} bytes; the parameters of a kernel have at most {PARAMETER_BYTES_MAX} bytes"

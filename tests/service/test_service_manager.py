@@ -68,7 +68,7 @@ def test_somebody_else_there(executable, tmp_path):
         peer.sendall(b"220 mail.example.org ESMTP\r\n")
         peer.close()
         _, text = asking.communicate(timeout=DEADLINE_S)
-    assert asking.returncode == 1 and ("does not speak HTTP" in text or "cannot receive" in text)
+    assert asking.returncode == 1 and ("is not HTTP" in text or "cannot receive" in text)
 
 
 def test_one_who_never_answers_is_not_waited_for(executable, tmp_path):
@@ -294,5 +294,5 @@ def test_a_manager_that_is_not_there_is_no_reason_to_stop(executable, tmp_path, 
 
 def test_an_open_service_says_so_in_its_log(start):
     service = start("--insecure-no-auth", "--allow-plaintext", "--listen=0.0.0.0:0")
-    assert "no tokens are configured: whoever reaches 0.0.0.0:0 may use this service" in service.logged("no tokens are configured")
+    assert "no tokens are configured: everyone who reaches 0.0.0.0:0 can use this service" in service.logged("no tokens are configured")
     assert "no tokens" not in start().stderr()

@@ -143,7 +143,7 @@ def test_a_tokens_file_of_somebody_else(executable, tmp_path):
     token_file(path, alice=ALL)
     os.chown(path, 12345, 0)
     code, lines = starts_with(executable, tmp_path, path)
-    assert code == 1 and len(lines) == 1 and "belongs to user 12345; it must belong to root" in lines[0]
+    assert code == 1 and len(lines) == 1 and "user 12345 owns the token file; its owner must be root" in lines[0]
 
 
 @pytest.mark.parametrize("names", [("alice", "bob"), ("alice", "alice")])
@@ -164,13 +164,13 @@ def test_a_bad_file_leaves_the_tokens_as_they_were(guarded, tmp_path):
                          (lambda: path.write_text(path.read_text().replace('"bob"', '"alice"').replace(hashlib.sha256(b"bob-secret").hexdigest(),
                                                                                                       hashlib.sha256(b"alice-secret").hexdigest())),
                           "an earlier entry has the same token"),
-                         (lambda: (path.unlink(), os.mkfifo(path, 0o600)), "did not end within 10 s, as a pipe must")):
+                         (lambda: (path.unlink(), os.mkfifo(path, 0o600)), "does not reach its end: a pipe must end within 10 s")):
         spoil()
         guarded.process.send_signal(signal.SIGHUP)
         deadline = time.monotonic() + 120
         while words not in guarded.stderr() and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert "the tokens stay as they were" in guarded.stderr() and words in guarded.stderr()
+        assert "the old tokens stay valid" in guarded.stderr() and words in guarded.stderr()
         assert alice.get("/version").status == 200 and as_caller(guarded, "bob").get("/version").status == 200
         if path.is_file():
             token_file(path, alice=ALL, bob=ALL)
@@ -181,7 +181,7 @@ def test_tokens_from_a_fifo(executable, tmp_path):
     path = tmp_path / "fifo"
     os.mkfifo(path, 0o600)
     code, lines = starts_with(executable, tmp_path, path)
-    assert code == 1 and len(lines) == 1 and "did not end within 10 s, as a pipe must" in lines[0]
+    assert code == 1 and len(lines) == 1 and "does not reach its end: a pipe must end within 10 s" in lines[0]
 
 
 def test_tokens_from_a_pipe(executable, tmp_path):

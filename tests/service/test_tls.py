@@ -228,19 +228,19 @@ def test_a_list_that_expires_keeps_clients_out(executable, tmp_path, pki):
 
 
 @pytest.mark.parametrize("arguments,words", [
-    (["--tls-cert", "server.pem"], "both a certificate and its key"),
+    (["--tls-cert", "server.pem"], "a certificate and its key"),
     (["--tls-cert", "server.pem", "--tls-key", "ca.key"], "do not match"),
-    (["--tls-cert", "names", "--tls-key", "server.key"], "the certificate and its key"),
+    (["--tls-cert", "names", "--tls-key", "server.key"], "certificate and key"),
     (["--tls-cert", "nowhere.pem", "--tls-key", "server.key"], "cannot be opened"),
-    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "names"], "the authorities of clients"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "names"], "client authorities"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-crl", "crl.pem"], "needs --tls-client-ca"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "nowhere.pem"], "nowhere.pem cannot be opened"),
-    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "names"], "names holds no list"),
+    (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "names"], "names has no certificate revocation list"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "expired.pem"],
      "expired.pem has expired: its next update was due at 2020-01-02T00:00:00Z"),
     (["--tls-cert", "server.pem", "--tls-key", "server.key", "--tls-client-ca", "ca.pem", "--tls-client-crl", "foreign.pem"],
      "foreign.pem is not signed by an authority"),
-    (["--tls-cert", ".", "--tls-key", "server.key"], "is neither a file nor a pipe"),
+    (["--tls-cert", ".", "--tls-key", "server.key"], "is not a file or a pipe"),
 ])
 def test_wrong_files_are_told_apart(executable, pki, arguments, words):
     run = subprocess.run([executable, "--listen", "127.0.0.1:0", "--backends", "cpu", "--cache", "none", *arguments], cwd=pki, capture_output=True,

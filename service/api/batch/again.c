@@ -70,7 +70,7 @@ static enum status feed_framed(struct batch_work *w, struct feeder *f, struct pr
         bool   data;
         size_t n = batch_next(&position, spec->segments, spec->segments_count, rest.bytes, &data);
         if (n == 0)
-            return problem_set(why, STATUS_INTERNAL, "a batch's body was not checked");
+            return problem_set(why, STATUS_INTERNAL, "the batch's body was not checked");
         if (data)
             st = write_all(w->batch, position.segment, span_first(rest, n), f, why);
         batch_took(&position, data, n);
@@ -119,7 +119,7 @@ enum status batch_work_verdict(const struct batch_work *w, enum status st, struc
         return st;
     *why = (struct problem){0};
     return problem_set(why, STATUS_SESSION_BUSY,
-                       "the hidden session of this run was lost before the run began; nothing of it was done: send it again");
+                       "the implicit session of this run was lost before the run started; send the request again");
 }
 
 static enum status run(struct batch_work *w, struct problem *why)

@@ -212,7 +212,7 @@ enum status batch_answer_create(struct batch_work *w, struct batch_answer **out,
     buf_finish(&json);
     if (!ok) {
         batch_answer_destroy(a);
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     }
     a->work = a->on_device ? w : NULL;
     *out = a;

@@ -127,7 +127,7 @@ static enum status send_parts(const struct batch_answer *a, struct request *r, s
 
     if (!p) {
         owner->release(owner);
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     }
     p->source = (struct body_source){.read = read_piece, .close = close_parts};
     if (a->bytes >= OFFLOAD_BATCH_ANSWER_BYTES_MIN) {
@@ -152,7 +152,7 @@ static enum status send_whole(const struct batch_answer *a, struct request *r)
 
     for (unsigned i = 0; i < a->parts_count && !st; i++)
         if (!buf_add_span(&r->reply.body, a->parts[i].held))
-            st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the answer does not fit in memory");
+            st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     return st;
 }
 

@@ -30,7 +30,7 @@ static enum status answer(struct request *r)
     enum status           st;
 
     if (!a)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the answer");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     a->owner.release = release_answered;
     st = batch_answer_create(batch_request_work(r), &a->answer, &r->problem);
     if (st) {

@@ -98,7 +98,7 @@ struct decoding {
 
 static enum status no_room(struct decoding *d)
 {
-    return problem_set(d->why, STATUS_OUT_OF_MEMORY, "the batch does not fit");
+    return problem_set(d->why, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
 }
 
 static enum status wrong(struct decoding *d, const char *pointer, const char *code, const char *what)
@@ -126,14 +126,14 @@ static enum status decode_segment(struct decoding *d, const struct json *v, cons
     if (st)
         return st;
     if (q.id.bytes == 0 || segment_find(d, q.id) != BATCH_NO_SEGMENT)
-        return wrong(d, pointer, "value", "a segment's id is not empty, and names one segment only");
+        return wrong(d, pointer, "value", "a segment's id must be unique and not empty");
     *s = (struct batch_segment){.id = q.id, .bytes = q.size};
     if (d->inline_json && !base64_decode(q.data_b64, d->arena, &s->data))
-        return wrong(d, pointer, "value", "data_b64 is not base64");
+        return wrong(d, pointer, "value", "data_b64 must be base64");
     s->bytes = d->inline_json ? s->data.bytes : s->bytes;
     d->segments_count++;
     if (s->bytes > UINT64_MAX - *total)
-        return problem_set(d->why, STATUS_FRAMING_MISMATCH, "the sizes of the segments are beyond all bounds");
+        return problem_set(d->why, STATUS_FRAMING_MISMATCH, "the sum of the segment sizes is too large");
     *total += s->bytes;
     if (d->inline_json && *total > BATCH_INLINE_BYTES_MAX)
         return problem_limit(d->why, STATUS_BODY_TOO_LARGE, "batch_inline_bytes", BATCH_INLINE_BYTES_MAX, 0, *total);
@@ -152,7 +152,8 @@ static enum status decode_segments(struct decoding *d, const struct json *array,
     if (array && json_type_of(array) != JSON_ARRAY)
         return wrong(d, "/segments", "type", "segments must be an array");
     if (json_count(array) > BATCH_SEGMENTS_MAX)
-        return problem_field(d->why, STATUS_INVALID_FIELD, "/segments", "count", "at most %d segments", BATCH_SEGMENTS_MAX);
+        return problem_field(d->why, STATUS_INVALID_FIELD, "/segments", "count", "too many segments, at most %d are possible",
+                             BATCH_SEGMENTS_MAX);
     for (const struct json *v = json_first(array); v && !st; v = json_next(v)) {
         char pointer[PROBLEM_POINTER_BYTES];
         snprintf(pointer, sizeof pointer, "/segments/%u", d->segments_count);
@@ -169,9 +170,9 @@ static enum status use_segment(struct decoding *d, struct span id, int *out)
 {
     *out = segment_find(d, id);
     if (*out == BATCH_NO_SEGMENT)
-        return wrong(d, "/segment", "not_found", "no segment of this id comes with the batch");
+        return wrong(d, "/segment", "not_found", "the batch has no segment with this id");
     if (d->used[*out])
-        return wrong(d, "/segment", "conflict", "every segment is used once");
+        return wrong(d, "/segment", "conflict", "another operation uses this segment");
     d->used[*out] = true;
     return STATUS_OK;
 }
@@ -195,9 +196,9 @@ static enum status check_buffer(struct decoding *d, struct span name, const char
     const struct name *own;
 
     if (!span_starts(name, "$"))
-        return name.bytes ? STATUS_OK : wrong(d, pointer, "value", "a buffer is to be named");
+        return name.bytes ? STATUS_OK : wrong(d, pointer, "value", "buffer name required");
     own = (struct name *)table_get(&d->names, name);
-    return own && !own->freed ? STATUS_OK : wrong(d, pointer, "not_found", "the batch has no buffer of this name here");
+    return own && !own->freed ? STATUS_OK : wrong(d, pointer, "not_found", "the batch has no buffer with this name at this operation");
 }
 
 static enum status add_name(struct decoding *d, struct span name)
@@ -205,9 +206,9 @@ static enum status add_name(struct decoding *d, struct span name)
     struct name *n = arena_alloc(d->arena, sizeof *n);
 
     if (!span_starts(name, "$") || !client_id_valid(span_from(name, 1)))
-        return wrong(d, "/as", "format", "a name in a batch is $ and an id of a-z, 0-9, '_' and '-'");
+        return wrong(d, "/as", "format", "a name must be $ and an id of a-z, 0-9, '_' and '-'");
     if (table_get(&d->names, name))
-        return wrong(d, "/as", "conflict", "a name stands for one buffer only");
+        return wrong(d, "/as", "conflict", "this name is in use");
     if (!n || !span_copy(name, n->entry.id, sizeof n->entry.id) || table_put(&d->names, &n->entry))
         return no_room(d);
     return STATUS_OK;
@@ -223,14 +224,14 @@ static enum status finish_alloc(struct decoding *d, const struct op_request *q, 
     if (st)
         return st;
     if (q->has_size == q->has_segment)
-        return wrong(d, "/size", "value", "alloc has either a size or a segment");
+        return wrong(d, "/size", "value", "alloc needs either a size or a segment");
     if (q->has_size && q->size == 0)
-        return wrong(d, "/size", "range", "a buffer has at least 1 byte");
+        return wrong(d, "/size", "range", "a buffer must have at least 1 byte");
     if (q->has_size)
         return STATUS_OK;
     st = use_segment(d, q->segment, &op->segment);
     if (!st && d->segments[op->segment].bytes == 0)
-        st = wrong(d, "/segment", "range", "a buffer has at least 1 byte");
+        st = wrong(d, "/segment", "range", "a buffer must have at least 1 byte");
     return st;
 }
 
@@ -264,12 +265,13 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
 static enum status finish_read(struct decoding *d, const struct op_request *q, unsigned index)
 {
     if (q->segment.bytes == 0)
-        return wrong(d, "/segment", "value", "the segment of the answer is to be named");
+        return wrong(d, "/segment", "value", "segment name required");
     for (unsigned i = 0; i < index; i++)
         if (span_equal(d->outputs[i], q->segment))
-            return wrong(d, "/segment", "conflict", "a segment of the answer is read once");
+            return wrong(d, "/segment", "conflict", "another operation writes this segment of the answer");
     if (d->outputs_count == BATCH_SEGMENTS_MAX)
-        return problem_field(d->why, STATUS_INVALID_FIELD, "/segment", "count", "at most %d segments in the answer", BATCH_SEGMENTS_MAX);
+        return problem_field(d->why, STATUS_INVALID_FIELD, "/segment", "count", "too many segments in the answer, at most %d are possible",
+                             BATCH_SEGMENTS_MAX);
     d->outputs[index] = q->segment;
     d->outputs_count++;
     return check_buffer(d, q->from, "/from");
@@ -303,7 +305,7 @@ static enum status finish_write(struct decoding *d, const struct op_request *q, 
 static enum status finish_event(struct decoding *d, const struct op_request *q, struct batch_op *op)
 {
     op->to = q->event;
-    return q->event.bytes ? STATUS_OK : wrong(d, "/event", "value", "an event is to be named");
+    return q->event.bytes ? STATUS_OK : wrong(d, "/event", "value", "event name required");
 }
 
 static enum status finish_op(struct decoding *d, const struct op_request *q, unsigned index)
@@ -353,7 +355,7 @@ static enum status decode_op(struct decoding *d, const struct json *v, unsigned 
     snprintf(pointer, sizeof pointer, "/ops/%u", index);
     if (!k)
         return wrong(d, pointer, "value",
-                     "an operation is an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
+                     "an operation must be an object with \"op\": alloc, write, copy, fill, launch, read, free, record, "
                      "wait, elapsed or sync");
     st = json_decode(v, k->fields, k->count, pointer, d->lenient, &q, d->why);
     if (st)
@@ -383,7 +385,7 @@ static enum status decode_ops(struct decoding *d, const struct json *array, stru
     if (json_type_of(array) != JSON_ARRAY)
         return wrong(d, "/ops", "type", "ops must be an array");
     if (count > BATCH_OPS_MAX)
-        return problem_field(d->why, STATUS_INVALID_FIELD, "/ops", "count", "at most %d operations", BATCH_OPS_MAX);
+        return problem_field(d->why, STATUS_INVALID_FIELD, "/ops", "count", "too many operations, at most %d are possible", BATCH_OPS_MAX);
     d->ops = arena_array(d->arena, count, sizeof *d->ops);
     d->outputs = arena_array(d->arena, count, sizeof *d->outputs);
     if (!d->ops || !d->outputs)
@@ -412,14 +414,14 @@ static enum status decode_keep(struct decoding *d, const struct json *array, str
     if (!array)
         return STATUS_OK;
     if (json_type_of(array) != JSON_ARRAY || json_count(array) > d->names.count)
-        return wrong(d, "/keep", "value", "keep must be an array of names that the batch makes, each once");
+        return wrong(d, "/keep", "value", "keep must be an array of different names that the batch allocates");
     names = arena_array(d->arena, json_count(array), sizeof *names);
     if (!names)
         return no_room(d);
     for (const struct json *v = json_first(array); v; v = json_next(v)) {
         const struct name *own = (struct name *)table_get(&d->names, json_text(v));
         if (!own || own->freed || listed(names, spec->keep_count, json_text(v)))
-            return wrong(d, "/keep", "value", "keep must be an array of names that the batch makes, each once");
+            return wrong(d, "/keep", "value", "keep must be an array of different names that the batch allocates");
         names[spec->keep_count++] = json_text(v);
     }
     spec->keep = names;
@@ -434,7 +436,7 @@ static enum status decode_module(struct decoding *d, const struct json *v, struc
         return STATUS_OK;
     if (json_type_of(v) == JSON_STRING) {
         spec->module = json_text(v);
-        return spec->module.bytes ? STATUS_OK : wrong(d, "/module", "value", "a module's id is not empty");
+        return spec->module.bytes ? STATUS_OK : wrong(d, "/module", "value", "a module's id must not be empty");
     }
     source = arena_alloc(d->arena, sizeof *source);
     if (!source)

@@ -29,18 +29,18 @@ enum status batch_head_decode(struct span head, uint32_t *json_bytes, struct pro
     uint32_t n;
 
     if (head.bytes < BATCH_HEAD_BYTES)
-        return wrong(why, "the batch ends within its head of 16 bytes");
+        return wrong(why, "the batch ends inside its header of 16 bytes");
     if (memcmp(head.data, magic, MAGIC_BYTES) != 0)
-        return wrong(why, "the batch does not begin with the magic bytes 89 47 50 52 0D 0A 1A 0A");
+        return wrong(why, "the batch does not start with the magic number 89 47 50 52 0D 0A 1A 0A");
     if (little(head.data + VERSION_AT, 2) != VERSION)
-        return wrong(why, "the batch is not of version 1");
+        return wrong(why, "unsupported version of the batch format; expected 1");
     if (little(head.data + FLAGS_AT, 2) != 0)
-        return wrong(why, "the batch has flags; there are none");
+        return wrong(why, "unsupported flags in the batch; expected 0");
     n = little(head.data + JSON_AT, 4);
     if (((uint64_t)BATCH_HEAD_BYTES + n) % BATCH_ALIGN_BYTES)
-        return wrong(why, "16 and the length of the JSON text are no multiple of 64; it is to be padded with blanks");
+        return wrong(why, "16 plus the length of the JSON part must be a multiple of 64; pad it with spaces");
     if (n == 0)
-        return wrong(why, "the batch has no JSON text");
+        return wrong(why, "the batch has no JSON part");
     if (n > BATCH_JSON_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "batch_json_bytes", BATCH_JSON_BYTES_MAX, 0, n);
     *json_bytes = n;
@@ -70,10 +70,10 @@ enum status batch_frame_check(uint32_t json_bytes, const uint64_t *segments, uns
     uint64_t total;
 
     if (!batch_frame_bytes(json_bytes, segments, count, &total))
-        return wrong(why, "the sizes of the segments are beyond all bounds");
+        return wrong(why, "the sum of the segment sizes is too large");
     if (total != body_bytes)
-        return problem_set(why, STATUS_FRAMING_MISMATCH, "head, JSON and padded segments are %" PRIu64 " bytes, the body has %" PRIu64,
-                           total, body_bytes);
+        return problem_set(why, STATUS_FRAMING_MISMATCH,
+                           "header, JSON part and padded segments have %" PRIu64 " bytes, the body has %" PRIu64, total, body_bytes);
     return STATUS_OK;
 }
 
@@ -109,7 +109,7 @@ enum status batch_zeros_check(struct span padding, struct problem *why)
 {
     for (size_t i = 0; i < padding.bytes; i++)
         if (padding.data[i])
-            return wrong(why, "the padding behind a segment is not zero");
+            return wrong(why, "the padding after a segment must be zero");
     return STATUS_OK;
 }
 

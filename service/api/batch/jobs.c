@@ -56,7 +56,7 @@ static enum status follow_take(struct request *r, struct batch_job *j, bool hidd
 
     if (!f) {
         batch_job_return(j);
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the request does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     }
     f->job = j;
     f->hidden = hidden;
@@ -79,7 +79,7 @@ static enum status session_of_jobs(struct request *r, bool hidden, struct sessio
         return session_of(r, out);
     if (implicit_session_find(app_of(r)->registry, &t, out, NULL) == STATUS_OK)
         return STATUS_OK;
-    return problem_set(&r->problem, STATUS_BATCH_NOT_FOUND, "no batch of this id, or its result is kept no longer");
+    return problem_set(&r->problem, STATUS_BATCH_NOT_FOUND, "unknown batch, or its result has expired");
 }
 
 static enum status find(struct request *r, bool hidden, struct batch_job **out)
@@ -145,7 +145,7 @@ static enum status info_of(struct request *r, struct batch_job *j, struct batch_
 {
     *out = arena_alloc(&r->arena, sizeof **out);
     if (!*out)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "the batch does not fit");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
     batch_job_info_of(j, *out);
     return STATUS_OK;
 }
@@ -184,8 +184,7 @@ static enum status no_result(struct request *r, const struct batch_job_info *i)
     switch (i->state) {
     case BATCH_JOB_QUEUED:
     case BATCH_JOB_RUNNING:
-        return problem_set(&r->problem, STATUS_LAUNCH_RUNNING, "the batch is %s; its result is here when it has succeeded",
-                           batch_job_state_name(i->state));
+        return problem_set(&r->problem, STATUS_LAUNCH_RUNNING, "the batch is %s; it has no result yet", batch_job_state_name(i->state));
     case BATCH_JOB_CANCELLED:
         return problem_set(&r->problem, STATUS_CANCELLED, "the batch was cancelled");
     case BATCH_JOB_FAILED:
@@ -204,7 +203,7 @@ static enum status wait_for_end(struct request *r, struct following *f)
     if (batch_job_finished(f->job) || now_ns() >= f->deadline_ns)
         return STATUS_OK;
     if (request_gone(r))
-        return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
     if (request_revoked(r))
         return wait_revoked(r);
     if (!f->watching) {
@@ -273,7 +272,8 @@ enum status batch_start(struct request *r)
     struct following  *f;
     enum status        st;
 
-    st = t ? batch_job_create_take(s, t, &j, &r->problem) : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+    st = t ? batch_job_create_take(s, t, &j, &r->problem)
+           : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
     if (!st)
         st = follow_take(r, j, hidden, &f);
     if (st)

@@ -31,10 +31,10 @@ static enum status refuse(struct problem *why, unsigned op, const char *member, 
 static enum status check_repeatable(const struct batch_spec *spec, struct problem *why)
 {
     if (spec->keep_count)
-        return problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "the buffers of a program are its own");
+        return problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "a program cannot keep buffers for the session; omit keep");
     for (unsigned i = 0; i < spec->ops_count; i++)
         if (spec->ops[i].kind == BATCH_FREE && !span_starts(spec->ops[i].to, "$"))
-            return refuse(why, i, "buf", "a program frees no buffer of the session: it could not run again");
+            return refuse(why, i, "buf", "a program must not free a buffer of the session, because it could not run again");
     return STATUS_OK;
 }
 
@@ -61,7 +61,7 @@ static enum status digest(struct program_message *m, struct problem *why)
     if (add_names(&m->message, &names))
         program_digest(&m->message.spec, buf_span(&names), m->text.digest);
     else
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
     buf_finish(&names);
     return st;
 }
@@ -72,7 +72,7 @@ static enum status decode(struct program_message *m, struct span json, bool leni
     enum status st;
 
     if (!text.data)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
     st = json_parse_up_to(text, BATCH_JSON_VALUES_MAX, &m->doc, why);
     if (!st)
         st = batch_decode(json_root(m->doc), false, lenient, &m->arena, &m->message, why);
@@ -91,7 +91,7 @@ enum status program_decode(struct span json, bool lenient, struct program_messag
     enum status             st;
 
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the program");
     arena_init(&m->arena, REQUEST_ARENA_BYTES);
     m->text.destroy = destroy;
     st = decode(m, json, lenient, why);
@@ -121,7 +121,8 @@ static enum status check_segment(const struct batch_segment *got, const struct b
 
     snprintf(pointer, sizeof pointer, "/segments/%u", i);
     if (!span_equal(got->id, want->id))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "the program's segment %u is \"%.*s\"", i, SPAN_ARG(want->id));
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "expected segment %u of the program, \"%.*s\"", i,
+                             SPAN_ARG(want->id));
     if (got->bytes != bytes)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "size", "the program's segment has %llu bytes, got %llu",
                              (unsigned long long)bytes, (unsigned long long)got->bytes);
@@ -133,7 +134,7 @@ static enum status check_segments(const struct batch_message *program, struct ba
     enum status st = STATUS_OK;
 
     if (count != program->spec.segments_count)
-        return problem_field(why, STATUS_INVALID_FIELD, "/segments", "count", "the program takes %u segments, got %u",
+        return problem_field(why, STATUS_INVALID_FIELD, "/segments", "count", "the program has %u segments, got %u",
                              program->spec.segments_count, count);
     for (unsigned i = 0; i < count && !st; i++)
         st = check_segment(&m->segments[i], &program->segments[i], program->spec.segments[i], i, why);
@@ -203,12 +204,12 @@ static enum status replace_of_op(struct batch_op *ops, unsigned count, const str
     snprintf(pointer, sizeof pointer, "/args/%.*s", (int)(json_name(member).bytes < 32 ? json_name(member).bytes : 32),
              json_name(member).data);
     if (!index_of(member, count, &i) || ops[i].kind != BATCH_LAUNCH)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no launch is the operation of this number");
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "the operation with this index is not a launch");
     if (json_type_of(member) != JSON_OBJECT)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "type", "an object of arguments by their numbers");
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "type", "expected an object of arguments by their index");
     launch = own_launch(&ops[i], a);
     if (!launch)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the run does not fit");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the run");
     for (const struct json *v = json_first(member); v && !st; v = json_next(v))
         st = replace_one(launch, v, pointer, why);
     return st;
@@ -222,10 +223,10 @@ static enum status replace(struct batch_spec *spec, const struct json *args, str
     if (!args)
         return STATUS_OK;
     if (json_type_of(args) != JSON_OBJECT)
-        return problem_field(why, STATUS_INVALID_FIELD, "/args", "type", "args must be an object of operations by their numbers");
+        return problem_field(why, STATUS_INVALID_FIELD, "/args", "type", "args must be an object of operations by their index");
     ops = arena_array(a, spec->ops_count + 1, sizeof *ops);
     if (!ops)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the run does not fit");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the run");
     memcpy(ops, spec->ops, spec->ops_count * sizeof *ops);
     for (const struct json *v = json_first(args); v && !st; v = json_next(v))
         st = replace_of_op(ops, spec->ops_count, v, a, why);

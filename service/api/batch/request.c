@@ -43,7 +43,7 @@ static enum status json_of(struct batch_request_state *w, struct span body, stru
     if (st)
         return st;
     if (bytes > w->body_bytes - BATCH_HEAD_BYTES)
-        return problem_set(why, STATUS_FRAMING_MISMATCH, "the body ends within the JSON text");
+        return problem_set(why, STATUS_FRAMING_MISMATCH, "the body ends inside the JSON part");
     *json = (struct span){body.data + BATCH_HEAD_BYTES, bytes};
     return STATUS_OK;
 }
@@ -150,7 +150,7 @@ static enum status collect(struct batch_request_state *w, struct request *r, str
         return st;
     piece = span_first(piece, w->text_wanted - w->text.bytes);
     if (!buf_add_span(&w->text, piece))
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
     *consumed = piece.bytes;
     if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX || w->text.bytes <= BATCH_HEAD_BYTES || w->text.bytes < w->text_wanted)
         return STATUS_OK;
@@ -169,7 +169,7 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
 
     if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
         snprintf(why->detail + used, sizeof why->detail - used,
-                 "; segments before it have been passed on: what they overwrote in the session's buffers is indeterminate");
+                 "; earlier segments were already written: the buffers that they overwrite have undefined contents");
     return st;
 }
 
@@ -199,7 +199,7 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
     struct batch_work          *work = w ? batch_work_create(r, hidden, inline_json, s) : NULL;
 
     if (!work) {
-        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the batch");
+        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
         if (s)
             session_return(s);
         free(w);
@@ -215,12 +215,12 @@ static struct batch_request_state *state_new(struct request *r, bool hidden, boo
 static enum status check_type(struct request *r, bool inline_json)
 {
     if (!request_accepts(r, inline_json ? "application/json" : BATCH_TYPE))
-        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "a batch is answered in the form in which it came: %s",
+        return problem_set(&r->problem, STATUS_NOT_ACCEPTABLE, "Accept must allow the type of the request, which is that of the answer: %s",
                            inline_json ? "application/json" : BATCH_TYPE);
     if (!inline_json && !r->has_body_bytes)
-        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a framed batch has a Content-Length");
+        return problem_set(&r->problem, STATUS_LENGTH_REQUIRED, "a framed batch needs a Content-Length");
     if (!inline_json && r->body_bytes < BATCH_ALIGN_BYTES)
-        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "a framed batch has at least 64 bytes");
+        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "a framed batch must have at least 64 bytes");
     return STATUS_OK;
 }
 
@@ -286,7 +286,7 @@ enum status batch_request_complete(struct request *r)
     if (!st)
         st = feed_rest(w, r);
     if (!st && !w->work->inline_json && !batch_at_end(&w->position, spec->segments, spec->segments_count))
-        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends within the segments");
+        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends inside the segments");
     st = refuse(w, r, st);
     if (!st)
         w->work->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;

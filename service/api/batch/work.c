@@ -42,9 +42,9 @@ static enum status decode(struct batch_work *w, struct span json, uint64_t body_
     if (!st && !w->inline_json)
         st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, body_bytes, why);
     if (!st && spec->source && !w->may_compile && !w->program)
-        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope to compile");
+        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
     if (!st && w->hidden && spec->keep_count)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "without a session nothing can be kept");
+        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "a run without a session cannot keep buffers; omit keep");
     spec->evict = w->hidden;
     spec->answer_streams = !w->inline_json && !w->background;
     w->json_bytes = json.bytes;
@@ -53,10 +53,9 @@ static enum status decode(struct batch_work *w, struct span json, uint64_t body_
 
 static enum status no_place(struct problem *why)
 {
-    return problem_set(
-        why, STATUS_OVERLOADED,
-        "%d runs of this caller are under way, or as many as there are workers for, and none ended in %d s; send it again later",
-        RUNS_AT_ONCE_PER_CALLER, RUN_WAIT_MS / 1000);
+    return problem_set(why, STATUS_OVERLOADED,
+                       "this caller has %d runs in progress, or no worker is free, and none finished in %d s; send the request again later",
+                       RUNS_AT_ONCE_PER_CALLER, RUN_WAIT_MS / 1000);
 }
 
 enum status batch_work_enter(struct batch_work *w, struct request *r)
@@ -67,7 +66,7 @@ enum status batch_work_enter(struct batch_work *w, struct request *r)
     if (!w->hidden || w->background || w->place.taken)
         return STATUS_OK;
     if (request_gone(r))
-        return problem_set(&r->problem, STATUS_CANCELLED, "the client is gone");
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
     if (!w->place_deadline_ns)
         w->place_deadline_ns = deadline_after_ms(RUN_WAIT_MS);
     st = run_enter(w->app->registry, &w->tenant, &w->place, &r->waker);

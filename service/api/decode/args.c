@@ -37,7 +37,7 @@ static enum status wrong(struct problem *why, const char *pointer, const char *w
 
 static enum status out_of_range(struct problem *why, const char *pointer, const struct arg_type *t)
 {
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "the value does not fit %s", t->name);
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "the value is out of the range of %s", t->name);
 }
 
 static enum status decode_signed(const struct json *v, const struct arg_type *t, const char *pointer, uint64_t *out, struct problem *why)
@@ -46,7 +46,7 @@ static enum status decode_signed(const struct json *v, const struct arg_type *t,
     int64_t  n;
 
     if (!json_i64(v, &n))
-        return wrong(why, pointer, "expected an integer, beyond 2^53 as a decimal string");
+        return wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
     if (n > INT64_MAX >> spare || n < INT64_MIN >> spare)
         return out_of_range(why, pointer, t);
     *out = (uint64_t)n & (UINT64_MAX >> spare);
@@ -59,7 +59,7 @@ static enum status decode_unsigned(const struct json *v, const struct arg_type *
 
     if (!json_u64(v, out))
         return json_i64(v, &negative) ? out_of_range(why, pointer, t)
-                                      : wrong(why, pointer, "expected an integer, beyond 2^53 as a decimal string");
+                                      : wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
     return *out > UINT64_MAX >> (64 - 8 * t->bytes) ? out_of_range(why, pointer, t) : STATUS_OK;
 }
 
@@ -126,7 +126,7 @@ enum status scalar_decode_as(const struct json *value, struct span type, const c
 {
     const struct arg_type *t = type_of(type);
 
-    return t ? decode_scalar(value, t, pointer, out, why) : wrong(why, pointer, "there is no scalar of this type");
+    return t ? decode_scalar(value, t, pointer, out, why) : wrong(why, pointer, "unknown scalar type");
 }
 
 static enum status decode_buffer(const struct json *object, const char *pointer, struct launch_arg *out, struct problem *why)
@@ -147,8 +147,9 @@ static enum status decode_bytes(const struct json *v, struct arena *a, const cha
     if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, &out->bytes) || out->bytes.bytes == 0)
         return wrong(why, pointer, "bytes must be a non-empty base64 string");
     if (out->bytes.bytes > KERNEL_PARAM_BYTES_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range", "%zu bytes; a kernel has at most %d bytes of parameters",
-                             out->bytes.bytes, KERNEL_PARAM_BYTES_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "range",
+                             "the argument has %zu bytes; the parameters of a kernel have at most %d bytes", out->bytes.bytes,
+                             KERNEL_PARAM_BYTES_MAX);
     return STATUS_OK;
 }
 
@@ -164,7 +165,7 @@ static enum status decode_struct(const struct json *v, struct arena *a, const ch
     if (json_type_of(v) != JSON_ARRAY || json_count(v) == 0)
         return wrong(why, pointer, "struct must be a non-empty array of members");
     if (depth >= LAUNCH_ARG_DEPTH_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "depth", "structs nest at most %d deep", LAUNCH_ARG_DEPTH_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "depth", "structs can be nested at most %d deep", LAUNCH_ARG_DEPTH_MAX);
     snprintf(inner, sizeof inner, "%.100s/struct", pointer);
     return decode_list(v, a, inner, depth + 1, &out->members, &out->members_count, why);
 }
@@ -185,7 +186,7 @@ static enum status decode_one(const struct json *v, struct arena *a, const char 
         return decode_bytes(only, a, pointer, out, why);
     if (span_is(json_name(only), "struct"))
         return decode_struct(only, a, pointer, depth, out, why);
-    return problem_field(why, STATUS_UNKNOWN_FIELD, pointer, "unknown", "no such argument type");
+    return problem_field(why, STATUS_UNKNOWN_FIELD, pointer, "unknown", "unknown argument type");
 }
 
 static enum status decode_list(const struct json *array, struct arena *a, const char *pointer, unsigned depth,
@@ -197,10 +198,10 @@ static enum status decode_list(const struct json *array, struct arena *a, const 
     unsigned           i = 0;
 
     if (n > LAUNCH_ARGS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "count", "at most %d arguments", LAUNCH_ARGS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "count", "too many arguments, at most %d are possible", LAUNCH_ARGS_MAX);
     args = arena_array(a, n, sizeof *args);
     if (!args)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "the arguments do not fit");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the arguments");
     for (const struct json *v = json_first(array); v && !st; v = json_next(v), i++) {
         char inner[PROBLEM_POINTER_BYTES];
         problem_pointer(inner, pointer, i);

@@ -33,8 +33,7 @@ static enum status decode_dims(const struct json *v, const char *pointer, uint32
         if (!json_u64(e, &value))
             return problem_field(why, STATUS_INVALID_FIELD, at, "type", "%s: " JSON_U64_EXPECTED, at);
         if (value < 1 || value > UINT32_MAX)
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "every extent of %s must be from 1 to 2^32-1",
-                                 pointer + 1);
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, at, "range", "each extent of %s must be from 1 to 2^32-1", pointer + 1);
         out[n] = (uint32_t)value;
     }
     return STATUS_OK;
@@ -49,7 +48,7 @@ static enum status decode_threads(const struct json *v, struct launch_spec *out,
     if (!json_u64(threads, &out->threads))
         return problem_field(why, STATUS_INVALID_FIELD, "/grid/threads", "type", "/grid/threads: " JSON_U64_EXPECTED);
     if (out->threads == 0)
-        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid/threads", "range", "at least 1 thread");
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid/threads", "range", "threads must be at least 1");
     return STATUS_OK;
 }
 
@@ -58,7 +57,7 @@ static enum status launch_shape_decode(const struct json *grid, const struct jso
     enum status st;
 
     if (json_type_of(grid) == JSON_OBJECT && block)
-        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "a number of threads goes with an automatic block only");
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "value", "a number of threads excludes block; omit block");
     if (json_type_of(grid) == JSON_OBJECT)
         return decode_threads(grid, out, why);
     st = decode_dims(grid, "/grid", out->grid, why);
@@ -70,7 +69,7 @@ static enum status launch_shape_decode(const struct json *grid, const struct jso
 static enum status misplaced(const char *pointer, struct problem *why)
 {
     return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
-                         "a built-in kernel has no module, and a grid, a block and shared memory of its own: leave out %s", pointer + 1);
+                         "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s", pointer + 1);
 }
 
 const char *engine_name(bool vendor)
@@ -86,7 +85,7 @@ static enum status engine_decode(const struct launch_fields *f, enum launch_engi
     *out = span_is(f->engine, engine_name(true)) ? ENGINE_VENDOR : ENGINE_BUILTIN;
     if (*out == ENGINE_BUILTIN && !span_is(f->engine, engine_name(false)))
         return problem_field(why, STATUS_INVALID_FIELD, "/engine", "value",
-                             "engine is \"builtin\" or \"vendor\"; leave it out and the service chooses");
+                             "engine must be \"builtin\" or \"vendor\"; omit it for the default");
     return STATUS_OK;
 }
 
@@ -105,7 +104,7 @@ static enum status builtin_decode(const struct launch_fields *f, struct launch_s
     if (f->cooperative)
         return misplaced("/cooperative", why);
     if (!f->dtype.bytes)
-        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel is launched for a dtype, such as \"f32\"");
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel needs a dtype, such as \"f32\"");
     out->kernel = f->builtin;
     out->dtype = f->dtype;
     return engine_decode(f, &out->engine, why);
@@ -116,13 +115,13 @@ enum status launch_fields_decode(const struct launch_fields *f, struct launch_sp
     if (f->builtin.data)
         return builtin_decode(f, out, why);
     if (f->dtype.data)
-        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "conflict", "only built-in kernels have a dtype");
+        return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "conflict", "dtype is for built-in kernels only; omit it");
     if (f->engine.data)
-        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "conflict", "only built-in kernels have an engine");
+        return problem_field(why, STATUS_INVALID_FIELD, "/engine", "conflict", "engine is for built-in kernels only; omit it");
     if (!f->kernel.data)
-        return problem_field(why, STATUS_INVALID_FIELD, "/kernel", "required", "kernel is missing, or builtin");
+        return problem_field(why, STATUS_INVALID_FIELD, "/kernel", "required", "kernel or builtin is required");
     if (!f->grid)
-        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "required", "grid is missing");
+        return problem_field(why, STATUS_INVALID_FIELD, "/grid", "required", "grid is required");
     out->module = f->module;
     out->kernel = f->kernel;
     out->shared_bytes = f->shared_bytes;
@@ -137,12 +136,12 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
 
     if (!st && q.id.data && q.id.bytes == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/id", "format",
-                           "an id is not empty; leave it out and the service chooses one");
+                           "an id must not be empty; omit it and the service chooses one");
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     *out = (struct launch_spec){.id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
     if (!st && !q.form.builtin.data && !q.form.module.data)
-        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module is missing, or builtin");
+        st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module or builtin is required");
     if (!st)
         st = launch_fields_decode(&q.form, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);

@@ -19,7 +19,7 @@ static const struct json_field create_fields[] = {
 
 static enum status wrong(const struct decoding *d, const char *pointer, const char *what, unsigned most)
 {
-    return problem_field(d->why, STATUS_INVALID_FIELD, pointer, "value", "expected %s, at most %u of them", what, most);
+    return problem_field(d->why, STATUS_INVALID_FIELD, pointer, "value", "expected %s with at most %u items", what, most);
 }
 
 static enum status decode_texts(struct decoding *d, const struct json *v, const char *pointer, unsigned most, const struct span **out,
@@ -34,7 +34,7 @@ static enum status decode_texts(struct decoding *d, const struct json *v, const 
         return wrong(d, pointer, "an array of strings", most);
     texts = arena_array(d->arena, json_count(v), sizeof *texts);
     if (!texts)
-        return problem_set(d->why, STATUS_OUT_OF_MEMORY, "the request does not fit");
+        return problem_set(d->why, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     for (const struct json *e = json_first(v); e; e = json_next(e)) {
         if (json_type_of(e) != JSON_STRING)
             return wrong(d, pointer, "an array of strings", most);
@@ -57,7 +57,7 @@ static enum status decode_headers(struct decoding *d, const struct json *v, stru
     names = arena_array(d->arena, json_count(v), sizeof *names);
     texts = arena_array(d->arena, json_count(v), sizeof *texts);
     if (!names || !texts)
-        return problem_set(d->why, STATUS_OUT_OF_MEMORY, "the request does not fit");
+        return problem_set(d->why, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     for (const struct json *m = json_first(v); m; m = json_next(m), n++) {
         if (json_type_of(m) != JSON_STRING)
             return wrong(d, "/headers", "an object of strings", COMPILE_HEADERS_MAX);

@@ -49,5 +49,5 @@ enum status address_resolve(const char *address, bool passive, struct addrinfo *
     *any = host[0] == '\0';
     if (*any && passive)
         hints.ai_family = AF_INET6;
-    return getaddrinfo(*any ? NULL : host, port, &hints, out) ? bad(why, "the host is unknown") : STATUS_OK;
+    return getaddrinfo(*any ? NULL : host, port, &hints, out) ? bad(why, "unknown host") : STATUS_OK;
 }

@@ -189,9 +189,9 @@ void exchange_settle(struct exchange *x, enum status st)
     if (!st && r->http_status == 0)
         st = problem_set(&x->r.problem, STATUS_INTERNAL, "the handler gave no answer");
     if (!st && r->descriptor >= 0 && (!x->r.is_local || x->offload.receiving))
-        st = problem_set(&x->r.problem, STATUS_INTERNAL, "a descriptor cannot go over this connection");
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "this connection cannot transfer a file descriptor");
     if (!st && r->body.failed)
-        st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "the answer does not fit into memory");
+        st = problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     if (st)
         answer_problem(x, st);
     add_timing(x);

@@ -29,7 +29,7 @@ static enum MHD_Result collect(struct exchange *x, const char *piece, size_t *by
         return drop_body(x, problem_limit(&x->r.problem, STATUS_BODY_TOO_LARGE, x->body_max_name, x->body_max, 0, x->body.bytes + *bytes),
                          bytes);
     if (!buf_add(&x->body, piece, *bytes))
-        return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body"), bytes);
+        return drop_body(x, problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the body"), bytes);
     integrity_add(x, (struct span){piece, *bytes});
     idempotent_add(x, (struct span){piece, *bytes});
     *bytes = 0;

@@ -52,13 +52,13 @@ static enum address_verdict check_unix(const char *address, struct problem *why)
     if (address_unix(address, &a, why))
         return ADDRESS_BAD;
     if (lstat(a.sun_path, &what) == 0 && !S_ISSOCK(what.st_mode))
-        return bad(why, "there is something else in its place", EEXIST);
+        return bad(why, "another file is at this path", EEXIST);
     slash = strrchr(a.sun_path, '/');
     if (slash)
         slash[slash == a.sun_path] = '\0';
     if (access(slash ? a.sun_path : ".", W_OK | X_OK) == 0)
         return ADDRESS_GOOD;
-    return errno == ENOENT ? ADDRESS_NO_FOLDER : bad(why, "its folder", errno);
+    return errno == ENOENT ? ADDRESS_NO_FOLDER : bad(why, "folder", errno);
 }
 
 enum address_verdict server_check_address(const char *address, struct problem *why)

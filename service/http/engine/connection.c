@@ -58,7 +58,7 @@ static bool give_to_daemon(struct loop *loop, int fd, const struct sockaddr_stor
     }
     if (MHD_add_connection(daemon, fd, address, bytes) == MHD_YES)
         return true;
-    log_debug("http", "a connection could not be served");
+    log_debug("http", "cannot serve a connection");
     return false;
 }
 
@@ -231,7 +231,7 @@ void send_raw_problem(int fd, enum status st, struct span instance, const char *
     buf_add_text(&text, "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
     buf_add_span(&text, buf_span(&document));
     if (!text.failed && !document.failed && send(fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        log_debug("http", "a client was gone before its refusal");
+        log_debug("http", "a client disconnected before its error answer");
     buf_finish(&document);
     buf_finish(&text);
 }

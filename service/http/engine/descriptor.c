@@ -18,6 +18,6 @@ bool exchange_pass_descriptor(const struct exchange *x)
     n = descriptor_send(x->connection->fd, INTERIM, sizeof INTERIM - 1, x->r.reply.descriptor);
     if (n == (ssize_t)(sizeof INTERIM - 1))
         return true;
-    log_debug("http", "a descriptor could not be passed: %s", n < 0 ? strerror(errno) : "the socket is full");
+    log_debug("http", "cannot send a file descriptor: %s", n < 0 ? strerror(errno) : "the socket is full");
     return false;
 }

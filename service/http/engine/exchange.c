@@ -112,7 +112,7 @@ static bool is_scanned(struct connection *c)
 {
     if (++c->begun <= c->framing.begun)
         return true;
-    log_error("http", "a request was found where none begins; its connection ends");
+    log_error("http", "unexpected start of a request; closing its connection");
     return false;
 }
 
@@ -328,7 +328,7 @@ enum status exchange_run_prepare(struct exchange *x)
     log_request(x->r.id, x->r.trace);
     st = prepare(&x->r);
     log_request(NULL, NULL);
-    return st == STATUS_PENDING ? problem_set(&x->r.problem, STATUS_INTERNAL, "what a body sink waits for cannot wait") : st;
+    return st == STATUS_PENDING ? problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink cannot wait here") : st;
 }
 
 static enum MHD_Result suspend(struct exchange *x)

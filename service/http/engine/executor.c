@@ -149,7 +149,7 @@ static bool add_thread(struct executor *e)
         if (thread_start(&slot->thread, executor_run, slot))
             return true;
         slot->state = SLOT_FREE;
-        log_warn("http", "an executor thread cannot be started");
+        log_warn("http", "cannot start an executor thread");
         return false;
     }
     return false;
@@ -208,7 +208,7 @@ enum status executor_create(struct executor **out, struct problem *why)
     pthread_condattr_t monotonic;
 
     if (!e)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the executor");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the executor");
     pthread_mutex_init(&e->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -239,7 +239,7 @@ static void return_queued(struct queue *q)
 
     while ((x = q->head)) {
         take_out(q, x);
-        x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the server is shutting down");
+        x->executor_result = problem_set(&x->r.problem, STATUS_DRAINING, "the service is shutting down");
         loop_post(x, EXCHANGE_EXECUTED);
     }
 }

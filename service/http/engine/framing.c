@@ -137,7 +137,7 @@ static void then(struct framing *f, struct bytes *b, void (*next)(struct framing
 
 static void at_line_lf(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\n', AT_LINE, STATUS_FRAMING_MISMATCH, "a carriage return stands alone in the header");
+    expect(f, b, '\n', AT_LINE, STATUS_FRAMING_MISMATCH, "a carriage return without a line feed in the header");
 }
 
 /* ---- request line ---- */
@@ -162,13 +162,13 @@ static void at_request(struct framing *f, struct bytes *b)
     } else {
         begin_request(f);
         if (!is_token(*b->at))
-            refuse(f, STATUS_INVALID_REQUEST, "the request line does not begin with a method");
+            refuse(f, STATUS_INVALID_REQUEST, "the request line does not start with a method");
     }
 }
 
 static void at_empty_lf(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\n', AT_REQUEST, STATUS_FRAMING_MISMATCH, "a carriage return stands alone");
+    expect(f, b, '\n', AT_REQUEST, STATUS_FRAMING_MISMATCH, "a carriage return without a line feed");
 }
 
 /* "HTTP/1.1" or "HTTP/1.0"; another number is a version, anything else is not. */
@@ -178,7 +178,7 @@ static void version_byte(struct framing *f, unsigned char c)
     bool number = (f->matched == MAJOR_AT || f->matched == MINOR_AT) && is_digit(c);
 
     if (!number && (f->matched >= MINOR_AT || c != (unsigned char)VERSION[f->matched])) {
-        refuse(f, STATUS_INVALID_REQUEST, "the request line does not end with one space, an HTTP version, and CR LF");
+        refuse(f, STATUS_INVALID_REQUEST, "the request line must end with one space, an HTTP version and CR LF");
         return;
     }
     f->other_version |= number && (f->matched == MAJOR_AT ? c != '1' : c > '1');
@@ -198,7 +198,7 @@ static void in_version(struct framing *f, struct bytes *b)
         version_byte(f, *b->at++);
     if (b->at == b->end || f->refused)
         return;
-    expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_REQUEST, "the request line does not end with one space, an HTTP version, and CR LF");
+    expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_REQUEST, "the request line must end with one space, an HTTP version and CR LF");
     if (!f->refused && f->other_version)
         refuse(f, STATUS_HTTP_VERSION_NOT_SUPPORTED, "the version must be HTTP/1.1 or HTTP/1.0");
     then(f, b, at_line_lf);
@@ -217,7 +217,7 @@ static void in_target(struct framing *f, struct bytes *b)
         return;
     }
     f->matched = 0;
-    expect(f, b, ' ', IN_VERSION, STATUS_INVALID_REQUEST, "the request target holds a byte that is not allowed");
+    expect(f, b, ' ', IN_VERSION, STATUS_INVALID_REQUEST, "the request target has a byte that is not allowed");
     then(f, b, in_version);
 }
 
@@ -227,7 +227,7 @@ static void in_method(struct framing *f, struct bytes *b)
     if (b->at == b->end)
         return;
     f->matched = 0;
-    expect(f, b, ' ', IN_TARGET, STATUS_INVALID_REQUEST, "the request's method is not a token followed by one space");
+    expect(f, b, ' ', IN_TARGET, STATUS_INVALID_REQUEST, "the method must be a token followed by one space");
     then(f, b, in_target);
 }
 
@@ -259,11 +259,11 @@ static void begin_value(struct framing *f)
     f->lengths += field == FIELD_LENGTH;
     f->codings += field == FIELD_CODING;
     if (f->in_trailer && field != FIELD_OTHER)
-        refuse(f, STATUS_FRAMING_MISMATCH, "a trailer cannot hold Host, Content-Length or Transfer-Encoding");
+        refuse(f, STATUS_FRAMING_MISMATCH, "a trailer must not have Host, Content-Length or Transfer-Encoding");
     else if (f->lengths > 1)
-        refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length stands more than once");
+        refuse(f, STATUS_FRAMING_MISMATCH, "duplicate Content-Length");
     else if (f->codings > 1)
-        refuse(f, STATUS_FRAMING_MISMATCH, "Transfer-Encoding stands more than once");
+        refuse(f, STATUS_FRAMING_MISMATCH, "duplicate Transfer-Encoding");
 }
 
 /* Up to 2^64 - 1. The library takes no blank behind the number. */
@@ -272,7 +272,7 @@ static void length_byte(struct framing *f, unsigned char c)
     uint64_t digit = c - (uint64_t)'0';
 
     if (!is_digit(c) || f->length > (UINT64_MAX - digit) / 10) {
-        refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length is not a usable number");
+        refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
         return;
     }
     f->length = f->length * 10 + digit;
@@ -300,7 +300,7 @@ static void take_value(struct framing *f, struct bytes *b)
 static void end_value(struct framing *f)
 {
     if (f->field == FIELD_LENGTH && !f->matched)
-        refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length is not a usable number");
+        refuse(f, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
     else if (f->field == FIELD_CODING && f->matched != sizeof CHUNKED - 1)
         f->other_coding = true;
 }
@@ -314,9 +314,9 @@ static void in_value(struct framing *f, struct bytes *b)
     if (b->at == b->end || f->refused)
         return;
     if (*b->at == '\n')
-        refuse(f, STATUS_FRAMING_MISMATCH, "a header line ends with LF instead of CR LF");
+        refuse(f, STATUS_FRAMING_MISMATCH, "a header line must end with CR LF, not LF");
     else
-        expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_HEADER, "a header value holds a control byte");
+        expect(f, b, '\r', AT_LINE_LF, STATUS_INVALID_HEADER, "a header value has a control character");
     if (!f->refused)
         end_value(f);
     then(f, b, at_line_lf);
@@ -344,7 +344,7 @@ static void in_name(struct framing *f, struct bytes *b)
     f->name_bytes = (unsigned char)n;
     if (b->at == b->end)
         return;
-    expect(f, b, ':', BEFORE_VALUE, STATUS_INVALID_HEADER, "a header name is not a token followed by a colon");
+    expect(f, b, ':', BEFORE_VALUE, STATUS_INVALID_HEADER, "a header name must be a token followed by a colon");
     if (!f->refused)
         begin_value(f);
     then(f, b, before_value);
@@ -356,9 +356,9 @@ static void at_line(struct framing *f, struct bytes *b)
         b->at++;
         f->state = AT_BLOCK_LF;
     } else if (is_blank(*b->at)) {
-        refuse(f, STATUS_FRAMING_MISMATCH, "a header line is folded: it begins with a blank");
+        refuse(f, STATUS_FRAMING_MISMATCH, "a header line must not be folded: it starts with a space or tab");
     } else if (!is_token(*b->at)) {
-        refuse(f, STATUS_INVALID_HEADER, "a header line does not begin with a name");
+        refuse(f, STATUS_INVALID_HEADER, "a header line must start with a name");
     } else {
         f->name_bytes = 0;
         f->state = IN_NAME;
@@ -385,11 +385,11 @@ static void begin_chunk(struct framing *f)
 static void begin_body(struct framing *f)
 {
     if (!f->has_host && !f->http_1_0)
-        refuse(f, STATUS_INVALID_HEADER, "a request of HTTP/1.1 needs Host");
+        refuse(f, STATUS_INVALID_HEADER, "HTTP/1.1 requires Host");
     else if (f->codings && (f->lengths || f->http_1_0))
-        refuse(f, STATUS_FRAMING_MISMATCH, "Transfer-Encoding cannot stand here");
+        refuse(f, STATUS_FRAMING_MISMATCH, "Transfer-Encoding must appear once, without Content-Length, in HTTP/1.1");
     else if (f->other_coding)
-        refuse(f, STATUS_NOT_IMPLEMENTED, "the only transfer coding is chunked");
+        refuse(f, STATUS_NOT_IMPLEMENTED, "the only supported transfer coding is chunked");
     else if (f->codings)
         begin_chunk(f);
     else if (f->length)
@@ -401,7 +401,7 @@ static void begin_body(struct framing *f)
 
 static void at_block_lf(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\n', AT_REQUEST, STATUS_FRAMING_MISMATCH, "a carriage return stands alone in the header");
+    expect(f, b, '\n', AT_REQUEST, STATUS_FRAMING_MISMATCH, "a carriage return without a line feed in the header");
     if (f->refused)
         return;
     if (f->in_trailer)
@@ -435,7 +435,7 @@ static void in_chunk_size(struct framing *f, struct bytes *b)
 
     for (; b->at < b->end && (digit = hex_of(*b->at)) >= 0; b->at++) {
         if (f->length > INT64_MAX / 16) {
-            refuse(f, STATUS_FRAMING_MISMATCH, "a chunk's size is not a usable number");
+            refuse(f, STATUS_FRAMING_MISMATCH, "a chunk's size is not a valid number");
             return;
         }
         f->length = f->length * 16 + (uint64_t)digit;
@@ -446,7 +446,7 @@ static void in_chunk_size(struct framing *f, struct bytes *b)
     if (f->matched && *b->at == ';')
         f->state = IN_CHUNK_EXTENSION;
     else if (f->matched)
-        expect(f, b, '\r', AT_CHUNK_LINE_LF, STATUS_FRAMING_MISMATCH, "a chunk's size is not followed by CR LF");
+        expect(f, b, '\r', AT_CHUNK_LINE_LF, STATUS_FRAMING_MISMATCH, "a chunk's size must be followed by CR LF");
     else
         refuse(f, STATUS_FRAMING_MISMATCH, "a chunk has no size");
 }
@@ -455,12 +455,12 @@ static void in_chunk_extension(struct framing *f, struct bytes *b)
 {
     skip(b, TEXT);
     if (b->at < b->end)
-        expect(f, b, '\r', AT_CHUNK_LINE_LF, STATUS_FRAMING_MISMATCH, "a chunk's size is not followed by CR LF");
+        expect(f, b, '\r', AT_CHUNK_LINE_LF, STATUS_FRAMING_MISMATCH, "a chunk's size must be followed by CR LF");
 }
 
 static void at_chunk_line_lf(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\n', IN_CHUNK_DATA, STATUS_FRAMING_MISMATCH, "a chunk's size is not followed by CR LF");
+    expect(f, b, '\n', IN_CHUNK_DATA, STATUS_FRAMING_MISMATCH, "a chunk's size must be followed by CR LF");
     f->left = f->length;
     if (f->refused || f->left)
         return;
@@ -478,12 +478,12 @@ static void in_chunk_data(struct framing *f, struct bytes *b)
 
 static void at_chunk_cr(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\r', AT_CHUNK_LF, STATUS_FRAMING_MISMATCH, "a chunk's data is not followed by CR LF");
+    expect(f, b, '\r', AT_CHUNK_LF, STATUS_FRAMING_MISMATCH, "a chunk's data must be followed by CR LF");
 }
 
 static void at_chunk_lf(struct framing *f, struct bytes *b)
 {
-    expect(f, b, '\n', IN_CHUNK_SIZE, STATUS_FRAMING_MISMATCH, "a chunk's data is not followed by CR LF");
+    expect(f, b, '\n', IN_CHUNK_SIZE, STATUS_FRAMING_MISMATCH, "a chunk's data must be followed by CR LF");
     begin_chunk(f);
 }
 

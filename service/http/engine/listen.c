@@ -23,7 +23,7 @@ enum {
 static void set_option(int fd, int level, int name, int value)
 {
     if (setsockopt(fd, level, name, &value, sizeof value))
-        log_debug("http", "a socket option could not be set: %s", strerror(errno));
+        log_debug("http", "cannot set a socket option: %s", strerror(errno));
 }
 
 /* A host default such as bbr costs more than half of the rate on loopback. */

@@ -32,7 +32,7 @@ void loop_wake(struct loop *loop)
     uint64_t one = 1;
 
     if (write(loop->event_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-        log_error("http", "an event loop cannot be woken: %s", strerror(errno));
+        log_error("http", "cannot wake an event loop: %s", strerror(errno));
 }
 
 void loop_post(struct exchange *x, enum exchange_event event)
@@ -112,7 +112,7 @@ static void set_listening(struct loop *loop, bool on)
     for (unsigned i = 0; i < s->listeners_count; i++) {
         struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
         if (epoll_ctl(loop->epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->listeners[i].fds[loop->index], &e))
-            log_error("http", "a listening socket cannot be watched: %s", strerror(errno));
+            log_error("http", "cannot watch a listening socket: %s", strerror(errno));
     }
     loop->listening = on;
 }
@@ -395,13 +395,13 @@ enum status loop_init(struct loop *loop, struct server *s, unsigned index, struc
     if (start_daemons(loop) && loop->dead_fd >= 0 && watch(loop, loop->event_fd, EPOLLIN | EPOLLET, EVENT_WAKE))
         return STATUS_OK;
     loop_finish(loop);
-    return problem_set(why, STATUS_OVERLOADED, "an event loop cannot be set up: %s", strerror(errno));
+    return problem_set(why, STATUS_OVERLOADED, "cannot set up an event loop: %s", strerror(errno));
 }
 
 enum status loop_start(struct loop *loop, struct problem *why)
 {
     loop->started = thread_start(&loop->thread, loop_run, loop);
-    return loop->started ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "an event loop's thread cannot be started");
+    return loop->started ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "cannot start the thread of an event loop");
 }
 
 void loop_join(struct loop *loop)

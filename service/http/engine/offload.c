@@ -39,7 +39,7 @@ static void ring(struct io_thread *t)
     uint64_t one = 1;
 
     if (write(t->event_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-        log_error("http", "an I/O thread cannot be woken: %s", strerror(errno));
+        log_error("http", "cannot wake an I/O thread: %s", strerror(errno));
 }
 
 static void wake(struct waker *w)
@@ -83,7 +83,7 @@ static void hear_waker(struct exchange *x)
     uint64_t count;
 
     if (read(x->offload.thread->event_fd, &count, sizeof count) < 0 && errno != EAGAIN)
-        log_error("http", "an event counter cannot be read: %s", strerror(errno));
+        log_error("http", "cannot read an event counter: %s", strerror(errno));
     x->offload.woken = true;
 }
 
@@ -183,7 +183,7 @@ enum status offload_create(struct offload_threads **out, unsigned threads, struc
     struct offload_threads *b = calloc(1, sizeof *b + threads * sizeof b->threads[0]);
 
     if (!b)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the I/O threads");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the I/O threads");
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->work, NULL);
     for (unsigned i = 0; i < threads; i++) {
@@ -191,7 +191,7 @@ enum status offload_create(struct offload_threads **out, unsigned threads, struc
             continue;
         offload_stop(b);
         offload_destroy(b);
-        return problem_set(why, STATUS_OVERLOADED, "an I/O thread cannot be started");
+        return problem_set(why, STATUS_OVERLOADED, "cannot start an I/O thread");
     }
     *out = b;
     return STATUS_OK;
@@ -301,7 +301,7 @@ static bool take_socket(struct exchange *x)
         x->offload.fd = fd;
         return true;
     }
-    log_error("http", "a socket cannot be taken over: %s", strerror(errno));
+    log_error("http", "cannot take over a socket: %s", strerror(errno));
     close(fd);
     exchange_resume(x);
     return false;

@@ -58,7 +58,7 @@ void offload_answer(struct exchange *x, enum status st)
     struct buf      text;
 
     if (!st && x->r.reply.source)
-        st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body that was offloaded cannot be answered with a long one");
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "the answer to an offloaded body cannot be long");
     exchange_settle(x, st);
     io_progress(x);
     pace_start(&x->pace, x->progress_ns);

@@ -122,7 +122,7 @@ static enum status handle(struct exchange *x)
     enum status st = exchange_run_handler(x);
 
     if (st == STATUS_PENDING)
-        return problem_set(&x->r.problem, STATUS_INTERNAL, "the handler of a body that was offloaded cannot wait");
+        return problem_set(&x->r.problem, STATUS_INTERNAL, "the handler of an offloaded body cannot wait");
     return st;
 }
 

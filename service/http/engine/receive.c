@@ -68,7 +68,7 @@ static void send_refusal(struct connection *c, const struct exchange *x)
     buf_init(&text, REPLY_WHOLE_BYTES_MAX);
     if (exchange_write(x, true, &text) && !tls_send(c, buf_span(&text)) &&
         send(c->fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        log_debug("http", "a client was gone before its refusal");
+        log_debug("http", "a client disconnected before its error answer");
     buf_finish(&text);
 }
 

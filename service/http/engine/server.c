@@ -33,13 +33,13 @@ static char **copy_texts(const char *const *texts, unsigned count)
 static enum status check_config(const struct server_config *c, struct problem *why)
 {
     if (c->listen_count == 0 || c->listen_count > LISTENERS_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "one to %d listen addresses are needed", LISTENERS_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "expected 1 to %d listen addresses", LISTENERS_MAX);
     if (c->loop_threads == 0 || c->loop_threads > LOOP_THREADS_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "one to %d event-loop threads are needed", LOOP_THREADS_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "expected 1 to %d event-loop threads", LOOP_THREADS_MAX);
     if (c->io_threads > IO_THREADS_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d I/O threads are possible", IO_THREADS_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "too many I/O threads, at most %d are possible", IO_THREADS_MAX);
     if (c->hosts_count > HOSTS_MAX || c->origins_count > HOSTS_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d hosts and origins are possible", HOSTS_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "too many hosts and origins, at most %d are possible", HOSTS_MAX);
     if (c->connections_max == 0 || c->connections_per_address_max == 0 || !c->auth)
         return problem_set(why, STATUS_INVALID_REQUEST, "the server's limits are incomplete");
     return STATUS_OK;
@@ -119,7 +119,7 @@ enum status server_create(struct server **out, const struct server_config *confi
         return st;
     s = allocate(config);
     if (!s)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the server");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the server");
     st = add_proxies(s, why);
     if (!st)
         st = tls_create(&s->tls, config, why);
@@ -128,12 +128,12 @@ enum status server_create(struct server **out, const struct server_config *confi
     if (!st)
         st = executor_create(&s->executor, why);
     if (!st && idempotency_create(&s->idempotency))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for idempotency keys");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for idempotency keys");
     if (!st && !(s->auth_throttle = auth_throttle_create(config->token_failures_per_minute)))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for addresses");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for addresses");
     s->metrics = server_metrics_create(config->endpoints_count);
     if (!st && !s->metrics)
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for measurements");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for metrics");
     if (!st && config->io_threads)
         st = offload_create(&s->offload_threads, config->io_threads, why);
     if (!st)

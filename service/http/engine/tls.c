@@ -23,13 +23,13 @@ static enum status take_text(const char *path, struct buf *text, char **out, str
     struct problem reason = {0};
 
     if (!buf_reserve(text, text->max)) /* all at once: growing would leave copies of a key behind */
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for %s", path);
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for %s", path);
     if (input_file_take(path, text, &reason))
         return problem_set(why, STATUS_INVALID_REQUEST, "%s %s", path, reason.detail);
     if (text->bytes == 0)
         return problem_set(why, STATUS_INVALID_REQUEST, "%s is empty", path);
     *out = strdup(text->data);
-    return *out ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for %s", path);
+    return *out ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for %s", path);
 }
 
 static enum status read_file(const char *path, size_t bytes_max, char **out, struct problem *why)
@@ -62,12 +62,12 @@ static enum status try_out(const struct tls *t, gnutls_certificate_credentials_t
     int            done = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
 
     if (done < 0)
-        return refused(why, "the certificate and its key", done);
+        return refused(why, "certificate and key", done);
     if (!t->client_ca)
         return STATUS_OK;
     ca = datum_of(t->client_ca);
     done = gnutls_certificate_set_x509_trust_mem(credentials, &ca, GNUTLS_X509_FMT_PEM);
-    return done > 0 ? STATUS_OK : refused(why, "the authorities of clients", done ? done : GNUTLS_E_NO_CERTIFICATE_FOUND);
+    return done > 0 ? STATUS_OK : refused(why, "client authorities", done ? done : GNUTLS_E_NO_CERTIFICATE_FOUND);
 }
 
 static enum status check(const struct tls *t, struct problem *why)
@@ -76,7 +76,7 @@ static enum status check(const struct tls *t, struct problem *why)
     enum status                      st;
 
     if (gnutls_certificate_allocate_credentials(&credentials) < 0)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for TLS");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for TLS");
     st = try_out(t, credentials, why);
     gnutls_certificate_free_credentials(credentials);
     return st;
@@ -117,12 +117,12 @@ enum status tls_create(struct tls **out, const struct server_config *config, str
     if (!config->tls_cert && !config->tls_key && !config->tls_client_ca && !config->tls_client_crl)
         return STATUS_OK;
     if (!config->tls_cert || !config->tls_key)
-        return problem_set(why, STATUS_INVALID_REQUEST, "TLS needs both a certificate and its key");
+        return problem_set(why, STATUS_INVALID_REQUEST, "TLS needs a certificate and its key: give both --tls-cert and --tls-key");
     if (config->tls_client_crl && !config->tls_client_ca)
-        return problem_set(why, STATUS_INVALID_REQUEST, "--tls-client-crl needs --tls-client-ca, whose certificates it revokes");
+        return problem_set(why, STATUS_INVALID_REQUEST, "--tls-client-crl needs --tls-client-ca");
     t = calloc(1, sizeof *t);
     if (!t)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for TLS");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for TLS");
     st = read_files(t, config, why);
     if (st)
         tls_destroy(t);
@@ -188,7 +188,7 @@ bool tls_send(const struct connection *c, struct span bytes)
     if (!c->is_tls)
         return false;
     if (info && info->tls_session && gnutls_record_send(info->tls_session, bytes.data, bytes.bytes) < 0)
-        log_debug("http", "a client was gone before its refusal");
+        log_debug("http", "a client disconnected before its error answer");
     return true;
 }
 
@@ -206,6 +206,6 @@ enum status tls_check_client(const struct exchange *x, struct problem *why)
     if (faults & GNUTLS_CERT_PURPOSE_MISMATCH)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the certificate is not for clients: its extended key usage lacks clientAuth");
     if (faults)
-        return problem_set(why, STATUS_UNAUTHENTICATED, "a certificate of one of this server's authorities is required");
+        return problem_set(why, STATUS_UNAUTHENTICATED, "a certificate from one of the service's authorities is required");
     return tls_revocations_check(t->revoked, info->tls_session, why);
 }

@@ -32,7 +32,7 @@ static enum status expired(const struct tls_revocations *r, struct problem *why)
 
     if (gmtime_r(&r->next, &t))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &t);
-    return problem_set(why, STATUS_INVALID_REQUEST, "has expired: its next update was due at %s; ask the authority for a new one", when);
+    return problem_set(why, STATUS_INVALID_REQUEST, "has expired: its next update was due at %s; get a new one from the authority", when);
 }
 
 static enum status look_at(struct tls_revocations *r, const char *crl, struct problem *why)
@@ -43,7 +43,7 @@ static enum status look_at(struct tls_revocations *r, const char *crl, struct pr
     int                done = gnutls_x509_crl_list_import2(&crls, &count, &text, GNUTLS_X509_FMT_PEM, 0);
 
     if (done < 0)
-        return problem_set(why, STATUS_INVALID_REQUEST, "holds no list of revoked certificates in PEM: %s", gnutls_strerror(done));
+        return problem_set(why, STATUS_INVALID_REQUEST, "has no certificate revocation list in PEM format: %s", gnutls_strerror(done));
     for (unsigned i = 0; i < count; i++) {
         time_t next = gnutls_x509_crl_get_next_update(crls[i]);
 
@@ -66,7 +66,7 @@ static enum status fill(struct tls_revocations *r, const char *ca, const char *c
     done = gnutls_x509_trust_list_add_trust_mem(r->list, &authorities, &lists, GNUTLS_X509_FMT_PEM,
                                                 GNUTLS_TL_VERIFY_CRL | GNUTLS_TL_FAIL_ON_INVALID_CRL, 0);
     return done > 0 ? STATUS_OK
-                    : problem_set(why, STATUS_INVALID_REQUEST, "is not signed by an authority of --tls-client-ca, or is not yet valid");
+                    : problem_set(why, STATUS_INVALID_REQUEST, "is not signed by an authority of --tls-client-ca, or is not valid yet");
 }
 
 enum status tls_revocations_create(struct tls_revocations **out, const char *ca, const char *crl, struct problem *why)
@@ -76,7 +76,7 @@ enum status tls_revocations_create(struct tls_revocations **out, const char *ca,
 
     if (!r || gnutls_x509_trust_list_init(&r->list, 0) < 0) {
         free(r);
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be held: no memory");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be loaded: out of memory");
     }
     st = fill(r, ca, crl, why);
     if (st)
@@ -138,9 +138,9 @@ enum status tls_revocations_check(const struct tls_revocations *r, gnutls_sessio
         return STATUS_OK;
     if (is_past(r))
         return problem_set(why, STATUS_UNAUTHENTICATED,
-                           "this server's list of revoked certificates has expired: its operator must renew it");
+                           "the service's certificate revocation list has expired: its operator must renew it");
     faults = faults_of(r, session);
     if (faults & GNUTLS_CERT_REVOKED)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the certificate is revoked");
-    return faults ? problem_set(why, STATUS_UNAUTHENTICATED, "a certificate of one of this server's authorities is required") : STATUS_OK;
+    return faults ? problem_set(why, STATUS_UNAUTHENTICATED, "a certificate from one of the service's authorities is required") : STATUS_OK;
 }

@@ -24,7 +24,7 @@ static enum status judge_guess(struct exchange *x, const struct caller *found, e
         return st;
     from = client_address(x);
     if (!auth_throttle_admit(x->loop->server->auth_throttle, from.bytes, found, now_ns(), &wait_ns)) {
-        problem_set(&x->r.problem, STATUS_RATE_LIMITED, "too many wrong tokens came from this address");
+        problem_set(&x->r.problem, STATUS_RATE_LIMITED, "this address has sent too many invalid tokens");
         return must_wait(x, wait_ns);
     }
     c->let_in = found;
@@ -68,10 +68,10 @@ static enum status take_route(struct exchange *x, const struct route *route)
 {
     if (route->status == STATUS_METHOD_NOT_ALLOWED) {
         span_copy(span_of(route->allow), x->allow, sizeof x->allow);
-        return problem_set(&x->r.problem, route->status, "allowed here: %s", route->allow);
+        return problem_set(&x->r.problem, route->status, "allowed methods: %s", route->allow);
     }
     if (!route->endpoint)
-        return problem_set(&x->r.problem, STATUS_NOT_FOUND, "nothing is at this path");
+        return problem_set(&x->r.problem, STATUS_NOT_FOUND, "no such path");
     x->r.endpoint = route->endpoint;
     return request_take_params(&x->r, route);
 }
@@ -97,7 +97,7 @@ static enum status check_conditional(struct exchange *x)
     for (size_t i = 0; i < COUNT(fields); i++)
         if (exchange_header(x, fields[i]).data)
             return problem_set(&x->r.problem, STATUS_INVALID_HEADER,
-                               "%s has nothing here to be compared with, so nothing was done: send the request without it", fields[i]);
+                               "this operation does not support %s and was not executed; send the request without it", fields[i]);
     return STATUS_OK;
 }
 
@@ -120,9 +120,9 @@ static enum status check_codings(struct exchange *x)
     struct span expect = span_trim(exchange_header(x, "Expect"));
 
     if (coding.bytes && !span_equal_nocase(coding, SPAN_LITERAL("identity")))
-        return problem_set(&x->r.problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "bodies are taken without content coding only");
+        return problem_set(&x->r.problem, STATUS_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is not supported; send the body without it");
     if (expect.data && !span_equal_nocase(expect, SPAN_LITERAL("100-continue")))
-        return problem_set(&x->r.problem, STATUS_EXPECTATION_FAILED, "the only expectation is 100-continue");
+        return problem_set(&x->r.problem, STATUS_EXPECTATION_FAILED, "the only supported expectation is 100-continue");
     return STATUS_OK;
 }
 
@@ -211,7 +211,7 @@ static enum status take_slot(struct exchange *x)
         use = SLOT_FULL;
     if (use == SLOT_USED)
         return STATUS_OK;
-    return problem_set(&x->r.problem, STATUS_OVERLOADED, "as many connections as are possible are at work");
+    return problem_set(&x->r.problem, STATUS_OVERLOADED, "all connections are in use");
 }
 
 static enum status enter_caller(struct exchange *x)
@@ -233,7 +233,7 @@ static enum status begin(struct exchange *x)
     enum status st = x->r.endpoint->begin ? x->r.endpoint->begin(&x->r) : STATUS_OK;
 
     if (st == STATUS_PENDING)
-        return problem_set(&x->r.problem, STATUS_INTERNAL, "begin cannot wait");
+        return problem_set(&x->r.problem, STATUS_INTERNAL, "the begin function of an endpoint cannot wait");
     if (!st && x->streams && !x->r.sink) {
         x->streams = false;
         return collect_up_to(x, "body_bytes", 0);

@@ -63,7 +63,7 @@ static enum status link_callers(struct auth *a, struct auth_token *tokens, size_
         if (!tokens[i].caller)
             tokens[i].caller = add_caller(a, tokens[i].name);
         if (!tokens[i].caller)
-            return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the callers");
+            return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the callers");
     }
     for (size_t i = 0; i < count; i++)
         update_caller(tokens[i].caller, &tokens[i]);
@@ -100,7 +100,7 @@ enum status auth_create(struct auth **out, const char *path, struct problem *why
     enum status  st = STATUS_OK;
 
     if (!a)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the tokens");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the tokens");
     pthread_rwlock_init(&a->lock, NULL);
     memcpy(a->anonymous.name, "anonymous", sizeof "anonymous");
     a->anonymous.scopes = SCOPES_ALL;
@@ -109,7 +109,7 @@ enum status auth_create(struct auth **out, const char *path, struct problem *why
     a->anonymous.requests_per_s = REQUESTS_PER_S_UNSET;
     if (path) {
         a->path = strdup(path);
-        st = a->path ? auth_reload(a, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the tokens");
+        st = a->path ? auth_reload(a, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the tokens");
     }
     if (st) {
         auth_destroy(a);

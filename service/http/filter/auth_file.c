@@ -44,7 +44,7 @@ static const struct {
 
 static enum status bad_entry(struct problem *why, size_t index, const char *what)
 {
-    return problem_set(why, STATUS_INVALID_FIELD, "tokens file: entry %zu: %s", index, what);
+    return problem_set(why, STATUS_INVALID_FIELD, "token file: entry %zu: %s", index, what);
 }
 
 static bool parse_scopes(const struct json *list, unsigned *out)
@@ -136,7 +136,7 @@ static bool agrees(const struct auth_token *a, const struct auth_token *b)
 static enum status check_earlier(const struct auth_token *earlier, const struct auth_token *t, size_t index, struct problem *why)
 {
     if (memcmp(earlier->hash, t->hash, sizeof t->hash) == 0)
-        return bad_entry(why, index, "an earlier entry has the same token; a token stands once and has one name");
+        return bad_entry(why, index, "an earlier entry has the same token; a token has one entry and one name");
     return agrees(earlier, t) ? STATUS_OK : bad_entry(why, index, "an earlier token of this name has other scopes or quotas");
 }
 
@@ -162,13 +162,13 @@ static enum status parse_root(const struct json *root, struct auth_token **out, 
     enum status        st;
 
     if (json_type_of(list) != JSON_ARRAY || json_count(root) != 1)
-        return problem_set(why, STATUS_INVALID_FIELD, "tokens file: must be {\"tokens\":[...]}");
+        return problem_set(why, STATUS_INVALID_FIELD, "token file: must be {\"tokens\":[...]}");
     *count = json_count(list);
     if (*count > TOKENS_MAX)
         return problem_limit(why, STATUS_INVALID_FIELD, "tokens", TOKENS_MAX, 0, *count);
     tokens = calloc(*count + 1, sizeof *tokens);
     if (!tokens)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the tokens");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the tokens");
     st = parse_tokens(list, tokens, why);
     if (st) {
         free(tokens);
@@ -184,13 +184,12 @@ static enum status check_owner(int fd, struct problem *why)
     struct stat what;
 
     if (fstat(fd, &what))
-        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file cannot be looked at: %s", strerror(errno));
+        return problem_set(why, STATUS_INVALID_REQUEST, "cannot examine the token file: %s", strerror(errno));
     if (what.st_uid != 0 && what.st_uid != geteuid())
-        return problem_set(why, STATUS_INVALID_REQUEST,
-                           "the tokens file belongs to user %u; it must belong to root or to the service's user %u", (unsigned)what.st_uid,
-                           (unsigned)geteuid());
+        return problem_set(why, STATUS_INVALID_REQUEST, "user %u owns the token file; its owner must be root or the service's user %u",
+                           (unsigned)what.st_uid, (unsigned)geteuid());
     if (what.st_mode & (S_IWGRP | S_IWOTH))
-        return problem_set(why, STATUS_INVALID_REQUEST, "the tokens file may be written by others than its owner (mode %04o): chmod go-w",
+        return problem_set(why, STATUS_INVALID_REQUEST, "users other than its owner can write the token file (mode %04o): chmod go-w",
                            (unsigned)what.st_mode & ALLPERMS);
     return STATUS_OK;
 }
@@ -202,10 +201,10 @@ static enum status read_whole(const char *path, struct buf *text, struct problem
     enum status    st = input_file_open(path, &fd, &reason);
 
     if (st)
-        return problem_set(why, st, "the tokens file %s", reason.detail);
+        return problem_set(why, st, "the token file %s", reason.detail);
     st = check_owner(fd, why);
     if (!st && input_file_read(fd, text, &reason))
-        st = problem_set(why, STATUS_INVALID_REQUEST, "the tokens file %s", reason.detail);
+        st = problem_set(why, STATUS_INVALID_REQUEST, "the token file %s", reason.detail);
     close(fd);
     return st;
 }

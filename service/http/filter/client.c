@@ -65,8 +65,7 @@ enum client_header client_read_header(struct connection *c)
         return CLIENT_HEADER_SHORT;
     c->may_be_proxied = false;
     if (verdict == PROXY_BAD) {
-        log_debug("http", "a trusted proxy sent a header of the PROXY protocol that is wrong or longer than %d bytes",
-                  PROXY_HEADER_BYTES_MAX);
+        log_debug("http", "a trusted proxy sent a PROXY protocol header that is invalid or longer than %d bytes", PROXY_HEADER_BYTES_MAX);
         return CLIENT_HEADER_BAD;
     }
     return verdict == PROXY_NONE ? CLIENT_HEADER_DONE : take_off(c, verdict, &header);

@@ -11,7 +11,7 @@ enum status integrity_begin(struct exchange *x)
         return STATUS_OK;
     c = arena_alloc(&x->r.arena, sizeof *c);
     if (!c)
-        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory to check the body");
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory to check the body");
     x->check = c;
     x->r.wants_inline = true;
     body_digest_init(&c->digest, DIGEST_NONE);
@@ -49,11 +49,11 @@ bool integrity_holds(const struct exchange *x)
 enum status integrity_keep(struct exchange *x, struct span piece)
 {
     if (piece.bytes > x->body_max - x->body.bytes)
-        return problem_set(&x->r.problem, STATUS_LENGTH_MISMATCH, "the body is longer than the %zu bytes it must have", x->body_max);
+        return problem_set(&x->r.problem, STATUS_LENGTH_MISMATCH, "the body is longer than the expected %zu bytes", x->body_max);
     if (request_hold(&x->r, piece.bytes))
         return x->r.problem.status;
     if (!buf_add_span(&x->body, piece))
-        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the body");
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the body");
     return STATUS_OK;
 }
 
@@ -66,7 +66,7 @@ void integrity_add(struct exchange *x, struct span piece)
 enum status integrity_end(struct exchange *x)
 {
     bool        went_on = x->streams && !integrity_holds(x);
-    const char *note = went_on ? "; it was passed on as it came: what it overwrote is indeterminate" : "";
+    const char *note = went_on ? "; the body was written as it arrived: the bytes that it overwrote are undefined" : "";
 
     if (!x->check || x->check->verified)
         return STATUS_OK;

@@ -38,7 +38,7 @@ static enum status keep_headers(struct exchange *x)
         return problem_limit(&x->r.problem, STATUS_HEADERS_TOO_LARGE, "request_headers", REQUEST_HEADERS_MAX, 0, w.count);
     x->headers = arena_array(&x->r.arena, w.count ? w.count : 1, sizeof *x->headers);
     if (!x->headers)
-        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the header");
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the header");
     MHD_get_connection_values_n(x->mhd, MHD_HEADER_KIND, keep_header, &w);
     return STATUS_OK;
 }
@@ -85,16 +85,16 @@ static enum status check_lines(struct exchange *x)
 
     for (size_t i = 0; i < COUNT(once); i++)
         if (occurrences(x, once[i]) > 1)
-            return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "%s stands more than once", once[i]);
+            return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "duplicate %s", once[i]);
     return STATUS_OK;
 }
 
 static enum status check_coding(struct exchange *x)
 {
     if (x->http_1_0 || occurrences(x, "Content-Length") || occurrences(x, "Transfer-Encoding") > 1)
-        return bad(x, STATUS_FRAMING_MISMATCH, "Transfer-Encoding cannot stand here");
+        return bad(x, STATUS_FRAMING_MISMATCH, "Transfer-Encoding must appear once, without Content-Length, in HTTP/1.1");
     if (!span_equal_nocase(span_trim(exchange_header(x, "Transfer-Encoding")), SPAN_LITERAL("chunked")))
-        return bad(x, STATUS_NOT_IMPLEMENTED, "the only transfer coding is chunked");
+        return bad(x, STATUS_NOT_IMPLEMENTED, "the only supported transfer coding is chunked");
     x->chunked = true;
     x->r.has_body_bytes = false;
     return STATUS_OK;
@@ -108,11 +108,11 @@ static enum status check_framing(struct exchange *x)
     if (occurrences(x, "Transfer-Encoding"))
         return check_coding(x);
     if (occurrences(x, "Content-Length") > 1)
-        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length stands more than once");
+        return bad(x, STATUS_FRAMING_MISMATCH, "duplicate Content-Length");
     /* 2^64 - 1 would mean "unknown" to MHD. */
     if (length.data && (!span_u64(span_trim(length), &x->r.body_bytes) || x->r.body_bytes > INT64_MAX)) {
         x->r.body_bytes = 0;
-        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a usable number");
+        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
     }
     return STATUS_OK;
 }
@@ -167,10 +167,9 @@ static enum status check_target(struct exchange *x)
         take_absolute_form(x, "https://");
     path = x->r.path;
     if (!span_starts(path, "/"))
-        return bad(x, STATUS_INVALID_REQUEST,
-                   "the request target must be a path, or http:// (over TLS https:// as well), a host and a path");
+        return bad(x, STATUS_INVALID_REQUEST, "the request target must be a path, or http:// (over TLS also https://), a host and a path");
     if (!bytes_ok(path) || !bytes_ok(query) || !escapes_ok(path, true) || !escapes_ok(query, false))
-        return bad(x, STATUS_INVALID_REQUEST, "the request target holds bytes or escapes that are not allowed");
+        return bad(x, STATUS_INVALID_REQUEST, "the request target has bytes or escapes that are not allowed");
     return STATUS_OK;
 }
 

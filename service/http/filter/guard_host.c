@@ -82,8 +82,8 @@ static enum status bad_host(struct exchange *x)
 {
     if (x->is_absolute)
         return problem_set(&x->r.problem, STATUS_INVALID_REQUEST,
-                           "the host in the request target must be a name or an address, with a port from 1 to 65535 or none");
-    return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "Host must be a name or an address, with a port from 1 to 65535 or none");
+                           "the host in the request target must be a name or an address, optionally with a port from 1 to 65535");
+    return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "Host must be a name or an address, optionally with a port from 1 to 65535");
 }
 
 /* Clients of HTTP/1.0 need not send Host, and browsers always do. Those of a Unix socket may call it what they like. */
@@ -97,7 +97,7 @@ static enum status check_host(struct exchange *x)
         return bad_host(x);
     if (x->connection->is_unix || is_loopback_name(name) || is_configured(x->loop->server, name) || is_own_address(x, name))
         return STATUS_OK;
-    return problem_set(&x->r.problem, STATUS_MISDIRECTED_REQUEST, "the host %s is not served here; the operator can allow it",
+    return problem_set(&x->r.problem, STATUS_MISDIRECTED_REQUEST, "unknown host %s; the operator can allow it",
                        x->is_absolute ? "in the request target" : "in Host");
 }
 

@@ -236,7 +236,7 @@ static enum status refuse_reuse(struct problem *why)
 static enum status look_at_known(const struct idempotent *e, uint64_t body_bytes, struct problem *why)
 {
     if (!e->done)
-        return problem_set(why, STATUS_IDEMPOTENCY_IN_PROGRESS, "the request with this key is not finished");
+        return problem_set(why, STATUS_IDEMPOTENCY_IN_PROGRESS, "the request with this key is still in progress");
     return body_bytes != UINT64_MAX && body_bytes != e->payload.body_bytes ? refuse_reuse(why) : STATUS_OK;
 }
 
@@ -259,7 +259,7 @@ static enum status add(struct idempotency *store, const struct idempotency_id *i
     struct idempotent *e = calloc(1, sizeof *e);
 
     if (!e)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the idempotency key");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
     e->id = *id;
     reply_init(&e->answer);
     *find(store, id) = e;
@@ -343,16 +343,16 @@ void idempotency_finish(struct idempotency *store, struct idempotent *mine, cons
 static enum status replay(const struct idempotent *e, const struct idempotency_payload *payload, struct reply *answer, struct problem *why)
 {
     if (!e)
-        return problem_set(why, STATUS_REPLAY_UNAVAILABLE, "the key was forgotten while the request came in");
+        return problem_set(why, STATUS_REPLAY_UNAVAILABLE, "the key expired while the request arrived");
     if (!e->done)
         return look_at_known(e, UINT64_MAX, why);
     if (e->payload.body_bytes != payload->body_bytes || memcmp(e->payload.digest, payload->digest, SHA256_BYTES) != 0)
         return refuse_reuse(why);
     if (!e->answer_bytes)
         return problem_set(why, STATUS_REPLAY_UNAVAILABLE,
-                           "the request was done; its answer was too long to be stored, or had to make room");
+                           "the request was executed, but its answer was too long to store, or was evicted");
     reply_finish(answer);
-    return copy(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the stored answer");
+    return copy(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the stored answer");
 }
 
 enum status idempotency_replay(struct idempotency *store, const struct idempotency_id *id, const struct idempotency_payload *payload,

@@ -40,7 +40,7 @@ enum status idempotent_begin(struct exchange *x)
         return st;
     k = arena_alloc(&x->r.arena, sizeof *k);
     if (!k)
-        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "no memory for the idempotency key");
+        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
     idempotency_identify(&k->id, x->r.caller, x->r.method, x->r.path, key);
     st = idempotency_claim(store, &k->id, x->r.has_body_bytes ? x->r.body_bytes : UINT64_MAX, now_ns(), &k->mine, &x->r.problem);
     if (st)

@@ -97,7 +97,7 @@ static enum status decode_value(const struct decoding *d, const struct json_fiel
         memcpy(to, &v, sizeof v);
         return STATUS_OK;
     }
-    return problem_set(d->why, STATUS_INTERNAL, "a field has no known type");
+    return problem_set(d->why, STATUS_INTERNAL, "unknown type of a field");
 }
 
 static enum status decode_field(const struct decoding *d, const struct json *v, const struct json_field *f)
@@ -106,7 +106,7 @@ static enum status decode_field(const struct decoding *d, const struct json *v, 
     enum status st;
 
     if (!v || json_type_of(v) == JSON_NULL)
-        return f->required ? refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "required", "is missing") : STATUS_OK;
+        return f->required ? refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "required", "is required") : STATUS_OK;
     st = decode_value(d, f, v, (char *)d->out + f->offset);
     if (!st && f->present != SIZE_MAX)
         memcpy((char *)d->out + f->present, &seen, sizeof seen);
@@ -134,7 +134,7 @@ static enum status find_members(const struct decoding *d, const struct json *obj
         if (i < count)
             members[i] = m;
         else if (!lenient)
-            return refuse(d, name, STATUS_UNKNOWN_FIELD, "unknown", "is not known here");
+            return refuse(d, name, STATUS_UNKNOWN_FIELD, "unknown", "is not a known field");
     }
     return STATUS_OK;
 }

@@ -36,7 +36,7 @@ static int compare_names(const void *a, const void *b)
 
 static enum status refuse_twice(const char *name, struct problem *why)
 {
-    return problem_set(why, STATUS_INVALID_JSON, "the name \"%.100s\" stands twice in one object", name);
+    return problem_set(why, STATUS_INVALID_JSON, "duplicate name \"%.100s\" in an object", name);
 }
 
 static enum status check_few(const cJSON *object, struct problem *why)
@@ -55,7 +55,7 @@ static enum status check_many(const cJSON *object, size_t count, struct problem 
     size_t       n = 0;
 
     if (!names)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory to check the JSON text");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory to check the JSON text");
     for (const cJSON *m = object->child; m && n < count; m = m->next)
         names[n++] = m->string;
     qsort(names, n, sizeof *names, compare_names);
@@ -119,11 +119,11 @@ enum status json_parse_up_to(struct span text, size_t values_max, struct json_do
         return problem_set(why, STATUS_INVALID_JSON, "at byte %zu: %s", error.offset, error.reason);
     d = calloc(1, sizeof *d);
     if (!d)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the JSON text");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the JSON text");
     if (long_numbers)
         numbers = text;
     d->root = cJSON_ParseWithLengthOpts(text.data, text.bytes, NULL, 0);
-    st = d->root ? check_tree(d->root, &numbers, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for the JSON text");
+    st = d->root ? check_tree(d->root, &numbers, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the JSON text");
     if (st) {
         json_document_destroy(d);
         return st;

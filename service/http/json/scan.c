@@ -169,7 +169,7 @@ static bool digits(struct scan *s)
 
     while (peek(s) >= '0' && peek(s) <= '9')
         s->at++;
-    return s->at > start || fail(s, "a digit is missing in a number");
+    return s->at > start || fail(s, "a number lacks a digit");
 }
 
 static bool scan_number(struct scan *s)
@@ -197,7 +197,7 @@ static bool scan_number(struct scan *s)
 static bool scan_word(struct scan *s, const char *word)
 {
     if (!span_starts(span_from(s->text, s->at), word))
-        return fail(s, "a value is expected");
+        return fail(s, "expected a value");
     s->at += strlen(word);
     return true;
 }
@@ -221,11 +221,11 @@ static bool scan_name(struct scan *s)
 {
     skip_blanks(s);
     if (!take(s, '"'))
-        return fail(s, "a name in quotes is expected");
+        return fail(s, "expected a name in quotes");
     if (!scan_string(s))
         return false;
     skip_blanks(s);
-    return take(s, ':') || fail(s, "a colon is expected");
+    return take(s, ':') || fail(s, "expected a colon");
 }
 
 /* One value, or the opening of an array or object. *opened tells that a first element or name may follow. */
@@ -262,7 +262,7 @@ static bool scan_after_value(struct scan *s, bool *more)
             return true;
         }
         if (!take(s, in_object(s) ? '}' : ']'))
-            return fail(s, peek(s) < 0 ? "text ends too early" : "a comma or closing bracket is expected");
+            return fail(s, peek(s) < 0 ? "unexpected end of text" : "expected a comma or closing bracket");
         s->depth--;
     }
     return true;
@@ -296,7 +296,7 @@ static bool scan_all(struct scan *s)
             return false;
     }
     skip_blanks(s);
-    return peek(s) < 0 || fail(s, "something follows the value");
+    return peek(s) < 0 || fail(s, "unexpected text after the value");
 }
 
 bool json_scan(struct span text, struct json_scan_error *error)

@@ -104,13 +104,13 @@ static enum status expect_one(const struct field_member *m, struct arena *arena,
     struct span             bytes;
 
     if (m->item != ITEM_BYTES)
-        return problem_set(why, STATUS_INVALID_HEADER, "a digest is written as base64 between colons");
+        return problem_set(why, STATUS_INVALID_HEADER, "a digest must be base64 between colons");
     if (!a)
         return STATUS_OK;
     if (!decode(m->text, arena, &bytes))
         return problem_set(why, STATUS_INVALID_HEADER, "the %s digest is not valid base64", a->name);
     if (bytes.bytes != a->bytes)
-        return problem_set(why, STATUS_INVALID_HEADER, "a %s digest has %zu bytes, not %zu", a->name, a->bytes, bytes.bytes);
+        return problem_set(why, STATUS_INVALID_HEADER, "a %s digest must have %zu bytes, got %zu", a->name, a->bytes, bytes.bytes);
     memcpy(place_of(e, a), bytes.data, a->bytes);
     e->algorithms |= a->bit;
     return STATUS_OK;
@@ -124,12 +124,14 @@ enum status digest_expected(struct span field, struct arena *a, struct expected_
     *out = (struct expected_digest){0};
     field_dictionary_init(&d, field);
     while (field_dictionary_next(&d, &m) != ITEM_NONE) {
-        enum status st = m.item == ITEM_MALFORMED ? problem_set(why, STATUS_INVALID_HEADER, "Content-Digest is not a dictionary of digests")
-                                                  : expect_one(&m, a, out, why);
+        enum status st = m.item == ITEM_MALFORMED
+                             ? problem_set(why, STATUS_INVALID_HEADER, "Content-Digest must be a dictionary of digests")
+                             : expect_one(&m, a, out, why);
         if (st)
             return st;
     }
-    return out->algorithms ? STATUS_OK : problem_set(why, STATUS_UNSUPPORTED_DIGEST, "the digests known here are sha-256 and crc32c");
+    return out->algorithms ? STATUS_OK
+                           : problem_set(why, STATUS_UNSUPPORTED_DIGEST, "unsupported digest algorithm; send sha-256 or crc32c");
 }
 
 enum status digest_compare(const struct expected_digest *e, struct body_digest *d, const char *note, struct problem *why)
@@ -173,7 +175,7 @@ enum status digest_wanted(const char *name, struct span field, enum digest_algor
         uint64_t                preference;
 
         if (m.item == ITEM_MALFORMED || !preference_of(&m, &preference))
-            return problem_set(why, STATUS_INVALID_HEADER, "%s gives each algorithm a preference from 0 to %d", name, WANT_MAX);
+            return problem_set(why, STATUS_INVALID_HEADER, "%s must give each algorithm a preference from 0 to %d", name, WANT_MAX);
         if (a)
             wanted[a - algorithms] = preference;
     }

@@ -102,16 +102,16 @@ enum status networks_add(struct networks *n, const char *text, struct problem *w
     uint64_t bits = 0, most;
 
     if (n->count == TRUSTED_PROXIES_MAX)
-        return problem_set(why, STATUS_INVALID_REQUEST, "at most %d trusted proxies are possible", TRUSTED_PROXIES_MAX);
+        return problem_set(why, STATUS_INVALID_REQUEST, "too many trusted proxies, at most %d are possible", TRUSTED_PROXIES_MAX);
     if (!ip_parse(address, &new.address))
         return bad_network(why, "must be an address, or a network such as 10.0.0.0/8 or 2001:db8::/32");
     most = is_four(&new.address) && !memchr(address.data, ':', address.bytes) ? IP_BITS - MAPPED_BITS : IP_BITS;
     if (has_bits && (!span_u64(rest, &bits) || bits > most))
-        return bad_network(why, "the length behind the slash must be a number up to 32, of IPv6 up to 128");
+        return bad_network(why, "the prefix length after the slash must be at most 32 for IPv4 and 128 for IPv6");
     if (has_bits)
         new.bits = (unsigned)(bits + IP_BITS - most);
     if (has_host_bits(&new))
-        return bad_network(why, "bits are set behind the network's length");
+        return bad_network(why, "bits after the prefix length must be zero");
     n->items[n->count++] = new;
     return STATUS_OK;
 }

@@ -92,7 +92,7 @@ enum status content_range_parse(struct span header, uint64_t size, struct byte_r
     if (!span_is(rest, "*") && !span_u64_saturated(rest, &total))
         return malformed(why);
     if (!span_is(rest, "*") && total != size)
-        return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range names a size of %.*s, the buffer has %" PRIu64 " bytes",
+        return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range has the size %.*s, the buffer has %" PRIu64 " bytes",
                            SPAN_ARG(span_first(rest, SIZE_DIGITS_SHOWN)), size);
     if (to >= size)
         return range_unsatisfied(why, size);

@@ -148,9 +148,9 @@ enum status request_take_params(struct request *r, const struct route *route)
             continue;
         to = arena_alloc(&r->arena, raw.bytes + 1);
         if (!to)
-            return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "no memory for the path");
+            return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the path");
         if (!decode_text(raw, to, &r->params[i].bytes))
-            return problem_set(&r->problem, STATUS_INVALID_REQUEST, "the path is badly encoded");
+            return problem_set(&r->problem, STATUS_INVALID_REQUEST, "invalid percent-encoding in the path");
         r->params[i].data = to;
     }
     return STATUS_OK;
@@ -202,11 +202,12 @@ enum status request_query_only(struct request *r, const char *const *names)
 
         span_copy(span_first(name, sizeof pointer - 2), pointer + 1, sizeof pointer - 1);
         if (!listed(name, names))
-            return problem_field(&r->problem, STATUS_UNKNOWN_FIELD, pointer, "unknown", "this query parameter is not known here");
+            return problem_field(&r->problem, STATUS_UNKNOWN_FIELD, pointer, "unknown", "unknown query parameter");
         if (occurrences(r->port->query, name) > 1)
-            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "duplicate", "this query parameter stands twice");
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "duplicate", "duplicate query parameter");
         if (!decode_text(value, NULL, &bytes))
-            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "encoding", "this query parameter is badly encoded");
+            return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "encoding",
+                                 "invalid percent-encoding in this query parameter");
     }
     return STATUS_OK;
 }

@@ -18,7 +18,7 @@
 
 enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
 
-static const char SHUTTING_DOWN[] = "The server is shutting down";
+static const char SHUTTING_DOWN[] = "The service is shutting down";
 
 struct compile_service {
     struct compile_command command;
@@ -45,11 +45,11 @@ static enum status crashed(struct compile_output *out, int state)
     char text[96];
 
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGSYS)
-        return fail(out, STATUS_COMPILER_CRASHED, "The compiler was ended for a forbidden system call");
+        return fail(out, STATUS_COMPILER_CRASHED, "The compiler was killed for a forbidden system call");
     if (WIFSIGNALED(state))
-        snprintf(text, sizeof text, "The compiler was ended by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+        snprintf(text, sizeof text, "The compiler was killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
     else
-        snprintf(text, sizeof text, "The compiler ended without an answer");
+        snprintf(text, sizeof text, "The compiler exited without an answer");
     return fail(out, STATUS_COMPILER_CRASHED, text);
 }
 
@@ -67,7 +67,7 @@ static enum status conclude(enum status read, int state, const struct buf *bytes
     if (read == STATUS_DRAINING)
         return fail(out, STATUS_DRAINING, SHUTTING_DOWN);
     if (read == STATUS_INTERNAL)
-        return fail(out, STATUS_INTERNAL, "The compiler's answer could not be read");
+        return fail(out, STATUS_INTERNAL, "Cannot read the compiler's answer");
     if (read || compile_output_decode(buf_span(bytes), out) || !status_plausible(out->status))
         return crashed(out, state);
     return out->status;
@@ -112,7 +112,7 @@ static enum status run_bytes(struct compile_service *s, struct span job, bool as
         return child_finish(&c, deadline, out);
     st = compile_child_start(&s->command, assemble ? "--assemble" : NULL, &c);
     if (st)
-        return fail(out, st, "No compiler process could be started");
+        return fail(out, st, "Cannot start a compiler process");
     c.stop_fd = s->stop_fd;
     compile_child_send(&c, job, deadline); /* a worker that takes it not has something to say */
     return child_finish(&c, deadline, out);
@@ -124,7 +124,7 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
 
     buf_init(&bytes, COMPILE_JOB_BYTES_MAX);
     if (compile_job_encode(job, &bytes))
-        fail(out, STATUS_OUT_OF_MEMORY, "The job could not be handed to the compiler");
+        fail(out, STATUS_OUT_OF_MEMORY, "Cannot send the job to the compiler");
     else
         run_bytes(s, buf_span(&bytes), job->assemble, out);
     buf_finish(&bytes);
@@ -143,12 +143,12 @@ static enum status no_turn(struct compile_output *out, enum status st)
     char text[160];
 
     if (st == STATUS_TOO_MANY_IN_FLIGHT)
-        snprintf(text, sizeof text, "%d compilations of this caller already wait for their turn; send this one again when some are done",
+        snprintf(text, sizeof text, "this caller already has %d waiting compilations; send this one again when some have finished",
                  COMPILE_WAITING_PER_CALLER_MAX);
     else if (st == STATUS_DRAINING)
         snprintf(text, sizeof text, "%s", SHUTTING_DOWN);
     else
-        snprintf(text, sizeof text, "No turn to compile came free within %d s; try again", COMPILE_TURN_WAIT_MS / 1000);
+        snprintf(text, sizeof text, "No compiler was free within %d s; send the request again", COMPILE_TURN_WAIT_MS / 1000);
     return fail(out, st, text);
 }
 
@@ -159,7 +159,7 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
     enum status         st;
 
     if (job->assemble && s->no_assembler)
-        return fail(out, STATUS_COMPILER_UNAVAILABLE, "No assembler of PTX is installed");
+        return fail(out, STATUS_COMPILER_UNAVAILABLE, "No PTX assembler is installed");
     st = compile_turn_take(&s->turns, &turn, whom, deadline_after_ms(COMPILE_TURN_WAIT_MS));
     if (st)
         return no_turn(out, st);
@@ -181,7 +181,7 @@ static bool take_version(struct compile_service *s, struct span text)
     }
     s->no_assembler = text.bytes > 0;
     if (s->no_assembler)
-        log_info("compile", "PTX is left to the driver's own compiler: %.*s", SPAN_ARG(text));
+        log_info("compile", "the driver's compiler compiles PTX: %.*s", SPAN_ARG(text));
     return true;
 }
 
@@ -192,13 +192,13 @@ static void ask_version(struct compile_service *s)
 
     compile_output_init(&out);
     if (compile_child_start(&s->command, "--version", &c))
-        fail(&out, STATUS_INTERNAL, "no process could be started");
+        fail(&out, STATUS_INTERNAL, "cannot start a process");
     else
         child_finish(&c, deadline_after_ms(s->deadline_ms), &out);
     if (out.status == STATUS_OK && take_version(s, buf_span(&out.log)))
         log_info("compile", "compiler: %s, build %.16s", s->version, s->identity);
     else
-        log_warn("compile", "no run-time compiler: %.*s", SPAN_ARG(buf_span(&out.log)));
+        log_warn("compile", "no runtime compiler: %.*s", SPAN_ARG(buf_span(&out.log)));
     compile_output_finish(&out);
 }
 
@@ -227,7 +227,7 @@ static void release(struct compile_service *s)
 static void start_spare(struct compile_service *s)
 {
     if (warm_compiler_create(&s->spare, &s->command))
-        log_warn("compile", "no compile worker is kept ready: no thread could be started");
+        log_warn("compile", "no warm compiler: cannot start a thread");
     else
         warm_compiler_refill(s->spare, (struct span){0});
 }
@@ -260,7 +260,7 @@ void compile_service_stop(struct compile_service *s)
 {
     compile_turns_close(&s->turns);
     if (eventfd_write(s->stop_fd, 1))
-        log_error("compile", "what compiles cannot be stopped: errno %d", errno);
+        log_error("compile", "cannot stop the compilations: errno %d", errno);
 }
 
 void compile_service_destroy(struct compile_service *s)

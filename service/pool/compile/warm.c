@@ -47,7 +47,7 @@ static void start_one(struct warm_compiler *s)
     st = compile_child_start(s->command, argument, &fresh);
     pthread_mutex_lock(&s->lock);
     if (st) {
-        log_debug("compile", "no spare compile worker: %s", status_code(st));
+        log_debug("compile", "no warm compiler: %s", status_code(st));
         return;
     }
     s->child = fresh;

@@ -84,7 +84,7 @@ bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem
     if (st == STATUS_PENDING)
         problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, DEVICE_MONITOR_ANSWER_MS);
     else if (st)
-        problem_set(why, STATUS_DEVICE_ERROR, "device %s did not compute its canary", d->public.id);
+        problem_set(why, STATUS_DEVICE_ERROR, "device %s failed its health check", d->public.id);
     collect(p, d, 0);
     pthread_mutex_unlock(&d->ask_lock);
     if (st)

@@ -92,7 +92,7 @@ enum status devices_discover(struct pool *p, struct problem *why)
     enum status         st = count_start(p, &process, &answers, &control);
 
     if (st) {
-        problem_set(why, st, "the process that counts devices was not started");
+        problem_set(why, st, "cannot start the process that counts devices");
     } else {
         count = rows_read(answers, rows, deadline_after_ms(p->config.start_deadline_ms));
         spawn_kill(&process); /* it may hang in a driver; after the end of its answers nothing is lost */

@@ -19,11 +19,11 @@ static void judge_temperature(struct pool *p, struct device_slot *d, const struc
     bool    hot = atomic_load(&d->hot);
 
     if (max && now != DEVICE_SENSOR_UNKNOWN && now >= max && !hot) {
-        log_error("pool", "device %s is too hot: %d degrees, at most %d; it takes no new work", d->public.id, now, max);
+        log_error("pool", "device %s is too hot: %d degrees Celsius, at most %d; it accepts no new work", d->public.id, now, max);
         atomic_store(&d->hot, true);
     }
     if (hot && (!max || (now != DEVICE_SENSOR_UNKNOWN && now <= max - TEMPERATURE_HYSTERESIS_C))) {
-        log_info("pool", "device %s has cooled down to %d degrees", d->public.id, now);
+        log_info("pool", "device %s has cooled down to %d degrees Celsius", d->public.id, now);
         atomic_store(&d->hot, false);
     }
 }
@@ -35,11 +35,11 @@ static void judge_hardware(struct device_slot *d, const struct device_health *h)
         return;
     d->verdict = (enum device_action)h->action;
     if (h->xid)
-        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s reports Xid %u and must be reset", d->public.id, h->xid);
+        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s reports Xid %u and needs a reset", d->public.id, h->xid);
     else
-        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s does not answer its management library any more", d->public.id);
-    log_error("pool", "%s: it takes no new work%s", d->last_problem.detail,
-              d->verdict == DEVICE_ACTION_END ? ", and what runs on it ends" : "");
+        problem_set(&d->last_problem, STATUS_DEVICE_ERROR, "device %s no longer answers its management library", d->public.id);
+    log_error("pool", "%s: it accepts no new work%s", d->last_problem.detail,
+              d->verdict == DEVICE_ACTION_END ? ", and its sessions fault" : "");
 }
 
 static void look(struct pool *p, struct device_slot *d)

@@ -298,9 +298,8 @@ static void unmask(struct worker *w)
     struct problem why;
 
     atomic_store(&w->malicious, true);
-    log_warn("pool", "worker %d of %s:%u is killed: it wrote what no worker writes", (int)w->process.pid, w->options.backend,
-             w->options.index);
-    problem_set(&why, STATUS_WORKER_LOST, "the worker malfunctioned: it wrote what no worker writes");
+    log_warn("pool", "killing worker %d of %s:%u: it sent an invalid message", (int)w->process.pid, w->options.backend, w->options.index);
+    problem_set(&why, STATUS_WORKER_LOST, "the worker malfunctioned: it sent an invalid message");
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
@@ -359,9 +358,9 @@ void calls_fail(struct worker *w)
     drain(w);
     worker_end_problem(w, &end);
     if (!end.status)
-        problem_set(&end, STATUS_WORKER_LOST, "the worker process ended unexpectedly");
+        problem_set(&end, STATUS_WORKER_LOST, "the worker process died");
     if (!end.detail[0])
-        snprintf(end.detail, sizeof end.detail, "the worker process was ended");
+        snprintf(end.detail, sizeof end.detail, "the worker process was stopped");
     while ((slot = slot_oldest(w))) {
         slot->call->status = end.status;
         slot->call->worker_session_lost = true;
@@ -403,7 +402,7 @@ uint64_t calls_check_deadlines(struct worker *w)
     if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
         return first;
     if (launch)
-        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not end before its deadline");
+        problem_set(&why, STATUS_EXECUTION_TIMEOUT, "the launch did not finish before its deadline");
     else if (starting)
         problem_set(&why, STATUS_DEVICE_ERROR, "the worker did not start in time");
     else
@@ -501,7 +500,7 @@ static enum status call_command_list(struct worker *w, enum message m, const voi
     enum status st = call_submit(w, m, body, body_bytes(m, body), c);
 
     if (st)
-        return problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls of the worker are unfinished" : "the worker has ended");
+        return problem_set(why, st, st == STATUS_OVERLOADED ? "too many calls to the worker are in progress" : "the worker has exited");
     st = call_wait(w, c);
     if (st && why)
         *why = c->problem;

@@ -70,7 +70,7 @@ void monitor_destroy(struct monitor *m)
     if (!m)
         return;
     if (write(m->stop_fd, &one, sizeof one) != sizeof one)
-        log_error("pool", "the monitor could not be told to stop");
+        log_error("pool", "cannot stop the monitor");
     pthread_join(m->thread, NULL);
     close(m->stop_fd);
     close(m->epoll_fd);

@@ -168,7 +168,7 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
     if (d->shortages == 0 || p->config.warm_per_device == 0 || list_count(d->warm, WORKER_READY) < p->config.warm_per_device)
         return;
     d->shortages = 0;
-    log_info("pool", "device %s: workers start again", d->public.id);
+    log_info("pool", "device %s: workers can start again", d->public.id);
 }
 
 /* Of a device under a verdict only the device monitor stays, to tell about it. True when there was one. */
@@ -213,7 +213,7 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
     pthread_mutex_lock(&p->lock);
     if (!st)
         return w;
-    problem_set(&why, STATUS_OUT_OF_MEMORY, "the service is short of memory, files or processes for a worker");
+    problem_set(&why, STATUS_OUT_OF_MEMORY, "not enough memory, file descriptors or processes for a worker");
     start_failed(p, d, &why);
     return NULL;
 }

@@ -8,7 +8,7 @@
 
 static enum status shares_nothing(struct problem *why)
 {
-    return problem_set(why, STATUS_INVALID_FIELD, "workers of this service share no memory");
+    return problem_set(why, STATUS_INVALID_FIELD, "workers of this service do not share memory");
 }
 
 /* share_lock is held where this succeeds: whoever called it unlocks after the call that names the descriptor. */
@@ -29,7 +29,7 @@ static enum status lend_begin(struct worker *w, int fd, uint64_t *number, struct
     if (st || descriptor_send(w->share_fd, number, sizeof *number, fd) == (ssize_t)sizeof *number)
         return st;
     pthread_mutex_unlock(&w->share_lock);
-    return problem_set(why, STATUS_OVERLOADED, "the worker takes no descriptors");
+    return problem_set(why, STATUS_OVERLOADED, "the worker does not accept file descriptors");
 }
 
 enum status worker_mem_alloc_file(struct worker *w, struct msg_mem_alloc_shared *m, int fd, struct msg_mem_alloc_shared_reply *reply,
@@ -85,7 +85,7 @@ enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, i
     st = worker_mem_export(w, m, NULL, deadline_ns, why);
     if (!st) {
         *fd = take(w, m->file);
-        st = *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "no descriptor came from the worker");
+        st = *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the worker sent no file descriptor");
     }
     pthread_mutex_unlock(&w->share_lock);
     return st;

@@ -114,7 +114,7 @@ static void log_pipe(int ends[2])
 {
     ends[0] = ends[1] = -1;
     if (log_relay_runs() && pipe2(ends, O_CLOEXEC))
-        log_warn("pool", "a worker process goes without a log: %s", strerror(errno));
+        log_warn("pool", "a worker process runs without a log: %s", strerror(errno));
 }
 
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out)
@@ -134,13 +134,13 @@ enum status spawn_start(const char *executable, char *const argv[], const struct
     else
         spawn_close(&log[0]);
     if (bad) {
-        log_error("pool", "a worker process was not started: %s", strerror(bad));
+        log_error("pool", "cannot start a worker process: %s", strerror(bad));
         return bad == ENOMEM || bad == EAGAIN ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL;
     }
     out->pid_fd = (int)syscall(SYS_pidfd_open, out->pid, 0); /* close-on-exec by itself */
     if (out->pid_fd >= 0)
         return STATUS_OK;
-    log_error("pool", "a worker process cannot be watched: %s", strerror(errno));
+    log_error("pool", "cannot watch a worker process: %s", strerror(errno));
     kill(out->pid, SIGKILL);
     spawn_reap(out, &ignored);
     return STATUS_INTERNAL;

@@ -28,7 +28,7 @@ enum worker_state worker_state_of(const struct worker *w)
 void worker_set_state(struct worker *w, enum worker_state next)
 {
     if (!may[worker_state_of(w)][next]) {
-        log_error("pool", "a worker cannot go from state %d to %d", (int)worker_state_of(w), (int)next);
+        log_error("pool", "invalid transition of a worker from state %d to %d", (int)worker_state_of(w), (int)next);
         return;
     }
     atomic_store(&w->state, next);
@@ -68,11 +68,11 @@ void worker_start_problem(struct worker *w, struct problem *out)
     if (out->status)
         return;
     if (WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL)
-        problem_set(out, STATUS_NO_WORKER, "a worker was killed by somebody else before it was ready");
+        problem_set(out, STATUS_NO_WORKER, "another process killed a worker before it was ready");
     else if (WIFEXITED(end) && (WEXITSTATUS(end) == WORKER_EXIT_UNABLE || WEXITSTATUS(end) == LOADER_FAILED))
-        problem_set(out, STATUS_NO_WORKER, "a worker could not set itself up (code %d)", WEXITSTATUS(end));
+        problem_set(out, STATUS_NO_WORKER, "a worker failed to start (exit code %d)", WEXITSTATUS(end));
     else
-        problem_set(out, STATUS_DEVICE_ERROR, "the worker ended before it was ready");
+        problem_set(out, STATUS_DEVICE_ERROR, "the worker exited before it was ready");
 }
 
 bool worker_was_ready(struct worker *w)
@@ -158,17 +158,17 @@ static void end_log(struct worker *w, int wait_status)
 
     worker_end_problem(w, &end);
     if (end.status && !end.detail[0])
-        log_debug("pool", "worker %d of %s:%u was let go", (int)w->process.pid, w->options.backend, w->options.index);
+        log_debug("pool", "released worker %d of %s:%u", (int)w->process.pid, w->options.backend, w->options.index);
     else if (end.status == STATUS_WORKER_LOST) /* its owner's wish */
-        log_info("pool", "worker %d of %s:%u was ended: %s", (int)w->process.pid, w->options.backend, w->options.index, end.detail);
+        log_info("pool", "stopped worker %d of %s:%u: %s", (int)w->process.pid, w->options.backend, w->options.index, end.detail);
     else if (end.status)
-        log_info("pool", "worker %d of %s:%u was killed: %s: %s", (int)w->process.pid, w->options.backend, w->options.index,
+        log_info("pool", "killed worker %d of %s:%u: %s: %s", (int)w->process.pid, w->options.backend, w->options.index,
                  status_code(end.status), end.detail);
     else if (WIFSIGNALED(wait_status))
         log_warn("pool", "worker %d of %s:%u was killed by signal %d", (int)w->process.pid, w->options.backend, w->options.index,
                  WTERMSIG(wait_status));
     else
-        log_warn("pool", "worker %d of %s:%u ended by itself with code %d", (int)w->process.pid, w->options.backend, w->options.index,
+        log_warn("pool", "worker %d of %s:%u exited with code %d", (int)w->process.pid, w->options.backend, w->options.index,
                  WEXITSTATUS(wait_status));
 }
 

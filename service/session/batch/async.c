@@ -155,12 +155,12 @@ static enum status ensure_runner(struct session *s, struct problem *why)
     s->batches.running = start_detached(s);
     if (s->batches.running)
         return STATUS_OK;
-    log_warn("session", "a thread for asynchronous batches cannot be started");
+    log_warn("session", "cannot start a thread for background batches");
     pthread_mutex_lock(&r->lock);
     r->runners--;
     s->pins--; /* not the last one: the caller's is there */
     pthread_mutex_unlock(&r->lock);
-    return problem_set(why, STATUS_OVERLOADED, "no thread can be started for the batch");
+    return problem_set(why, STATUS_OVERLOADED, "cannot start a thread for the batch");
 }
 
 /* ---- queueing ---- */
@@ -172,7 +172,7 @@ static enum status enqueue(struct session *s, struct batch_job *j, struct proble
     enum status          st = session_usable_locked(s, why);
 
     if (!st && table_put(&b->jobs, &j->entry))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     if (st)
         return st;
     st = result_store_reserve(s, j, j->task->bytes, why);
@@ -234,7 +234,7 @@ enum status batch_job_create_take(struct session *s, struct batch_task *t, struc
         st = create(s, j, why);
     } else {
         t->destroy(t);
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     }
     if (st)
         session_unpin(s, true);
@@ -253,7 +253,7 @@ enum status batch_job_borrow(struct session *s, struct span id, struct batch_job
         j->refs++;
     pthread_mutex_unlock(&s->lock);
     if (!j)
-        return problem_set(why, STATUS_BATCH_NOT_FOUND, "no batch of this id, or its result is kept no longer");
+        return problem_set(why, STATUS_BATCH_NOT_FOUND, "unknown batch, or its result has expired");
     session_pin(s);
     *out = j;
     return STATUS_OK;

@@ -28,7 +28,7 @@ void batch_set_failed_op_up_to(struct problem *why, unsigned last)
     if (!why->has_op || last <= why->op_index || why->op_index_last)
         return;
     why->op_index_last = last;
-    snprintf(why->detail + used, sizeof why->detail - used, "; which of the operations %u to %u it was is not known", why->op_index, last);
+    snprintf(why->detail + used, sizeof why->detail - used, "; one of the operations %u to %u failed", why->op_index, last);
 }
 
 /* ---- names ---- */
@@ -56,9 +56,9 @@ static enum status add_name(struct batch *b, struct span name, struct problem *w
     struct batch_name *n = &b->name_items[b->names_count];
 
     if (!span_copy(name, n->entry.id, sizeof n->entry.id) || table_get(&b->names, name))
-        return problem_set(why, STATUS_INTERNAL, "a batch was not checked");
+        return problem_set(why, STATUS_INTERNAL, "the batch was not checked");
     if (table_put(&b->names, &n->entry))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     b->names_count++;
     return STATUS_OK;
 }
@@ -81,7 +81,7 @@ enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **ou
     enum status st;
 
     if (bytes == 0)
-        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer must have at least 1 byte");
     st = temp_buffer_create(b->worker_session, bytes, out, why);
     if (st)
         return st;
@@ -217,7 +217,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     if (st)
         return st;
     b = make(s, c, spec);
-    st = b ? add_names(b, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a batch");
+    st = b ? add_names(b, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     if (!st)
         st = allocate_all(b, why);
     if (!st)
@@ -241,7 +241,7 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
     enum status            st;
 
     if (!t->local && span_starts(op->to, "$"))
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer of this name here");
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer with this name at this operation");
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(b->worker_session, why);
     pthread_mutex_unlock(&s->lock);

@@ -64,7 +64,7 @@ static struct batch_event *event_find(struct batch *b, struct span name)
 
 static enum status no_event(const char *pointer, struct problem *why)
 {
-    return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no event of this name was recorded before");
+    return problem_field(why, STATUS_INVALID_FIELD, pointer, "not_found", "no earlier operation records an event with this name");
 }
 
 static enum status add_event(struct batch *b, struct span name, uint32_t stream, struct event_name *id, struct problem *why)

@@ -93,7 +93,7 @@ const struct program_text *program_text_of(const struct program *p)
 
 static enum status not_found(struct problem *why)
 {
-    return problem_set(why, STATUS_PROGRAM_NOT_FOUND, "no program of this name in the session");
+    return problem_set(why, STATUS_PROGRAM_NOT_FOUND, "the session has no program with this name");
 }
 
 enum status program_enter(struct program *p, struct problem *why)
@@ -181,7 +181,7 @@ static enum status resolve(struct program *p, unsigned i, struct problem *why)
     } else if (id.bytes) {
         st = module_find(p->worker_session, id, &p->modules[i], why);
     } else {
-        st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "neither the launch nor the program names a module");
+        st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "module is required in the launch or in the program");
     }
     pthread_mutex_unlock(&p->worker_session->session->lock);
     return st;
@@ -258,7 +258,7 @@ static enum status existing(struct worker_session *c, struct span name, const st
     if (!p && c->programs.count >= PROGRAMS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "programs", PROGRAMS_PER_SESSION_MAX, c->programs.count, 1);
     if (p && memcmp(p->text->digest, text->digest, SHA256_BYTES) != 0)
-        return problem_set(why, STATUS_SPEC_CONFLICT, "a program of this name exists with another specification");
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a program with this name exists with other properties");
     if (p)
         p->refs++;
     *out = p;
@@ -276,7 +276,7 @@ static enum status enlist(struct program *p, struct program **known, struct prob
     if (!st)
         st = existing(c, span_of(p->entry.id), p->text, known, why);
     if (!st && !*known && (st = table_put(&c->programs, &p->entry)) != STATUS_OK)
-        problem_set(why, st, "no memory for a program");
+        problem_set(why, st, "not enough memory for a program");
     if (!st && !*known)
         p->refs++;
     pthread_mutex_unlock(&c->session->lock);
@@ -304,7 +304,7 @@ static enum status put_new(struct worker_session *c, struct span name, struct pr
     enum status     st;
 
     if (!p)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program"); /* the text went with it */
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a program"); /* the text went with it */
     st = make(p, name, arena, &known, why);
     *created = !st && !known;
     *out = known ? known : p;

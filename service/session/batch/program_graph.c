@@ -87,7 +87,7 @@ static enum status keep(struct program *p, const struct msg_graph_create *m, uin
     unsigned char        *held = malloc(m->list.bytes);
 
     if (!held)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a program");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a program");
     memcpy(held, p->scratch, m->list.bytes);
     *g = (struct program_graph){.number = number, .held = held, .bytes = m->list.bytes, .count = m->count};
     p->graphs_count++;

@@ -46,7 +46,7 @@ static enum status address_copy_of(struct batch *b, struct batch_order *o, struc
     uint64_t               bytes = b->results[o->op].data_bytes;
 
     if (!from)
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/from", "not_found", "the buffer was deleted meanwhile");
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/from", "not_found", "the buffer was deleted during the request");
     o->body.mem_copy = (struct msg_mem_copy){0, b->later[o->op].local->buffer.address, from->address + op->offset, bytes};
     return range_check(from, op->offset, bytes, why);
 }

@@ -163,7 +163,7 @@ static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_stat
     garbage->task = j->task;
     j->task = NULL;
     if (state == BATCH_JOB_SUCCEEDED) {
-        problem_set(&j->problem, STATUS_OVERLOADED, "the batch was done, but there is no room to keep its result");
+        problem_set(&j->problem, STATUS_OVERLOADED, "the batch was executed, but there is no room to keep its result");
         return BATCH_JOB_FAILED;
     }
     j->problem.compile_log = (struct span){0};

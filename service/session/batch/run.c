@@ -8,7 +8,8 @@
 
 static enum status no_buffer(const char *pointer, struct problem *why)
 {
-    return problem_field(why, STATUS_BUFFER_NOT_FOUND, pointer, "not_found", "no buffer of this name in the batch or the session");
+    return problem_field(why, STATUS_BUFFER_NOT_FOUND, pointer, "not_found",
+                         "neither the batch nor the session has a buffer with this name");
 }
 
 static const struct batch_op *op_of(const struct batch *b, const struct batch_order *o)
@@ -82,10 +83,11 @@ static enum status address_fill(struct batch *b, struct batch_order *o, struct p
         return no_buffer("/to", why);
     st = extent(to, op->offset, op, &bytes, why);
     if (!st && op->offset % op->pattern_bytes)
-        st =
-            problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "not a multiple of the pattern's %u bytes", op->pattern_bytes);
+        st = problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of the pattern's %u bytes",
+                           op->pattern_bytes);
     if (!st && bytes % op->pattern_bytes)
-        st = problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "not a multiple of the pattern's %u bytes", op->pattern_bytes);
+        st = problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "must be a multiple of the pattern's %u bytes",
+                           op->pattern_bytes);
     o->body.mem_fill = (struct msg_mem_fill){
         .pattern_bytes = op->pattern_bytes, .to = to->address + op->offset, .pattern = op->pattern, .count = bytes / op->pattern_bytes};
     o->nothing = bytes == 0;
@@ -170,7 +172,7 @@ static enum status run_read(struct batch *b, unsigned i, struct problem *why)
         return batch_noted(b->worker_session, batch_read_later(b, i, bytes, why), why);
     r->data = malloc(bytes ? (size_t)bytes : 1);
     if (!r->data)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for what is read");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the bytes to read");
     r->data_bytes = (size_t)bytes;
     b->answer_bytes += bytes;
     for (size_t at = 0; at < r->data_bytes && !st; at += STAGING_SLICE_BYTES)
@@ -210,7 +212,7 @@ static struct module *module_of(struct batch *b, unsigned op, enum status *st, s
     else if (id.bytes)
         *st = module_find(b->worker_session, id, &m, why);
     else
-        *st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "neither the launch nor the batch names a module");
+        *st = problem_field(why, STATUS_INVALID_FIELD, "/module", "required", "module is required in the launch or in the batch");
     pthread_mutex_unlock(&s->lock);
     return m;
 }
@@ -243,7 +245,7 @@ enum status batch_time_left(const struct batch *b, uint64_t *ms, struct problem 
     uint64_t left = deadline_left_ns(b->deadline_ns);
 
     if (left == 0)
-        return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the batch's time was over before this operation");
+        return problem_set(why, STATUS_EXECUTION_TIMEOUT, "the batch timed out before this operation");
     *ms = left / NS_PER_MS + 1;
     return STATUS_OK;
 }
@@ -371,7 +373,7 @@ enum status batch_item_address(struct batch *b, const struct batch_item *item, s
     case BATCH_SYNC:
         break;
     }
-    return problem_set(why, STATUS_INTERNAL, "an operation that cannot stand in a list");
+    return problem_set(why, STATUS_INTERNAL, "the operation cannot be part of a command list");
 }
 
 static enum status run_copy(struct batch *b, unsigned i, struct problem *why)
@@ -413,7 +415,7 @@ static enum status run_ops(struct batch *b, struct problem *why)
     b->events_count = 0;
     b->done = b->failed ? b->completed : st && i ? i - 1 : i;
     if (b->given_up)
-        return problem_set(why, STATUS_CANCELLED, "the client is gone");
+        return problem_set(why, STATUS_CANCELLED, "the client has disconnected");
     /* The first that failed, even if a later one was refused before we heard of it. */
     return b->failed ? batch_failure(b, why) : st;
 }

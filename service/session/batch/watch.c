@@ -25,5 +25,5 @@ enum status batch_still_wanted(struct batch *b, struct problem *why)
 {
     if (!b->given_up && b->unwanted && b->unwanted(b->unwanted_context))
         give_up(b);
-    return b->given_up ? problem_set(why, STATUS_CANCELLED, "the client is gone") : STATUS_OK;
+    return b->given_up ? problem_set(why, STATUS_CANCELLED, "the client has disconnected") : STATUS_OK;
 }

@@ -333,7 +333,7 @@ void code_cache_drop(struct code_cache *c, const char key[CODE_KEY_BYTES])
     if (c->folder_fd < 0)
         return;
     unlinkat(c->folder_fd, key, 0);
-    log_warn("cache", "damaged entry %.16s removed", key + CODE_HOLDER_CHARS);
+    log_warn("cache", "removed the damaged entry %.16s", key + CODE_HOLDER_CHARS);
 }
 
 /* What reading one came to. */
@@ -382,7 +382,7 @@ void code_cache_put_bytes(struct code_cache *c, const char key[CODE_KEY_BYTES], 
     if (c->folder_fd < 0 || !reserve(c, bytes.bytes + CODE_ENTRY_HEAD_BYTES) || code_entry_write(c->folder_fd, key, bytes))
         return;
     pthread_mutex_lock(&c->lock);
-    warn_once(c, "compiled code cannot be kept");
+    warn_once(c, "cannot store compiled code");
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -408,14 +408,14 @@ static void open_cache(struct code_cache *c, const char *path)
         return;
     if (!path || !path[0]) {
         if (!default_path(found)) {
-            log_warn("cache", "no folder for compiled code: neither XDG_CACHE_HOME nor HOME is set");
+            log_warn("cache", "no cache of compiled code: neither XDG_CACHE_HOME nor HOME is set");
             return;
         }
         path = found;
     }
     c->folder_fd = open_folder(path);
     if (c->folder_fd < 0)
-        log_warn("cache", "no cache of compiled code: the folder %s cannot be used: %s", path, strerror(errno));
+        log_warn("cache", "no cache of compiled code: cannot use the folder %s: %s", path, strerror(errno));
     else
         evict(c, 0);
 }

@@ -47,7 +47,7 @@ static bool has_control(struct span s)
 static const char *text_fault(struct span s)
 {
     if (has_nul(s))
-        return "holds a NUL character";
+        return "has a NUL character";
     return utf8_valid(s) ? NULL : "is not UTF-8";
 }
 
@@ -86,12 +86,12 @@ static int by_name(const void *a, const void *b)
 static enum status check_headers(const struct module_spec *spec, struct problem *why)
 {
     if (spec->headers_count > COMPILE_HEADERS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "too_many", "At most %d headers may be given",
+        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "too_many", "Too many headers, at most %d are possible",
                              (int)COMPILE_HEADERS_MAX);
     for (unsigned i = 0; i < spec->headers_count; i++) {
         if (!header_name_safe(spec->header_names[i]))
             return problem_field(why, STATUS_INVALID_FIELD, "/headers", "name",
-                                 "Header number %u has a name that is not a plain relative one of at most %d bytes", i + 1,
+                                 "The name of header number %u must be a plain relative path of at most %d bytes", i + 1,
                                  (int)COMPILE_HEADER_NAME_BYTES_MAX);
         if (text_fault(spec->header_texts[i]))
             return problem_field(why, STATUS_INVALID_FIELD, "/headers", "text", "Header number %u %s", i + 1,
@@ -110,14 +110,14 @@ static enum status take_headers(const struct module_spec *spec, struct arena *ar
         return st;
     list = arena_array(arena, spec->headers_count, sizeof *list);
     if (!list)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "The headers do not fit in memory");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "Not enough memory for the headers");
     for (unsigned i = 0; i < spec->headers_count; i++)
         list[i] = (struct compile_header){spec->header_names[i], spec->header_texts[i]};
     if (spec->headers_count)
         qsort(list, spec->headers_count, sizeof *list, by_name);
     for (unsigned i = 1; i < spec->headers_count; i++)
         if (span_equal(list[i - 1].name, list[i].name))
-            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "duplicate", "A header name is given twice");
+            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "duplicate", "Duplicate header name");
     job->headers = list;
     job->headers_count = spec->headers_count;
     return STATUS_OK;
@@ -128,13 +128,13 @@ static enum status check_expressions(const struct module_spec *spec, struct prob
     char pointer[PROBLEM_POINTER_BYTES];
 
     if (spec->name_expressions_count > COMPILE_NAME_EXPRESSIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "too_many", "At most %d name expressions may be given",
-                             (int)COMPILE_NAME_EXPRESSIONS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "too_many",
+                             "Too many name expressions, at most %d are possible", (int)COMPILE_NAME_EXPRESSIONS_MAX);
     for (unsigned i = 0; i < spec->name_expressions_count; i++) {
         struct span s = spec->name_expressions[i];
         snprintf(pointer, sizeof pointer, "/name_expressions/%u", i);
         if (s.bytes == 0 || s.bytes >= KERNEL_NAME_BYTES || has_control(s) || !utf8_valid(s))
-            return problem_field(why, STATUS_INVALID_FIELD, pointer, "name", "A name expression is one line of 1 to %d bytes",
+            return problem_field(why, STATUS_INVALID_FIELD, pointer, "name", "A name expression must be one line of 1 to %d bytes",
                                  (int)KERNEL_NAME_BYTES - 1);
     }
     return STATUS_OK;
@@ -271,7 +271,7 @@ static enum status failed(const struct compile_output *o, struct arena *arena, s
 static enum status stopped(struct compile_for whom, struct problem *why)
 {
     return problem_set(why, STATUS_COMPILE_TIMEOUT, "the compilation was stopped after %d s%s", COMPILE_DEADLINE_MS / 1000,
-                       whom.builtin ? "" : "; that counts as a fault of its caller");
+                       whom.builtin ? "" : "; this counts toward the caller's crash budget");
 }
 
 static enum status too_many(const struct compile_output *o, struct problem *why)
@@ -319,7 +319,7 @@ enum status compile_module(struct code_cache *cache, struct compile_service *ser
     if (st)
         return st;
     if (compile_service_version(service)[0] == '\0')
-        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No run-time compiler is installed on this server");
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE, "No runtime compiler is installed; the operator can install NVRTC");
     job.arch = arch_for(arch, want_cubin, arch_text);
     make_key(service, holder, &job, key);
     if (cache && code_cache_get(cache, key, &out->output) == STATUS_OK)

@@ -62,9 +62,9 @@ static enum status existing(struct worker_session *c, const struct module_spec *
     if (!m)
         return STATUS_OK;
     if (memcmp(m->digest, digest, SHA256_BYTES) != 0)
-        return problem_set(why, STATUS_SPEC_CONFLICT, "a module of this id exists with other input");
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a module with this id exists with another input");
     if (!m->ready)
-        return problem_set(why, STATUS_SESSION_BUSY, "a module of this id is being made");
+        return problem_set(why, STATUS_SESSION_BUSY, "a module with this id is being created");
     m->refs++;
     *out = m;
     return STATUS_OK;
@@ -102,10 +102,10 @@ static enum status place(struct session *s, const struct module_spec *spec, cons
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "modules", MODULES_PER_SESSION_MAX, c->modules.count, 1);
     m = make(c, digest);
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     st = entry_name(&m->entry, spec->id, "m_", why);
     if (!st && (st = table_put(&c->modules, &m->entry)) != STATUS_OK)
-        problem_set(why, st, "no memory for a module");
+        problem_set(why, st, "not enough memory for a module");
     if (st) {
         module_unref(m);
         return st;
@@ -137,7 +137,7 @@ static enum status keep_image(struct buf *into, struct span source, struct span 
     buf_finish(into);
     buf_init(into, SOURCE_BODY_BYTES_MAX);
     if (!buf_add_span(into, source))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     *image = buf_span(into);
     return STATUS_OK;
 }
@@ -224,7 +224,7 @@ static enum status keep_names(struct module *m, const struct module_spec *spec, 
     unsigned                     n = spec->name_expressions_count;
 
     if (n > o->lowered_count)
-        return problem_set(why, STATUS_INTERNAL, "the compiler left out a name expression");
+        return problem_set(why, STATUS_INTERNAL, "the compiler did not return a name expression");
     m->expressions = calloc(n + 1u, sizeof(char *));
     m->lowered = calloc(n + 1u, sizeof(char *));
     m->expressions_count = n;
@@ -232,9 +232,9 @@ static enum status keep_names(struct module *m, const struct module_spec *spec, 
         m->expressions[i] = text_of(spec->name_expressions[i]);
         m->lowered[i] = text_of(buf_span(&o->lowered[i]));
         if (!m->expressions[i] || !m->lowered[i])
-            return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+            return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     }
-    return m->expressions && m->lowered ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    return m->expressions && m->lowered ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
 }
 
 /* What is kept for the client counts until the module is gone. */
@@ -312,7 +312,7 @@ static enum status build(struct module *m, const struct module_spec *spec, struc
     if (m->ours)
         compiled_finish(&m->compiled);
     if (!st && !(m->best = calloc(m->table.kernels_count + 1u, sizeof *m->best)))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     return st;
 }
 
@@ -412,7 +412,7 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
         m->used = ++c->builtins_used;
     }
     *out = m;
-    return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+    return m ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
 }
 
 /* With session.lock held: until the one who builds it is done, or has failed. */
@@ -424,7 +424,7 @@ static enum status await_builtin(struct module *m, struct problem *why)
         pthread_cond_wait(&c->session->changed, &c->session->lock);
     if (m->ready)
         return worker_session_still_usable(c, why);
-    return problem_set(why, STATUS_SESSION_BUSY, "the built-in kernel could not be made for another request; try again");
+    return problem_set(why, STATUS_SESSION_BUSY, "another request failed to create the built-in kernel; send the request again");
 }
 
 /* With session.lock held. */
@@ -489,7 +489,7 @@ enum status module_find(struct worker_session *c, struct span id, struct module 
     struct module *m = (struct module *)table_get(&c->modules, id);
 
     if (!m || !m->ready)
-        return problem_set(why, STATUS_MODULE_NOT_FOUND, "no module of this id in the session");
+        return problem_set(why, STATUS_MODULE_NOT_FOUND, "the session has no module with this id");
     m->refs++;
     *out = m;
     return STATUS_OK;

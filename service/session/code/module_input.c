@@ -5,7 +5,7 @@
 static enum status no_nul(struct span s, const char *pointer, struct problem *why)
 {
     if (s.bytes && memchr(s.data, '\0', s.bytes))
-        return problem_field(why, STATUS_INVALID_FIELD, pointer, "format", "a NUL byte");
+        return problem_field(why, STATUS_INVALID_FIELD, pointer, "format", "the text has a NUL byte");
     return STATUS_OK;
 }
 
@@ -24,18 +24,20 @@ static bool header_name_valid(struct span name)
 static enum status check_counts(const struct module_spec *spec, struct problem *why)
 {
     if (spec->headers_count > COMPILE_HEADERS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "range", "at most %d headers", COMPILE_HEADERS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/headers", "range", "too many headers, at most %d are possible",
+                             COMPILE_HEADERS_MAX);
     if (spec->options_count > COMPILE_OPTIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "range", "at most %d options", COMPILE_OPTIONS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/options", "range", "too many options, at most %d are possible",
+                             COMPILE_OPTIONS_MAX);
     if (spec->name_expressions_count > COMPILE_NAME_EXPRESSIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "range", "at most %d expressions",
+        return problem_field(why, STATUS_INVALID_FIELD, "/name_expressions", "range", "too many name expressions, at most %d are possible",
                              COMPILE_NAME_EXPRESSIONS_MAX);
     if (spec->source.bytes == 0)
         return problem_field(why, STATUS_INVALID_FIELD, "/source", "range", "the source is empty");
     if (spec->source.bytes > SOURCE_BODY_BYTES_MAX)
         return problem_limit(why, STATUS_BODY_TOO_LARGE, "source_bytes", SOURCE_BODY_BYTES_MAX, 0, spec->source.bytes);
     if (spec->kind != IMAGE_CUDA && (spec->headers_count || spec->options_count || spec->name_expressions_count))
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "conflict", "a finished image is loaded as it is");
+        return problem_field(why, STATUS_INVALID_FIELD, "/options", "conflict", "a binary image is not compiled; omit the options");
     return STATUS_OK;
 }
 
@@ -47,7 +49,7 @@ enum status module_input_check(const struct module_spec *spec, struct problem *w
         st = no_nul(spec->source, "/source", why);
     for (unsigned i = 0; i < spec->headers_count && !st; i++) {
         if (!header_name_valid(spec->header_names[i]))
-            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "format", "a header's name is a plain relative one");
+            return problem_field(why, STATUS_INVALID_FIELD, "/headers", "format", "a header's name must be a plain relative path");
         st = no_nul(spec->header_texts[i], "/headers", why);
     }
     for (unsigned i = 0; i < spec->options_count && !st; i++)

@@ -33,10 +33,10 @@ static enum status read_table(const struct load *l, const struct slice *slice, u
     enum status st = STATUS_INTERNAL;
 
     if (bytes > l->table_room)
-        return problem_set(why, STATUS_MODULE_INVALID, "the module's table of kernels is too large");
+        return problem_set(why, STATUS_MODULE_INVALID, "the module has too many kernels");
     buf_init(&copy, (size_t)bytes + 1);
     if (!buf_add(&copy, slice->data + STAGING_SLICE_BYTES, (size_t)bytes))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a module");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a module");
     else if ((st = kernel_table_decode(buf_span(&copy), &l->module->table)) != STATUS_OK)
         problem_set(why, st, "the device's table of kernels is malformed");
     buf_finish(&copy);
@@ -79,7 +79,7 @@ enum status module_load(struct module *m, struct span image, struct problem *why
     if (l.table_room > half)
         l.table_room = half;
     if (!image.bytes)
-        return problem_set(why, STATUS_MODULE_INVALID, "there is no code for this device");
+        return problem_set(why, STATUS_MODULE_INVALID, "the module has no code for this device");
     /* Pieces of one image follow each other in the worker: no other module's between them. */
     pthread_mutex_lock(&m->worker_session->load_lock);
     do {

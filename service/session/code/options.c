@@ -230,7 +230,7 @@ static const char *reason_of_value(const struct option *o)
     case NUMBER:
         return "has a number outside its range";
     case NUMBERS:
-        return "must be diagnostic numbers with commas between";
+        return "must be diagnostic numbers separated by commas";
     case TOKEN:
         return "must be up to 64 letters and digits";
     case DEFINE:
@@ -249,7 +249,7 @@ static enum status keep(struct check *c, const struct found *f)
                               : arena_printf(c->arena, "%s", f->option->name);
 
     if (!text)
-        return problem_set(c->why, STATUS_OUT_OF_MEMORY, "The options do not fit in memory");
+        return problem_set(c->why, STATUS_OUT_OF_MEMORY, "Not enough memory for the options");
     c->out[c->out_count++] = span_of(text);
     return STATUS_OK;
 }
@@ -270,7 +270,7 @@ static enum status check_next(struct check *c)
     if (f.has_value && !value_fits(f.option, f.value))
         return refuse(c, index, reason_of_value(f.option));
     if (f.option->kind == DEFINE && ++c->defines > COMPILE_DEFINES_MAX)
-        return refuse(c, index, "is given too often");
+        return refuse(c, index, "appears too often");
     return keep(c, &f);
 }
 
@@ -281,11 +281,11 @@ enum status options_canonical(const struct span *sent, size_t count, struct aren
     enum status  st = STATUS_OK;
 
     if (count > COMPILE_OPTIONS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/options", "too_many", "At most %d compiler options may be given",
+        return problem_field(why, STATUS_INVALID_FIELD, "/options", "too_many", "Too many compiler options, at most %d are possible",
                              (int)COMPILE_OPTIONS_MAX);
     c.out = arena_array(arena, count, sizeof *c.out);
     if (!c.out)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "The options do not fit in memory");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "Not enough memory for the options");
     while (!st && c.at < count)
         st = check_next(&c);
     if (st)

@@ -21,9 +21,9 @@ static enum status mismatch(const struct builtin_call *call, unsigned i, struct 
 
     snprintf(at, sizeof at, "/args/%u", i);
     if (p->access == BUILTIN_VALUE)
-        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a value, {\"%s\": ...}", p->name, call->kernel->name,
-                             type);
-    return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s is a buffer of %s, {\"buf\": \"id\"}", p->name,
+        return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s must be a value, {\"%s\": ...}", p->name,
+                             call->kernel->name, type);
+    return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "type", "%s of %s must be a buffer of %s, {\"buf\": \"id\"}", p->name,
                          call->kernel->name, type);
 }
 
@@ -77,11 +77,12 @@ static enum status check_buffer(const struct builtin_call *call, unsigned i, buf
 
     snprintf(at, sizeof at, "/args/%u", i);
     if (!lookup(context, a->buffer, &address, &bytes))
-        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: no buffer of this id in the session", p->name,
+        return problem_field(why, STATUS_BUFFER_NOT_FOUND, at, "not_found", "%s of %s: the session has no buffer with this id", p->name,
                              k->name);
     if (a->offset > bytes || a->offset % each)
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, at, "offset",
-                             "%s of %s: offset %" PRIu64 " lies outside the buffer of %" PRIu64 " bytes, or between elements of %u bytes",
+                             "%s of %s: offset %" PRIu64 " is outside the buffer of %" PRIu64
+                             " bytes, or not a multiple of the element size, %u bytes",
                              p->name, k->name, a->offset, bytes, each);
     st = builtin_buffer_bytes(k, call->dtype, call->values, i, &needed, why);
     if (!st && needed > bytes - a->offset)
@@ -107,13 +108,12 @@ static enum status find(struct builtin_call *call, const struct launch_spec *spe
 {
     call->kernel = builtin_find(spec->kernel);
     if (!call->kernel)
-        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found",
-                             "no built-in kernel of this name; GET /v1/kernels lists them");
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/builtin", "not_found", "unknown built-in kernel; GET /v1/kernels lists them");
     if (call->kernel->params_count > BUILTIN_ARGS_MAX)
         return problem_set(why, STATUS_INTERNAL, "%s has too many parameters", call->kernel->name);
     if (!builtin_dtype_find(call->kernel, spec->dtype, &call->dtype))
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "value",
-                             "%s is not made for this dtype; GET /v1/kernels/%s lists its dtypes", call->kernel->name, call->kernel->name);
+                             "%s does not support this dtype; GET /v1/kernels/%s lists its dtypes", call->kernel->name, call->kernel->name);
     return STATUS_OK;
 }
 
@@ -250,7 +250,7 @@ enum status builtin_open(struct worker_session *c, const struct launch_spec *spe
 
     *out = NULL;
     if (!call)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     st = open_call(c, call, spec, why);
     if (st)
         builtin_close(c, call);

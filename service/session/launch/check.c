@@ -73,10 +73,10 @@ static enum status put_buffer(const struct packing *p, const struct launch_arg *
     uint64_t address, bytes;
 
     if (!p->lookup(p->context, a->buffer, &address, &bytes))
-        return problem_field(p->why, STATUS_BUFFER_NOT_FOUND, at->text, "not_found", "no buffer of this id in the session");
+        return problem_field(p->why, STATUS_BUFFER_NOT_FOUND, at->text, "not_found", "the session has no buffer with this id");
     if (a->offset > bytes)
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at->text, "offset",
-                             "offset %" PRIu64 " lies outside the buffer of %" PRIu64 " bytes", a->offset, bytes);
+                             "offset %" PRIu64 " is outside the buffer of %" PRIu64 " bytes", a->offset, bytes);
     put_scalar(address + a->offset, BUFFER_ARG_BYTES, to);
     return STATUS_OK;
 }
@@ -173,7 +173,7 @@ static enum status wrong_kind(const struct packing *p, const struct kernel_param
     else
         snprintf(right, sizeof right, "{\"u%u\": ...}%s", 8 * param->size, param->size == BUFFER_ARG_BYTES ? ", {\"buf\": ...}" : "");
     return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at, "type",
-                         "argument %u of %.100s is %s, the parameter is %.7s: send %s, or {\"bytes\": ...} for bits as they are", i,
+                         "argument %u of %.100s is %s, the parameter is %.7s: send %s, or {\"bytes\": ...} for raw bytes", i,
                          p->kernel->name, said_as(a), param->type, right);
 }
 
@@ -186,14 +186,14 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
     problem_pointer(at.text, "/args", i);
     if (!measure(a, 0, &bytes, &align))
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size",
-                             "argument %u is larger than any parameter or of no known size", i);
+                             "argument %u is larger than any parameter, or its size is unknown", i);
     if (bytes != param->size)
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s takes %u bytes, got %" PRIu64, i,
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s must have %u bytes, got %" PRIu64, i,
                              p->kernel->name, param->size, bytes);
     if (is_number(param) && !kind_fits(param, a))
         return wrong_kind(p, param, a, i, at.text);
     if (param->offset > KERNEL_PARAM_BYTES_MAX || param->size > KERNEL_PARAM_BYTES_MAX - param->offset)
-        return problem_set(p->why, STATUS_INTERNAL, "the kernel's parameters lie outside their block");
+        return problem_set(p->why, STATUS_INTERNAL, "the kernel's parameters are outside their block");
     if (out->bytes < param->offset + param->size)
         out->bytes = param->offset + param->size;
     return put(p, a, &at, out->data + param->offset);
@@ -208,7 +208,7 @@ enum status check_pack(const struct kernel_desc *kernel, const struct launch_arg
         return problem_field(why, STATUS_ARGUMENT_MISMATCH, "/args", "count", "the kernel takes %u arguments, got %u", kernel->params_count,
                              count);
     if (kernel->params_bytes > KERNEL_PARAM_BYTES_MAX)
-        return problem_set(why, STATUS_INTERNAL, "the kernel's parameters lie outside their block");
+        return problem_set(why, STATUS_INTERNAL, "the kernel's parameters are outside their block");
     out->bytes = 0;
     memset(out->data, 0, kernel->params_bytes); /* between the parameters, and no more: most kernels have few */
     for (unsigned i = 0; i < count; i++) {
@@ -225,7 +225,7 @@ static enum status check_extent(const uint32_t n[3], const uint32_t max[3], cons
 
     for (unsigned i = 0; i < 3; i++) {
         if (n[i] == 0)
-            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is 0", name, i);
+            return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is 0, must be at least 1", name, i);
         if (n[i] > max[i])
             return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, pointer, "range", "%s dimension %u is %u, the device allows %u", name,
                                  i, n[i], max[i]);
@@ -249,10 +249,10 @@ enum status check_config(const struct kernel_desc *kernel, const struct device_f
         most = kernel->max_threads;
     if (threads > most || threads * block[2] > most)
         return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/block", "range",
-                             "a block of %u x %u x %u threads, at most %u are possible", block[0], block[1], block[2], most);
+                             "the block has %u x %u x %u threads, at most %u are possible", block[0], block[1], block[2], most);
     if (shared > device->max_shared_bytes_per_block)
         return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/shared_bytes", "range",
-                             "%" PRIu64 " bytes of shared memory with the kernel's own, the device has %" PRIu64, shared,
+                             "the launch needs %" PRIu64 " bytes of shared memory with the kernel's own, the device has %" PRIu64, shared,
                              device->max_shared_bytes_per_block);
     return STATUS_OK;
 }
@@ -264,14 +264,14 @@ enum status check_grid_of(uint64_t threads, const uint32_t block[3], const struc
     uint64_t blocks;
 
     if (per_block == 0 || block[2] == 0 || per_block > UINT32_MAX)
-        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/block", "range", "a block without threads, or with too many");
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/block", "range", "the block has no threads, or too many");
     per_block *= block[2];
     if (threads == 0)
-        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid", "range", "0 threads");
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid", "range", "threads must be at least 1");
     blocks = threads / per_block + (threads % per_block != 0);
     if (blocks > device->max_grid[0])
-        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid", "range", "%" PRIu64 " blocks, the device allows %u", blocks,
-                             device->max_grid[0]);
+        return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/grid", "range", "the grid has %" PRIu64 " blocks, the device allows %u",
+                             blocks, device->max_grid[0]);
     grid[0] = (uint32_t)blocks;
     grid[1] = grid[2] = 1;
     return STATUS_OK;

@@ -63,9 +63,9 @@ static enum status find_kernel(const struct module *m, struct span name, uint32_
     int k = kernel_of(m, name);
 
     if (k == -2)
-        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "ambiguous", "several kernels have this name; use the mangled one");
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "ambiguous", "several kernels have this name; use the mangled name");
     if (k < 0)
-        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "not_found", "the module has no kernel of this name");
+        return problem_field(why, STATUS_KERNEL_NOT_FOUND, "/kernel", "not_found", "the module has no kernel with this name");
     *kernel = (uint32_t)k;
     return STATUS_OK;
 }
@@ -159,7 +159,7 @@ static enum status make_flight(struct launch *l, struct problem *why)
     struct flight *f = malloc(offsetof(struct flight, msg.params) + l->module->params_bytes_max);
 
     if (!f)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     memset(f, 0, problem);
     memset((char *)f + behind, 0, offsetof(struct flight, msg.params) - behind);
     f->call.problem.status = STATUS_OK;
@@ -180,7 +180,7 @@ static enum status prepare(struct worker_session *c, struct launch *l, const str
         return st;
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "at most %d", EXECUTION_TIMEOUT_MS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "must be at most %d", EXECUTION_TIMEOUT_MS_MAX);
     st = stream_of_launch(c, spec, &l->flight->msg.stream, why);
     if (st)
         return st;
@@ -242,7 +242,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
         return st;
     st = table_put(&c->launches, &l->entry);
     if (st)
-        return problem_set(why, st, "no memory for a launch");
+        return problem_set(why, st, "not enough memory for a launch");
     assert(packed.bytes <= l->module->params_bytes_max);
     m->params_bytes = packed.bytes;
     memcpy(m->params, packed.data, packed.bytes);
@@ -265,7 +265,7 @@ static enum status existing(struct worker_session *c, struct span id, const unsi
     if (!l)
         return STATUS_OK;
     if (memcmp(l->digest, digest, SHA256_BYTES) != 0)
-        return problem_set(why, STATUS_SPEC_CONFLICT, "a launch of this id exists with another specification");
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a launch with this id exists with other properties");
     l->refs++;
     *out = l;
     return STATUS_OK;
@@ -339,7 +339,7 @@ static enum status submit_new(struct worker_session *c, const struct launch_spec
     enum status          st;
 
     if (!l)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a launch");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
     st = existing(c, spec->id, l->digest, &known, why);

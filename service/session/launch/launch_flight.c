@@ -133,7 +133,7 @@ static void finish_lost(struct launch *l)
         finish(l, LAUNCH_CANCELLED, NULL);
         return;
     }
-    problem_set(&why, STATUS_WORKER_LOST, "the session faulted before this launch ended (%s: %.300s)",
+    problem_set(&why, STATUS_WORKER_LOST, "the session faulted before this launch finished (%s: %.300s)",
                 status_code(c->session->fault.status), c->session->fault.detail);
     finish(l, LAUNCH_FAILED, &why);
 }
@@ -362,7 +362,7 @@ enum status launch_send(struct worker_session *c, struct launch *l, struct probl
         st = STATUS_OK;
     }
     pthread_mutex_unlock(&s->lock);
-    return st ? problem_set(why, st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st, "the session's worker has ended") : STATUS_OK;
+    return st ? problem_set(why, st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st, "the session's worker has exited") : STATUS_OK;
 }
 
 void launch_pump(struct worker_session *c)

@@ -31,7 +31,7 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
         l->refs++;
     pthread_mutex_unlock(&s->lock);
     if (!l)
-        return problem_set(why, STATUS_LAUNCH_NOT_FOUND, "no launch of this id in the session");
+        return problem_set(why, STATUS_LAUNCH_NOT_FOUND, "the session has no launch with this id");
     session_pin(s);
     *out = l;
     return STATUS_OK;

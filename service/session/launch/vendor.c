@@ -14,7 +14,7 @@ enum {
 
 static enum status unsuited(const struct builtin_call *call, struct problem *why, const char *reason)
 {
-    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/engine", "unavailable", "no library does %s of %s here: %s",
+    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/engine", "unavailable", "no vendor library for %s of %s: %s",
                          call->kernel->name, builtin_dtype_name(call->dtype), reason);
 }
 
@@ -74,7 +74,7 @@ static enum status plan_matmul(const struct builtin_call *call, struct vendor_pl
     p->k = value_of(call, "k", 0);
     p->batch = value_of(call, "batch", 1);
     if (!p->m || !p->n || !p->k || !p->batch)
-        return unsuited(call, why, "there is nothing to multiply");
+        return unsuited(call, why, "the matrices are empty");
     if (__builtin_mul_overflow(p->m, p->k, &a) || __builtin_mul_overflow(p->k, p->n, &b) || __builtin_mul_overflow(p->m, p->n, &out))
         return unsuited(call, why, "the matrices are too large");
     p->a = (struct vendor_matrix){value_of(call, "lda", p->k), value_of(call, "a_batch", a), alignment_of(call, "a")};
@@ -104,11 +104,11 @@ static enum status plan_fft(const struct builtin_call *call, struct vendor_plan 
     p->stride = inner;
     p->distance = inner == 1 ? p->length : 1;
     if (p->length < 2 || !p->batch)
-        return unsuited(call, why, "there is nothing to transform");
+        return unsuited(call, why, "the data is empty");
     if (outer != 1 && inner != 1)
-        return unsuited(call, why, "the axis is neither the first one nor the last one");
+        return unsuited(call, why, "the axis is neither the first nor the last");
     if (offset_of(call, "x") % each || offset_of(call, "out") % each)
-        return unsuited(call, why, "an offset is not a multiple of a complex number's bytes");
+        return unsuited(call, why, "an offset is not a multiple of the size of a complex number");
     return STATUS_OK;
 }
 
@@ -121,9 +121,9 @@ enum status vendor_plan_of(const struct worker_session *c, const struct builtin_
 
     *out = (struct vendor_plan){0};
     if (library == BUILTIN_LIBRARY_NONE || !(dtypes >> call->dtype & 1))
-        return unsuited(call, why, "none is made for it");
+        return unsuited(call, why, "none supports it");
     if (library == BUILTIN_LIBRARY_CUBLASLT ? !c->facts.cublaslt : !c->facts.cufft)
-        return unsuited(call, why, "the device's machine has none");
+        return unsuited(call, why, "none is installed for this device");
     return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
 }
 
@@ -153,7 +153,7 @@ enum status vendor_open(struct worker_session *c, struct builtin_call *call, con
     if (!st && call->module->worker_session != c)
         return problem_set(why, STATUS_SESSION_BUSY, "the session was reset or deleted during the request");
     if (!st && call->module->refused)
-        return unsuited(call, why, "the library does not take these sizes");
+        return unsuited(call, why, "the library does not support these sizes");
     if (st)
         return st;
     call->vendor = true;

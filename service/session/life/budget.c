@@ -46,7 +46,7 @@ static void spend(struct fault_budget *b, const struct session *s)
     memcpy(b->tenant_name, s->tenant_name, sizeof b->tenant_name);
     span_copy(span_of(s->device_id), b->device_id, sizeof b->device_id);
     counter_add(COUNTER_BUDGETS_SPENT, 1);
-    log_warn("session", "caller %s has no fault left on device %s: its new work there is refused for a while", b->tenant_name,
+    log_warn("session", "caller %s has used up its crash budget on device %s: its new work there is rejected for a while", b->tenant_name,
              b->device_id);
 }
 
@@ -55,7 +55,7 @@ static void settle(const struct registry *r, struct fault_budget *b, uint64_t no
     if (!b->spent || is_spent(r, b, now))
         return;
     b->spent = false;
-    log_info("session", "caller %s may begin new work on device %s again", b->tenant_name, b->device_id);
+    log_info("session", "new work of caller %s on device %s is accepted again", b->tenant_name, b->device_id);
 }
 
 /* Those that are forgotten go on the way. */
@@ -106,8 +106,8 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
     if (!why)
         return STATUS_RATE_LIMITED;
     snprintf(why->detail, sizeof why->detail,
-             "kernels of this caller have faulted or hung, or its compilations were stopped or crashed, too often on this device: "
-             "at most %u times within %llu s",
+             "this caller has used up its crash budget on this device: kernel faults and timeouts, and stopped or crashed compilations, "
+             "at most %u within %llu s",
              most, (unsigned long long)r->config.crash_window_s);
     why->retry_after_ms = (uint32_t)(wait_ns / NS_PER_MS + 1);
     return STATUS_RATE_LIMITED;

@@ -20,7 +20,7 @@ static enum status overrun(const struct worker_session *c, uint64_t now, struct 
 
     if (c->lost)
         return c->uses && past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
-                   ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this ended")
+                   ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this operation finished")
                    : STATUS_OK;
     return timeout_ms ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", timeout_ms)
                       : STATUS_OK;
@@ -99,7 +99,7 @@ static void end_with_device(struct session *s)
     struct problem why = {0};
 
     if (pool_device_verdict(s->registry->config.pool, s->device, &why) && kill_worker(s, &why))
-        log_warn("session", "a worker was killed with its device: %s", why.detail);
+        log_warn("session", "killed a worker of a failed device: %s", why.detail);
 }
 
 void registry_kill_workers(struct registry *r)
@@ -108,7 +108,7 @@ void registry_kill_workers(struct registry *r)
     unsigned         count;
     struct session **all = registry_all(r, &count);
 
-    problem_set(&why, STATUS_WORKER_LOST, "the server is shutting down");
+    problem_set(&why, STATUS_WORKER_LOST, "the service is shutting down");
     for (unsigned i = 0; i < count; i++) {
         kill_worker(all[i], &why);
         session_unpin(all[i], false);
@@ -139,7 +139,7 @@ static bool look_after(struct session *s, uint64_t now)
     }
     pthread_mutex_unlock(&s->lock);
     if (st) {
-        log_warn("session", "a worker is killed: %s", status_code(st));
+        log_warn("session", "killing a worker: %s", status_code(st));
         worker_kill(c->worker, st, &why);
         worker_session_leave(c);
     }

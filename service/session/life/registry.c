@@ -78,7 +78,7 @@ void registry_destroy(struct registry *r)
     registry_drain(r);
     janitor_stop(r);
     while ((s = any_session(r)) != NULL) {
-        session_end(s, "the server is shutting down");
+        session_end(s, "the service is shutting down");
         session_unpin(s, false);
     }
     batch_runners_await(r);
@@ -211,7 +211,7 @@ static enum status admit(struct registry *r, const struct tenant *t, const struc
     enum status          st;
 
     if (r->draining)
-        return problem_set(why, STATUS_DRAINING, "the server takes no new sessions");
+        return problem_set(why, STATUS_DRAINING, "the service is draining and accepts no new sessions");
     if (count && count >= t->sessions_max)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "sessions", t->sessions_max, count, 1);
     if (t->sessions_max == 0)
@@ -237,13 +237,13 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
     }
     st = admit(r, t, a, fresh, why);
     if (!st && !a && !(a = account_make(r, t->owner)))
-        st = problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     if (st)
         return st;
     st = table_put(&a->sessions, &fresh->entry);
     if (st) {
         account_drop_if_empty(r, a);
-        return problem_set(why, st, "no memory for a session");
+        return problem_set(why, st, "not enough memory for a session");
     }
     fresh->account = fresh->payer = a;
     a->payers++;
@@ -386,7 +386,7 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
         s->pins++;
     pthread_mutex_unlock(&r->lock);
     if (!s)
-        return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+        return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
     *out = s;
     return STATUS_OK;
 }

@@ -39,13 +39,13 @@ void session_states(struct registry *r, unsigned counts[SESSION_STATES])
 static enum status check_spec(const struct session_spec *spec, struct problem *why)
 {
     if (spec->idle_timeout_s > IDLE_TIMEOUT_S_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "at most %d", IDLE_TIMEOUT_S_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "must be at most %d", IDLE_TIMEOUT_S_MAX);
     if (spec->max_lifetime_s > LIFETIME_S_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/max_lifetime_s", "range", "at most %d", LIFETIME_S_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/max_lifetime_s", "range", "must be at most %d", LIFETIME_S_MAX);
     if (spec->memory_limit == 0)
-        return problem_field(why, STATUS_INVALID_FIELD, "/memory_limit", "range", "at least 1 byte");
+        return problem_field(why, STATUS_INVALID_FIELD, "/memory_limit", "range", "must be at least 1 byte");
     if (spec->labels_count > LABELS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "at most %d labels", LABELS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     return STATUS_OK;
 }
 
@@ -113,10 +113,10 @@ static enum status make(struct registry *r, const struct tenant *t, const struct
         return st;
     device = pool_device_choose(r->config.pool, spec->device);
     if (device < 0)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "no such device, or none is healthy");
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown device, or no healthy one");
     s = calloc(1, sizeof *s);
     if (!s)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     s->registry = r;
     s->device = (unsigned)device;
     s->hidden = spec->hidden;
@@ -144,7 +144,7 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
     struct msg_memcheck_reply none;
     enum status               st = worker_memcheck(w, &(struct msg_memcheck){0}, &none, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
 
-    return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device has no memcheck") : st;
+    return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device does not support memcheck") : st;
 }
 
 /* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
@@ -172,17 +172,17 @@ static enum status start(struct session *s, struct worker *w, struct worker_sess
 
     if (!device) {
         pool_give_back(pool, w);
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a session");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     }
     st = w ? STATUS_OK : take(s, &w, why);
     if (st)
         goto out;
     if (!pool_device_at(pool, s->device, device))
-        st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device is gone");
+        st = problem_set(why, STATUS_DEVICE_NOT_FOUND, "the device has disappeared");
     else if (!s->memcheck || (st = start_memcheck(w, why)) == STATUS_OK) {
         st = worker_session_create(s, w, device, out);
         if (st)
-            problem_set(why, st, "no memory for a session");
+            problem_set(why, st, "not enough memory for a session");
     }
     if (st)
         pool_give_back(pool, w);
@@ -219,7 +219,7 @@ static enum status join(struct session *s, const struct session *wanted, struct 
     bool        waited = false;
 
     if (memcmp(s->spec_digest, wanted->spec_digest, SHA256_BYTES) != 0 || !pool_device_fits(s->registry->config.pool, s->device, device))
-        return problem_set(why, STATUS_SPEC_CONFLICT, "a session of this id exists with another specification");
+        return problem_set(why, STATUS_SPEC_CONFLICT, "a session with this id exists with other properties");
     pthread_mutex_lock(&s->lock);
     while (s->state == SESSION_STARTING) {
         waited = true;
@@ -229,7 +229,7 @@ static enum status join(struct session *s, const struct session *wanted, struct 
         *why = s->fault;
         st = s->fault.status;
     } else if (s->state == SESSION_CLOSING)
-        st = problem_set(why, STATUS_SESSION_BUSY, "the session of this id is going away");
+        st = problem_set(why, STATUS_SESSION_BUSY, "the session with this id is closing");
     pthread_mutex_unlock(&s->lock);
     return st;
 }
@@ -314,9 +314,9 @@ void session_info_of(struct session *s, struct session_info *out)
 enum status session_patch(struct session *s, const struct session_patch *p, struct problem *why)
 {
     if (p->has_idle_timeout && (p->idle_timeout_s == 0 || p->idle_timeout_s > IDLE_TIMEOUT_S_MAX))
-        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "1 to %d", IDLE_TIMEOUT_S_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/idle_timeout_s", "range", "must be from 1 to %d", IDLE_TIMEOUT_S_MAX);
     if (p->has_labels && p->labels_count > LABELS_MAX)
-        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "at most %d labels", LABELS_MAX);
+        return problem_field(why, STATUS_INVALID_FIELD, "/labels", "range", "too many labels, at most %d are possible", LABELS_MAX);
     pthread_mutex_lock(&s->lock);
     if (p->has_labels) {
         memset(s->labels, 0, sizeof s->labels);
@@ -500,7 +500,7 @@ void session_expire(struct session *s, bool aged, uint64_t now)
 enum status session_delete(struct session *s, struct problem *why)
 {
     if (!registry_unlist(s))
-        return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+        return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
     session_close(s, "the session was deleted");
     return STATUS_OK;
 }

@@ -60,7 +60,7 @@ static enum status name_check(struct span name, struct problem *why)
 {
     if (name.bytes == 0 || name_valid(name))
         return STATUS_OK;
-    return problem_field(why, STATUS_INVALID_FIELD, "/stream", "format", "a stream's name is at most %d visible ASCII characters",
+    return problem_field(why, STATUS_INVALID_FIELD, "/stream", "format", "a stream's name must have at most %d visible ASCII characters",
                          STREAM_NAME_BYTES - 1);
 }
 

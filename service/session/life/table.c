@@ -151,11 +151,11 @@ enum status entry_name(struct entry *e, struct span id, const char *prefix, stru
     if (id.bytes == 0) {
         if (random_id(prefix, e->id, sizeof e->id))
             return STATUS_OK;
-        return problem_set(why, STATUS_INTERNAL, "no random numbers for an id");
+        return problem_set(why, STATUS_INTERNAL, "cannot create a random id");
     }
     if (!client_id_valid(id))
         return problem_field(why, STATUS_INVALID_FIELD, "/id", "format",
-                             "an id is 1 to %d characters of a-z, 0-9, '_' and '-', and starts with a letter or digit",
+                             "an id must have 1 to %d characters of a-z, 0-9, '_' and '-', and start with a letter or digit",
                              CLIENT_ID_CHARS_MAX);
     span_copy(id, e->id, sizeof e->id);
     return STATUS_OK;

@@ -90,7 +90,7 @@ enum status session_usable_locked(struct session *s, struct problem *why)
     case SESSION_CLOSING:
         break;
     }
-    return problem_set(why, STATUS_SESSION_NOT_FOUND, "no session of this id");
+    return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
 }
 
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why)
@@ -194,7 +194,7 @@ enum status worker_session_not_submitted(struct worker_session *c, enum status s
 {
     if (st == STATUS_OVERLOADED)
         return problem_set(why, st, "too many calls are waiting for the device");
-    problem_set(why, st, "the session's worker has ended");
+    problem_set(why, st, "the session's worker has exited");
     worker_session_lose(c, why);
     return st;
 }
@@ -308,7 +308,7 @@ enum status worker_session_staging(struct worker_session *c, uint64_t bytes, str
         if (st)
             return st;
     }
-    return st ? problem_set(why, st, "no staging memory") : STATUS_OK;
+    return st ? problem_set(why, st, "no staging memory is free") : STATUS_OK;
 }
 
 static void drop_objects(struct worker_session *c)

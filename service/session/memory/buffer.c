@@ -16,7 +16,7 @@ static enum status contents_check(const struct worker_session *c, const struct b
     if (!only ||
         (only->generation == now.generation && only->buffer == now.buffer && (only->epoch == EPOCH_ANY || only->epoch == now.epoch)))
         return STATUS_OK;
-    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer's entity tag is another one by now");
+    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer now has another entity tag");
 }
 
 static void describe(const struct worker_session *c, const struct buffer *b, struct buffer_info *out)
@@ -30,12 +30,12 @@ static void describe(const struct worker_session *c, const struct buffer *b, str
 
 static enum status not_found(struct problem *why)
 {
-    return problem_set(why, STATUS_BUFFER_NOT_FOUND, "no buffer of this id in the session");
+    return problem_set(why, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
 }
 
 static enum status gone(struct problem *why)
 {
-    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer is not there any more");
+    return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted");
 }
 
 static struct buffer *find(struct worker_session *c, struct span id)
@@ -95,8 +95,8 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
 {
     if (offset <= b->bytes && bytes <= b->bytes - offset)
         return STATUS_OK;
-    problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at %" PRIu64 " lie outside the buffer of %" PRIu64 " bytes", bytes,
-                offset, b->bytes);
+    problem_set(why, STATUS_RANGE_NOT_SATISFIABLE, "%" PRIu64 " bytes at offset %" PRIu64 " are outside the buffer of %" PRIu64 " bytes",
+                bytes, offset, b->bytes);
     if (why) {
         why->has_unsatisfied_range = true;
         why->range_size = b->bytes;
@@ -108,7 +108,7 @@ static enum status existing(const struct worker_session *c, const struct buffer 
                             struct problem *why)
 {
     if (!b->ready)
-        return problem_set(why, STATUS_BUFFER_BUSY, "a buffer of this id is being made or deleted");
+        return problem_set(why, STATUS_BUFFER_BUSY, "a buffer with this id is being created or deleted");
     if (b->bytes != like->bytes)
         return problem_field(why, STATUS_SPEC_CONFLICT, "/size", "conflict", "the buffer exists with %" PRIu64 " bytes", b->bytes);
     if (b->shareable != like->shareable)
@@ -135,7 +135,7 @@ static enum status place(struct worker_session *c, struct buffer *b, struct buff
     st = table_put(&c->buffers, &b->entry);
     if (st) {
         quota_release(c, b->charged);
-        return problem_set(why, st, "no memory for a buffer");
+        return problem_set(why, st, "not enough memory for a buffer");
     }
     b->number = ++c->session->buffers_made;
     return STATUS_OK;
@@ -173,10 +173,10 @@ static enum status make(struct span id, uint64_t bytes, struct buffer **out, str
     enum status    st;
 
     if (bytes == 0)
-        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer has at least 1 byte");
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "a buffer must have at least 1 byte");
     b = calloc(1, sizeof *b);
     if (!b)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
     b->bytes = b->charged = bytes;
     b->refs = 1;
     b->created_wall_ns = wall_ns();
@@ -414,11 +414,13 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
 static enum status check_pattern(uint64_t offset, uint64_t bytes, unsigned pattern_bytes, struct problem *why)
 {
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
-        return problem_field(why, STATUS_INVALID_FIELD, "/pattern", "size", "a pattern has 1, 2, 4 or 8 bytes");
+        return problem_field(why, STATUS_INVALID_FIELD, "/pattern", "size", "a pattern must have 1, 2, 4 or 8 bytes");
     if (offset % pattern_bytes)
-        return problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "not a multiple of the pattern's %u bytes", pattern_bytes);
+        return problem_field(why, STATUS_INVALID_FIELD, "/offset", "alignment", "must be a multiple of the pattern's %u bytes",
+                             pattern_bytes);
     if (bytes % pattern_bytes)
-        return problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "not a multiple of the pattern's %u bytes", pattern_bytes);
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "alignment", "must be a multiple of the pattern's %u bytes",
+                             pattern_bytes);
     return STATUS_OK;
 }
 

@@ -49,7 +49,7 @@ static void memory_finish(struct share *m)
 {
     /* A client may keep its mapping for ever; the pages are ours to take back. */
     if (m->fd >= 0 && fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes))
-        log_warn("session", "shared memory could not be taken back: %s", strerror(errno));
+        log_warn("session", "cannot close shared memory: %s", strerror(errno));
     memory_close(m);
     free(m);
 }
@@ -194,12 +194,12 @@ enum status share_make(struct session *s, uint64_t bytes, struct share **out, st
             *out = m;
             return STATUS_OK;
         }
-        log_warn("session", "memory to be shared could not be made: %s", strerror(errno));
+        log_warn("session", "cannot create shared memory: %s", strerror(errno));
         memory_close(m);
     }
     free(m);
     host_release(s->registry, s->payer, bytes);
-    return problem_set(why, STATUS_OUT_OF_MEMORY, "the host gave no memory to share");
+    return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot allocate host memory to share");
 }
 
 enum status share_check_count(const struct worker_session *c, struct problem *why)
@@ -231,7 +231,7 @@ static enum status lend(const struct buffer *b, struct share_view *out, struct p
     out->bytes = b->bytes;
     out->offset = b->share->offset;
     out->direct = b->share->direct;
-    return out->fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the server has no descriptor left");
+    return out->fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the service has no free file descriptor");
 }
 
 /* A buffer that nobody else can take away meanwhile. */
@@ -294,7 +294,7 @@ static enum status take_up(struct worker_session *c, struct buffer *b, struct sh
 
     out->created = !b->share;
     if (!b->share)
-        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its memory is just being taken back");
+        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its shared memory is being closed");
     return st ? st : lend(b, out, why);
 }
 
@@ -328,7 +328,7 @@ enum status share_enabled(const struct session *s, struct problem *why)
 {
     if (s->registry->config.shared_bytes_max)
         return STATUS_OK;
-    return problem_set(why, STATUS_FEATURE_DISABLED, "memory is not shared with clients; the setting is local_sharing");
+    return problem_set(why, STATUS_FEATURE_DISABLED, "the setting local_sharing is off");
 }
 
 enum status share_open(struct session *s, struct span buffer, struct share_view *out, struct problem *why)
@@ -357,7 +357,7 @@ static enum status detach_copied_one(struct worker_session *c, struct buffer *b,
     if (!b->share)
         return problem_set(why, STATUS_SHARE_NOT_FOUND, "the buffer's memory is not shared");
     if (b->share->direct)
-        return problem_set(why, STATUS_SHARE_NOT_FOUND, "what is shared is the buffer's own memory: it ends with the buffer");
+        return problem_set(why, STATUS_SHARE_NOT_FOUND, "the shared memory is the buffer itself; delete the buffer to close it");
     *host = share_detach(c, b);
     return STATUS_OK;
 }

@@ -11,9 +11,10 @@ enum status share_plan(const struct worker_session *c, struct buffer *b, struct 
     if (st)
         return st;
     if (c->facts.sharing == DEVICE_SHARES_NOTHING)
-        return problem_field(why, STATUS_INVALID_FIELD, "/shareable", "unsupported", "memory of this session's device is not shared");
+        return problem_field(why, STATUS_INVALID_FIELD, "/shareable", "unsupported",
+                             "this session's device does not support shareable buffers");
     if (b->bytes > UINT64_MAX - unit)
-        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "no device has so much memory");
+        return problem_field(why, STATUS_INVALID_FIELD, "/size", "range", "the size exceeds the memory of every device");
     b->charged = (b->bytes + unit - 1) / unit * unit;
     return STATUS_OK;
 }
@@ -42,7 +43,7 @@ static enum status ask(struct worker_session *c, struct shared_allocation *a, st
 
     if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
         return st;
-    return problem_set(why, STATUS_WORKER_LOST, "the worker tells impossible things of its memory");
+    return problem_set(why, STATUS_WORKER_LOST, "inconsistent allocation size from the worker");
 }
 
 /* ---- memory of the host ---- */
@@ -118,10 +119,9 @@ enum status share_allocate(struct worker_session *c, struct buffer *b, uint64_t 
 static enum status check_exportable(const struct worker_session *c, const struct buffer *b, struct problem *why)
 {
     if (c->facts.sharing != DEVICE_SHARES_EXPORT)
-        return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported",
-                             "memory of this session's device has no descriptors of a driver");
+        return problem_field(why, STATUS_INVALID_FIELD, "/as", "unsupported", "this session's device does not support cuda_fd");
     if (!b->shareable)
-        return problem_field(why, STATUS_INVALID_FIELD, "/as", "shareable", "the buffer was not made with shareable: true");
+        return problem_field(why, STATUS_INVALID_FIELD, "/as", "shareable", "the buffer was not created with shareable: true");
     return STATUS_OK;
 }
 

@@ -20,7 +20,7 @@ static struct temp_buffer *make(uint64_t bytes, struct problem *why)
     struct temp_buffer *l = calloc(1, sizeof *l);
 
     if (!l) {
-        problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a buffer");
+        problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a buffer");
         return NULL;
     }
     l->buffer.bytes = l->buffer.charged = bytes;
@@ -43,7 +43,7 @@ static enum status enlist(struct worker_session *c, struct temp_buffer *l, struc
         st = quota_reserve(c, l->buffer.bytes, why);
     if (!st && (st = table_put(&c->temp_buffers, &l->buffer.entry)) != STATUS_OK) {
         quota_release(c, l->buffer.bytes);
-        problem_set(why, st, "no memory for a buffer");
+        problem_set(why, st, "not enough memory for a buffer");
     }
     l->buffer.number = ++s->buffers_made;
     pthread_mutex_unlock(&s->lock);
@@ -113,7 +113,7 @@ enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, st
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
     st = table_put(&c->buffers, &l->buffer.entry);
     if (st)
-        return problem_set(why, st, "no memory for a buffer");
+        return problem_set(why, st, "not enough memory for a buffer");
     table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota go over */
     l->gone = true;
     return STATUS_OK;

@@ -180,7 +180,7 @@ static enum status begin(struct session *s, struct span buffer, uint64_t offset,
     enum status      st;
 
     if (!t)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a transfer");
     t->staging.wake = staging_came;
     t->session = s;
     t->writing = writing;

@@ -37,7 +37,7 @@ static enum status read_ahead(struct transfer *t, struct waker *w, struct proble
         size_t        bytes = next_bytes(t);
         enum status   st = transfer_slice(t, bytes, &slice, waiter);
         if (st && st != STATUS_PENDING)
-            return problem_set(why, st, "no staging memory");
+            return problem_set(why, st, "no staging memory is free");
         if (!st)
             st = ask(t, &slice, bytes, waiter, why);
         if (st)

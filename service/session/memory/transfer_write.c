@@ -42,13 +42,13 @@ static enum status open_piece(struct transfer *t, struct waker *w, struct proble
     size_t        bytes;
 
     if (!t->left)
-        return problem_set(why, STATUS_LENGTH_MISMATCH, "more bytes than announced");
+        return problem_set(why, STATUS_LENGTH_MISMATCH, "the body is longer than announced");
     p = idle_piece(t, w);
     if (!p)
         return STATUS_PENDING;
     st = take_slices(t, &p->slice, &bytes, w);
     if (st)
-        return st == STATUS_PENDING ? st : problem_set(why, st, "no staging memory");
+        return st == STATUS_PENDING ? st : problem_set(why, st, "no staging memory is free");
     p->address = t->address;
     p->bytes = bytes;
     p->done = 0;
@@ -141,7 +141,7 @@ enum status transfer_write_commit(struct transfer *t, size_t bytes, struct probl
     why = why ? why : &local;
     transfer_lend_end(t);
     if (bytes > t->filling->bytes - t->filling->done)
-        return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than were lent"), why);
+        return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than the lent memory"), why);
     t->filling->done += bytes;
     st = flush(t, NULL, why);
     return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
@@ -212,7 +212,7 @@ enum status transfer_write_finish(struct transfer *t, struct problem *why)
     if (st)
         return st;
     if (t->left || (t->filling && t->filling->done < t->filling->bytes))
-        st = problem_set(why, STATUS_LENGTH_MISMATCH, "fewer bytes than announced");
+        st = problem_set(why, STATUS_LENGTH_MISMATCH, "the body is shorter than announced");
     while (!st && t->filling) {
         st = flush(t, NULL, why);
         if (st == STATUS_PENDING)

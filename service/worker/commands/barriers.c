@@ -17,7 +17,7 @@ static enum status elapsed(struct device_worker *w, const struct msg_event_elaps
     if (!st)
         st = named_event_query(w, m->to, why);
     if (!st && (st = named_event_elapsed(w, m->from, m->to, &reply->us)) != STATUS_OK)
-        problem_set(why, st, "the device does not tell the time between two events");
+        problem_set(why, st, "cannot read the time between two events");
     return st;
 }
 
@@ -49,7 +49,7 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
     if (k->command.message == MESSAGE_MEM_FREE) {
         st = w->ops->mem_free(w->device, b->mem_free.address);
         if (st)
-            problem_set(why, st, "the device did not take the memory back");
+            problem_set(why, st, "cannot free device memory");
         host_end_beside(w, b->mem_free.address);
     } else if (k->command.message == MESSAGE_HOST_UNMAP) {
         host_end(w, b->host_unmap.host);

@@ -37,7 +37,7 @@ static enum status put_on_stream(struct device_worker *w, struct work *k, uint32
     struct stream *s = stream_find(w, id);
 
     if (!s)
-        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such stream");
+        return problem_set(why, STATUS_INVALID_REQUEST, "unknown stream");
     stream_push(w, s, k);
     return STATUS_PENDING;
 }
@@ -46,7 +46,7 @@ static enum status piece_checked(struct device_worker *w, struct shm_ref ref, un
 {
     enum status st = shm_piece(&w->shm, ref, out);
 
-    return st ? problem_set(why, st, "a piece lies outside the staging memory") : STATUS_OK;
+    return st ? problem_set(why, st, "a piece is outside the staging memory") : STATUS_OK;
 }
 
 /* ---- the device ---- */
@@ -68,10 +68,10 @@ static enum status call_device_info(struct device_worker *w, struct work *k, uni
     if ((st = piece_checked(w, to, &at, why)))
         return st;
     if (to.bytes < sizeof info)
-        return problem_set(why, STATUS_INVALID_REQUEST, "the piece is too small for what is known about the device");
+        return problem_set(why, STATUS_INVALID_REQUEST, "the piece is too small for the device's properties");
     memset(&info, 0, sizeof info);
     if ((st = w->ops->info(w->device, &info)))
-        return problem_set(why, st, "the device does not tell about itself");
+        return problem_set(why, st, "cannot read the device's properties");
     memcpy(at, &info, sizeof info);
     return STATUS_OK;
 }
@@ -81,7 +81,7 @@ static enum status call_memory_info(struct device_worker *w, struct work *k, uni
     enum status st = w->ops->memory(w->device, &reply->memory_info.memory);
 
     (void)k;
-    return st ? problem_set(why, st, "the device does not tell about its memory") : STATUS_OK;
+    return st ? problem_set(why, st, "cannot read the device's memory use") : STATUS_OK;
 }
 
 /* ---- memory ---- */
@@ -91,7 +91,7 @@ static enum status call_mem_trim(struct device_worker *w, struct work *k, union 
     enum status st = w->ops->mem_trim ? w->ops->mem_trim(w->device) : STATUS_OK;
 
     (void)k, (void)reply;
-    return st ? problem_set(why, st, "the device does not give unused memory back") : STATUS_OK;
+    return st ? problem_set(why, st, "cannot return unused memory to the device") : STATUS_OK;
 }
 
 static enum status call_memcheck(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
@@ -335,7 +335,7 @@ static enum status call_stream_destroy(struct device_worker *w, struct work *k, 
 
     (void)reply;
     if (id == 0 || !stream_find(w, id))
-        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such stream");
+        return problem_set(why, STATUS_INVALID_REQUEST, "unknown stream");
     return wait_as_barrier(w, k);
 }
 
@@ -345,7 +345,7 @@ static enum status call_stream_sync(struct device_worker *w, struct work *k, uni
 
     (void)reply;
     if (!m->all && !stream_find(w, m->stream))
-        return problem_set(why, STATUS_INVALID_REQUEST, "there is no such stream");
+        return problem_set(why, STATUS_INVALID_REQUEST, "unknown stream");
     return wait_as_barrier(w, k);
 }
 

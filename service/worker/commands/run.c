@@ -317,7 +317,7 @@ static enum status issue_exactly(struct device_worker *w, struct stream *s, stru
     enum status         st = STATUS_OK;
 
     if (launch && marked && (st = event_take(w, &r->open.timed)) != STATUS_OK)
-        return issue_refused(w, r->open.after, st, "the device made no event", &r->why);
+        return issue_refused(w, r->open.after, st, "cannot create an event", &r->why);
     if (marked)
         events.after = r->open.timed;
     st = issue_command(w, s, e->message, run_entry_body(e), &events, &r->why);

@@ -34,7 +34,7 @@ static enum status take_events(struct device_worker *w, struct work *k)
 
     if (!st && k->command.message == MESSAGE_LAUNCH)
         st = event_take(w, &k->before);
-    return st ? issue_refused(w, k->after, st, "the device made no event", &k->why) : STATUS_OK;
+    return st ? issue_refused(w, k->after, st, "cannot create an event", &k->why) : STATUS_OK;
 }
 
 static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
@@ -142,8 +142,7 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
     if (w->ops->cancel)
         w->ops->cancel(w->device);
     return problem_set(why, STATUS_EXECUTION_TIMEOUT,
-                       k->run ? "the operations took longer than their timeout of %llu ms"
-                              : "the kernel ran longer than its timeout of %llu ms",
+                       k->run ? "the operations exceeded their timeout of %llu ms" : "the kernel exceeded its timeout of %llu ms",
                        (unsigned long long)timeout_ms(k));
 }
 

@@ -24,10 +24,10 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
     int error = errno;
 
     if (j->optional) {
-        log_warn("worker", "the worker goes without %s: %s", what, strerror(error));
+        log_warn("worker", "the worker runs without %s: %s", what, strerror(error));
         return true;
     }
-    problem_set(why, STATUS_DEVICE_ERROR, "the worker cannot be locked in: no %s (%s); --allow-no-sandbox serves all the same", what,
+    problem_set(why, STATUS_DEVICE_ERROR, "cannot sandbox the worker: no %s (%s); --allow-no-sandbox starts it anyway", what,
                 strerror(error));
     return false;
 }
@@ -81,7 +81,7 @@ static bool enter_landlock(int ruleset)
     bool entered = ruleset >= 0 && landlock_enter(ruleset);
 
     if (!entered)
-        log_info("worker", "this machine offers no Landlock: files are guarded by the list of system calls alone");
+        log_info("worker", "this machine has no Landlock: only the seccomp filter guards files");
     return entered;
 }
 
@@ -204,7 +204,7 @@ static enum worker_sandbox level_of(enum device_filter f)
 static void tell(const struct device_jail *j)
 {
     if (j->device_monitor && j->driven && !device_filter_knows(j->driver))
-        log_warn("worker", "the system calls of driver %s are not known: workers are held to the deny-list",
+        log_warn("worker", "the system calls of driver %s are unknown: workers run with the deny-list",
                  j->driver[0] ? j->driver : "(unknown)");
 }
 

@@ -14,7 +14,7 @@
 void files_raise(void)
 {
     if (!privileges_limit_raise(RLIMIT_NOFILE))
-        log_warn("worker", "the limit of open files stays as it is: %s", strerror(errno));
+        log_warn("worker", "cannot raise the limit of open files: %s", strerror(errno));
 }
 
 /* The machine may have run out of them, too: only opening some tells. 0, or the error. */
@@ -41,7 +41,8 @@ bool files_suffice(unsigned limit, struct problem *why)
     if (error)
         problem_set(why, STATUS_OVERLOADED, "a worker cannot open files: %s", strerror(error));
     else if (getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur < limit)
-        problem_set(why, STATUS_OVERLOADED, "a worker may have %llu files open, and its device did not open with so few",
+        problem_set(why, STATUS_OVERLOADED,
+                    "a worker may open %llu files, which is not enough to open its device; raise the limit of open files",
                     (unsigned long long)now.rlim_cur);
     else
         return true;

@@ -66,6 +66,5 @@ enum status privileges_check(struct problem *why)
 
     if (syscall(SYS_seccomp, 2 /* SECCOMP_GET_ACTION_AVAIL */, 0, &action) == 0)
         return STATUS_OK;
-    return problem_set(why, STATUS_NOT_IMPLEMENTED,
-                       "this machine cannot hold workers to a list of system calls (seccomp); --allow-no-sandbox serves all the same");
+    return problem_set(why, STATUS_NOT_IMPLEMENTED, "this machine has no seccomp to sandbox workers; --allow-no-sandbox starts anyway");
 }

@@ -90,7 +90,7 @@ def test_one_byte_more_in_a_run(gpu):
 
 def test_an_argument_beyond_the_bound_is_refused_by_its_name(gpu):
     out = bytearray(SIZE)
-    with pytest.raises(errors.ValidationError, match=f"{PARAMETER_BYTES_MAX + 1} bytes; a kernel has at most {PARAMETER_BYTES_MAX} bytes"):
+    with pytest.raises(errors.ValidationError, match=f"{PARAMETER_BYTES_MAX + 1} bytes; the parameters of a kernel have at most {PARAMETER_BYTES_MAX} bytes"):
         gpu.run(FITS, "take", (gpurest.Out(out), gpurest.u32(WORDS), bytes(PARAMETER_BYTES_MAX + 1)), n=WORDS)
 
 

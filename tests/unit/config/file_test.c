@@ -127,19 +127,19 @@ Test(config_file, may_be_named_by_the_environment)
     config_finish(&c);
 }
 
-REFUSED(unknown_name, "threads = 2\n\n# x\nthread = 3\n", "4: there is no setting \"thread\"")
+REFUSED(unknown_name, "threads = 2\n\n# x\nthread = 3\n", "4: unknown setting \"thread\"")
 REFUSED(no_value, "threads\n", "1: must be \"name = value\"")
-REFUSED(no_name, "= 3\n", "1: there is no setting \"\"")
+REFUSED(no_name, "= 3\n", "1: unknown setting \"\"")
 REFUSED(bad_number, "\nthreads = many\n", "2: threads: must be a number from 1 to 16")
 REFUSED(negative_number, "drain_timeout = -1\n", "1: drain_timeout: must be a number from 0 to 86400")
 REFUSED(bad_switch, "allow_plaintext = yes\n", "1: allow_plaintext: must be 1 or 0, got \"yes\"")
 REFUSED(bad_choice, "log_format = xml\n", "1: log_format: must be one of text|json, got \"xml\"")
 REFUSED(empty_choice, "log_format =\n", "1: log_format: must be one of text|json, got \"\"")
-REFUSED(empty_item, "listen =\n", "1: listen: an empty value")
+REFUSED(empty_item, "listen =\n", "1: listen: the value is empty")
 REFUSED(set_twice, "threads = 2\nthreads = 3\n", "2: threads is set twice in this file")
-REFUSED(another_file, "config = /x\n", "1: a file cannot name another one")
-REFUSED(zero_byte, "node = a\0b\n", "1: there is a control character in this line")
-REFUSED(carriage_return, "node = a\r\n", "1: there is a control character in this line")
+REFUSED(another_file, "config = /x\n", "1: a configuration file cannot set config")
+REFUSED(zero_byte, "node = a\0b\n", "1: this line has a control character")
+REFUSED(carriage_return, "node = a\r\n", "1: this line has a control character")
 
 Test(config_file, too_long, .init = cr_redirect_stderr)
 {

@@ -149,7 +149,7 @@ Test(pool, a_wrong_canary_lets_no_worker_in)
 
     steer("wrong-canary");
     cr_assert_eq(pool_try(&p, 1, 4, &why), STATUS_DEVICE_ERROR);
-    cr_assert_str_eq(why.detail, "the device computed a wrong answer");
+    cr_assert_str_eq(why.detail, "the device computed a wrong result");
 }
 
 Test(pool, warm_workers_are_refilled_and_the_limit_holds)

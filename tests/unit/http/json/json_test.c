@@ -46,7 +46,7 @@ Test(json, refuses_duplicates_among_many)
     strcpy(text + at, "\"m100\":0}");
     json_document_destroy(parse(text));
     strcpy(text + at, "\"m7\":0}");
-    refuses(text, "\"m7\" stands twice");
+    refuses(text, "duplicate name \"m7\"");
 }
 
 Test(json, reads_values)

@@ -196,11 +196,11 @@ Test(check, takes_no_number_of_another_kind)
 {
     refuses("f32", 4, typed("i32", 4));
     cr_assert_str_eq(why.detail,
-                     "argument 0 of saxpy is i32, the parameter is f32: send {\"f32\": ...}, or {\"bytes\": ...} for bits as they are");
+                     "argument 0 of saxpy is i32, the parameter is f32: send {\"f32\": ...}, or {\"bytes\": ...} for raw bytes");
     refuses("f32", 4, typed("u32", 4));
     refuses("u32", 4, typed("f32", 4));
     cr_assert_str_eq(why.detail,
-                     "argument 0 of saxpy is f32, the parameter is u32: send {\"u32\": ...}, or {\"bytes\": ...} for bits as they are");
+                     "argument 0 of saxpy is f32, the parameter is u32: send {\"u32\": ...}, or {\"bytes\": ...} for raw bytes");
     refuses("s32", 4, typed("f32", 4));
     refuses("f64", 8, typed("i64", 8));
     refuses("f64", 8, buffer("a", 0));
