@@ -55,3 +55,14 @@ export_test_python() {
     if .venv/bin/python3 -c 'import pytest' 2>/dev/null; then PATH=$ROOT/.venv/bin:$PATH; fi
     python3 -c 'import pytest' 2>/dev/null || die "pytest is missing and could not be installed with pip"
 }
+
+# How many tests run beside each other, `beside_count`, and how pytest does that, as far as this Python can: the array `beside`.
+# Tests wait a good deal, so there are more at a time than processors.
+set_beside() {
+    beside=() beside_count=$(($(nproc) + 2))
+    if python3 -c 'import xdist' 2>/dev/null; then beside=(-n "$beside_count" --dist loadfile); fi
+    # By itself it begins with the files that have the most tests; ours come in the order of time (tests/service/conftest.py).
+    if python3 -c 'import importlib.metadata as m, sys; sys.exit([*map(int, m.version("pytest-xdist").split(".")[:2])] < [3, 8])' 2>/dev/null; then
+        beside+=(--no-loadscope-reorder)
+    fi
+}

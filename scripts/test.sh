@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: set up, build, and run everything: unit and contract tests plain, under ASan+UBSan and (threaded parts) under TSan,
-# then the service tests against the real processes, plain and under ASan+UBSan. Ends with a summary; exit 1 if anything failed.
+# then the service tests against the real processes, under ASan+UBSan and, what a sanitizer hides, plain. Ends with a summary and the seconds of
+# each part; exit 1 if anything failed.
 # TEST_PRESETS="release"  runs only these of "release asan tsan"
 # TEST_PART=short         of the release preset the C programs and the service tests, and nothing else
 # TEST_IMAGES=            leaves out the container images, which are otherwise made and tested meanwhile (make image-test)
@@ -15,13 +16,20 @@ export ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1:
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 began=0
 summary=()
 
-# count NAME PASSED FAILED SKIPPED
+# count NAME PASSED FAILED SKIPPED [SECONDS]: without them, those since the row before.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped' "$1" "$2" "$3" "$4")")
+    summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")")
+    began=$SECONDS
+}
+
+# took NAME: the same for what is no test.
+took() {
+    summary+=("$(printf '%-28s %44d s' "$1" $((SECONDS - began)))")
+    began=$SECONDS
 }
 
 # ctest runs the programs; each counts as one test there, its cases stand in its own output.
@@ -29,7 +37,7 @@ run_ctest() {
     local log code=0 ok
     log=$(mktemp)
     say "C tests ($1)"
-    ctest --test-dir "build/$1" -j 2 --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
+    ctest --test-dir "build/$1" -j "$beside_count" --output-on-failure --timeout 300 ${2:+-L "$2"} 2>&1 | tee "$log" || code=1
     ok=$(grep -c ' Passed ' "$log") || true
     count "C programs, $1" "$ok" "$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)" "$(grep -cE '\*\*\*Skipped' "$log" || true)"
     if [ "$code" != 0 ] && ! grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then count "ctest itself, $1" 0 1 0; fi
@@ -38,29 +46,25 @@ run_ctest() {
     rm -f "$log"
 }
 
-# Files beside each other, where that can be done: one more than there are processors for two, because tests wait a good deal.
-beside=()
-if python3 -c 'import xdist' 2>/dev/null; then beside=(-n 3 --dist loadfile); fi
-# By itself it begins with the files that have the most tests; ours come in the order of time (tests/service/conftest.py).
-if python3 -c 'import importlib.metadata as m, sys; sys.exit([*map(int, m.version("pytest-xdist").split(".")[:2])] < [3, 8])' 2>/dev/null; then
-    beside+=(--no-loadscope-reorder)
-fi
+set_beside
 
 # Which lines of the Python SDK run, and that they are enough; see `make coverage`.
 covered=()
 if python3 -c 'import pytest_cov' 2>/dev/null; then covered=(--cov --cov-config=sdk/python/pyproject.toml); fi
 export COVERAGE_FILE=$ROOT/build/coverage
 
+# last_line LOG: pytest's; a script that runs it may say a little more after that. last_number WORD LOG: how many of them it tells.
+last_line() { grep -E '[a-z] in [0-9.]+s' "$1" | tail -n 1; }
+last_number() { last_line "$2" | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
+
 run_pytest() { # NAME GPURESTD PATHS...
-    local log name=$1 daemon=$2 last code=0
+    local log name=$1 daemon=$2 code=0
     shift 2
     log=$(mktemp)
     say "service tests ($name)"
     GPURESTD=$daemon python3 -m pytest -q -rs -p no:cacheprovider "${beside[@]}" "$@" 2>&1 | tee "$log" || code=1
-    last=$(tail -n 1 "$log")
-    number() { grep -oE "[0-9]+ $1" <<<"$last" | grep -oE '[0-9]+' || echo 0; }
-    count "pytest, $name" "$(number passed)" "$(($(number failed) + $(number 'errors?')))" "$(number skipped)"
-    if [ "$code" != 0 ] && ! grep -qE 'failed|error' <<<"$last"; then count "pytest itself, $name" 0 1 0; fi
+    count "pytest, $name" "$(last_number passed "$log")" "$(($(last_number failed "$log") + $(last_number 'errors?' "$log")))" "$(last_number skipped "$log")"
+    if [ "$code" != 0 ] && ! last_line "$log" | grep -qE 'failed|error'; then count "pytest itself, $name" 0 1 0; fi
     rm -f "$log"
 }
 
@@ -79,48 +83,66 @@ await_build() { # PRESET
     local code=0
     wait "${builds[$1]}" || code=1
     cat "build/$1.log"
+    took "waiting for the build, $1"
     return $code
 }
 
-# beside_tests NAME SCRIPT: runs it meanwhile, at the lowest priority; its output is shown at the end.
+# beside_tests NAME COMMAND...: runs it meanwhile, at the lowest priority unless `niceness` says otherwise; its output is shown at the end.
 declare -A others
 beside_tests() {
     mkdir -p build
-    nice -n 19 "$2" >"build/$1.log" 2>&1 &
+    { code=0 from=$SECONDS; nice -n "${niceness:-19}" "${@:2}" || code=1; echo "$((SECONDS - from)) seconds"; exit $code; } >"build/$1.log" 2>&1 &
     others[$1]=$!
 }
 
-# One that was skipped says so at the start of a line, "== NAME: skipped: why"; another ends with "N passed".
+# A script that was skipped as a whole says "NAME: skipped: why"; another ends with pytest's "N passed".
 await_beside() { # NAME SCRIPT'S-NAME
-    local code=0
+    local code=0 seconds
     wait "${others[$1]}" || code=1
     cat "build/$1.log"
-    if [ "$code" != 0 ]; then count "$1" 0 1 0
-    elif grep -q "$2: skipped" "build/$1.log"; then count "$1" 0 0 1
-    else count "$1" "$(grep -oE '[0-9]+ passed' "build/$1.log" | tail -n 1 | grep -oE '[0-9]+')" 0 0; fi
+    seconds=$(tail -n 1 "build/$1.log" | grep -oE '^[0-9]+') || seconds=0
+    took "waiting for $1"
+    if [ "$code" != 0 ]; then count "$1" 0 1 0 "$seconds"
+    elif grep -q "$2: skipped" "build/$1.log"; then count "$1" 0 0 1 "$seconds"
+    else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
 }
+
+# Once is enough for what looks at the document, the pages and the corpus from outside: a sanitizer adds nothing in the time that it takes.
+OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py)
+# A minute of waiting for one process.
+SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
+# A sanitizer hides what these are about: its library needs system calls and memory that no worker may have, and it keeps what was freed.
+HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,readme,curl}.py)
 
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd
+    GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rs -p no:cacheprovider $SCHEMATHESIS
     run_ctest release
-    run_pytest release "$daemon" tests/service tests/layout
+    if asan_comes; then
+        run_pytest release "$daemon" "${OUTSIDE[@]}" "${HIDDEN[@]}" tests/layout --deselect $SCHEMATHESIS
+    else
+        run_pytest release "$daemon" tests/service tests/layout --deselect $SCHEMATHESIS
+    fi
     if [ "$PART" = short ]; then return; fi
-    GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli
+    if ! asan_comes; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
     # Its short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
     # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
     scripts/build.sh release bundle || count "bundle" 0 1 0
+    took "bundle"
     GPUREST_BUNDLE=$ROOT/build/release/gpurest-bundle.tar.gz run_pytest "packaging" "$daemon" tests/packaging \
         --ignore=tests/packaging/test_image.py --ignore=tests/packaging/test_compose.py
 }
 
+# Whether the same tests run under ASan in this call, too: then the plain build leaves them to it.
+asan_comes() { [[ " ${presets[*]} " == *" asan "* ]]; }
+
 run_asan() {
     local daemon=$ROOT/build/asan/service/gpurestd
     run_ctest asan
-    # What looks at the document, the pages and the corpus from outside is told nothing new by a sanitizer in the time that it takes.
-    run_pytest asan "$daemon" tests/service tests/layout --ignore=tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py
+    run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
     # Those that lead through the paths of errors; the rest takes minutes under a sanitizer, and is a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
@@ -142,6 +164,7 @@ for preset in "${presets[@]}"; do
     "run_$preset"
 done
 
+if [ -n "${others["schemathesis"]:-}" ]; then await_beside "schemathesis" schemathesis; fi
 if [ -n "${others["container images"]:-}" ]; then await_beside "container images" image-test; fi
 if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi
 say "summary"
