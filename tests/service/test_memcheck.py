@@ -53,7 +53,7 @@ def test_one_element_too_far(client, checked):
     assert failed.status == 422 and failed.code == "kernel_fault"
     problem = failed.json()
     assert problem["cuda"]["result"] == 700 and problem["cuda"]["name"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
-    assert "illegal read" in problem["detail"] and "behind the end of an allocation of 256" in problem["detail"]
+    assert "illegal read" in problem["detail"] and "after the end of an allocation of 256" in problem["detail"]
     assert "block (0,0,0) thread (63,0,0)" in problem["detail"] and ":6)" in problem["detail"], "the source line is named"
     assert client.get(checked).json()["state"] == "faulted"
     assert client.post(checked + "/reset").status == 200

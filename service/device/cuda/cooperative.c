@@ -8,7 +8,7 @@ enum status cuda_launch_cooperative(struct device *d, struct device_stream *s, c
     void                     *params[KERNEL_PARAMS_MAX];
 
     if (k->params_count > KERNEL_PARAMS_MAX)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "a kernel of a cooperative launch takes at most %d parameters",
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the kernel of a cooperative launch can have at most %d parameters",
                            KERNEL_PARAMS_MAX);
     for (uint32_t i = 0; i < k->params_count; i++)
         params[i] = (unsigned char *)(uintptr_t)l->params + k->params[i].offset;

@@ -44,7 +44,7 @@ static unsigned count_devices(struct problem *why)
         cuda_problem(cu, cu->cuDeviceGetCount(&count), why, "counting devices"))
         return 0;
     if (count <= 0)
-        problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver sees no device");
+        problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver found no device");
     return count > 0 ? (unsigned)count : 0;
 }
 
@@ -140,7 +140,7 @@ static enum status open_device(struct device **out, unsigned index, struct probl
         return STATUS_DEVICE_NOT_FOUND;
     d = calloc(1, sizeof *d);
     if (!d)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a device");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the device");
     d->cu = cu;
     d->output = (struct cuda_output){-1, -1};
     st = select_device(d, index, why);
@@ -156,7 +156,7 @@ static enum status open_device(struct device **out, unsigned index, struct probl
         goto failed;
     st = cuda_stream_create(d, &d->default_stream);
     if (st) {
-        problem_set(why, st, "the default stream cannot be created");
+        problem_set(why, st, "cannot create the default stream");
         goto failed;
     }
     vendor_libraries_load();

@@ -135,7 +135,7 @@ const struct cuda_driver *cuda_driver_load(struct problem *why)
         return &loaded;
     handle = driver_open();
     if (!handle) {
-        problem_set(why, STATUS_DEVICE_NOT_FOUND, "no CUDA driver library can be loaded");
+        problem_set(why, STATUS_DEVICE_NOT_FOUND, "cannot load a CUDA driver library");
         return NULL;
     }
     missing = fill(handle, &cu);

@@ -116,9 +116,9 @@ enum status cuda_fft_make(struct device *d, const struct vendor_plan *ask, struc
     enum status      st = STATUS_OK;
 
     if (!cufft_functions())
-        return problem_set(why, STATUS_NOT_IMPLEMENTED, "there is no cuFFT on this device");
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "this device has no cuFFT");
     if (!fits(ask))
-        return problem_set(why, STATUS_NOT_IMPLEMENTED, "cuFFT does not take transforms of this shape");
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "cuFFT does not support transforms of this shape");
     x->wide = ask->number == VENDOR_F64;
     x->inverse = ask->inverse;
     x->length = ask->length;
@@ -167,7 +167,7 @@ enum status cuda_fft_launch(struct device *d, struct device_stream *s, const str
     enum status                   st;
 
     if (at->x % each || at->out % each)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the complex numbers lie between the places where they may lie");
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the buffer offset is not aligned for complex numbers");
     st = check(d, fft->cufftSetStream(x->plan, s->handle), why, "the transform");
     if (!st && p->workspace_bytes)
         st = check(d, fft->cufftSetWorkArea(x->plan, (void *)(uintptr_t)at->workspace), why, "the transform");

@@ -56,7 +56,7 @@ static enum status keep(struct place *p, const struct device_launch *l, struct p
     void *params = malloc(l->params_bytes ? l->params_bytes : 1);
 
     if (!params)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a graph");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the graph");
     if (l->params_bytes)
         memcpy(params, l->params, l->params_bytes);
     free(p->params);
@@ -76,7 +76,7 @@ static enum status add_plan(struct device *d, struct device_graph *g, uint32_t i
 
     if (st)
         return st;
-    st = cuda_check(d, d->cu->cuGraphAddChildGraphNode(&p->node, g->graph, before, before != NULL, child), why, "adding to a graph");
+    st = cuda_check(d, d->cu->cuGraphAddChildGraphNode(&p->node, g->graph, before, before != NULL, child), why, "adding a node to a graph");
     d->cu->cuGraphDestroy(child); /* it was copied */
     return st;
 }
@@ -92,12 +92,13 @@ static enum status add_node(struct device *d, struct device_graph *g, uint32_t i
     if (p->plan)
         return add_plan(d, g, i, before, why);
     describe(&p->launch, &bytes, extra, &node);
-    return cuda_check(d, d->cu->cuGraphAddKernelNode_v2(&p->node, g->graph, before, before != NULL, &node), why, "adding to a graph");
+    return cuda_check(d, d->cu->cuGraphAddKernelNode_v2(&p->node, g->graph, before, before != NULL, &node), why,
+                      "adding a node to a graph");
 }
 
 static enum status build(struct device *d, struct device_graph *g, struct problem *why)
 {
-    enum status st = cuda_check(d, d->cu->cuGraphCreate(&g->graph, 0), why, "making a graph");
+    enum status st = cuda_check(d, d->cu->cuGraphCreate(&g->graph, 0), why, "creating a graph");
 
     for (uint32_t i = 0; i < g->count && !st; i++)
         st = add_node(d, g, i, why);
@@ -122,7 +123,7 @@ enum status cuda_graph_create(struct device *d, const struct device_launch *laun
     enum status          st = cuda_alive(d, why);
 
     if (!g)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a graph");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the graph");
     g->count = count;
     for (uint32_t i = 0; i < count && !st; i++) {
         st = cuda_launch_check(d, &launches[i], why);
@@ -163,7 +164,7 @@ static enum status set_plan(struct device *d, struct device_graph *g, uint32_t i
 
     if (st)
         return st;
-    st = cuda_check(d, d->cu->cuGraphExecChildGraphNodeSetParams(g->exec, g->places[index].node, child), why, "changing a graph");
+    st = cuda_check(d, d->cu->cuGraphExecChildGraphNodeSetParams(g->exec, g->places[index].node, child), why, "updating a graph");
     d->cu->cuGraphDestroy(child);
     return st;
 }
@@ -175,7 +176,7 @@ static enum status set_kernel(struct device *d, struct device_graph *g, uint32_t
     size_t                  bytes;
 
     describe(l, &bytes, extra, &node);
-    return cuda_check(d, d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->places[index].node, &node), why, "changing a graph");
+    return cuda_check(d, d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->places[index].node, &node), why, "updating a graph");
 }
 
 /* The launches are made one by one from then on: places were changed, so the chain cannot be made anew before all of them are known. */
@@ -206,7 +207,7 @@ enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t in
     enum status st = cuda_alive(d, why);
 
     if (!st && index >= g->count)
-        st = problem_set(why, STATUS_INTERNAL, "a graph has no such place");
+        st = problem_set(why, STATUS_INTERNAL, "the graph has no such node");
     if (!st)
         st = cuda_launch_check(d, l, why);
     if (!st && g->exec)

@@ -29,8 +29,9 @@ static enum status check_launch(const struct device *d, const struct kernel_desc
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block has %" PRIu64 " threads, but the kernel allows %" PRIu32,
                            product(l->block), k->max_threads);
     if (l->shared_bytes > k->max_dynamic_shared_bytes)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%" PRIu32 " bytes of dynamic shared memory, but the kernel allows %" PRIu32,
-                           l->shared_bytes, k->max_dynamic_shared_bytes);
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                           "the launch has %" PRIu32 " bytes of dynamic shared memory, but the kernel allows %" PRIu32, l->shared_bytes,
+                           k->max_dynamic_shared_bytes);
     if (l->params_bytes != k->params_bytes)
         return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %" PRIu32 " bytes of arguments, got %" PRIu32, k->params_bytes,
                            l->params_bytes);
@@ -45,7 +46,7 @@ static enum status open_shared(struct device *d, struct cuda_kernel *k, uint32_t
     if (shared_bytes <= k->shared_bytes_set)
         return STATUS_OK;
     st = cuda_check(d, d->cu->cuFuncSetAttribute(k->function, CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)shared_bytes), why,
-                    "asking for shared memory");
+                    "requesting shared memory");
     if (!st)
         k->shared_bytes_set = shared_bytes;
     return st;
@@ -92,7 +93,7 @@ static enum status record(struct device *d, struct device_stream *s, struct devi
 {
     enum status st = cuda_event_record(d, s, e);
 
-    return st && cuda_alive(d, why) == STATUS_OK ? problem_set(why, st, "the launch could not be timed") : st;
+    return st && cuda_alive(d, why) == STATUS_OK ? problem_set(why, st, "cannot time the launch") : st;
 }
 
 enum status cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
@@ -108,7 +109,7 @@ enum status cuda_launch(struct device *d, struct device_stream *s, const struct 
     if (st || !l->after || (st = record(d, s, l->after, why)) == STATUS_OK)
         return st;
     /* It runs and nobody would see it end: that is the context's end too. */
-    return d->lost.status ? st : problem_set(why, STATUS_DEVICE_ERROR, "the launch could not be watched");
+    return d->lost.status ? st : problem_set(why, STATUS_DEVICE_ERROR, "cannot watch the launch");
 }
 
 enum status cuda_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)

@@ -102,7 +102,7 @@ static enum status prefer(struct device *d, const struct vendor_plan *ask, cubla
 
     for (unsigned i = 0; i < COUNT(rows) && !st; i++)
         st = check(d, cublaslt_functions()->cublasLtMatmulPreferenceSetAttribute(p, rows[i].which, rows[i].value, rows[i].bytes), why,
-                   "choosing a method");
+                   "choosing an algorithm");
     return st;
 }
 
@@ -114,16 +114,16 @@ static enum status choose(struct device *d, const struct vendor_plan *ask, struc
     struct cublaslt_choice           choice = {.state = CUBLASLT_NOT_SUPPORTED};
     cublaslt_preference              preference = NULL;
     int                              found = 0;
-    enum status                      st = check(d, lt->cublasLtMatmulPreferenceCreate(&preference), why, "choosing a method");
+    enum status                      st = check(d, lt->cublasLtMatmulPreferenceCreate(&preference), why, "choosing an algorithm");
 
     if (st)
         return st;
     st = prefer(d, ask, preference, why);
     if (!st)
         st = check(d, lt->cublasLtMatmulAlgoGetHeuristic(d->blas, x->matmul, x->b, x->a, x->out, x->out, preference, 1, &choice, &found),
-                   why, "choosing a method");
+                   why, "choosing an algorithm");
     if (!st && (found < 1 || choice.state != CUBLASLT_OK || choice.workspace_bytes > ask->workspace_max))
-        st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt has no method for this product");
+        st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt has no algorithm for this product");
     lt->cublasLtMatmulPreferenceDestroy(preference);
     x->algorithm = choice.algorithm;
     p->workspace_bytes = choice.workspace_bytes;
@@ -135,7 +135,7 @@ static enum status open_library(struct device *d, struct problem *why)
     const struct cublaslt_functions *lt = cublaslt_functions();
 
     if (!lt)
-        return problem_set(why, STATUS_NOT_IMPLEMENTED, "there is no cuBLASLt on this device");
+        return problem_set(why, STATUS_NOT_IMPLEMENTED, "this device has no cuBLASLt");
     return d->blas ? STATUS_OK : check(d, lt->cublasLtCreate(&d->blas), why, "starting cuBLASLt");
 }
 
@@ -145,7 +145,7 @@ enum status cuda_matmul_make(struct device *d, const struct vendor_plan *ask, st
     enum status         st = open_library(d, why);
 
     if (!st && !fits(ask))
-        st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt does not take matrices of these sizes");
+        st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt does not support matrices of these sizes");
     if (st)
         return st;
     x->wide = ask->number == VENDOR_F64;
@@ -192,7 +192,7 @@ enum status cuda_matmul_launch(struct device *d, struct device_stream *s, const 
     cublas_status             r;
 
     if (at->a % x->alignment_a || at->b % x->alignment_b || at->out % x->alignment_out)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "a matrix lies between the places that the product was prepared for");
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "a matrix has another alignment than the product was prepared for");
     r = cublaslt_functions()->cublasLtMatmul(d->blas, x->matmul, alpha, pointer(at->b), x->b, pointer(at->a), x->a, beta, pointer(at->out),
                                              x->out, pointer(at->out), x->out, &x->algorithm, pointer(at->workspace), p->workspace_bytes,
                                              s->handle);

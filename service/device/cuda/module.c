@@ -49,13 +49,13 @@ static enum status check_image(struct span image, struct cubin *elf, struct prob
     *elf = (struct cubin){0};
     if (cubin_is_elf(image)) {
         enum status st = cubin_open(image, elf);
-        return st ? problem_set(why, st, "the cubin is damaged, cut short or for another kind of machine") : STATUS_OK;
+        return st ? problem_set(why, st, "the cubin is damaged, truncated or for another architecture") : STATUS_OK;
     }
     if (is_fatbin(image))
-        return fatbin_is_whole(image) ? STATUS_OK : problem_set(why, STATUS_MODULE_INVALID, "the fatbin is cut short");
+        return fatbin_is_whole(image) ? STATUS_OK : problem_set(why, STATUS_MODULE_INVALID, "the fatbin is truncated");
     if (is_text(image))
         return STATUS_OK;
-    return problem_set(why, STATUS_MODULE_INVALID, "the image is neither PTX text nor a cubin nor a fatbin");
+    return problem_set(why, STATUS_MODULE_INVALID, "the image must be PTX text, a cubin or a fatbin");
 }
 
 /* The log of the driver's own compiler, without its closing newlines. */
@@ -78,7 +78,7 @@ static enum status load_image(struct device *d, const char *image, cuda_module *
 
     log[sizeof log - 1] = '\0';
     if (st == STATUS_INTERNAL || (st == STATUS_MODULE_INVALID && log[0]))
-        return problem_cuda(why, STATUS_MODULE_INVALID, (int)r, cuda_result_name(d->cu, r), "the module cannot be loaded: %.*s",
+        return problem_cuda(why, STATUS_MODULE_INVALID, (int)r, cuda_result_name(d->cu, r), "cannot load the module: %.*s",
                             SPAN_ARG(log[0] ? log_text(log) : span_of(cuda_result_name(d->cu, r))));
     return st;
 }
@@ -128,7 +128,7 @@ static enum status add_kernel(struct device_module *m, cuda_function f, struct s
     unsigned            count;
 
     if (!params_of_driver(d, f, params, &count) && (!elf->image.data || cubin_params(elf, name, params, &count)))
-        return problem_set(why, STATUS_MODULE_INVALID, "the parameters of a kernel cannot be read");
+        return problem_set(why, STATUS_MODULE_INVALID, "cannot read the parameters of a kernel");
     k = kernel_table_add(&m->table, name, count);
     if (!k)
         return problem_set(why, STATUS_MODULE_INVALID, "the module has too many kernels or too long names");
@@ -152,7 +152,7 @@ static enum status make_room(struct device_module *m, unsigned count, struct pro
     if (count > KERNELS_PER_MODULE_MAX)
         return problem_set(why, STATUS_MODULE_INVALID, "the module has more than %d kernels", KERNELS_PER_MODULE_MAX);
     m->kernels = calloc(count ? count : 1, sizeof *m->kernels);
-    return m->kernels ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+    return m->kernels ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
 }
 
 static bool driver_lists(const struct cuda_driver *cu)
@@ -192,7 +192,7 @@ static enum status list_by_driver(struct device_module *m, const struct cubin *e
         return st;
     functions = calloc(count, sizeof *functions);
     if (!functions)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     st = cuda_check(m->device, cu->cuModuleEnumerateFunctions(functions, count, m->handle), why, "listing kernels");
     if (!st)
         st = add_listed(m, functions, count, elf, why);
@@ -208,7 +208,7 @@ static enum status list_by_image(struct device_module *m, const struct cubin *el
     enum status st;
 
     if (!elf->image.data)
-        return problem_set(why, STATUS_MODULE_INVALID, "this driver lists the kernels of cubins only");
+        return problem_set(why, STATUS_MODULE_INVALID, "this driver lists kernels only for cubins");
     while (cubin_next_kernel(elf, &cursor, &name))
         count++;
     st = make_room(m, count, why);
@@ -294,7 +294,7 @@ enum status cuda_module_load(struct device *d, const char *image, size_t bytes, 
         return st;
     m = cuda_module_new(d);
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     st = load_image(d, image, &m->handle, why);
     if (!st)
         st = driver_lists(d->cu) ? list_by_driver(m, &elf, why) : list_by_image(m, &elf, why);

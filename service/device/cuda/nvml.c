@@ -129,7 +129,7 @@ static void listen_to(struct nvmlDevice_st *gpu)
     if (nvml.call.nvmlEventSetCreate(&events) != 0)
         events = NULL;
     else if (nvml.call.nvmlDeviceRegisterEvents(gpu, NVML_EVENT_XID, events) != 0)
-        log_info("device", "the management library does not tell of errors of this device");
+        log_info("device", "the management library does not report errors of this device");
 }
 
 /* What has come, without waiting. */
@@ -194,7 +194,7 @@ void nvml_read(struct device_info *info)
         info->health = known; /* who was watched stays so */
     }
     if (now_ns() - began > NVML_READ_MS_MAX * NS_PER_MS) {
-        log_warn("device", "the management library is slow; it is not asked for %d s", NVML_REST_MS / 1000);
+        log_warn("device", "the management library is slow; it is not queried for %d s", NVML_REST_MS / 1000);
         paused_until_ns = deadline_after_ms(NVML_REST_MS);
     }
 }

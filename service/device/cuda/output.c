@@ -14,7 +14,7 @@ void cuda_output_start(struct cuda_output *o)
     int file = memfd_create("kernel-output", MFD_CLOEXEC);
 
     if (file < 0 || fcntl(file, F_SETFL, O_APPEND) != 0) {
-        log_warn("device", "what kernels print cannot be caught");
+        log_warn("device", "cannot capture the output of kernels");
         if (file >= 0)
             close(file);
         return;
@@ -71,7 +71,7 @@ static void read_file(int file, struct buf *out)
     if (to)
         buf_grew(out, (size_t)at);
     if (ftruncate(file, 0) != 0)
-        log_warn("device", "the file of kernel output cannot be emptied");
+        log_warn("device", "cannot truncate the file of kernel output");
 }
 
 enum status cuda_take_output(struct device *d, struct device_stream *s, struct buf *out)

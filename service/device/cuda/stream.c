@@ -139,7 +139,7 @@ enum status cuda_event_query(struct device *d, struct device_event *e, struct pr
 {
     enum status st = cuda_alive(d, why);
 
-    return st ? st : cuda_check(d, d->cu->cuEventQuery(e->handle), why, "asking for an event");
+    return st ? st : cuda_check(d, d->cu->cuEventQuery(e->handle), why, "querying an event");
 }
 
 enum status cuda_event_elapsed(struct device *d, struct device_event *from, struct device_event *to, float *us)

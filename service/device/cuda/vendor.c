@@ -12,7 +12,7 @@ enum status cuda_vendor_failed(struct device *d, enum status meaning, int number
         st = cuda_check(d, d->cu->cuStreamQuery(d->default_stream->handle), why, what);
     if (st && st != STATUS_PENDING)
         return st;
-    return problem_set(why, meaning, "%s failed: the library answered %d", what, number);
+    return problem_set(why, meaning, "%s failed: the library returned %d", what, number);
 }
 
 void cuda_plan_free(struct cuda_plan *p)
@@ -42,7 +42,7 @@ static enum status describe(struct device_module *m, uint32_t params, struct pro
 
     m->kernels = calloc(1, sizeof *m->kernels);
     if (!k || !m->kernels)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     k->max_threads = 1;
     k->params_bytes = params * (uint32_t)sizeof(uint64_t);
     for (uint32_t i = 0; i < params; i++)
@@ -56,7 +56,7 @@ static enum status make(struct device *d, const struct vendor_plan *ask, struct 
 
     m->plan = calloc(1, sizeof *m->plan);
     if (!m->plan)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     m->plan->operation = ask->operation;
     if (ask->operation == VENDOR_MATMUL)
         st = describe(m, sizeof(struct vendor_matmul_params) / sizeof(uint64_t), why);
@@ -74,12 +74,12 @@ enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, st
     enum status           st = cuda_alive(d, why);
 
     if (!st && ask->operation != VENDOR_MATMUL && ask->operation != VENDOR_FFT)
-        st = problem_set(why, STATUS_INVALID_REQUEST, "there is no such operation");
+        st = problem_set(why, STATUS_INVALID_REQUEST, "unknown operation");
     if (st)
         return st;
     m = cuda_module_new(d);
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no host memory for a module");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     st = make(d, ask, m, why);
     if (st) {
         cuda_module_unload(d, m);
@@ -97,7 +97,7 @@ enum status cuda_plan_launch(struct device *d, struct device_stream *s, const st
     struct vendor_fft_params    fft;
 
     if (l->cooperative)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "a library's launches are not cooperative");
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "launches of a vendor library cannot be cooperative");
     if (p->operation == VENDOR_MATMUL) {
         memcpy(&matmul, l->params, sizeof matmul); /* params_bytes was checked against the table */
         if (p->workspace_bytes && !matmul.workspace)
@@ -124,17 +124,17 @@ enum status cuda_plan_capture(struct device *d, const struct device_launch *l, c
     enum status st = cuda_launch_check(d, l, why);
 
     if (!st && !d->capture && (st = cuda_stream_create(d, &d->capture)) != STATUS_OK)
-        problem_set(why, st, "no stream to note launches on");
+        problem_set(why, st, "no stream to capture launches on");
     if (!st)
-        st = cuda_check(d, d->cu->cuStreamBeginCapture_v2(d->capture->handle, CUDA_CAPTURE_RELAXED), why, "noting a launch");
+        st = cuda_check(d, d->cu->cuStreamBeginCapture_v2(d->capture->handle, CUDA_CAPTURE_RELAXED), why, "capturing a launch");
     if (st)
         return st;
     st = cuda_plan_launch(d, d->capture, l, why);
     ended = d->cu->cuStreamEndCapture(d->capture->handle, &made);
     if (!st)
-        st = cuda_check(d, ended, why, "noting a launch");
+        st = cuda_check(d, ended, why, "capturing a launch");
     if (!st && !made)
-        st = problem_set(why, STATUS_INTERNAL, "a launch was noted as nothing");
+        st = problem_set(why, STATUS_INTERNAL, "the captured launch is empty");
     if (st && made)
         d->cu->cuGraphDestroy(made);
     *out = st ? NULL : made;

@@ -59,7 +59,7 @@ static bool load_from(struct library *l, const char *path)
         return false;
     for (size_t i = 0; i < l->count; i++)
         if (!l->slots[i]) {
-            log_warn("device", "%s is not used: it lacks %s", path, l->names[i]);
+            log_warn("device", "ignoring %s: it lacks %s", path, l->names[i]);
             return false;
         }
     return true;
@@ -72,7 +72,7 @@ static bool load(struct library *l)
     if (!l->path || l->loaded)
         return l->loaded;
     if (*l->path && !load_from(l, l->path))
-        log_warn("device", "%s cannot be loaded", l->path);
+        log_warn("device", "cannot load %s", l->path);
     else if (*l->path)
         found = true;
     for (size_t i = 0; !*l->path && l->usual[i] && !found; i++)

@@ -176,5 +176,5 @@ void barriers_stuck(struct block_run *r)
             block_fault(&r->lanes, FAULT_TRAP, -1, "barrier %u at PTX line %u was not reached by all threads: arrived %u of %u", id,
                         b->line, b->arrived, needed(r, b));
     }
-    block_fault(&r->lanes, FAULT_TRAP, -1, "threads wait at no barrier");
+    block_fault(&r->lanes, FAULT_TRAP, -1, "threads wait, but not at a barrier");
 }

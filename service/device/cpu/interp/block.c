@@ -322,7 +322,7 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
     if (bytes > a->room) {
         a->filled_code = NULL;
         if (!grow(&a->memory, &a->room, bytes))
-            block_fault(l, FAULT_MEMORY, -1, "the host is short of memory for registers");
+            block_fault(l, FAULT_MEMORY, -1, "not enough host memory for registers");
         memset(a->memory, 0, bytes);
     }
     if (a->filled_code == code)

@@ -108,7 +108,7 @@ static const struct ptx_function *function_at(struct lanes *l, const struct call
     const struct ptx_function *f;
 
     if (address < PTX_FUNCTION_ADDRESS(0) || n >= plan->module->functions_count || address % 16)
-        block_fault(l, FAULT_TRAP, lane, "call of 0x%llx, which is no function", (unsigned long long)address);
+        block_fault(l, FAULT_TRAP, lane, "call of 0x%llx, which is not a function", (unsigned long long)address);
     f = &plan->module->functions[n];
     /* The sizes too: the caller's values are written into the callee's parameter memory. */
     if (!f->code || f->entry || !ptx_same_signature(&f->signature, plan->shape))
@@ -205,7 +205,7 @@ static void call_free(struct lanes *l, const struct op *o)
 
     for (uint32_t i = l->low; i < l->high; i++) {
         if (l->m[i] && !cpu_heap_free(l->run->grid->heap, argument(l, plan, 0, i)))
-            block_fault(l, FAULT_TRAP, i, "free of 0x%llx, which malloc did not give or which was freed before",
+            block_fault(l, FAULT_TRAP, i, "free of 0x%llx, which is not from malloc or was freed before",
                         (unsigned long long)argument(l, plan, 0, i));
     }
 }

@@ -36,7 +36,7 @@ static uint64_t read_object(struct lanes *l, const struct op *o, uint32_t lane)
     uint64_t v = *object_at(l, o, lane);
 
     if (!expected_of(v) && !missing_of(v))
-        block_fault(l, FAULT_TRAP, lane, "mbarrier that was not initialised");
+        block_fault(l, FAULT_TRAP, lane, "the mbarrier is not initialised");
     return v;
 }
 
@@ -45,7 +45,7 @@ static void initialise(struct lanes *l, const struct op *o)
     const uint32_t *count = LANE(uint32_t, o->b);
 
     LANES_EACH(if (count[i] < 1 || count[i] > COUNT_MASK)
-                   block_fault(l, FAULT_TRAP, i, "mbarrier of %u arrivals; 1 to %d are possible", count[i], COUNT_MASK);
+                   block_fault(l, FAULT_TRAP, i, "an mbarrier of %u arrivals, must be 1 to %d", count[i], COUNT_MASK);
                *object_at(l, o, i) = object(0, count[i], count[i]));
 }
 

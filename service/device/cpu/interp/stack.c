@@ -33,7 +33,7 @@ static void restore(struct lanes *l, const struct op *o)
     const uint64_t   *to = LANE(uint64_t, o->a);
 
     LANES_EACH(if (to[i] < r->stack_top[i] || to[i] > r->local_bytes)
-                   block_fault(l, FAULT_TRAP, i, "stackrestore of 0x%llx, which stacksave did not give", (unsigned long long)to[i]);
+                   block_fault(l, FAULT_TRAP, i, "stackrestore of 0x%llx, which is not from stacksave", (unsigned long long)to[i]);
                r->stack_top[i] = (uint32_t)to[i]);
 }
 

@@ -117,7 +117,7 @@ void warp_stuck(struct block_run *r, struct activation *a)
         block_fault(l, FAULT_TRAP, lane, "`%.*s` waits for threads of its warp that never reach it: members 0x%08x, arrived 0x%08x",
                     SPAN_ARG(text), members[lane] & warp_bits(r->live, warp, l->count), warp_bits(a->pending[b].m, warp, l->count));
     }
-    block_fault(l, FAULT_TRAP, -1, "threads wait for threads of their warp that never come");
+    block_fault(l, FAULT_TRAP, -1, "threads wait for threads of their warp that never arrive");
 }
 
 /* shfl: `c` holds the clamp in its low 5 bits and the segment mask above bit 8. */

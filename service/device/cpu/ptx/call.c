@@ -20,7 +20,7 @@ static bool take_actual(struct ptx_parser *p, struct actual *out)
     else if (out->operand.kind == PTX_REG && p->body.registers[out->operand.reg].type != PTX_PRED)
         out->bytes = p->body.registers[out->operand.reg].bytes;
     else if (out->operand.kind != PTX_IMMEDIATE)
-        return ptx_fail(p, p->now.line, "a call's parameter is a `.param` variable, a register or a number");
+        return ptx_fail(p, p->now.line, "a call's parameter must be a `.param` variable, a register or a number");
     return true;
 }
 
@@ -31,7 +31,7 @@ static bool take_list(struct ptx_parser *p, struct actual *all, unsigned *count)
         return false;
     while (!ptx_accept(p, ')')) {
         if (*count == KERNEL_PARAMS_MAX)
-            return ptx_fail(p, p->now.line, "at most %d parameters are allowed", KERNEL_PARAMS_MAX);
+            return ptx_fail(p, p->now.line, "too many parameters, at most %d are allowed", KERNEL_PARAMS_MAX);
         if ((*count && !ptx_expect(p, ',')) || !take_actual(p, &all[*count]))
             return false;
         ++*count;
@@ -49,7 +49,7 @@ static bool take_target(struct ptx_parser *p, struct ptx_call *call)
         return !p->functions[call->function].entry || ptx_fail(p, p->now.line, "a kernel cannot be called");
     }
     if (call->target.kind != PTX_REG || p->body.registers[call->target.reg].bytes != 8)
-        return ptx_fail(p, p->now.line, "a call's target is a function, or a register of 64 bits");
+        return ptx_fail(p, p->now.line, "a call's target must be a function or a register of 64 bits");
     return true;
 }
 
@@ -66,7 +66,7 @@ static bool take_prototype(struct ptx_parser *p, struct ptx_call *call)
         return false;
     name = ptx_names_find(&p->names, text);
     if (!name || name->kind != NAME_PROTOTYPE)
-        return ptx_fail(p, p->now.line, "`%.*s` is no `.callprototype`", SPAN_ARG(span_first(text, NAME_BYTES)));
+        return ptx_fail(p, p->now.line, "`%.*s` is not a `.callprototype`", SPAN_ARG(span_first(text, NAME_BYTES)));
     call->prototype = name->prototype;
     return true;
 }

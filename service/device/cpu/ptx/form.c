@@ -111,7 +111,7 @@ static bool check_register(struct ptx_parser *p, const struct ptx_insn *in, unsi
         return refuse(p, in, i, type == PTX_PRED ? "must be a predicate" : "must not be a predicate");
     if (bytes && (r->bytes == bytes || (wider && r->bytes > bytes)))
         return true;
-    return refuse(p, in, i, "is a register of another width");
+    return refuse(p, in, i, "is a register of the wrong width");
 }
 
 static bool check_vector(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o, enum ptx_type type)
@@ -120,13 +120,13 @@ static bool check_vector(struct ptx_parser *p, const struct ptx_insn *in, unsign
     unsigned bytes = ptx_type_bytes(type);
 
     if (mov ? bytes % o->count != 0 : o->count != in->vector)
-        return refuse(p, in, i, "is a vector of another length");
+        return refuse(p, in, i, "is a vector of the wrong length");
     for (unsigned e = 0; e < o->count; e++) {
         const struct ptx_operand  *element = &o->elements[e];
         const struct ptx_register *r = element->kind == PTX_REG ? &p->body.registers[element->reg] : NULL;
 
         if (mov && r && (r->type == PTX_PRED || (r->bytes != bytes / o->count && !(r->bytes == 2 && bytes / o->count == 1))))
-            return refuse(p, in, i, "has an element of another width");
+            return refuse(p, in, i, "has an element of the wrong width");
         if (!mov && r && !check_register(p, in, i, element->reg, type, true))
             return false;
     }
@@ -139,7 +139,7 @@ static bool check_address(struct ptx_parser *p, const struct ptx_insn *in, unsig
 
     if (o->kind != PTX_ADDRESS)
         return refuse(p, in, i, "must be an address");
-    return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse(p, in, i, "has a base of another width");
+    return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse(p, in, i, "has a base of the wrong width");
 }
 
 /* Fragments are 32-bit registers, of matrices of f64 64-bit ones. */
@@ -228,7 +228,7 @@ static bool check_second(struct ptx_parser *p, const struct ptx_insn *in)
     if (in->predicate.kind == PTX_NOTHING || in->predicate.kind == PTX_SINK)
         return true;
     if (in->predicate.kind != PTX_REG)
-        return ptx_fail(p, in->line, "behind `|` stands a predicate");
+        return ptx_fail(p, in->line, "expected a predicate after `|`");
     return check_register(p, in, 0, in->predicate.reg, PTX_PRED, false);
 }
 
@@ -243,7 +243,7 @@ bool ptx_check_form(struct ptx_parser *p, const struct ptx_insn *in)
         if (!letter)
             return ptx_fail(p, in->line, "`%.*s` has too many operands", SPAN_ARG(span_first(in->text, 64)));
         if (!check_operand(p, in, i, letter))
-            return ptx_fail(p, in->line, "operand %u is wrong", i + 1);
+            return ptx_fail(p, in->line, "operand %u is invalid", i + 1);
     }
     if (letter_at(in, in->operands_count, &optional) && !optional)
         return ptx_fail(p, in->line, "`%.*s` has too few operands", SPAN_ARG(span_first(in->text, 64)));

@@ -33,7 +33,7 @@ static bool take_params(struct ptx_parser *p, struct span of, const struct ptx_v
         return false;
     while (!ptx_accept(p, ')')) {
         if (*count == KERNEL_PARAMS_MAX)
-            return ptx_fail(p, p->now.line, "at most %d parameters are allowed", KERNEL_PARAMS_MAX);
+            return ptx_fail(p, p->now.line, "too many parameters, at most %d are allowed", KERNEL_PARAMS_MAX);
         if ((*count && !ptx_expect(p, ',')) || !take_param(p, of, &all[*count], used))
             return false;
         ++*count;
@@ -88,7 +88,7 @@ bool ptx_parse_calltargets(struct ptx_parser *p, struct span name)
             return false;
         known = ptx_names_find(&p->names, target);
         if (!known || known->kind != NAME_FUNCTION)
-            return ptx_fail(p, p->now.line, "`%.*s` is no function", SPAN_ARG(span_first(target, 64)));
+            return ptx_fail(p, p->now.line, "`%.*s` is not a function", SPAN_ARG(span_first(target, 64)));
         first = first ? first : &p->functions[known->first].signature;
     } while (ptx_accept(p, ','));
     return add_prototype(p, name, first) && ptx_expect(p, ';');
@@ -159,7 +159,8 @@ static bool take_sizes(struct ptx_parser *p, uint32_t out[3])
         out[i] = (uint32_t)value;
         product *= value;
     }
-    return (product && product <= CPU_BLOCK_THREADS_MAX) || ptx_fail(p, p->now.line, "a block has 1 to %d threads", CPU_BLOCK_THREADS_MAX);
+    return (product && product <= CPU_BLOCK_THREADS_MAX) ||
+           ptx_fail(p, p->now.line, "a block must have 1 to %d threads", CPU_BLOCK_THREADS_MAX);
 }
 
 /* ".minnctapersm 2", ".noreturn": hints for a code generator. */
@@ -211,7 +212,7 @@ static bool add_register(struct ptx_parser *p, enum ptx_type type, uint64_t coun
 
     *first = b->registers_count;
     if (count > PTX_REGISTERS_MAX - b->registers_count)
-        return ptx_fail(p, p->now.line, "at most %d registers are allowed", PTX_REGISTERS_MAX);
+        return ptx_fail(p, p->now.line, "too many registers, at most %d are allowed", PTX_REGISTERS_MAX);
     for (uint64_t i = 0; i < count; i++) {
         if (!ptx_grow((void **)&b->registers, &b->registers_room, b->registers_count, sizeof *b->registers, PTX_REGISTERS_MAX))
             return ptx_fail_memory(p);
@@ -267,7 +268,7 @@ static bool open_scope(struct ptx_parser *p)
     struct ptx_body *b = &p->body;
 
     if (b->depth >= PTX_SCOPE_DEPTH_MAX)
-        return ptx_fail(p, p->now.line, "at most %d nested scopes are allowed", PTX_SCOPE_DEPTH_MAX);
+        return ptx_fail(p, p->now.line, "scopes are nested too deeply, at most %d levels are allowed", PTX_SCOPE_DEPTH_MAX);
     if (!ptx_grow((void **)&b->scopes, &b->scopes_room, b->scopes_count, sizeof *b->scopes, PTX_SCOPES_MAX))
         return ptx_fail_memory(p);
     b->scopes[b->scopes_count] = (struct ptx_scope){b->scope, p->names.count, b->params_used};
@@ -423,6 +424,6 @@ bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external)
     if (!take_directives(p, f))
         return false;
     if (ptx_is_mark(p, '{'))
-        return !external ? parse_body(p, f) : ptx_fail(p, p->now.line, "an `.extern` function has no body");
+        return !external ? parse_body(p, f) : ptx_fail(p, p->now.line, "an `.extern` function must not have a body");
     return ptx_expect(p, ';');
 }

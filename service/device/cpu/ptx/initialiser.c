@@ -115,7 +115,8 @@ static bool fill_number(struct filling *f, uint64_t offset, unsigned bytes)
     if (number.kind == TOKEN_INTEGER && ptx_is_mark(p, '('))
         return add_masked(f, offset, number.value);
     if (!ptx_literal(number.kind, number.value, minus, f->d->type, &value))
-        return ptx_fail(p, number.line, "`%.*s` is no value of type .%s", SPAN_ARG(span_first(number.text, 64)), ptx_type_word(f->d->type));
+        return ptx_fail(p, number.line, "`%.*s` is not a value of type .%s", SPAN_ARG(span_first(number.text, 64)),
+                        ptx_type_word(f->d->type));
     memcpy(f->bytes + offset, &value, bytes < sizeof value ? bytes : sizeof value);
     return true;
 }
@@ -155,7 +156,7 @@ static bool fill_list(struct filling *f, uint64_t offset, unsigned level)
     do {
         if (ptx_accept(p, '{')) {
             if (!stride || (offset - start) % stride)
-                return ptx_fail(p, p->now.line, "an inner list must begin at a row");
+                return ptx_fail(p, p->now.line, "an inner list must start at a row");
             if (!fill_list(f, offset, level + 1))
                 return false;
             offset += stride;
@@ -201,7 +202,7 @@ static bool resolve(struct ptx_parser *p, struct ptx_pending *pending)
     else if (name && name->kind == NAME_VARIABLE && name->operand.index < p->symbols_count)
         pending->relocation.symbol = name->operand.index;
     else
-        return ptx_fail(p, pending->line, "`%.*s` is no variable or function with an address", SPAN_ARG(span_first(pending->name, 64)));
+        return ptx_fail(p, pending->line, "`%.*s` is not a variable or function with an address", SPAN_ARG(span_first(pending->name, 64)));
     return true;
 }
 

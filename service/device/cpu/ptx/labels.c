@@ -106,7 +106,7 @@ static bool resolve_table(struct ptx_parser *p, const struct ptx_label *use, str
     uint32_t                     *targets;
 
     if (!list)
-        return ptx_fail(p, use->line, "`%.*s` is no list of `.branchtargets`", SPAN_ARG(span_first(use->text, 64)));
+        return ptx_fail(p, use->line, "`%.*s` is not a list of `.branchtargets`", SPAN_ARG(span_first(use->text, 64)));
     targets = arena_array(&p->module->arena, list->count, sizeof *targets);
     if (!targets)
         return ptx_fail_memory(p);

@@ -28,7 +28,7 @@ static bool take_literal(struct ptx_parser *p, enum ptx_type type, bool negative
     if (number.kind != TOKEN_INTEGER && number.kind != TOKEN_FLOAT32 && number.kind != TOKEN_FLOAT64)
         return ptx_expected(p, "an operand");
     if (!ptx_literal(number.kind, number.value, negative, type, &out->value))
-        return ptx_fail(p, number.line, "`%.*s` is no value of type .%s", SPAN_ARG(span_first(number.text, NAME_BYTES)),
+        return ptx_fail(p, number.line, "`%.*s` is not a value of type .%s", SPAN_ARG(span_first(number.text, NAME_BYTES)),
                         ptx_type_word(type));
     out->kind = PTX_IMMEDIATE;
     ptx_next(p);
@@ -111,11 +111,11 @@ static bool take_vector(struct ptx_parser *p, enum ptx_type type, struct ptx_ope
 
     do {
         if (count == PTX_VECTOR_MAX)
-            return ptx_fail(p, p->now.line, "a vector has at most %d elements", PTX_VECTOR_MAX);
+            return ptx_fail(p, p->now.line, "a vector can have at most %d elements", PTX_VECTOR_MAX);
         if (!take_simple(p, type, &all[count]))
             return false;
         if (!is_element(&all[count]))
-            return ptx_fail(p, p->now.line, "a vector consists of registers and numbers");
+            return ptx_fail(p, p->now.line, "the elements of a vector must be registers or numbers");
         count++;
     } while (ptx_accept(p, ','));
     *out = (struct ptx_operand){.kind = PTX_VECTOR, .count = count, .reg = PTX_NO_REG, .index = PTX_NO_INDEX};
@@ -138,7 +138,7 @@ static bool take_address(struct ptx_parser *p, struct ptx_operand *out)
     } else if (base.kind == PTX_ADDRESS) {
         *out = base;
     } else {
-        return ptx_fail(p, p->now.line, "an address is a register or a variable, with an offset");
+        return ptx_fail(p, p->now.line, "an address must be a register or a variable, optionally with an offset");
     }
     return ptx_expect(p, ']');
 }
@@ -155,7 +155,7 @@ bool ptx_parse_operand(struct ptx_parser *p, enum ptx_type type, struct ptx_oper
     if (!take_simple(p, type, out))
         return false;
     if (negated && out->kind != PTX_REG)
-        return ptx_fail(p, p->now.line, "`!` stands before predicates only");
+        return ptx_fail(p, p->now.line, "`!` is allowed before predicates only");
     out->negated = negated;
     return true;
 }

@@ -36,8 +36,8 @@ enum { QUOTED_BYTES = 64 };
 bool ptx_expected(struct ptx_parser *p, const char *what)
 {
     if (p->now.kind == TOKEN_END)
-        return ptx_fail(p, p->now.line, "%s is expected, not the end of the text", what);
-    return ptx_fail(p, p->now.line, "%s is expected, not `%.*s`", what, SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
+        return ptx_fail(p, p->now.line, "expected %s, got the end of the text", what);
+    return ptx_fail(p, p->now.line, "expected %s, got `%.*s`", what, SPAN_ARG(span_first(p->now.text, QUOTED_BYTES)));
 }
 
 void ptx_next(struct ptx_parser *p)
@@ -270,7 +270,7 @@ static bool check_externs(struct ptx_parser *p)
 {
     for (uint32_t i = 0; i < p->symbols_count; i++) {
         if (p->externs[i])
-            return ptx_fail(p, p->now.line, "`%.*s` is declared `.extern` and defined nowhere",
+            return ptx_fail(p, p->now.line, "`%.*s` is declared `.extern` but not defined",
                             SPAN_ARG(span_first(p->symbols[i].name, QUOTED_BYTES)));
     }
     return true;
@@ -307,7 +307,7 @@ static enum status parse_copy(struct ptx_module *m, struct span text, struct pro
     struct ptx_parser p = {.module = m, .why = why, .shared_align = SHARED_ALIGN_LEAST};
 
     if (!ptx_names_init(&p.names))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     ptx_lexer_init(&p.lexer, text);
     if (parse_module(&p))
         complete_module(&p);
@@ -322,10 +322,10 @@ enum status ptx_parse(struct span text, struct ptx_module **out, struct problem 
     enum status        st;
 
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     arena_init(&m->arena, PTX_MODULE_BYTES_MAX);
     copy = arena_copy(&m->arena, span_first(text, strnlen(text.data, text.bytes)));
-    st = copy.data ? parse_copy(m, copy, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+    st = copy.data ? parse_copy(m, copy, why) : problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     if (st == STATUS_OK)
         *out = m;
     else

@@ -84,10 +84,10 @@ static bool take_dimensions(struct ptx_parser *p, struct ptx_declaration *d)
 {
     while (ptx_accept(p, '[')) {
         if (d->dimensions_count == PTX_DIMENSIONS_MAX)
-            return ptx_fail(p, p->now.line, "at most %d dimensions are supported", PTX_DIMENSIONS_MAX);
+            return ptx_fail(p, p->now.line, "too many dimensions, at most %d are supported", PTX_DIMENSIONS_MAX);
         if (ptx_accept(p, ']')) {
             if (d->dimensions_count)
-                return ptx_fail(p, p->now.line, "only the first dimension may be open");
+                return ptx_fail(p, p->now.line, "only the first dimension can be left open");
             d->open = true;
             d->dimensions[d->dimensions_count++] = 0;
             continue;
@@ -149,7 +149,7 @@ static bool place(struct ptx_parser *p, const struct ptx_declaration *d, uint32_
 {
     *offset = *used;
     if (!ptx_align_up(offset, d->align, max) || d->bytes > max - *offset)
-        return ptx_fail(p, p->now.line, "`%.*s` does not fit: %u bytes are allowed", SPAN_ARG(span_first(d->name, 64)), max);
+        return ptx_fail(p, p->now.line, "`%.*s` is too large: %u bytes are allowed", SPAN_ARG(span_first(d->name, 64)), max);
     *used = (uint32_t)(*offset + d->bytes);
     return true;
 }
@@ -179,7 +179,7 @@ static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration 
     struct ptx_name     *name;
 
     if (!f)
-        return ptx_fail(p, p->now.line, "`.local` and `.param` variables belong into a function");
+        return ptx_fail(p, p->now.line, "`.local` and `.param` variables must be in a function");
     name = add_variable(p, d, space);
     if (!name)
         return false;

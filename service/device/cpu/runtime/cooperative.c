@@ -42,7 +42,7 @@ static void fail(const struct member *m)
 {
     struct problem why;
 
-    problem_set(&why, STATUS_OUT_OF_MEMORY, "the host is short of memory for the blocks of a cooperative launch");
+    problem_set(&why, STATUS_OUT_OF_MEMORY, "not enough host memory for the blocks of a cooperative launch");
     m->failed(m->context, &why);
 }
 

@@ -146,15 +146,15 @@ static enum status device_open(struct device **out, unsigned index, struct probl
     enum status    st;
 
     if (index)
-        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "there is one cpu device");
+        return problem_set(why, STATUS_DEVICE_NOT_FOUND, "the only cpu device has the index 0");
     d = calloc(1, sizeof *d);
     if (!d)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     cpu_info_read(&d->info);
     st = open_parts(d);
     if (st) {
         device_close(d);
-        return problem_set(why, st, "the cpu device cannot be opened");
+        return problem_set(why, st, "cannot open the cpu device");
     }
     cpu_engine_set_format(d->engine, printf_format);
     *out = d;
@@ -240,7 +240,7 @@ static enum status module_load(struct device *d, const char *image, size_t bytes
         return st;
     m = calloc(1, sizeof *m);
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     st = cpu_module_load(d->memory, (struct span){image, bytes}, &m->loaded, why);
     if (st) {
         free(m);
@@ -269,9 +269,9 @@ static enum status prepare_launch(const struct device_launch *l, struct cpu_laun
                                .params_bytes = l->params_bytes,
                                .deadline_ms = l->deadline_ms};
     if (!kernel)
-        return problem_set(why, STATUS_INTERNAL, "there is no kernel %u", l->kernel);
+        return problem_set(why, STATUS_INTERNAL, "unknown kernel %u", l->kernel);
     if (l->params_bytes != kernel->params_bytes)
-        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %u bytes of parameters, not %u", kernel->params_bytes,
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "the kernel takes %u bytes of parameters, got %u", kernel->params_bytes,
                            l->params_bytes);
     memcpy(run->grid, l->grid, sizeof run->grid);
     memcpy(run->block, l->block, sizeof run->block);
@@ -287,7 +287,7 @@ static enum status launch(struct device *d, struct device_stream *s, const struc
     if (st)
         return st;
     st = cpu_queue_launch(d->queue, &run, l->before ? l->before->event : NULL, l->before ? l->after->event : NULL);
-    return st ? problem_set(why, st, "the launch cannot be queued") : STATUS_OK;
+    return st ? problem_set(why, st, "cannot queue the launch") : STATUS_OK;
 }
 
 static enum status best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads)
@@ -364,7 +364,7 @@ static enum status graph_set(struct device *d, struct device_graph *g, uint32_t 
     if (st)
         return st;
     st = cpu_graph_set(g->graph, index, &run);
-    return st ? problem_set(why, st, "the launch cannot be kept") : STATUS_OK;
+    return st ? problem_set(why, st, "cannot store the launch") : STATUS_OK;
 }
 
 static enum status graph_create(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
@@ -375,7 +375,7 @@ static enum status graph_create(struct device *d, const struct device_launch *la
 
     if (st) {
         free(g);
-        return problem_set(why, st, "host memory is used up");
+        return problem_set(why, st, "out of host memory");
     }
     own(&d->graphs, &g->owned);
     for (uint32_t i = 0; i < count && !st; i++)
@@ -392,7 +392,7 @@ static enum status graph_run(struct device *d, struct device_stream *s, struct d
     enum status st = cpu_graph_run(g->graph, d->queue);
 
     (void)s;
-    return st ? problem_set(why, st, "the launches cannot be queued") : STATUS_OK;
+    return st ? problem_set(why, st, "cannot queue the launches") : STATUS_OK;
 }
 
 static void wait_progress(struct device *d, uint64_t ns)

@@ -158,7 +158,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
 
     if (st) {
         struct problem why;
-        problem_set(&why, st, "the host is short of memory for a block of threads");
+        problem_set(&why, st, "not enough host memory for a block of threads");
         record(e, &why);
         return;
     }
@@ -282,8 +282,9 @@ static enum status check_cooperation(const struct cpu_launch *l, struct problem 
     uint32_t line = l->kernel->code ? ((const struct code *)l->kernel->code)->grid_line : 0;
 
     if (l->cooperative && blocks > cpu_resident_blocks())
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu blocks in a cooperative launch; at most %u run at once on this device",
-                           (unsigned long long)blocks, cpu_resident_blocks());
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
+                           "the cooperative launch has %llu blocks; at most %u run at once on this device", (unsigned long long)blocks,
+                           cpu_resident_blocks());
     if (!l->cooperative && line)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
                            "the kernel waits for its whole grid (PTX line %u): the launch must be cooperative", line);
@@ -302,14 +303,14 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
             return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "block dimension %u must be 1 to %u", i, block_max[i]);
     }
     if (threads > CPU_BLOCK_THREADS_MAX || threads > l->kernel->max_threads)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu threads per block; at most %u for this kernel",
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block has %llu threads; this kernel allows at most %u",
                            (unsigned long long)threads,
                            l->kernel->max_threads < CPU_BLOCK_THREADS_MAX ? l->kernel->max_threads : CPU_BLOCK_THREADS_MAX);
     if (shared_total(l) > CPU_SHARED_BYTES_MAX)
-        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "%llu bytes of shared memory; at most %d per block",
+        return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block needs %llu bytes of shared memory; at most %d are possible",
                            (unsigned long long)shared_total(l), CPU_SHARED_BYTES_MAX);
     if (!l->kernel->code || l->params_bytes < l->kernel->params_bytes)
-        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "%u bytes of parameters; the kernel needs %u", l->params_bytes,
+        return problem_set(why, STATUS_ARGUMENT_MISMATCH, "got %u bytes of parameters; the kernel needs %u", l->params_bytes,
                            l->kernel->params_bytes);
     return check_cooperation(l, why);
 }
@@ -374,7 +375,7 @@ static enum status take_workspace(struct cpu_engine *e, struct grid_run *grid, s
     uint32_t size = WORKSPACE_BYTES;
 
     if (!e->workspace && cpu_memory_alloc(e->memory, WORKSPACE_BYTES, &e->workspace))
-        return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "no device memory for a cooperative launch");
+        return problem_set(why, STATUS_DEVICE_MEMORY_EXHAUSTED, "cannot allocate device memory for a cooperative launch");
     grid->workspace = e->workspace;
     cpu_shadow_set(grid->shadow, e->workspace, WORKSPACE_BYTES, SHADOW_WRITTEN);
     memset((void *)(uintptr_t)e->workspace, 0, WORKSPACE_BYTES);
@@ -400,7 +401,7 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
         return STATUS_OK;
     }
     if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "no signal stack");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot allocate a signal stack");
     deal(e, grid);
     fault_thread_end(&own->run.guard);
     return STATUS_OK;

@@ -439,11 +439,11 @@ static void describe_beside(const struct cpu_memory *m, uint64_t address, char *
         past = UINT64_MAX;
     }
     if (past != UINT64_MAX && (!behind || past < behind->address - address))
-        snprintf(text, room, "%" PRIu64 " bytes behind the end of an allocation of %" PRIu64, past, before->bytes);
+        snprintf(text, room, "%" PRIu64 " bytes after the end of an allocation of %" PRIu64, past, before->bytes);
     else if (behind)
         snprintf(text, room, "%" PRIu64 " bytes before an allocation of %" PRIu64, behind->address - address, behind->bytes);
     else
-        snprintf(text, room, "in no allocation");
+        snprintf(text, room, "outside all allocations");
 }
 
 void cpu_memory_describe(struct cpu_memory *m, uint64_t address, char *text, size_t room)

@@ -105,7 +105,7 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
         return st;
     st = cpu_memory_alloc(m->memory, bytes + align - MEMORY_ALIGN, &m->variables);
     if (st)
-        return problem_set(why, st, "no device memory for the module's variables, %llu bytes", (unsigned long long)bytes);
+        return problem_set(why, st, "cannot allocate device memory for the module's variables, %llu bytes", (unsigned long long)bytes);
     cpu_shadow_set(shadow, m->variables, bytes + align - MEMORY_ALIGN, SHADOW_FOREIGN);
     base = (m->variables + align - 1) & ~(uint64_t)(align - 1);
     for (uint32_t i = 0; i < p->symbols_count; i++)
@@ -178,7 +178,7 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
     enum status        st;
 
     if (!m)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "host memory is used up");
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "out of host memory");
     m->memory = memory;
     kernel_table_init(&m->table);
     st = ptx_parse(text, &m->program, why);

@@ -120,7 +120,7 @@ static enum status execute(struct cpu_queue *q, struct operation *o, struct prob
         return STATUS_OK;
     case OPERATION_FREE:
         if (cpu_memory_free(q->memory, o->to))
-            return problem_set(why, STATUS_DEVICE_ERROR, "device memory could not be given back");
+            return problem_set(why, STATUS_DEVICE_ERROR, "cannot free device memory");
         return STATUS_OK;
     case OPERATION_LAUNCH:
         return launch(q, o, why);

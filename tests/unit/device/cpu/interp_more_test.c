@@ -147,7 +147,7 @@ Test(interp_more, freeing_twice_is_a_failure)
 
     rig_load(&r, HEAD HEAP ENTRY(".param .u64 out") OUT "mov.u64 %rd5, 10;\n" MALLOC("%rd5", "%rd6") FREE("%rd6") FREE("%rd6") "ret; }");
     cr_assert_eq(RUN(&r, "k", SHAPE(1, 1), ADDRESS(out)), STATUS_KERNEL_FAULT);
-    SAYS("which malloc did not give or which was freed before");
+    SAYS("which is not from malloc or was freed before");
 }
 
 Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
@@ -326,7 +326,7 @@ Test(interp_more, a_stencil_with_constant_coefficients)
 Test(interp_more, barrier_objects_that_are_used_wrongly)
 {
     static const char *const rows[][2] = {
-        {"mbarrier.arrive.shared.b64 %rd4, [%rd3];", "mbarrier that was not initialised"},
+        {"mbarrier.arrive.shared.b64 %rd4, [%rd3];", "the mbarrier is not initialised"},
         {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.inval.shared.b64 [%rd3]; mbarrier.test_wait.parity.shared.b64 %p1, [%rd3], 0;", "not initialised"},
         {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 3;", "3 arrivals at an mbarrier that waits for 2"},
         {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 0;", "0 arrivals at an mbarrier"},
@@ -393,7 +393,7 @@ Test(interp_more, stacks_that_overflow_say_so)
         {"L: alloca.u64 %rd4, 64; add.u32 %r2, %r2, 1; bra L;", "the stack of local memory overflowed"},
         {"mov.u64 %rd5, -8; alloca.u64 %rd4, %rd5;", "the stack of local memory overflowed"},
         {"alloca.u64 %rd4, 16000; alloca.u64 %rd5, 400;", "the stack of local memory overflowed"},
-        {"stacksave.u64 %rd4; add.u64 %rd4, %rd4, 8; stackrestore.u64 %rd4; alloca.u64 %rd5, 8;", "which stacksave did not give"},
+        {"stacksave.u64 %rd4; add.u64 %rd4, %rd4, 8; stackrestore.u64 %rd4; alloca.u64 %rd5, 8;", "which is not from stacksave"},
     };
 
     for (unsigned i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {

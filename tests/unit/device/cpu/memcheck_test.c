@@ -49,7 +49,7 @@ Test(memcheck, one_element_too_far_is_an_error_with_thread_block_and_line)
     FAULTS("k", SHAPE(1, 64), ADDRESS(out), ADDRESS(in));
     cr_assert_eq(r.why.cuda_result, 700);
     SAYS("illegal read at 0x");
-    SAYS("0 bytes behind the end of an allocation of 132 in k, PTX line 7, block (0,0,0) thread (33,0,0)");
+    SAYS("0 bytes after the end of an allocation of 132 in k, PTX line 7, block (0,0,0) thread (33,0,0)");
 }
 
 Test(memcheck, a_write_before_the_start_is_an_error)
@@ -69,7 +69,7 @@ Test(memcheck, an_access_across_the_end_is_an_error)
 
     rig_load(&r, load_then_store);
     FAULTS("k", SHAPE(1, 3), ADDRESS(out), ADDRESS(in));
-    SAYS("0 bytes behind the end of an allocation of 10");
+    SAYS("0 bytes after the end of an allocation of 10");
     SAYS("thread (2,0,0)");
 }
 

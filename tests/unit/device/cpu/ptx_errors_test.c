@@ -23,7 +23,7 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {"add.volatile.s32 %r1, %r2, %r3;", "`add.volatile.s32` is not supported"},
         {"add.s32 %r1, %r2;", "`add.s32` has too few operands, PTX line 6"},
         {"add.s32 %r1, %r2, %r3, %r4;", "has too many operands"},
-        {"add.s32 %r1, %rd2, %r3;", "operand 2 of `add.s32` is a register of another width"},
+        {"add.s32 %r1, %rd2, %r3;", "operand 2 of `add.s32` is a register of the wrong width"},
         {"add.s32 %r1, %p2, %r3;", "must not be a predicate"},
         {"add.s32 5, %r2, %r3;", "operand 1 of `add.s32` must be a register"},
         {"add %r1, %r2, %r3;", "`add` needs a type"},
@@ -31,19 +31,19 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {"cvt.s64 %rd1, %r2;", "needs a second type"},
         {"mov.u32 %r1, %nothing;", "`%nothing` is not declared, PTX line 6"},
         {"mov.u32 %r1000, 1;", "`%r1000` is not declared"},
-        {"mov.s32 %r1, 0f3F800000;", "is no value of type .s32"},
-        {"ld.global.v2.f32 {%f1, %f2, %f3}, [%rd1];", "is a vector of another length"},
+        {"mov.s32 %r1, 0f3F800000;", "is not a value of type .s32"},
+        {"ld.global.v2.f32 {%f1, %f2, %f3}, [%rd1];", "is a vector of the wrong length"},
         {"ld.global.f32 %f1, %rd1;", "must be an address"},
         {"bra nowhere;", "label `nowhere` is not defined, PTX line 6"},
         {"x: x: ret;", "label `x` is defined twice"},
-        {"brx.idx %r1, nowhere;", "is no list of `.branchtargets`"},
+        {"brx.idx %r1, nowhere;", "is not a list of `.branchtargets`"},
         {"@%r1 bra x; x:", "a guard must be a predicate"},
         {"call nothing, ();", "`nothing` is not declared"},
         {".reg .b32 %r<3>;", "`%r` is declared twice"},
         {".reg .v4 .f32 %v;", "vector registers are not supported"},
         {".reg .b32 %x<4000000000>;", "is too large"},
-        {"ret", "an operand is expected"},
-        {"mov.u32 %r1, 99999999999999999999;", "an operand is expected"},
+        {"ret", "expected an operand"},
+        {"mov.u32 %r1, 99999999999999999999;", "expected an operand"},
         {".local .b8 big[99999999];", "does not fit"},
         {"mul.wide.u64 %rd1, %rd2, %rd3;", "not supported on device cpu"},
     };
@@ -136,18 +136,18 @@ Test(ptx_errors, modules_are_refused)
     static const struct {
         const char *text, *why;
     } rows[] = {
-        {".version nothing", "a version such as 7.8 is expected, not `nothing`, PTX line 1"},
+        {".version nothing", "expected a version such as 7.8, got `nothing`, PTX line 1"},
         {".version 8.0 .target sm_75\n.address_size 32", "line 2"},
-        {"nonsense", "`.func` or `.entry` is expected, not `nonsense`, PTX line 4"},
+        {"nonsense", "`.func` or `.entry`, got `nonsense`, PTX line 4"},
         {".tex .u64 t;", "`.tex` is not supported"},
         {".global .u32 a; .global .u32 a;", "`a` is declared twice"},
         {".global .u32 a[2] = {1, 2, 3};", "larger than its variable"},
         {".global .u32 a = {{{1}}};", "nested deeper"},
-        {".global .u64 a = b;", "`b` is no variable or function"},
+        {".global .u64 a = b;", "`b` is not a variable or function"},
         {".global .u8 a = f(1);", "an address needs"},
         {".global .u32 a[99999999999][99999999999];", "too large"},
         {".global .align 3 .u32 a;", "power of two"},
-        {".extern .global .u32 a;", "defined nowhere"},
+        {".extern .global .u32 a;", "but not defined"},
         {".shared .b8 a[70000];", "does not fit"},
         {".entry k() { ret; } .entry k() { ret; }", "declared twice"},
         {".func f(.param .u32 a); .func f(.param .u64 a) { ret; }", "with another signature"},
@@ -155,8 +155,8 @@ Test(ptx_errors, modules_are_refused)
         {".func f(.param .b64 a) { ret; } .entry k() { .param .b32 x; call f, (x); }", "has 4 bytes, the function's has 8"},
         {".entry k(.param .b8 a[32765]) { ret; }", "parameters of k exceed 32764 bytes"},
         {".entry k() .maxntid 64, 64 { ret; }", "1 to 1024 threads"},
-        {".entry k() {", "not the end of the text"},
-        {"\x01", "is expected"},
+        {".entry k() {", "got the end of the text"},
+        {"\x01", "expected a variable"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -173,7 +173,7 @@ Test(ptx_errors, an_empty_text_lacks_its_version)
     struct problem     why = {0};
 
     cr_expect_eq(ptx_parse((struct span){"", 0}, &m, &why), STATUS_MODULE_INVALID);
-    cr_expect_str_eq(why.detail, "`.version` is expected, not the end of the text, PTX line 1");
+    cr_expect_str_eq(why.detail, "expected `.version`, got the end of the text, PTX line 1");
 }
 
 Test(ptx_errors, deep_scopes_end_at_their_limit)
@@ -185,7 +185,7 @@ Test(ptx_errors, deep_scopes_end_at_their_limit)
     memset(body, '{', 2000);
     body[2000] = '\0';
     m = parse_body(body, &why);
-    refused("braces", m, &why, "nested scopes");
+    refused("braces", m, &why, "scopes are nested too deeply");
 }
 
 /* Every beginning of a real text either parses or is refused; the sanitizers watch. */

@@ -28,8 +28,8 @@ static void refuses(const char *text, const char *detail)
 
 Test(json, refuses_duplicates_and_huge_numbers)
 {
-    refuses("{\"a\":1,\"b\":2,\"a\":3}", "twice");
-    refuses("[{\"x\":{\"a\":1,\"\\u0061\":3}}]", "twice");
+    refuses("{\"a\":1,\"b\":2,\"a\":3}", "duplicate name");
+    refuses("[{\"x\":{\"a\":1,\"\\u0061\":3}}]", "duplicate name");
     refuses("[1e999]", "too large");
     refuses("[1", "at byte 2");
     json_document_destroy(parse("{\"a\":1,\"A\":2,\"b\":{\"a\":1}}"));
