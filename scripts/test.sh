@@ -112,7 +112,7 @@ OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.
 # A minute of waiting for one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
 # A sanitizer hides what these are about: its library needs system calls and memory that no worker may have, and it keeps what was freed.
-HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,readme,curl}.py)
+HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,docs,curl}.py)
 
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd
