@@ -1,5 +1,5 @@
-# Containers with Debian's own tools (buildah, podman, runc) in a store of their own, without a daemon, systemd or a registry. Sourced.
-# podman_setup FOLDER makes the store there and points both tools at it. Needs root; works with capabilities short of CAP_SYS_RESOURCE.
+# Runs containers with Debian's tools (buildah, podman, runc) in a separate store, without a daemon, systemd or a registry. To be sourced.
+# podman_setup FOLDER creates the store there and configures both tools for it. Needs root, but not CAP_SYS_RESOURCE.
 
 PODMAN_TOOLS=(buildah podman runc debootstrap)
 
@@ -16,7 +16,7 @@ driver = "overlay"
 graphroot = "$1/store"
 runroot = "$1/run"
 S
-    # The defaults raise hard limits, which takes CAP_SYS_RESOURCE; crun of Debian 12 refuses hybrid control groups.
+    # The defaults raise hard limits, which needs CAP_SYS_RESOURCE; crun of Debian 12 rejects hybrid control groups.
     cat >"$1/containers.conf" <<S
 [containers]
 netns = "host"
@@ -30,7 +30,7 @@ S
     export CONTAINERS_STORAGE_CONF=$1/storage.conf CONTAINERS_CONF=$1/containers.conf TMPDIR=$1/tmp
 }
 
-# Debian's base system as an archive, kept for a week; prints its name.
+# Creates an archive of Debian's base system, kept for a week, and prints its name.
 debian_archive() { # CACHE-FOLDER
     local root archive
     archive=$1/debian-12-$(date +%G-%V).tar
@@ -48,11 +48,11 @@ debian_archive() { # CACHE-FOLDER
     echo "$archive"
 }
 
-# The base image, made from Debian's packages under the name that the Dockerfile asks for.
+# Creates the base image from Debian's packages under the name in the Dockerfile.
 podman_base() { # CACHE-FOLDER NAME
     local known archive
     known=$1/debian-12-$(date +%G-%V).tar
-    # Imported anew it would be another image, and nothing that was built upon it could be used again.
+    # A second import would be another image and invalidate the build cache.
     if [ -e "$known" ] && podman image exists "$2"; then return; fi
     archive=$(debian_archive "$1") || return 1
     podman import -q "$archive" "$2" >/dev/null
@@ -69,7 +69,7 @@ podman_slim() { # ROOT: as the published slim image, without what nobody reads i
         >"$1/etc/apt/apt.conf.d/docker-clean"
 }
 
-# HEALTHCHECK is a part of docker's format only. Certificate authorities of this machine are shown to pip inside.
+# Only docker's format has HEALTHCHECK. pip inside the build gets this machine's certificate authorities.
 podman_build() { # TARGET TAG
     local authorities=()
     if [ -n "${PIP_CERT:-}" ]; then authorities=(--volume "$PIP_CERT:/run/authorities.pem:ro" --build-arg PIP_CERT=/run/authorities.pem); fi
@@ -78,7 +78,7 @@ podman_build() { # TARGET TAG
         -f docker/Dockerfile --target "$1" -t "$2" .
 }
 
-# Nothing of ours is in it: whether a command can run in an image at all, with the network.
+# Checks, without any file of the project, that a command can run in an image with the network.
 podman_can_build() { # BASE
     local can=0
     printf 'FROM %s\nRUN apt-get update\n' "$1" | buildah bud --isolation chroot --pull-never --network host -t localhost/gpurest-try - >/dev/null 2>&1 || can=1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# take-nvrtc.sh FETCHED TARGET [HEADERS]: from what fetch-nvrtc.sh put into FETCHED, takes into TARGET what the service loads, with NVIDIA's
-# licence and a list of the releases. HEADERS: `listed` (default), the headers that this licence lists as distributable: half precision;
-# `all`: every header that kernels may include, for images that stay where they are built.
+# take-nvrtc.sh FETCHED TARGET [HEADERS]: copies the files that the service loads from FETCHED, filled by fetch-nvrtc.sh, to TARGET, with
+# NVIDIA's licence and a list of the releases. HEADERS is `listed` (default: the headers that the licence lists as distributable, half precision)
+# or `all` (every header that kernels can include, for images that are not distributed).
 set -eu
 fetched=$1 target=$2 headers=${3:-listed}
 from=$fetched/nvidia/cu13

@@ -1,8 +1,8 @@
 #!/bin/sh
-# needed-packages.sh PROGRAM...: the Debian packages that the programs' shared libraries come from, a name a line.
+# needed-packages.sh PROGRAM...: lists the Debian packages of the programs' shared libraries, one name per line.
 set -eu
 
-# A library may be known to dpkg under /lib while the loader finds it under /usr/lib, and the other way round.
+# dpkg may know a library under /lib that the loader finds under /usr/lib, or the reverse.
 package_of() { # FILE
     real=$(readlink -f "$1")
     for path in "$1" "$real" "/usr$1" "${real#/usr}"; do

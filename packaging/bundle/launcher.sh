@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts libexec/PROGRAM with the libraries of this bundle. They come after what LD_LIBRARY_PATH names already, so the operator's choice wins.
+# Starts libexec/PROGRAM with the libraries of this bundle. They come after those in LD_LIBRARY_PATH, so the operator can override them.
 set -e
 self=$(readlink -f -- "$0")
 root=${self%/bin/*}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes gpurest-bundle.tar.gz: the programs with the libraries that a bare machine lacks, to be unpacked anywhere. The target `bundle` runs it.
+# Creates gpurest-bundle.tar.gz: the programs with the libraries that a minimal machine lacks. Runs from any folder. The target `bundle` runs this script.
 # make.sh OUTPUT.tar.gz VERSION PROGRAM...
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,7 +13,7 @@ name=gpurest-$version
 top=$work/$name
 mkdir -p "$top"/{bin,libexec,lib,share/licences,share/man/man8}
 
-# The C library's own parts belong to the machine's kernel and loader; a copy beside another loader does not work.
+# The parts of the C library must match the machine's loader, so the bundle leaves them out.
 of_libc='^(ld-linux.*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libanl|libnss_[a-z]+|libnsl)\.so\.'
 
 needed() { # PROGRAM: a library's name and its place a line

@@ -1,4 +1,4 @@
-/* A chain of blocks, each an allocation of its own, so that sanitizers see overruns between blocks. */
+/* A chain of separately allocated blocks, so that sanitizers detect overruns between blocks. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -12,7 +12,7 @@ struct arena_block {
     struct arena_block *next;
     size_t              used;
     size_t              room;
-    bool                cleared; /* a long one comes cleared from the system; of a common one only what is handed out is cleared */
+    bool                cleared; /* the system clears a large block; of a common block only the allocated part is cleared */
     alignas(max_align_t) char data[];
 };
 

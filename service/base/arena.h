@@ -1,4 +1,4 @@
-/* One arena per request: a hard cap, everything freed at once. Not thread-safe: one thread at a time. */
+/* An arena per request: a hard cap, everything freed at once. Not thread-safe: one thread at a time. */
 #ifndef GPUREST_BASE_ARENA_H
 #define GPUREST_BASE_ARENA_H
 
@@ -8,21 +8,21 @@ struct arena_block;
 
 struct arena {
     struct arena_block *blocks; /* newest first */
-    size_t              used;   /* bytes handed out, block heads included */
+    size_t              used;   /* bytes allocated, including block headers */
     size_t              cap;
 };
 
 void arena_init(struct arena *a, size_t cap_bytes);
-/* Frees all that was handed out. A zeroed or finished arena is fine. */
+/* Frees all allocations. Accepts a zeroed or finished arena. */
 void arena_finish(struct arena *a);
 
-/* Zeroed, aligned for any type, valid until arena_finish. NULL past the cap or without host memory. n = 0 is legal. */
+/* Zeroed, aligned for any type, valid until arena_finish. NULL beyond the cap or without host memory. n = 0 is allowed. */
 void *arena_alloc(struct arena *a, size_t n);
-/* count * size, with the product checked. */
+/* Allocates count * size bytes and checks the product for overflow. */
 void *arena_array(struct arena *a, size_t count, size_t size);
-/* A copy with a closing NUL behind it; data is NULL when it did not fit. */
+/* A NUL-terminated copy; data is NULL if it does not fit. */
 struct span arena_copy(struct arena *a, struct span s);
-/* printf into the arena; NULL when it did not fit. */
+/* printf into the arena; NULL if it does not fit. */
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

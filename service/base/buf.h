@@ -1,35 +1,35 @@
-/* A growing byte buffer with an obligatory maximum. Not thread-safe. */
+/* A growing byte buffer with a mandatory maximum. Not thread-safe. */
 #ifndef GPUREST_BASE_BUF_H
 #define GPUREST_BASE_BUF_H
 
 #include "base/span.h"
 
 struct buf {
-    char  *data;  /* owned; NULL while nothing was added */
+    char  *data;  /* owned; NULL while empty */
     size_t bytes; /* in use; data[bytes] is always NUL once data is set */
     size_t room;
     size_t max;
-    bool   failed; /* something did not fit or memory ran out; sticky: nothing more is added, and a run of adds is checked once */
+    bool   failed; /* an add did not fit or memory ran out; sticky: later adds do nothing, so check once after a series of adds */
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
-/* Frees; the buf is as after buf_init. A zeroed buf is fine. */
+/* Frees; the buf is then as after buf_init. Accepts a zeroed buf. */
 void buf_finish(struct buf *b);
 void buf_clear(struct buf *b);
 
-/* All adders answer false, and set failed, when the maximum or host memory is exceeded; what was there stays. */
+/* All add functions return false and set `failed` beyond the maximum or without host memory; the contents stay. */
 bool buf_add(struct buf *b, const void *data, size_t bytes);
 bool buf_add_span(struct buf *b, struct span s);
 bool buf_add_text(struct buf *b, const char *text);
-/* In decimal digits: every answer is full of numbers, and printf takes its time. */
+/* In decimal digits, without printf, which is slow for answers full of numbers. */
 bool buf_add_u64(struct buf *b, uint64_t value);
-/* `thousandths` / 1000 with three digits behind the point. */
+/* `thousandths` / 1000 with three decimal places. */
 bool buf_add_thousandths(struct buf *b, uint64_t thousandths);
 bool buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As buf_reserve(), when it must grow. */
+/* Like buf_reserve(), if it must grow. */
 char *buf_make_room(struct buf *b, size_t bytes);
 
-/* Room for `bytes` more; NULL when that is impossible. buf_grew() then takes over what was written there. */
+/* Room for `bytes` more; NULL if impossible. buf_grew() then adds the bytes written there. */
 static inline char *buf_reserve(struct buf *b, size_t bytes)
 {
     bool fits = !b->failed && bytes <= b->max - b->bytes && b->room > b->bytes && b->room - b->bytes > bytes;

@@ -1,4 +1,4 @@
-/* CRC-32C by SSE4.2's instruction or by eight tables, chosen at run time. */
+/* CRC-32C by the SSE4.2 instruction or by eight tables, chosen at run time. */
 #include "base/crc32c.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@ enum { LANES = 8, BYTE_VALUES = 256 };
 
 static const uint32_t POLYNOMIAL = 0x82f63b78; /* bits reversed */
 
-/* tables[k][b]: what byte b contributes when k more bytes follow it in its group of eight. */
+/* tables[k][b]: the contribution of byte b if k more bytes follow it in its group of eight. */
 static uint32_t       tables[LANES][BYTE_VALUES];
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
 

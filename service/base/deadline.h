@@ -1,4 +1,4 @@
-/* Monotonic time in nanoseconds; a deadline is a point of that clock. Wall time is for people only. */
+/* Monotonic time in nanoseconds; a deadline is a time of that clock. Wall time is for display only. */
 #ifndef GPUREST_BASE_DEADLINE_H
 #define GPUREST_BASE_DEADLINE_H
 
@@ -9,7 +9,7 @@
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
 
-/* A deadline that never comes. */
+/* A deadline that never passes. */
 #define DEADLINE_NEVER UINT64_MAX
 
 static inline uint64_t clock_ns(clockid_t which)
@@ -25,7 +25,7 @@ static inline uint64_t now_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Since 1970, UTC. */
+/* Wall time since 1970, UTC. */
 static inline uint64_t wall_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);

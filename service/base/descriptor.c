@@ -1,11 +1,11 @@
-/* Sends and receives messages that bring one file descriptor along. */
+/* Sends and receives messages with one file descriptor. */
 #include "base/descriptor.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
 union control {
-    struct cmsghdr header; /* for its alignment */
+    struct cmsghdr header; /* for alignment */
     char           bytes[CMSG_SPACE(sizeof(int))];
 };
 
@@ -27,7 +27,7 @@ ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd)
 {
     struct iovec  piece = {data, room};
     union control control = {.bytes = {0}};
-    /* CMSG_SPACE would leave room for a second descriptor, which nobody would close. */
+    /* CMSG_SPACE would leave room for a second descriptor, which would leak. */
     struct msghdr   m = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof *fd)};
     struct cmsghdr *h;
     ssize_t         n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

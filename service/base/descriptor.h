@@ -1,14 +1,14 @@
-/* File descriptors that travel over Unix sockets (SCM_RIGHTS), one with each message. Neither call blocks. */
+/* Sends and receives file descriptors over Unix sockets (SCM_RIGHTS), one per message. Neither call blocks. */
 #ifndef GPUREST_BASE_DESCRIPTOR_H
 #define GPUREST_BASE_DESCRIPTOR_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* `fd` stays the caller's; bytes > 0. How many bytes went, or -1 with errno. */
+/* The caller keeps `fd`; bytes > 0. Returns the bytes sent, or -1 with errno. */
 ssize_t descriptor_send(int socket, const void *data, size_t bytes, int fd);
-/* *fd is the caller's, close-on-exec; -1 when none came along. Of several the kernel keeps none but the first. How many bytes came; 0: the
- * other side is gone; -1 with errno, EAGAIN when nothing waits. */
+/* The caller owns *fd, close-on-exec; -1 = none was sent. Of several the kernel keeps only the first. Returns the bytes received; 0 = the peer has
+ * closed; -1 with errno, EAGAIN if nothing is available. */
 ssize_t descriptor_receive(int socket, void *data, size_t room, int *fd);
 
 #endif

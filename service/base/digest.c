@@ -1,4 +1,4 @@
-/* The only file that knows nettle. */
+/* The only file that uses nettle. */
 #include "base/digest.h"
 
 #include <nettle/memops.h>

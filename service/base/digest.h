@@ -12,13 +12,13 @@ struct sha256 {
 
 void digest_init(struct sha256 *h);
 void digest_add(struct sha256 *h, const void *data, size_t bytes);
-/* Length as 8 bytes, then the bytes: so that no two different lists of fields hash alike. */
+/* Adds the length as 8 bytes, then the bytes, so that different lists of fields have different hashes. */
 void digest_add_field(struct sha256 *h, struct span field);
-/* h may be used anew after digest_init only. */
+/* Call digest_init before using h again. */
 void digest_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
-/* Lower-case with a closing NUL. */
+/* Lower case, NUL-terminated. */
 void digest_hex(const unsigned char digest[SHA256_BYTES], char out[SHA256_HEX_BYTES]);
-/* Takes the same time wherever the difference is. */
+/* Constant time. */
 bool bytes_equal_secret(const void *a, const void *b, size_t bytes);
 
 #endif

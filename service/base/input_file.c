@@ -1,4 +1,4 @@
-/* Reads small files whole. Opened without blocking: a FIFO that nobody writes must not keep the service from starting. */
+/* Reads small files. Opens them without blocking, so that a FIFO without a writer does not block the start of the service. */
 #include "base/input_file.h"
 #include "base/bounds.h"
 
@@ -61,7 +61,7 @@ static enum status read_piece(int fd, struct buf *out, bool *more, struct proble
         return problem_set(why, STATUS_INVALID_REQUEST, "is longer than %zu bytes", out->max);
     if (n > 0 && !buf_add(out, piece, (size_t)n))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot be read: out of memory");
-    explicit_bzero(piece, sizeof piece); /* it may be a key */
+    explicit_bzero(piece, sizeof piece); /* it may contain a key */
     return STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Small files that the operator names: settings, tokens, certificates. */
+/* Small files of the operator: settings, tokens, certificates. */
 #ifndef GPUREST_BASE_INPUT_FILE_H
 #define GPUREST_BASE_INPUT_FILE_H
 
@@ -6,14 +6,14 @@
 #include "base/buf.h"
 #include "base/problem.h"
 
-/* Opens a file, a pipe such as <(...) of a shell, or /dev/null, without waiting for anybody. Both functions put what goes on behind the file's name
- * into why->detail: "cannot be opened: Permission denied". */
+/* Opens a file, a pipe such as <(...) of a shell, or /dev/null, without blocking. In both functions why->detail continues a sentence that starts with
+ * the file's name: "cannot be opened: Permission denied". */
 enum status input_file_open(const char *path, int *fd, struct problem *why);
 
-/* Appends all of it, at most out->max bytes. A pipe must have come to its end within INPUT_PIPE_S. */
+/* Appends the whole file, at most out->max bytes. A pipe must end within INPUT_PIPE_S. */
 enum status input_file_read(int fd, struct buf *out, struct problem *why);
 
-/* Both, and closes. */
+/* Opens, reads and closes. */
 enum status input_file_take(const char *path, struct buf *out, struct problem *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which lines are written, and their members. */
+/* Selects the lines to write and builds their members. */
 #include "base/log.h"
 #include "base/bounds.h"
 
@@ -27,7 +27,7 @@ static const char *const category_names[] = {
 
 static const char               *log_role = "gpurestd";
 static enum log_format           log_format = LOG_FORMAT_TEXT;
-static _Atomic int               levels[LOG_CATEGORIES]; /* + 1, so that before log_init() it is LOG_LEVEL_INFO by 0 */
+static _Atomic int               levels[LOG_CATEGORIES]; /* level + 1, so that 0 before log_init() means LOG_LEVEL_INFO */
 static _Thread_local const char *request, *trace;
 
 /* ---- levels ---- */

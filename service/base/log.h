@@ -1,7 +1,7 @@
 /* One line per event, as key=value or as JSON: time, level, role, process, category, request, trace, message. On standard error, or in a
- * file that is rotated by its size; the last lines are kept for whoever asks. Thread-safe; lines never interleave, and are ASCII: other
- * bytes become '?'. No secrets in any text. Between log_start() and log_stop() nobody who writes a line waits for whoever takes them: one
- * thread writes, and what it cannot get rid of is dropped and counted. */
+ * file that is rotated by its size. The last lines are kept for readers. Thread-safe; lines never interleave, and are ASCII: other
+ * bytes become '?'. No text contains secrets. Between log_start() and log_stop() a caller that logs never waits for the reader of the log: one
+ * thread writes, and lines that it cannot write are dropped and counted. */
 #ifndef GPUREST_BASE_LOG_H
 #define GPUREST_BASE_LOG_H
 
@@ -27,51 +27,50 @@ enum log_category {
     LOG_CATEGORIES
 };
 
-/* RELAY: level, category and message alone, as the front-end takes them from its workers. */
+/* RELAY: level, category and message only, the format of workers' lines to the front-end. */
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_RELAY };
 
-/* Once, before threads start. `role` is a static string, e.g. "frontend". A worker takes level and format from the environment that the
- * front-end gave it (log_tell_workers) in place of `most` and text. */
+/* Call once, before threads start. `role` is a static string, e.g. "frontend". In a worker, level and format from the environment, set by
+ * log_tell_workers() in the front-end, replace `most` and text. */
 void log_init(const char *role, enum log_level most);
 void log_format_set(enum log_format format);
-/* From now on into that file, which is kept below `bytes_max`; `files` of them, older ones as PATH.1, PATH.2, … It is a regular file of this
- * user's with no other name, or there is none yet: a link that somebody planted is not followed. Before threads start. */
+/* Logs to that file and rotates it at `bytes_max`; keeps `files` files, older ones as PATH.1, PATH.2, … The file must be a regular file that this
+ * user owns and that has one hard link, or not exist: a planted link is not followed. Call before threads start. */
 enum status log_file_open(const char *path, uint64_t bytes_max, unsigned files, struct problem *why);
 void        log_file_close(void);
-/* From now on a thread of its own writes the lines, also those of a process that dies of a fault. False without threads. */
+/* Starts the thread that writes the lines, also those of a process that crashes. False: no thread. */
 bool log_start(void);
-/* The last lines have LOG_FLUSH_MS to be taken. Without log_start() nothing happens. */
+/* Waits up to LOG_FLUSH_MS for the last lines to be written. Does nothing without log_start(). */
 void log_stop(void);
 
-/* From now on the lines of the processes that are started come by pipes of theirs, each marked with whose it is. False without threads or
- * descriptors. */
+/* Reads the lines of child processes from their pipes and marks each with its process. False: no thread or descriptor. */
 bool log_relay_start(void);
-/* Once those processes have ended: what they wrote is in the log. Without a relay nothing happens. */
+/* Call when the child processes have exited: afterwards the log has all their lines. Does nothing without a relay. */
 void log_relay_stop(void);
 bool log_relay_runs(void);
-/* Takes the read end of the pipe that is the process's standard error. `role` is a name of roles.def. */
+/* Takes ownership of the read end of the pipe that is the process's standard error. `role` is a name of roles.def. */
 void log_relay_add(int read_end, struct span role, pid_t pid);
-/* Sets the variables that log_init() looks at in processes that are started from now on. Before threads start. */
+/* Sets the variables that log_init() reads in child processes. Call before threads start. */
 bool log_tell_workers(enum log_level most);
 
 bool        log_level_parse(struct span name, enum log_level *out);
 const char *log_level_name(enum log_level level);
 bool        log_category_parse(struct span name, enum log_category *out);
 const char *log_category_name(enum log_category c);
-/* Lines of the category up to that level are written. Any thread, any time. */
+/* Sets the level of a category. Any thread, any time. */
 void           log_level_set(enum log_category c, enum log_level most);
 enum log_level log_level_get(enum log_category c);
 
-/* What this thread writes from now on belongs to that request. Both are borrowed until the next call; NULL: to none. */
+/* Sets the request of this thread's lines. Both are borrowed until the next call; NULL = no request. */
 void log_request(const char *request_id, const char *trace_id);
 
-/* `category` is a name of log.def. Long lines are cut. */
+/* `category` is a name of log.def. Long lines are truncated. */
 void log_write(enum log_level level, const char *category, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A further member of a line. */
+/* An additional member of a line. */
 struct log_field {
     const char *key;  /* a plain name */
-    struct span text; /* data NULL: the number */
+    struct span text; /* data NULL = use the number */
     double      number;
 };
 void log_event(enum log_level level, enum log_category category, const char *message, const struct log_field *fields, size_t count);
@@ -87,8 +86,8 @@ void log_event(enum log_level level, enum log_category category, const char *mes
 
 /* Number of the newest line; the first is 1. */
 uint64_t log_newest(void);
-/* Appends the next line behind *last that is at least as grave to `out`, LOG_LINE_BYTES at most, and says its length; 0 when there is none.
- * Lines that are gone already are passed over. */
+/* Appends the next line after *last with at least this severity to `out`, at most LOG_LINE_BYTES, and returns its length; 0 = none.
+ * Skips lines that are no longer kept. */
 size_t log_next(uint64_t *last, enum log_level most, char *out);
 
 #endif

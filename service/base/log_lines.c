@@ -1,4 +1,4 @@
-/* The two forms of a line: key=value with values in quotes where they need them, and JSON. */
+/* The two formats of a line: key=value, with quoted values if needed, and JSON. */
 #include "base/log_lines.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static void add_text(struct log_line *l, const char *text)
         add_byte(l, *text);
 }
 
-/* What is no printable ASCII becomes '?', so that a line is a line and valid JSON whatever the value was made of. */
+/* Replaces bytes that are not printable ASCII by '?', so that any value gives one line of valid JSON. */
 static void add_quoted(struct log_line *l, struct span value)
 {
     add_byte(l, '"');
@@ -43,7 +43,7 @@ static bool is_plain(struct span value)
     return value.bytes > 0;
 }
 
-/* False: there is no room for a key and something behind it. */
+/* False: no room for a key and a value. */
 static bool add_key(struct log_line *l, const char *key)
 {
     if (l->bytes + strlen(key) + 8 > sizeof l->text - LOG_LINE_TAIL_BYTES)

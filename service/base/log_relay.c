@@ -1,8 +1,7 @@
-/* What our processes write to standard error, taken into the log: each holds the write end of a pipe of its own, one thread here reads them all.
- * Every line becomes a line of ours that says whose it is, by role and process id as we know them: nothing that a worker writes passes for
- * the front-end's words, or another worker's. In the form that log.c gives workers it keeps its level and category; what else comes (a
- * library's words, a sanitizer's report) is a warning. Each may say so much and no more; the rest is dropped and counted, and after that its
- * pipe is read slowly, so that who floods it waits, and nobody else does. */
+/* Reads the standard error of child processes into the log. Each child has the write end of its own pipe; one thread reads all pipes. Each line is
+ * logged with the role and process id that the front-end knows, so a worker cannot forge lines of the front-end or of another worker. Lines in
+ * the format that log.c uses in workers keep their level and category; other output (of a library, a sanitizer) is a warning. Each child has a
+ * rate limit. Above it lines are dropped and counted, and its pipe is read slowly, so that only a child that floods its pipe waits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,19 +24,19 @@ struct source {
     pid_t              pid;
     char               role[32];
     struct rate_bucket rate;
-    uint64_t           dropped;  /* and not told yet */
-    uint64_t           rests_ns; /* nothing is read before */
+    uint64_t           dropped;  /* and not reported yet */
+    uint64_t           rests_ns; /* no read before this time */
     size_t             bytes;
-    char               text[LOG_LINE_BYTES]; /* of a line that has begun */
+    char               text[LOG_LINE_BYTES]; /* an incomplete line */
 };
 
 static struct {
     pthread_t       thread;
     bool            runs;
-    int             bell; /* an eventfd: something below has changed */
+    int             bell; /* an eventfd: a member below has changed */
     atomic_bool     stopping;
-    pthread_mutex_t lock;                           /* over which sources there are */
-    struct source  *sources[LOG_RELAY_SOURCES_MAX]; /* NULL: none; what is in one is the thread's */
+    pthread_mutex_t lock;                           /* protects the list of sources */
+    struct source  *sources[LOG_RELAY_SOURCES_MAX]; /* NULL = none; only the thread uses a source's members */
 } relay = {.bell = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- lines ---- */
@@ -83,7 +82,7 @@ static void end_line(struct source *s)
     s->bytes = 0;
 }
 
-/* A line that is too long is cut: its rest comes as a line of its own. */
+/* Splits a line that is too long into several. */
 static void take(struct source *s, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -106,17 +105,17 @@ static void source_free(struct source *s)
     free(s);
 }
 
-/* False: all who could write are gone. */
+/* False: no writer has the pipe open. */
 static bool read_some(struct source *s)
 {
-    static char piece[LOG_RELAY_READ_BYTES]; /* the thread's */
+    static char piece[LOG_RELAY_READ_BYTES]; /* used by the thread only */
     ssize_t     n = read(s->fd, piece, sizeof piece);
 
     take(s, piece, n > 0 ? (size_t)n : 0);
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* What is to be polled, and until when. The entry behind the bell's belongs to places[0] and so on. */
+/* Fills the poll entries and the time limit. The entries after the bell's belong to places[0] and so on. */
 static unsigned gather(struct pollfd *polls, unsigned *places, unsigned *known, uint64_t now, uint64_t *until)
 {
     unsigned n = 0;
@@ -151,10 +150,10 @@ static void drop_source(unsigned place)
     source_free(s);
 }
 
-/* False: there is none left. */
+/* False: no source is left. */
 static bool turn(uint64_t until)
 {
-    static struct pollfd polls[1 + LOG_RELAY_SOURCES_MAX]; /* the thread's, both */
+    static struct pollfd polls[1 + LOG_RELAY_SOURCES_MAX]; /* both used by the thread only */
     static unsigned      places[LOG_RELAY_SOURCES_MAX];
     unsigned             known, n = gather(polls + 1, places, &known, now_ns(), &until);
     uint64_t             rings;
@@ -173,7 +172,7 @@ static bool turn(uint64_t until)
     return true;
 }
 
-/* Once it is to stop the processes have ended, and their pipes with them; what somebody else still holds open counts no more. */
+/* When it stops, the child processes have exited. A pipe that another process still holds open is ignored. */
 static void *run(void *unused)
 {
     uint64_t until = DEADLINE_NEVER;
@@ -184,9 +183,9 @@ static void *run(void *unused)
     return unused;
 }
 
-/* ---- its life ---- */
+/* ---- start and stop ---- */
 
-/* No signal is for this thread. */
+/* This thread blocks all signals. */
 static bool start_thread(void)
 {
     sigset_t all, before;
@@ -269,6 +268,6 @@ void log_relay_add(int read_end, struct span role, pid_t pid)
         return;
     }
     free(s);
-    close(read_end); /* it writes to nobody, and is none the worse for it */
+    close(read_end); /* its writes fail, which does not harm it */
     log_warn("pool", "cannot read the log of process %d: too many processes", (int)pid);
 }

@@ -1,4 +1,4 @@
-/* The tables of metrics.def, and the text form. */
+/* The tables of metrics.def, and their text format. */
 #include "base/metrics.h"
 
 #include <inttypes.h>
@@ -63,8 +63,7 @@ static const uint64_t times_bounds[] = {
 static const uint64_t sizes_bounds[] = {256,     1024,     4096,     16384,     65536,      262144,    1048576,
                                         4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296};
 
-_Static_assert(COUNT(times_bounds) < HISTOGRAM_BUCKETS_MAX && COUNT(sizes_bounds) < HISTOGRAM_BUCKETS_MAX,
-               "a bucket is behind the last bound");
+_Static_assert(COUNT(times_bounds) < HISTOGRAM_BUCKETS_MAX && COUNT(sizes_bounds) < HISTOGRAM_BUCKETS_MAX, "the last bucket has no bound");
 
 static const uint64_t *bounds_of(enum histogram_kind kind, unsigned *count)
 {
@@ -72,7 +71,7 @@ static const uint64_t *bounds_of(enum histogram_kind kind, unsigned *count)
     return kind == HISTOGRAM_TIMES ? times_bounds : sizes_bounds;
 }
 
-/* The first bound that is not less. */
+/* The first bound that is greater or equal. */
 static unsigned bucket_of(enum histogram_kind kind, uint64_t value)
 {
     unsigned        low = 0, high;
@@ -181,7 +180,7 @@ static void write_counters(struct buf *out)
     }
 }
 
-/* Those that were never seen are left out: there are many. */
+/* Leaves out problems that never occurred, because there are many. */
 static void write_problems(struct buf *out)
 {
     metrics_head(out, METRIC_PROBLEMS);

@@ -1,5 +1,5 @@
-/* Counters and histograms of this process, and their form as Prometheus text. Thread-safe: relaxed atomics, no locks. A reader may see
- * one of two things that were counted together without the other. */
+/* Counters and histograms of this process, and their output as Prometheus text. Thread-safe: relaxed atomics, no locks. A reader may see
+ * only one of two counts that were made together. */
 #ifndef GPUREST_BASE_METRICS_H
 #define GPUREST_BASE_METRICS_H
 
@@ -29,17 +29,17 @@ enum times {
 
 void counter_add(enum counter c, uint64_t n);
 void times_add(enum times t, uint64_t ns);
-/* A failed answer. */
+/* Counts an error answer. */
 void count_problem(enum status st);
 
-/* What is measured in a histogram: nanoseconds, written as seconds from 10 µs to 60 s; or bytes. */
+/* The unit of a histogram: nanoseconds, output as seconds from 10 µs to 60 s, or bytes. */
 enum histogram_kind { HISTOGRAM_TIMES, HISTOGRAM_SIZES };
 
 enum { HISTOGRAM_BUCKETS_MAX = 24 };
 
-/* Zeroed is empty. */
+/* A zeroed histogram is empty. */
 struct histogram {
-    _Atomic uint64_t buckets[HISTOGRAM_BUCKETS_MAX]; /* each its own values only; the one behind the last bound has the rest */
+    _Atomic uint64_t buckets[HISTOGRAM_BUCKETS_MAX]; /* not cumulative; the bucket after the last bound has the remaining values */
     _Atomic uint64_t sum;
 };
 
@@ -50,9 +50,9 @@ uint64_t histogram_count(const struct histogram *h);
 void metrics_head(struct buf *out, enum metric m);
 void metrics_sample(struct buf *out, enum metric m, const char *labels, double value);
 void metrics_histogram(struct buf *out, enum metric m, const char *labels, enum histogram_kind kind, const struct histogram *h);
-/* name="value", escaped; a comma before it when there is something already. */
+/* Appends name="value", escaped, after a comma if the text is not empty. */
 void metrics_label(struct buf *labels, const char *name, const char *value);
-/* All families that are kept here, with their heads. */
+/* Appends all families that this file stores, with their HELP and TYPE lines. */
 void metrics_write(struct buf *out);
 
 #endif

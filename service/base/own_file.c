@@ -1,4 +1,4 @@
-/* A link that another user planted would have the service write to a file of ours; a file of theirs would show them what we write. */
+/* Through a link planted by another user, the service would write to a file of its own user; a file of another user would leak what it writes. */
 #include "base/own_file.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { SUFFIX_BYTES = 32 };
 
-/* NULL: nothing. */
+/* NULL: no fault. */
 static const char *fault_of(int fd)
 {
     struct stat st;
@@ -29,7 +29,7 @@ static const char *fault_of(int fd)
 
 int own_file_open(const char *path, int flags, unsigned mode, struct problem *why)
 {
-    /* O_NONBLOCK: a named pipe that nobody reads is refused at once */
+    /* O_NONBLOCK: a named pipe without a reader fails at once */
     int         fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
     const char *fault = fd < 0 ? NULL : fault_of(fd);
 
@@ -74,7 +74,7 @@ enum status own_file_replace(const char *path, struct span text, struct problem 
 
     if (!fresh)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "out of memory");
-    random_bytes(&number, sizeof number); /* nobody can stand in its way beforehand */
+    random_bytes(&number, sizeof number); /* unpredictable, so that nobody can create the file first */
     snprintf(fresh, room, "%s.%016" PRIx64, path, number);
     if (!write_new(fresh, text, why))
         st = STATUS_INTERNAL;

@@ -1,4 +1,4 @@
-/* One rule for all bounds that callers share. */
+/* The rule for all bounds that callers share. */
 #include "base/portion.h"
 #include "base/bounds.h"
 

@@ -1,20 +1,20 @@
-/* What one caller may have of a bound that all callers share: three quarters of what the others leave, rounded up. So a lone caller has most of the
- * whole, and a newcomer finds something however many are there. Counting, and the lock over it, are the bound's owner's. */
+/* The portion of a shared bound that one caller may use: three quarters of what the others leave, rounded up. A lone caller gets most of it, and a
+ * new caller always finds something free. The owner of the bound counts and locks. */
 #ifndef GPUREST_BASE_PORTION_H
 #define GPUREST_BASE_PORTION_H
 
 #include "base/problem.h"
 
-/* Of a bound of `max`, `used` by all callers together, the caller's `mine` included. */
+/* `used` is the use of all callers together, including the caller's `mine`. */
 struct portion {
-    const char *name; /* of the bound, in problems */
+    const char *name; /* name of the bound in problems */
     uint64_t    max, used, mine;
 };
 
-/* The most that the caller may have now. */
+/* The most that the caller may use now. */
 uint64_t portion_max(const struct portion *p);
 bool     portion_fits(const struct portion *p, uint64_t more);
-/* OK, or OVERLOADED: the whole is used up, or the caller's portion is, whose greatest and use the problem then tells. */
+/* OVERLOADED if the bound or the caller's portion is used up; the problem has the maximum and the use of the portion. */
 enum status portion_check(const struct portion *p, uint64_t more, struct problem *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* Why something failed, recorded once, where it happened, in words for the caller.
- * No paths, addresses, keys or other callers' names may stand in any text. Plain data: copy it freely. */
+/* The reason of a failure, recorded once, where it happened, in words for the caller.
+ * A text must not contain paths, addresses, keys or names of other callers. Plain data: copy it freely. */
 #ifndef GPUREST_BASE_PROBLEM_H
 #define GPUREST_BASE_PROBLEM_H
 
@@ -13,14 +13,14 @@ enum {
     PROBLEM_FIELDS_MAX = 4,
 };
 
-/* One wrong member of the request: a JSON pointer such as "/args/3" and what is wrong there. */
+/* One invalid member of the request: a JSON pointer such as "/args/3" and the error. */
 struct problem_field {
     char pointer[PROBLEM_POINTER_BYTES];
     char code[32];
     char detail[256];
 };
 
-/* One message of the compiler. `file`, `message` and `severity` are borrowed as compile_log is. Lines and columns count from 1; 0 = unknown. */
+/* One message of the compiler. `file`, `message` and `severity` are borrowed like compile_log. Lines and columns start at 1; 0 = unknown. */
 struct diagnostic {
     struct span file;
     unsigned    line;
@@ -43,32 +43,32 @@ struct problem {
     uint32_t             retry_after_ms;        /* 0 = the default of the status */
     bool                 has_unsatisfied_range; /* 416: Content-Range answers bytes * / range_size */
     uint64_t             range_size;
-    bool                 has_op; /* of a batch: the failed operation, and how many before it had completed */
+    bool                 has_op; /* batches only: the failed operation, and the number of completed ones before it */
     uint32_t             op_index, completed_ops;
-    uint32_t             op_index_last; /* above op_index: one of the operations from there to here failed, which one is not known */
-    /* Only for COMPILE_FAILED: borrowed from the arena that the failing call was given. NULL data = none. */
+    uint32_t             op_index_last; /* if above op_index: an unknown one of the operations from op_index to here failed */
+    /* COMPILE_FAILED only: borrowed from the arena of the failed call. NULL data = none. */
     struct span              compile_log;
     bool                     compile_log_truncated;
     const struct diagnostic *diagnostics;
     size_t                   diagnostics_count;
 };
 
-/* Sets status and detail and clears the rest; returns st, so that `return problem_set(why, ...)` reads well. `why` may be NULL. */
+/* Sets status and detail and clears the rest; returns st, for `return problem_set(why, ...)`. `why` may be NULL. */
 enum status problem_set(struct problem *why, enum status st, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* As problem_set, plus one field entry; the detail of both is the formatted text. */
+/* Like problem_set, with one field entry; both details are the formatted text. */
 enum status problem_field(struct problem *why, enum status st, const char *pointer, const char *code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* As problem_set for a limit: name in snake case with its unit, e.g. "session_memory_bytes". */
+/* Like problem_set, for a limit: the name is in snake case with its unit, e.g. "session_memory_bytes". */
 enum status problem_limit(struct problem *why, enum status st, const char *name, uint64_t max, uint64_t used, uint64_t requested);
-/* As problem_set for a CUDA result; the name is the enumerator's, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
+/* Like problem_set, for a CUDA result; the name is that of the enumerator, e.g. "CUDA_ERROR_ILLEGAL_ADDRESS". */
 enum status problem_cuda(struct problem *why, enum status st, int result, const char *name, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The pointer of an element: "/args" and 3 make "/args/3"; a base that is too long to be of use is cut. Made for every element before anything is
- * wrong with it, so without printf. */
+/* The pointer of an element: "/args" and 3 give "/args/3"; a base that is too long is truncated. Runs for every element, valid or not, so it avoids
+ * printf. */
 void problem_pointer(char out[PROBLEM_POINTER_BYTES], const char *base, unsigned index);
 
-/* The pointers of all fields are those of a part of the request: puts the part's own pointer, "/ops/3", in front. */
+/* Prefixes the pointers of all fields with the pointer of their part of the request, such as "/ops/3". */
 void problem_within(struct problem *why, const char *pointer);
 
 #endif

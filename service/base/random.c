@@ -24,7 +24,7 @@ bool random_bytes(void *out, size_t bytes)
     return true;
 }
 
-/* The kernel is asked for many bytes at a time; a byte that was given out is erased. */
+/* Reads many bytes from the kernel at a time; erases each byte after its use. */
 static bool next_byte(unsigned char *out)
 {
     static _Thread_local unsigned char stock[RANDOM_STOCK_BYTES];

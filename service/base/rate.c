@@ -1,5 +1,5 @@
-/* A bucket of `burst` tokens that is full again at full_ns has room for one more taken as long as that lies less than
- * (burst - 1) intervals ahead. One word holds it all, so that a compare-and-swap is the whole of taking. */
+/* A bucket of `burst` tokens that is full again at full_ns has a token left if full_ns is at most (burst - 1) intervals ahead. The state is one
+ * word, so taking a token is one compare-and-swap. */
 #include "base/rate.h"
 
 static bool has(uint64_t full_ns, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns)

@@ -1,4 +1,4 @@
-/* How often something may happen: a token bucket, kept as the time at which it would be full again. Thread-safe, without a lock. */
+/* A rate limit: a token bucket, stored as the time at which it is full again. Thread-safe, without a lock. */
 #ifndef GPUREST_BASE_RATE_H
 #define GPUREST_BASE_RATE_H
 
@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed: a full bucket. */
+/* A zeroed bucket is full. */
 struct rate_bucket {
     _Atomic uint64_t full_ns;
 };
 
-/* Takes one of `burst` (> 0) tokens, of which one comes back every interval_ns (> 0). False when none is left: *wait_ns is the time until the
- * next, and nothing was taken. `now` is of the clock of now_ns(). */
+/* Takes one of `burst` (> 0) tokens; one is refilled every interval_ns (> 0). False if the bucket is empty: *wait_ns is then the time until the
+ * next token. `now` is a time of now_ns(). */
 bool rate_take(struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns);
-/* Whether rate_take() would succeed. */
+/* True if rate_take() would succeed. */
 bool rate_has(const struct rate_bucket *b, uint64_t interval_ns, uint32_t burst, uint64_t now, uint64_t *wait_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* The span operations that are too long for the header. */
+/* The longer span functions. */
 #include "base/span.h"
 
 static char lower(char c)

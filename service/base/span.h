@@ -42,7 +42,7 @@ static inline struct span span_from(struct span a, size_t offset)
 {
     if (offset > a.bytes)
         offset = a.bytes;
-    return offset ? (struct span){a.data + offset, a.bytes - offset} : a; /* nothing is added to NULL */
+    return offset ? (struct span){a.data + offset, a.bytes - offset} : a; /* no arithmetic on NULL */
 }
 
 static inline struct span span_first(struct span a, size_t bytes)
@@ -53,25 +53,25 @@ static inline struct span span_first(struct span a, size_t bytes)
 /* `bytes` of both. */
 bool bytes_equal_nocase(const char *a, const char *b, size_t bytes);
 
-/* ASCII letters compare without case, as header names and media types want. Most that are compared differ in length. */
+/* Ignores the case of ASCII letters, for header names and media types. Compares lengths first, because most differ. */
 static inline bool span_equal_nocase(struct span a, struct span b)
 {
     return a.bytes == b.bytes && bytes_equal_nocase(a.data, b.data, a.bytes);
 }
 
-/* Without leading and trailing spaces and tabs. */
+/* Removes leading and trailing spaces and tabs. */
 struct span span_trim(struct span a);
 
-/* Cuts *rest at the first `separator`, returns what stood before it. At the end returns what is left and empties *rest. */
+/* Splits *rest at the first `separator` and returns the part before it. Without a separator returns all of *rest and empties it. */
 struct span span_cut(struct span *rest, char separator);
 
-/* The whole span as an unsigned decimal number: digits only, no sign, no overflow. */
+/* Parses the whole span as an unsigned decimal number: digits only, no sign, no overflow. */
 bool span_u64(struct span a, uint64_t *out);
 
-/* The same, but one that does not fit becomes UINT64_MAX. */
+/* The same, but an overflow becomes UINT64_MAX. */
 bool span_u64_saturated(struct span a, uint64_t *out);
 
-/* Copies into dst with a closing NUL; false, and dst empty, when it does not fit. */
+/* Copies into dst, NUL-terminated. False if it does not fit; dst is then empty. */
 bool span_copy(struct span a, char *dst, size_t room);
 
 #endif

@@ -1,4 +1,4 @@
-/* Chooses the spin budgets by the processors that this process may use. */
+/* Chooses the spin budgets by the number of CPUs that this process may use. */
 #include "base/spin.h"
 #include "base/bounds.h"
 
@@ -19,7 +19,7 @@ static struct spin_budgets chosen;
 struct spin_budgets spin_budgets_for(unsigned cpus)
 {
     if (cpus < SPIN_CPUS_FEW)
-        return (struct spin_budgets){0, 0, 0, 0}; /* nobody else could run meanwhile */
+        return (struct spin_budgets){0, 0, 0, 0}; /* no other thread could run during a spin */
     if (cpus < SPIN_CPUS_MANY)
         return (struct spin_budgets){SPIN_BUDGET_US * NS_PER_US, WORKER_SPIN_US * NS_PER_US, WORKER_BUSY_SPIN_US * NS_PER_US, 0};
     return (struct spin_budgets){SPIN_BUDGET_MANY_US * NS_PER_US, WORKER_SPIN_MANY_US * NS_PER_US, WORKER_BUSY_SPIN_US * NS_PER_US,
@@ -37,7 +37,7 @@ unsigned spin_quota_cpus(struct span text)
     return used < period ? 1 : (unsigned)(used / period);
 }
 
-/* Of the container's root: that is where a container finds its own bound. */
+/* Reads the root of the mounted hierarchy, which has the quota of a container. */
 static unsigned quota(void)
 {
     char    text[64];

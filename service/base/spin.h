@@ -1,5 +1,5 @@
-/* How long a thread looks for what it waits for before it sleeps. A wake-up costs several microseconds, which is much of a short
- * request; but with few processors whoever spins takes one away from the thread that it waits for. */
+/* How long a thread spins before it sleeps. A wake-up takes several microseconds, which is much of a short request. With few CPUs, however, a
+ * spinning thread takes the CPU from the thread that it waits for. */
 #ifndef GPUREST_BASE_SPIN_H
 #define GPUREST_BASE_SPIN_H
 
@@ -15,14 +15,14 @@ struct spin_budgets {
 };
 
 struct spin_budgets spin_budgets_for(unsigned cpus);
-/* "200000 100000", what a control group may use in each period: processors, rounded down, at least 1. UINT32_MAX: no bound, or another text. */
+/* CPUs from a control group's "200000 100000" (quota, period), rounded down, at least 1. UINT32_MAX: no quota, or another text. */
 unsigned spin_quota_cpus(struct span text);
 
-/* For this process; decided at the first use. Thread-safe. */
+/* The budgets of this process, chosen at the first use. Thread-safe. */
 const struct spin_budgets *spin_budgets(void);
-/* What that is decided by: as set, else what this process may run on. */
+/* The CPU count used to choose: the one that was set, else the CPUs that this process may use. */
 unsigned spin_cpus(void);
-/* Before the first use; 0 = find out. */
+/* Call before the first use; 0 = detect. */
 void spin_cpus_set(unsigned cpus);
 
 #endif

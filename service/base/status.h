@@ -1,4 +1,4 @@
-/* The one vocabulary of outcomes. A CUresult or errno is translated where it arises and never travels further. */
+/* All outcomes. A CUresult or errno is translated where it arises and not passed on. */
 #ifndef GPUREST_BASE_STATUS_H
 #define GPUREST_BASE_STATUS_H
 
@@ -11,7 +11,7 @@ enum status {
     STATUS_COUNT
 };
 
-/* All four are total: an out-of-range value reads as STATUS_INTERNAL. Static strings, thread-safe. */
+/* All four treat an out-of-range value as STATUS_INTERNAL. Static strings, thread-safe. */
 unsigned    status_http(enum status st);
 const char *status_code(enum status st);
 const char *status_title(enum status st);

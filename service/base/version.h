@@ -1,4 +1,4 @@
-/* The one place of the version in C; a unit test keeps it equal to the build's. */
+/* The version, for C code. A unit test compares it with the version of the build. */
 #ifndef GPUREST_BASE_VERSION_H
 #define GPUREST_BASE_VERSION_H
 

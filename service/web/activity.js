@@ -1,5 +1,5 @@
-// What the service does now: workers, queues, latencies and recent problems, by its own metrics and its log. Both have scopes of their own;
-// without one the section says so and the rest of the page goes on.
+// Workers, queues, latencies and recent problems, from the service's metrics and log. Each needs a scope; without it the section says so, and
+// the rest of the page works.
 import { authorization, element, replace, token } from "/web/common.js";
 
 const WINDOW_MS = 60000;
@@ -11,10 +11,10 @@ const LATENCIES = [
   ["launches, from acceptance to start", "gpurest_launch_queue_seconds", () => true],
   ["launches, on the device", "gpurest_launch_exec_seconds", () => true],
   ["compilations", "gpurest_compile_seconds", () => true],
-  ["starts of workers", "gpurest_worker_start_seconds", () => true],
+  ["worker starts", "gpurest_worker_start_seconds", () => true],
 ];
 
-// [{name, labels, value}] of the text format of Prometheus.
+// Parses the Prometheus text format to [{name, labels, value}].
 export function parse(text) {
   const samples = [];
   for (const line of text.split("\n")) {
@@ -27,7 +27,7 @@ export function parse(text) {
   return samples;
 }
 
-// Upper ends of buckets, ascending, with how many lie at or below each.
+// Upper bounds of buckets, ascending, each with the number of values at or below it.
 function buckets(samples, family, wanted) {
   const sums = new Map();
   for (const { name, labels, value } of samples) {
@@ -44,7 +44,7 @@ function less(now, before) {
   return now.map(([end, count]) => [end, count - (old.get(end) || 0)]);
 }
 
-// The least end of a bucket that has so large a share at or below it: a bound, since buckets tell no more.
+// The smallest bucket bound with at least this share of the values at or below it. The exact percentile is at most this bound.
 function within(counts, share) {
   const all = counts.length ? counts[counts.length - 1][1] : 0;
   const found = counts.find(([, count]) => all && count >= all * share);
@@ -89,11 +89,11 @@ function workerList(now) {
   const launches = of("gpurest_launches_total").map(({ labels, value }) => `${value} ${labels.outcome}`);
   const active = of("http_server_active_requests").reduce((sum, { value }) => sum + value, 0);
   const rows = [["workers", workers.join(", ")], ["replaced", replaced.join(", ") || "none"], ["launches", launches.join(", ")],
-    ["requests under way", `${active}, this page's own included`]];
+    ["requests in progress", `${active}, including that of this page`]];
   return rows.flatMap(([term, text]) => [element("dt", { className: "quiet" }, term), element("dd", null, text)]);
 }
 
-const refused = new Set(); // what a token has not the scope for is asked once: refusals are counted as problems
+const refused = new Set(); // paths for which the token lacks the scope are requested once, because rejections count as problems
 
 async function text(path) {
   const asked = `${token()} ${path}`;
@@ -119,14 +119,14 @@ async function showMetrics() {
   snapshots = [...snapshots.filter(([time]) => performance.now() - time < WINDOW_MS), [performance.now(), now]];
   const before = snapshots[0][1];
   const rows = problemRows(now, before);
-  replace("activity", ...(answer === null ? [element("dd", { className: "quiet" }, "the scope metrics is needed for this")] : workerList(now)));
+  replace("activity", ...(answer === null ? [element("dd", { className: "quiet" }, "needs the scope metrics")] : workerList(now)));
   replace("latencies", ...(answer === null ? [row(6, "–")] : LATENCIES.map((latency) => latencyRow(latency, now, before))));
   replace("problems", ...(rows.length ? rows : [row(3, answer === null ? "–" : "none")]));
 }
 
 async function showLog() {
   const lines = await text(`/v1/admin/logs?level=warn&lines=${LOG_LINES}`);
-  replace("log", lines === null ? "the scope admin is needed for this" : lines.trim() || "none");
+  replace("log", lines === null ? "needs the scope admin" : lines.trim() || "none");
 }
 
 export async function showActivity() {

@@ -1,4 +1,4 @@
-// What both pages share: requests with the token, and elements made without markup in strings.
+// Shared by both pages: requests with the token, and elements built without markup in strings.
 export function token() {
   return sessionStorage.getItem("gpurest-token") || "";
 }
@@ -7,7 +7,7 @@ export function authorization() {
   return token() ? { Authorization: `Bearer ${token()}` } : {};
 }
 
-// The answer's JSON, or an Error with the service's own words.
+// The JSON of the answer, or an Error with the service's error text.
 export async function ask(path) {
   const answer = await fetch(path, { headers: { Accept: "application/json", ...authorization() }, cache: "no-store" });
   const body = await answer.json().catch(() => ({}));
@@ -41,7 +41,7 @@ export function bytes(n) {
   return `${unit ? n.toFixed(1) : n} ${units[unit]}`;
 }
 
-// The token lives as long as the tab.
+// The token is kept until the tab closes.
 export function tokenForm(onChange) {
   const form = document.getElementById("token-form");
   const field = document.getElementById("token");

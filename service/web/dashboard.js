@@ -1,5 +1,5 @@
-// The service as its operator sees it: a stream says what has changed, and that is asked for anew; without a stream everything is, every few
-// seconds. Only while the page is visible.
+// The operator's view of the service. An event stream names the resources that changed, and the page requests those again; without a stream it
+// requests all of them every few seconds. Only while the page is visible.
 import { showActivity } from "/web/activity.js";
 import { ask, authorization, bytes, element, replace, tokenForm } from "/web/common.js";
 
@@ -7,7 +7,7 @@ const PERIOD_MS = 2000;
 const ROUND_MS = 500;
 const STATES = { healthy: "good", ready: "good", suspect: "warn", starting: "warn", closing: "warn", quarantined: "bad", faulted: "bad" };
 
-// What the device tells of itself; a device without sensors tells nothing.
+// The device's sensor readings; a device without sensors has none.
 function sensors(device) {
   const all = [[device.temperature_c, "°C"], [device.power_w, "W"], [device.utilization_pct, "% busy"]];
   return all.filter(([value]) => value !== null).map(([value, unit]) => `${value} ${unit}`).join(" · ");
@@ -66,7 +66,7 @@ function serviceList(version) {
   return rows.flatMap(([term, text]) => [element("dt", { className: "quiet" }, term), element("dd", null, text)]);
 }
 
-// ---- what is asked for, by the names of the events that say it has changed; activity has none ----
+// ---- requests, by the names of the events that announce changes; activity has no event ----
 
 async function readiness() {
   const answer = await fetch("/readyz", { cache: "no-store" });
@@ -99,12 +99,12 @@ async function show(parts) {
   }
 }
 
-// ---- when ----
+// ---- schedule ----
 
 const stale = new Set();
 let showing = false;
 
-// One round at a time, and at most one in ROUND_MS: a busy session changes all the time.
+// One round at a time, and at most one per ROUND_MS, because a busy session changes constantly.
 async function showStale(part) {
   stale.add(part);
   if (showing) {
@@ -128,7 +128,7 @@ function mark(way) {
   document.body.dataset.updates = way;
 }
 
-// Follows /v1/changes until it ends. True: it was there.
+// Follows /v1/changes until it ends. True if the stream existed.
 async function follow(stop) {
   const answer = await fetch("/v1/changes", { headers: { Accept: "text/event-stream", ...authorization() }, cache: "no-store", signal: stop });
   if (!answer.ok || !answer.body) {
@@ -153,7 +153,7 @@ async function follow(stop) {
   }
 }
 
-// While the page cannot be seen nothing is followed.
+// A hidden page does not follow changes.
 async function followWhileVisible() {
   const stop = new AbortController();
   const onHide = () => document.hidden && stop.abort();
@@ -167,7 +167,7 @@ async function followWhileVisible() {
   }
 }
 
-// Sensors and metrics have no events. Without a stream everything is asked for, as often as they are.
+// Sensors and metrics have no events, so the page polls them. Without a stream it polls everything at the same rate.
 async function sense() {
   for (;;) {
     await pause(PERIOD_MS);

@@ -1,4 +1,4 @@
-// The document as a page to read, and every operation as a form to send.
+// The OpenAPI document as a page, with a form to send each operation.
 import { ask, authorization, element, replace, tokenForm } from "/web/common.js";
 
 const METHODS = ["get", "put", "post", "patch", "delete"];
@@ -26,7 +26,7 @@ function typeOf(schema) {
   return document.createTextNode([].concat(type).join(" or "));
 }
 
-// Bounds and the like, in words.
+// Bounds and other constraints as text.
 function boundsOf(schema) {
   const words = [];
   if (schema.enum) words.push(schema.enum.map((v) => JSON.stringify(v)).join(", "));

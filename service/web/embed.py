@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""embed.py OUT.c: the files of this folder that browsers get, as C."""
+"""embed.py OUT.c: embeds the web files of this folder as C."""
 import pathlib
 import sys
 

@@ -125,7 +125,7 @@ def test_compilations_that_are_stopped_count_as_faults(serve):
     with concurrent.futures.ThreadPoolExecutor(budget) as pool:
         stopped = list(pool.map(compiled, range(budget)))
     assert [(answer.status, answer.code) for answer in stopped] == [(422, "compile_timeout")] * budget
-    assert "counts as a fault" in stopped[0].json()["detail"]
+    assert "counts toward the caller" in stopped[0].json()["detail"]
     assert faults_of(alice) == {"max": budget, "used": budget} and faults_of(bob)["used"] == 0
     for refused in (alice.put_cuda(S + "/modules/more", SOURCE), alice.put("/v1/sessions/more"), alice.post(S + "/launches", BUILTIN)):
         assert refused.status == 429 and refused.code == "rate_limited", refused

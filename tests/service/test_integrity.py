@@ -309,7 +309,7 @@ def test_exhausted_memory_says_how_much_there_is(client, session):
     assert answer.status == 507 and answer.code == "device_memory_exhausted"
     limit, detail = answer.json()["limit"], answer.json()["detail"]
     assert limit["name"] == "device_memory_bytes" and limit["requested"] == asked and limit["max"] >= numbers["free_bytes"]
-    assert limit["used"] <= limit["max"] and f"{limit['max'] - limit['used']} of the device's" in detail
+    assert limit["used"] <= limit["max"] and f"{limit['max'] - limit['used']} of {limit['max']} bytes on the device" in detail
     assert "the largest free block has" in detail and str(asked) in detail
     assert memory(client, session)["allocated_bytes"] == numbers["allocated_bytes"]
 

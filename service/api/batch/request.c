@@ -169,7 +169,7 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
 
     if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
         snprintf(why->detail + used, sizeof why->detail - used,
-                 "; earlier segments were already written: the buffers that they overwrite have undefined contents");
+                 "; earlier segments were already written: the contents of the buffers that they overwrite are indeterminate");
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* The HTTP front door: libmicrohttpd daemons driven by our own event loops. Only engine/ and filter/ know microhttpd.h. */
+/* The HTTP server: libmicrohttpd daemons driven by our event loops. Only engine/ and filter/ include microhttpd.h. */
 #ifndef GPUREST_HTTP_SERVER_H
 #define GPUREST_HTTP_SERVER_H
 
@@ -14,57 +14,57 @@ struct server_config {
     struct auth           *auth;   /* borrowed */
     const char *const     *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/x.sock"; port 0 = any free one */
     unsigned               listen_count;
-    const char *const     *hosts; /* further names allowed in Host, without port; loopback names always are */
+    const char *const     *hosts; /* additional names for Host, without port; loopback names are always allowed */
     unsigned               hosts_count;
     const char *const     *origins; /* allowed values of Origin */
     unsigned               origins_count;
-    const char *const     *trusted_proxies; /* addresses and networks of proxies whose word about their clients counts */
+    const char *const     *trusted_proxies; /* addresses and networks of proxies that may name their clients */
     unsigned               trusted_proxies_count;
     unsigned               loop_threads;
-    unsigned               io_threads;         /* for long bodies: as many are offloaded at once, 0 = none ever */
-    const char            *tls_cert, *tls_key; /* files, PEM: TCP addresses speak TLS only; NULL = none does */
-    const char            *tls_client_ca;      /* file, PEM: ... and clients need a certificate of these authorities; or NULL */
-    const char            *tls_client_crl;     /* file, PEM: lists of their revoked ones; or NULL */
+    unsigned               io_threads;         /* threads for long bodies, one body each; 0 = no offload */
+    const char            *tls_cert, *tls_key; /* PEM files: TCP addresses accept TLS only; NULL = no TLS */
+    const char            *tls_client_ca;      /* PEM file: clients need a certificate from these authorities; or NULL */
+    const char            *tls_client_crl;     /* PEM file: certificate revocation lists of these authorities; or NULL */
     unsigned               connections_max;
     unsigned               connections_per_address_max;
-    unsigned               requests_per_s;            /* of a caller that has no rate of its own; 0 = any number */
-    unsigned               token_failures_per_minute; /* of one address; 0 = any number */
-    uint64_t               body_bytes_per_s;          /* that a client sends of a body at least, on the whole; 0 = any */
-    uint64_t               answer_bytes_per_s;        /* ... and takes of an answer; 0 = any */
-    unsigned               body_grace_s;              /* before either is looked at */
+    unsigned               requests_per_s;            /* of a caller without its own rate; 0 = no limit */
+    unsigned               token_failures_per_minute; /* of one address; 0 = no limit */
+    uint64_t               body_bytes_per_s;          /* minimum average rate at which a client sends a body; 0 = no minimum */
+    uint64_t               answer_bytes_per_s;        /* ... and receives an answer; 0 = no minimum */
+    unsigned               body_grace_s;              /* before either rate is checked */
     unsigned               header_deadline_s, body_stall_s, idle_s;
-    /* Called for every failed answer, for counters; may be NULL. Any thread. */
+    /* Called for every error answer, for counters; may be NULL. Any thread. */
     void (*on_problem)(void *app, enum status st);
 };
 
 enum address_verdict {
     ADDRESS_GOOD,
-    ADDRESS_IN_USE,    /* at the moment */
-    ADDRESS_NO_FOLDER, /* of the Unix socket, yet */
-    ADDRESS_BAD,       /* *why says how */
+    ADDRESS_IN_USE,    /* now */
+    ADDRESS_NO_FOLDER, /* the folder of the Unix socket does not exist yet */
+    ADDRESS_BAD,       /* *why has the reason */
 };
 
-/* What server_create() would find, without serving. */
+/* Checks an address like server_create(), without listening. */
 enum address_verdict server_check_address(const char *address, struct problem *why);
-/* Each NULL or a file, as in struct server_config. */
+/* Each is NULL or a file, as in struct server_config. */
 enum status server_check_tls(const struct server_config *config, struct problem *why);
 
 /* An address or network, as in struct server_config. */
 enum status server_check_proxy(const char *text, struct problem *why);
 
-/* Binds and starts serving. INVALID_REQUEST for a bad address; otherwise the reason in *why. */
+/* Binds and starts serving. INVALID_REQUEST for an invalid address; *why has the reason of any failure. */
 enum status server_create(struct server **out, const struct server_config *config, struct problem *why);
-/* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the start-up line and the port file. */
+/* The bound address of listener i as text ("127.0.0.1:43621", "unix:/…"), for the startup line and the port file. */
 const char *server_address(const struct server *s, unsigned i);
-/* Stops accepting; requests under way are finished with "Connection: close". Does not wait. */
+/* Stops accepting connections; requests in progress are finished with "Connection: close". Does not wait. */
 void server_quiesce(struct server *s);
-/* Requests not yet answered. */
+/* Number of requests in progress. */
 unsigned server_in_flight(const struct server *s);
-/* The families http_server_… as Prometheus text. */
+/* Appends the metrics http_server_… as Prometheus text. */
 void server_write_metrics(const struct server *s, struct buf *out);
-/* Cuts what is left and joins all threads. NULL is a no-op. */
+/* Closes the remaining connections and joins all threads. NULL is a no-op. */
 void server_destroy(struct server *s);
-/* Monotonic time at which the slowest event loop last turned: for /livez. */
+/* Monotonic time of the last turn of the slowest event loop, for /livez. */
 uint64_t server_last_turn_ns(const struct server *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who may do what: bearer tokens from a file (their SHA-256 only), or one anonymous local caller when there is none. */
+/* Authentication and scopes: bearer tokens from a file (SHA-256 only), or one anonymous caller without a file. */
 #ifndef GPUREST_HTTP_AUTH_H
 #define GPUREST_HTTP_AUTH_H
 
@@ -7,12 +7,12 @@
 
 struct auth;
 
-/* The token that a request came with, as it was found. Its thread's own. */
+/* The token of a request. Used by one thread at a time. */
 struct auth_grant {
     unsigned char  hash[SHA256_BYTES];
-    struct caller *caller;         /* NULL: nobody, or there are no tokens */
+    struct caller *caller;         /* NULL: no caller, or no token file */
     uint64_t       expires_wall_s; /* 0 = never */
-    uint64_t       generation;     /* of the tokens file that this was read from */
+    uint64_t       generation;     /* of the token file that this token is from */
 };
 
 /* `path` NULL: no tokens; every request is the caller "anonymous" with all scopes. The file is JSON:
@@ -20,7 +20,7 @@ struct auth_grant {
  *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N,"rate"?:N}]}, rate in requests a second */
 enum status auth_create(struct auth **out, const char *path, struct problem *why);
 void        auth_destroy(struct auth *a);
-/* Reads the file anew (SIGHUP). On failure the old tokens stay. Callers keep their identity by name. Thread-safe. */
+/* Reloads the file (SIGHUP). On failure the old tokens stay valid. Callers keep their identity by name. Thread-safe. */
 enum status auth_reload(struct auth *a, struct problem *why);
 bool        auth_has_tokens(const struct auth *a);
 /* `header` is the Authorization value. Every stored hash is compared, without early exit. UNAUTHENTICATED or OK. Thread-safe. */

@@ -66,7 +66,7 @@ void integrity_add(struct exchange *x, struct span piece)
 enum status integrity_end(struct exchange *x)
 {
     bool        went_on = x->streams && !integrity_holds(x);
-    const char *note = went_on ? "; the body was written as it arrived: the bytes that it overwrote are undefined" : "";
+    const char *note = went_on ? "; the body was written as it arrived: the bytes that it overwrote are indeterminate" : "";
 
     if (!x->check || x->check->verified)
         return STATUS_OK;

@@ -188,7 +188,7 @@ static enum status pack_one(const struct packing *p, const struct kernel_param *
         return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size",
                              "argument %u is larger than any parameter, or its size is unknown", i);
     if (bytes != param->size)
-        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s must have %u bytes, got %" PRIu64, i,
+        return problem_field(p->why, STATUS_ARGUMENT_MISMATCH, at.text, "size", "argument %u of %.100s takes %u bytes, got %" PRIu64, i,
                              p->kernel->name, param->size, bytes);
     if (is_number(param) && !kind_fits(param, a))
         return wrong_kind(p, param, a, i, at.text);

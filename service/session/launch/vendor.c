@@ -14,7 +14,7 @@ enum {
 
 static enum status unsuited(const struct builtin_call *call, struct problem *why, const char *reason)
 {
-    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/engine", "unavailable", "no vendor library for %s of %s: %s",
+    return problem_field(why, STATUS_LAUNCH_CONFIG_INVALID, "/engine", "unavailable", "no vendor library supports this %s of %s: %s",
                          call->kernel->name, builtin_dtype_name(call->dtype), reason);
 }
 
@@ -123,7 +123,7 @@ enum status vendor_plan_of(const struct worker_session *c, const struct builtin_
     if (library == BUILTIN_LIBRARY_NONE || !(dtypes >> call->dtype & 1))
         return unsuited(call, why, "none supports it");
     if (library == BUILTIN_LIBRARY_CUBLASLT ? !c->facts.cublaslt : !c->facts.cufft)
-        return unsuited(call, why, "none is installed for this device");
+        return unsuited(call, why, "this device has none");
     return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
 }
 

@@ -147,7 +147,7 @@ Test(parameters, run_takes_as_many_bytes_of_parameters)
     cr_assert_not(bad(gpurest_run(c, source(STRUCT_WORDS), "take", GPUREST_1D(1), GPUREST_1D(256), args, 3, NULL)));
     cr_assert_eq(memcmp(got, words, STRUCT_BYTES), 0);
     args[2] = GPUREST_BYTES(words, STRUCT_BYTES + 1);
-    run_refuses_bytes(c, args, "must have 32752 bytes, got 32753");
+    run_refuses_bytes(c, args, "takes 32752 bytes, got 32753");
     args[2] = GPUREST_BYTES(words, PARAM_BYTES_MAX + 1);
     run_refuses_bytes(c, args, "argument 2 has 32765 bytes, a kernel's parameters at most 32764");
     cr_assert_eq(gpurest_last_error()->http_status, 0);

@@ -331,7 +331,7 @@ Test(interp_more, barrier_objects_that_are_used_wrongly)
         {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 3;", "3 arrivals at an mbarrier that waits for 2"},
         {"mbarrier.init.shared.b64 [%rd3], 2; mbarrier.arrive.shared.b64 %rd4, [%rd3], 0;", "0 arrivals at an mbarrier"},
         {"mbarrier.init.shared.b64 [%rd3], 0;", "mbarrier of 0 arrivals"},
-        {"mbarrier.init.shared.b64 [%rd3], 1048576;", "1 to 1048575 are possible"},
+        {"mbarrier.init.shared.b64 [%rd3], 1048576;", "must be 1 to 1048575"},
         {"mbarrier.init.b64 [%rd1], 1;", "which is not in shared memory"},
         {"mbarrier.init.shared.b64 [%rd3+4], 1;", "misaligned shared address"},
         {"mbarrier.init.shared.b64 [%rd3+65536], 1;", "illegal shared address"},

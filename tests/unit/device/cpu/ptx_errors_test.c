@@ -44,7 +44,7 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
         {".reg .b32 %x<4000000000>;", "is too large"},
         {"ret", "expected an operand"},
         {"mov.u32 %r1, 99999999999999999999;", "expected an operand"},
-        {".local .b8 big[99999999];", "does not fit"},
+        {".local .b8 big[99999999];", "is too large"},
         {"mul.wide.u64 %rd1, %rd2, %rd3;", "not supported on device cpu"},
     };
 
@@ -148,7 +148,7 @@ Test(ptx_errors, modules_are_refused)
         {".global .u32 a[99999999999][99999999999];", "too large"},
         {".global .align 3 .u32 a;", "power of two"},
         {".extern .global .u32 a;", "but not defined"},
-        {".shared .b8 a[70000];", "does not fit"},
+        {".shared .b8 a[70000];", "is too large"},
         {".entry k() { ret; } .entry k() { ret; }", "declared twice"},
         {".func f(.param .u32 a); .func f(.param .u64 a) { ret; }", "with another signature"},
         {".func f(.param .u32 a) { ret; } .entry k() { call f, (); }", "the call has 0 arguments, the function 1"},

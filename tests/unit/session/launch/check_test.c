@@ -64,7 +64,7 @@ Test(check, cuts_no_scalar_and_pads_none)
 {
     cr_assert_eq(pack_one(4, scalar(8, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_str_eq(why.fields[0].pointer, "/args/0");
-    cr_assert_str_eq(why.detail, "argument 0 of saxpy must have 4 bytes, got 8");
+    cr_assert_str_eq(why.detail, "argument 0 of saxpy takes 4 bytes, got 8");
     cr_assert_eq(pack_one(8, scalar(4, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(3, scalar(3, 1)), STATUS_ARGUMENT_MISMATCH);
     cr_assert_eq(pack_one(0, scalar(0, 1)), STATUS_ARGUMENT_MISMATCH);
