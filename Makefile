@@ -1,10 +1,11 @@
 # Two commands matter: `make run` and `make test`. Everything else is a part of them.
-.PHONY: run test check fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz docs setup build asan tsan bundle clean format-check help
+.PHONY: run test check lint fresh-test gpu-test screenshots image-test schemathesis bench coverage torture fuzz docs setup build asan tsan bundle clean format-check help
 
 help:
 	@echo "make run [FILE=path] [ONCE=1] [PORT=8080]   set up, build, start the service, do the main job, keep serving"
 	@echo "make test                                   set up, build and run every test (plain, then ASan+UBSan, TSan)"
 	@echo "make check                                  the quick part, for every change: layout, C programs, a part of the service's tests"
+	@echo "make lint                                   clang-tidy over the C code; a part of make check and make test"
 	@echo "make fresh-test [PART=short]                run both of these in a fresh Debian 12 made by debootstrap (needs root)"
 	@echo "make gpu-test [STEPS=\"contract kernels\"]     on a machine with an NVIDIA GPU: what needs one, into build/gpu/report.txt"
 	@echo "make image-test                             build the container images with Debian's own tools, run and check them"
@@ -24,6 +25,9 @@ test:
 
 check: setup
 	@scripts/check.sh
+
+lint: build
+	@scripts/lint.sh
 
 fresh-test:
 	@PART='$(PART)' scripts/fresh-test.sh

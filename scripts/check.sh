@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make check`: what a developer runs at every change, on a plain build: the rules of the tree and its layout, the C programs, and of the service
+# `make check`: what a developer runs at every change, on a plain build: the rules of the tree and its layout, clang-tidy, the C programs, and of the service
 # and its clients the files that are quick and reach most. At most three minutes on two processors once it is built; `make test` is the whole.
 # Runs every part even when one fails, and ends with the seconds of each.
 . "$(dirname "$0")/lib.sh"
@@ -31,6 +31,7 @@ run_pytest() { python3 -m pytest -q -p no:cacheprovider "${beside[@]}" "$@"; }
 
 part "build" scripts/build.sh release
 part "C programs" c_programs
+part "lint" scripts/lint.sh
 part "layout and service" run_pytest "${SERVICE[@]}"
 part "command line" run_pytest "${COMMAND_LINE[@]}"
 part "Python SDK" run_pytest "${PYTHON[@]}"

@@ -7,14 +7,14 @@ PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 py
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
 # What only tests look at the service with; the last row is for sdk/python's type checkers and C++ programs.
-TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
+TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
     binutils g++ nodejs)
 
 # libcurl's headers come in three flavours of TLS; any one will do.
 installed() {
     case $1 in
     libcurl4-gnutls-dev) dpkg-query -W -f '${Status}\n' libcurl4-gnutls-dev libcurl4-openssl-dev libcurl4-nss-dev 2>/dev/null | grep -q 'ok installed' ;;
-    cmake | chromium | valgrind | clang-format | groff | strace | shellcheck | haproxy | g++) command -v "$1" >/dev/null ;;
+    cmake | chromium | valgrind | clang-format | clang-tidy | groff | strace | shellcheck | haproxy | g++) command -v "$1" >/dev/null ;;
     nginx-light) command -v nginx >/dev/null ;;
     nodejs) command -v node >/dev/null ;;
     prometheus) command -v promtool >/dev/null ;;

@@ -116,6 +116,7 @@ HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,docs,curl}
 
 run_release() {
     local daemon=$ROOT/build/release/service/gpurestd
+    if [ "$PART" != short ]; then beside_tests "lint" scripts/lint.sh; fi
     GPURESTD=$daemon niceness=5 beside_tests "schemathesis" python3 -m pytest -q -rs -p no:cacheprovider $SCHEMATHESIS
     run_ctest release
     if asan_comes; then
@@ -164,6 +165,7 @@ for preset in "${presets[@]}"; do
     "run_$preset"
 done
 
+if [ -n "${others["lint"]:-}" ]; then await_beside "lint" lint; fi
 if [ -n "${others["schemathesis"]:-}" ]; then await_beside "schemathesis" schemathesis; fi
 if [ -n "${others["container images"]:-}" ]; then await_beside "container images" image-test; fi
 if [ -n "${others["fresh machine"]:-}" ]; then await_beside "fresh machine" fresh-test; fi

@@ -47,7 +47,7 @@ class Campaign:
                 f"{'   ' + self.note if self.note else ''}{'   FAILED' if getattr(self, 'failed', False) else ''}")
 
 
-def until(condition, what, seconds=30):
+def until(condition, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, what() if callable(what) else what

@@ -106,7 +106,7 @@ def allocated(place):
 def returned(place, bench, before):
     """When the device has again what was free before, but for 64 MiB: it clears what is given back, which takes a moment. A device in the
     machine's own memory is not asked: others use that, too."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while bench.options.backend != "cpu" and (now := free_bytes(place)) < before - (64 << 20):
         assert time.monotonic() < until, f"{before - now} bytes of the device do not come back"
         time.sleep(0.005)

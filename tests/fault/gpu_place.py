@@ -11,7 +11,7 @@ A = struct.pack(f"<{COUNT}f", *range(COUNT))
 B = struct.pack(f"<{COUNT}f", *range(0, 2 * COUNT, 2))
 SUM = struct.pack(f"<{COUNT}f", *range(0, 3 * COUNT, 3))
 VADD = {"module": "k", "kernel": "vadd", "grid": [COUNT // 256], "block": [256], "args": [{"buf": "a"}, {"buf": "b"}, {"buf": "c"}, {"i32": COUNT}]}
-RECOVERY_S = 60
+RECOVERY_S = 180
 
 
 class Place:

@@ -14,7 +14,7 @@ from shim import open_sockets, sanitizer_of
 
 
 def connect(service):
-    s = socket.create_connection((service.host, service.port), timeout=20)
+    s = socket.create_connection((service.host, service.port), timeout=60)
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return s
 

@@ -11,7 +11,7 @@ NAMES = list(gpu_full.PLANS)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_short(executable, tmp_path, name):
-    words = ["--service", executable, "--counts", "short", "--seconds", "120", "--threads", "2", "--mib", "1", "--only", name]
+    words = ["--service", executable, "--counts", "short", "--seconds", "600", "--threads", "2", "--mib", "1", "--only", name]
     out = io.StringIO()
     good = gpu_full.run(gpu_full.arguments(words), pathlib.Path(tmp_path), out)
     print(out.getvalue())

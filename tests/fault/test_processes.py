@@ -215,7 +215,7 @@ def test_the_front_end_dies_and_leaves_no_orphan(executable, tmp_path):
             assert children
             service.process.send_signal(c.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSEGV]))
             c.fault()
-            service.process.wait(30)
+            service.process.wait(60)
             until(lambda: all(is_gone(pid) for pid in children), lambda: [(pid, role_of(pid)) for pid in children if not is_gone(pid)])
             c.recovered()
             busy.join(60)

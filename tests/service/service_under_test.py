@@ -9,7 +9,7 @@ import subprocess
 import time
 
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "ThreadSanitizer", "runtime error:")
-START_DEADLINE_S = 60
+START_DEADLINE_S = 180  # on a busy machine
 STAGING_MIB = 16  # the least; each session's worker begins with clearing it. What is larger goes through it in pieces, so that more is to be waited for
 STOP_DEADLINE_S = 60
 KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA",

@@ -293,7 +293,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_buffer(service, client, se
     with socket.create_connection((service.host, service.port)) as s:
         s.sendall((f"PUT {session}/buffers/half HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
                    f"Content-Length: 1000000\r\n\r\n").encode() + b"x" * 500000)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while client.get(session).json()["usage"]["memory_bytes"] or client.get(session + "/buffers/half").status == 200:
         assert time.monotonic() < deadline, "the half-filled buffer stays"
         time.sleep(0.05)

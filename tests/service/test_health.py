@@ -46,7 +46,7 @@ def start(executable, tmp_path, libraries):
 
 
 def eventually(asked, what):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not asked():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

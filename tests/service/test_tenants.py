@@ -26,7 +26,7 @@ def as_caller(service, name):
 
 
 def until(condition, what):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)

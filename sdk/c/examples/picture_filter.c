@@ -52,9 +52,10 @@ static int read_number(FILE *file)
 
 static int read_pgm(FILE *file, struct picture *p)
 {
-    int good = 0, depth;
+    char kind[2] = "";
+    int  good = 0, depth;
 
-    if (getc(file) == 'P' && getc(file) == '5') {
+    if (fread(kind, 1, sizeof kind, file) == sizeof kind && kind[0] == 'P' && kind[1] == '5') {
         p->width = read_number(file);
         p->height = read_number(file);
         depth = read_number(file);

@@ -49,7 +49,7 @@ enum status shared_alloc(struct device_worker *w, const struct msg_mem_alloc_sha
     if (fd >= 0)
         close(fd);
     if (st == STATUS_NOT_IMPLEMENTED)
-        return problem_set(why, st = STATUS_INVALID_FIELD, "memory of devices of the kind %s is not shared", w->ops->name);
+        return problem_set(why, STATUS_INVALID_FIELD, "memory of devices of the kind %s is not shared", w->ops->name);
     *r = (struct msg_mem_alloc_shared_reply){made.address, made.offset, made.taken};
     return st; /* said by the caller, as of all allocations */
 }

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import gpurest  # noqa: E402
 from gpurest import testing  # noqa: E402
 
-SETTLE_S = 30
+SETTLE_S = 60
 # A file is run by one process: one that takes long, begun late, is waited for by all others.
 LONG_FILES = ("test_sdk_process", "test_sdk_typing")
 

@@ -82,12 +82,12 @@ class FakeServer:
     def stop(self):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.accepting.join(10)
+        self.accepting.join(60)
         for sock in self.socks:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         for thread in self.threads:
-            thread.join(10)
+            thread.join(60)
         assert not self.failures, self.failures
 
 

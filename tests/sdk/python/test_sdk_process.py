@@ -120,7 +120,7 @@ def test_ctrl_c_in_an_upload_leaves_nothing(service, connections):
             session.buffer(data, progress=slow)
         except KeyboardInterrupt as error:
             print("interrupted" if f"load of {{len(data)}} bytes in session {{session.id}}" in str(error) else repr(error))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while session.buffers() and time.monotonic() < deadline:
             time.sleep(0.05)
             session.free_unused()

@@ -162,7 +162,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_not_used(open_transpor
         for _ in range(3):
             transport.send(Request("POST", "/v1/sessions"))
             for thread in server.threads:
-                thread.join(10)
+                thread.join(60)
         assert server.connections == 3
 
 

@@ -12,7 +12,7 @@
 /* Each test has a service of its own. */
 #define HANDLERS_TEST(name)                                                                                                                \
     static void name(void);                                                                                                                \
-    Test(handlers, name, .timeout = 60)                                                                                                    \
+    Test(handlers, name, .timeout = 180)                                                                                                   \
     {                                                                                                                                      \
         app_start();                                                                                                                       \
         name();                                                                                                                            \
@@ -210,7 +210,7 @@ HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
     exchange_do(&x);
     exchange_close(&x);
     expect("GET", "/v1/sessions/s/buffers/half", NULL, 404, "buffer_not_found");
-    for (uint64_t until = deadline_after_ms(30000); fake_live_allocations() && deadline_left_ns(until) > 0;)
+    for (uint64_t until = deadline_after_ms(60000); fake_live_allocations() && deadline_left_ns(until) > 0;)
         usleep(1000); /* the worker frees it in its own time */
     cr_assert_eq(fake_live_allocations(), 0);
 }

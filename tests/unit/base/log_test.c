@@ -44,7 +44,7 @@ static void end(void)
 /* Criterion's own fixtures are not there where it cannot run. */
 #define LOG_TEST(name)                                                                                                                     \
     static void name(void);                                                                                                                \
-    Test(log, name, .timeout = 60)                                                                                                         \
+    Test(log, name, .timeout = 180)                                                                                                        \
     {                                                                                                                                      \
         begin();                                                                                                                           \
         name();                                                                                                                            \

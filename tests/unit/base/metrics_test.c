@@ -24,7 +24,7 @@ static void end(void)
 /* Criterion's own fixtures are not there where it cannot run. */
 #define METRICS_TEST(name)                                                                                                                 \
     static void name(void);                                                                                                                \
-    Test(metrics, name, .timeout = 60)                                                                                                     \
+    Test(metrics, name, .timeout = 180)                                                                                                    \
     {                                                                                                                                      \
         begin();                                                                                                                           \
         name();                                                                                                                            \

@@ -39,7 +39,7 @@ static enum status try_to(struct pool **out, unsigned warm, unsigned workers_max
                                  .warm_per_device = warm,
                                  .workers_max = workers_max,
                                  .staging_bytes = 4 * STAGING_SLICE_BYTES,
-                                 .start_deadline_ms = 20000,
+                                 .start_deadline_ms = 60000,
                                  .sharing = sharing,
                                  .libcuda = steering_path()};
 
@@ -72,7 +72,7 @@ struct pool *pool_of_sharing_fakes(unsigned warm, unsigned workers_max)
 
 uint64_t deadline(void)
 {
-    return deadline_after_ms(30000);
+    return deadline_after_ms(60000);
 }
 
 uint32_t module_of(struct worker *w)

@@ -9,7 +9,7 @@
 /* Waits for what will come; the condition is what is tested, the time only bounds a failure. */
 #define EVENTUALLY(condition)                                                                                                              \
     do {                                                                                                                                   \
-        uint64_t until = deadline_after_ms(30000);                                                                                         \
+        uint64_t until = deadline_after_ms(60000);                                                                                         \
         while (!(condition) && deadline_left_ns(until) > 0)                                                                                \
             usleep(2000);                                                                                                                  \
         cr_assert(condition, "did not come true: " #condition);                                                                            \
@@ -94,7 +94,7 @@ static void *interrupt(void *thread)
     return NULL;
 }
 
-Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .timeout = 60)
+Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .timeout = 180)
 {
     struct pool_config config = {.executable = FAKE_WORKER,
                                  .backends = span_of("auto"),
@@ -242,7 +242,7 @@ Test(pool, a_dead_device_monitor_is_replaced)
 }
 
 /* A management library may take seconds, and workers are waited for. */
-Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_device, .timeout = 60)
+Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_device, .timeout = 180)
 {
     struct pool   *p;
     struct worker *w = NULL;
@@ -262,7 +262,7 @@ Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_devi
     pool_destroy(p);
 }
 
-Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 60)
+Test(pool, a_device_that_stops_working_is_quarantined_and_heals, .timeout = 180)
 {
     struct pool   *p;
     struct worker *w = NULL;

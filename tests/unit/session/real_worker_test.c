@@ -32,7 +32,7 @@ static void start(void)
                                   .warm_per_device = 1,
                                   .workers_max = 4,
                                   .staging_bytes = 4 * STAGING_SLICE_BYTES,
-                                  .start_deadline_ms = 20000};
+                                  .start_deadline_ms = 60000};
     struct tenant       tenant = {&owner, "tests", 4, 1 << 30};
     struct session_spec spec = {.id = SPAN_LITERAL("s"), .memory_limit = MEMORY_LIMIT_NONE};
     bool                created;

@@ -435,7 +435,7 @@ static bool is_locked(pid_t pid)
            (DEVICE_JAIL_RELAXED || strstr(limits, "Max open files            0                    0 "));
 }
 
-Test(device_jail, all_of_it_is_in_force_as_seen_from_outside, .timeout = 60)
+Test(device_jail, all_of_it_is_in_force_as_seen_from_outside, .timeout = 180)
 {
     int   ends_[2];
     pid_t pid;

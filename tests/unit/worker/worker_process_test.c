@@ -40,7 +40,7 @@ static struct completion next(struct process *p)
 {
     struct completion c = {.kind = UINT32_MAX};
     size_t            bytes;
-    uint64_t          until = deadline_after_ms(30000);
+    uint64_t          until = deadline_after_ms(60000);
 
     while (ring_pop(&p->completions, &c, &bytes) == STATUS_PENDING && deadline_left_ns(until) > 0)
         ring_wait(&p->completions, 100 * NS_PER_MS);

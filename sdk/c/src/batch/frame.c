@@ -71,7 +71,7 @@ static gpurest_status check_segments(const struct frame_reader *r)
 
     for (; v && i < r->places_count; v = json_next(v), i++) {
         uint64_t bytes;
-        if (strcmp(json_text_or(json_member(v, "id"), ""), r->places[i].id) || !json_integer(json_member(v, "size"), &bytes) ||
+        if (strcmp(json_text_or(json_member(v, "id"), ""), r->places[i].id) != 0 || !json_integer(json_member(v, "size"), &bytes) ||
             bytes != r->places[i].bytes)
             return malformed_frame("unexpected segment");
     }
@@ -83,7 +83,7 @@ static gpurest_status parse_head(struct frame_reader *r)
     const unsigned char *p = (const unsigned char *)r->head.data;
     uint32_t             bytes = (uint32_t)p[12] | (uint32_t)p[13] << 8 | (uint32_t)p[14] << 16 | (uint32_t)p[15] << 24;
 
-    if (memcmp(p, magic, sizeof magic) || p[8] != 1 || p[9] || p[10] || p[11])
+    if (memcmp(p, magic, sizeof magic) != 0 || p[8] != 1 || p[9] || p[10] || p[11])
         return malformed_frame("no frame header of version 1");
     if (bytes > ANSWER_BODY_BYTES_MAX - BATCH_HEAD_BYTES || (BATCH_HEAD_BYTES + (uint64_t)bytes) % BATCH_ALIGN_BYTES)
         return malformed_frame("wrong length of its message");

@@ -60,7 +60,7 @@ bool exchange_header(const struct exchange *x, const char *name, char *out, size
         end = strstr(line, "\r\n");
         if (!end)
             return false;
-        if (strncasecmp(line, name, chars) || line[chars] != ':')
+        if (strncasecmp(line, name, chars) != 0 || line[chars] != ':')
             continue;
         line += chars + 1;
         while (*line == ' ' || *line == '\t')

@@ -25,7 +25,7 @@ void http_answer_finish(struct http_answer *a)
 
 static gpurest_status parse_status(struct http_answer *a, const char *line)
 {
-    if (strncmp(line, "HTTP/1.", 7) || (line[7] != '0' && line[7] != '1') || line[8] != ' ')
+    if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') || line[8] != ' ')
         return malformed_answer(a, "it does not begin with HTTP/1.1");
     a->x->status = 0;
     for (int i = 9; i < 12; i++) {
@@ -72,7 +72,7 @@ static gpurest_status begin_body(struct http_answer *a)
         return GPUREST_OK;
     }
     if (exchange_header(x, "Transfer-Encoding", text, sizeof text)) {
-        if (strcasecmp(text, "chunked"))
+        if (strcasecmp(text, "chunked") != 0)
             return malformed_answer(a, "its Transfer-Encoding is unknown");
         a->state = ANSWER_CHUNK_SIZE;
         return GPUREST_OK;
@@ -128,7 +128,7 @@ static gpurest_status feed_head(struct http_answer *a, const char **data, size_t
     bool           complete;
     gpurest_status st = gather_until(a, data, bytes, "\r\n\r\n", ANSWER_HEAD_BYTES_MAX, &complete);
 
-    if (!st && a->lines.bytes >= 5 && memcmp(a->lines.data, "HTTP/", 5))
+    if (!st && a->lines.bytes >= 5 && memcmp(a->lines.data, "HTTP/", 5) != 0)
         return malformed_answer(a, "it does not begin with HTTP/1.1");
     return st || !complete ? st : finish_head(a);
 }

@@ -126,15 +126,17 @@ static int compared(enum compare how, const struct exact *x, const struct exact 
 {
     bool below = x->high < y->low, above = x->low > y->high, not_above = x->high <= y->low, not_below = x->low >= y->high;
 
-    switch ((int)how) {
+    switch (how) {
     case CMP_LT: return below ? 1 : not_below ? 0 : -1;
     case CMP_LE: return not_above ? 1 : above ? 0 : -1;
     case CMP_GT: return above ? 1 : not_above ? 0 : -1;
     case CMP_GE: return not_below ? 1 : below ? 0 : -1;
     case CMP_EQ: return below || above ? 0 : not_above && not_below ? 1 : -1;
     case CMP_NE: return below || above ? 1 : not_above && not_below ? 0 : -1;
-    default:     return -1;
+    /* Of numbers that may be none. */
+    case CMP_EQU: case CMP_NEU: case CMP_LTU: case CMP_LEU: case CMP_GTU: case CMP_GEU: case CMP_NUM: case CMP_NAN: case COMPARES: break;
     }
+    return -1;
 }
 
 static bool say_comparison(const struct lanes *l, const struct op_forms *p, const struct form *x, const struct form *y, struct form *to)

@@ -22,14 +22,18 @@ static uint16_t narrow(bool brain, double d)
 /* Exact, or with an odd last bit when it is not: see fma_odd. */
 static double sum_or_product(enum half_op op, double x, double y, double z)
 {
-    switch ((int)op) {
+    switch (op) {
     case HALF_ADD: return fma_odd(x, 1, y);
     case HALF_SUB: return fma_odd(x, 1, -y);
     case HALF_MUL: return x * y;
     case HALF_EX2: return exp2(x);
     case HALF_TANH: return tanh(x);
-    default:       return fma_odd(x, y, z);
+    case HALF_FMA: case HALF_FMA_RELU: break;
+    /* These never round: see their handlers. */
+    case HALF_NEG: case HALF_ABS: case HALF_MIN: case HALF_MIN_NAN: case HALF_MIN_SIGN: case HALF_MIN_NAN_SIGN: break;
+    case HALF_MAX: case HALF_MAX_NAN: case HALF_MAX_SIGN: case HALF_MAX_NAN_SIGN: break;
     }
+    return fma_odd(x, y, z);
 }
 
 /* mode holds the operation: which of two, what NaN means, and whether the magnitudes are compared. */

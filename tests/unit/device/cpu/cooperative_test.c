@@ -19,7 +19,7 @@ static void stop(void)
     rig_stop(&r);
 }
 
-TestSuite(cooperative, .init = start, .fini = stop, .timeout = 60);
+TestSuite(cooperative, .init = start, .fini = stop, .timeout = 180);
 
 #define SAYS(text)                      cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 #define SHAPE_ALL(blocks, threads, ...) SHAPE(blocks, threads, .cooperative = 1, __VA_ARGS__)

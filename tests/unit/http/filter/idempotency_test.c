@@ -32,7 +32,7 @@ static void end(void)
 
 #define STORE_TEST(name)                                                                                                                   \
     static void name(void);                                                                                                                \
-    Test(idempotency, name, .timeout = 60)                                                                                                 \
+    Test(idempotency, name, .timeout = 180)                                                                                                \
     {                                                                                                                                      \
         begin();                                                                                                                           \
         name();                                                                                                                            \

@@ -328,7 +328,7 @@ Test(session, its_end_by_the_janitor_waits_for_no_worker)
     fixture_end(&f);
 }
 
-Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .timeout = 60)
+Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .timeout = 180)
 {
     fixture_start(&f, 64);
     fake_hold_returns(true);
@@ -342,7 +342,7 @@ Test(session, its_end_by_the_janitor_waits_for_a_worker_from_before_a_reset, .ti
 }
 
 /* Its worker has ended, but a request is in it, maybe for a compilation. */
-Test(session, one_that_is_in_use_does_not_hold_up_the_ends_of_others, .timeout = 60)
+Test(session, one_that_is_in_use_does_not_hold_up_the_ends_of_others, .timeout = 180)
 {
     struct session        *other;
     struct worker_session *c;

@@ -106,7 +106,7 @@ Test(returning, a_session_at_work_keeps_its_cache)
 }
 
 /* It may be busy for long, or hang. */
-Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 60)
+Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 180)
 {
     struct session *other;
 

@@ -50,7 +50,7 @@ static uint64_t blocks_of(int fd)
 /* At the latest when the old worker has ended. */
 static void await_taken_back(int fd)
 {
-    uint64_t deadline = deadline_after_ms(20 * 1000);
+    uint64_t deadline = deadline_after_ms(60000);
 
     while (blocks_of(fd)) {
         cr_assert(deadline_left_ns(deadline));
