@@ -113,7 +113,7 @@ def test_a_driver_that_cannot_open_its_files_is_not_blamed(driven):
     limit_files(service, 200, 200)
     driver.says(f"cuInit:0:files{FILES_OF_DRIVER}")
     kill_all(service.children())
-    until(lambda: "files open" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
+    until(lambda: "not enough to open its device" in (not_ready(client) or ""), lambda: f"not said: {not_ready(client)}")
     assert device(client)["state"] == "healthy"
     refused = client.put("/v1/sessions/more")
     assert refused.status == 503 and refused.code == "no_worker" and "files" in refused.json()["detail"], refused
