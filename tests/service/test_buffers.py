@@ -164,7 +164,7 @@ def test_one_rule_for_names(client, session, name):
                        (f"{session}/programs/{name}", empty)):
         answer = client.put(path, body)
         assert (answer.status, answer.code) == (400, "invalid_field"), (path, answer)
-        assert "an id is 1 to 63 characters of a-z, 0-9, '_' and '-'" in answer.json()["detail"]
+        assert "an id must have 1 to 63 characters of a-z, 0-9, '_' and '-'" in answer.json()["detail"]
         assert client.get(path).status == 404
     octets = client.put_octets(f"{session}/buffers/{name}", b"1234")
     assert (octets.status, octets.code) == (400, "invalid_field")

@@ -273,7 +273,7 @@ def test_a_long_one_that_cannot_be_run_again_is_told_so(own):
     assert (first.status, second.status) == (202, 202)
     state = finished(client, second.headers["Location"])
     assert (state["state"], state["problem"]["code"], state["problem"]["retryable"]) == ("failed", "session_busy", True)
-    assert "nothing of it was done" in state["problem"]["detail"]
+    assert "lost before the run started" in state["problem"]["detail"]
     assert send(client, "/v1/run", message, segments).segments == {"out": bytes(2 << 20)}
 
 

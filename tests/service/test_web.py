@@ -182,8 +182,8 @@ def test_the_dashboard_says_which_scopes_it_has_not(start, tmp_path):
         enter = "document.getElementById('token').value = '{}-secret'; document.getElementById('token-form').requestSubmit()"
         dashboard.wait_for(on_page("unauthenticated"))  # the script has run: the form is its own from here on
         dashboard.value(enter.format("reader"))
-        dashboard.wait_for(on_page("the scope metrics is needed"))
-        dashboard.wait_for(on_page("the scope admin is needed"))
+        dashboard.wait_for(on_page("needs the scope metrics"))
+        dashboard.wait_for(on_page("needs the scope admin"))
         dashboard.wait_for(FOLLOWS)
         dashboard.wait_for(on_page("healthy"))
         dashboard.wait_for("performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/v1/devices')).length >= 5")
@@ -191,5 +191,5 @@ def test_the_dashboard_says_which_scopes_it_has_not(start, tmp_path):
         assert refusals == ['gpurest_problems_total{code="insufficient_scope"} 2'], "asked once each"
         dashboard.value(enter.format("boss"))
         dashboard.wait_for("document.querySelectorAll('#latencies tr').length === 5")
-        dashboard.wait_for("!" + on_page("the scope admin is needed"))
+        dashboard.wait_for("!" + on_page("needs the scope admin"))
     boss.close()

@@ -83,7 +83,7 @@ def test_one_byte_more_is_told_before_anything_is_sent(session, take):
 
 def test_one_byte_more_in_a_run(gpu):
     out = bytearray(SIZE)
-    with pytest.raises(errors.ArgumentError, match=f"must have {SIZE} bytes, got {SIZE + 1}"):
+    with pytest.raises(errors.ArgumentError, match=f"takes {SIZE} bytes, got {SIZE + 1}"):
         gpu.run(FITS, "take", (gpurest.Out(out), gpurest.u32(WORDS), octets(5) + b"x"), n=WORDS)
     assert out == bytes(SIZE)
 
