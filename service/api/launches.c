@@ -188,6 +188,7 @@ static enum status submit(struct request *r)
         return st;
     st = launch_decode(r, &spec, &doc);
     spec.at_once = !r->wants_executor;
+    spec.spin_ns = request_prefer(r).respond_async ? 0 : spin_budgets()->call_ns;
     if (!st)
         st = launch_submit(f->session, &spec, &launch, &created, &r->problem);
     if (st == STATUS_PENDING)
@@ -197,8 +198,6 @@ static enum status submit(struct request *r)
         return st;
     f->launch = launch;
     f->cancel_unless_answered = created;
-    if (!request_prefer(r).respond_async)
-        launch_spin(f->launch, spin_budgets()->call_ns);
     return answer_submitted(r, f);
 }
 

@@ -11,7 +11,6 @@ enum {
     BUILTIN_EXPRESSION_BYTES = 128,
     MEMORY_RETURN_MS = 2000, /* so long memory that was given back to a device may be missing there: allocations that it would help wait */
     MEMORY_RETURN_NAP_MS = 10, /* ... and are tried again this often */
-    CLOSER_TICK_MS = 5, /* how often workers that were ended are looked at, as long as there are some */
     RESET_BESIDE_MIB_MAX = 1024, /* a session with more in its buffers gets its next worker after the end of the last one: it may need the room */
     JANITOR_TICK_MS = 100, /* how often idle, aged and overrunning sessions are looked for */
     TRANSFER_SLICES_MAX = 4, /* of staging, in flight per transfer */

@@ -312,6 +312,7 @@ struct launch_spec {
     struct span                stream; /* "" = default */
     uint64_t                   timeout_ms;
     bool                       at_once; /* launch_submit() is to wait for nobody */
+    uint64_t                   spin_ns; /* for so long launch_submit() spins for the end; it never sleeps */
 };
 struct launch_info {
     char              id[ID_BYTES], module[ID_BYTES], stream[STREAM_NAME_BYTES];
@@ -335,8 +336,6 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
 void        launch_return(struct launch *l);
 /* True when finished (succeeded, failed, cancelled), all output fetched. */
 bool launch_finished(struct launch *l);
-/* Spins up to budget_ns for the completion; never sleeps. True when finished. */
-bool launch_spin(struct launch *l, uint64_t budget_ns);
 /* Registers w to be woken at the end; false when it has finished already (then w is not registered). */
 bool launch_watch(struct launch *l, struct waker *w);
 void launch_unwatch(struct launch *l, struct waker *w);

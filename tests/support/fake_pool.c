@@ -215,12 +215,37 @@ void fake_linger(bool on)
     pthread_mutex_unlock(&fake.lock);
 }
 
+/* Under fake.lock. One whose return is held is not gone yet. */
+static bool is_gone(const struct worker *w)
+{
+    return w->dead && !fake.returns_held && (!w->lingers || fake.linger_over);
+}
+
+/* Tells of all that are gone, each once. */
+static void tell_ends(void)
+{
+    struct worker **at, *w;
+
+    do {
+        pthread_mutex_lock(&fake.lock);
+        for (at = &fake.watched; *at && !is_gone(*at);)
+            at = &(*at)->next_watched;
+        w = *at;
+        if (w)
+            *at = w->next_watched;
+        pthread_mutex_unlock(&fake.lock);
+        if (w)
+            w->end_waker->wake(w->end_waker);
+    } while (w);
+}
+
 void fake_end_lingering(void)
 {
     pthread_mutex_lock(&fake.lock);
     fake.linger_over = true;
     pthread_cond_broadcast(&fake.changed);
     pthread_mutex_unlock(&fake.lock);
+    tell_ends();
 }
 
 void fake_await_take(void)
@@ -237,6 +262,7 @@ void fake_hold_returns(bool held)
     fake.returns_held = held;
     pthread_cond_broadcast(&fake.changed);
     pthread_mutex_unlock(&fake.lock);
+    tell_ends();
 }
 
 void fake_await_running(void)
@@ -409,15 +435,14 @@ bool pool_has_room(struct pool *p)
     return room;
 }
 
-/* One whose return is held is not gone yet. */
-enum worker_state worker_state_of(const struct worker *w)
+void worker_watch_end(struct worker *w, struct waker *waker)
 {
-    enum worker_state state;
-
     pthread_mutex_lock(&fake.lock);
-    state = !w->dead ? WORKER_READY : fake.returns_held || (w->lingers && !fake.linger_over) ? WORKER_STOPPING : WORKER_DEAD;
+    w->end_waker = waker;
+    w->next_watched = fake.watched;
+    fake.watched = w;
     pthread_mutex_unlock(&fake.lock);
-    return state;
+    tell_ends();
 }
 
 static void wake_staging(struct worker *w)
@@ -451,10 +476,6 @@ void pool_give_back(struct pool *p, struct worker *w)
     problem_set(&why, STATUS_WORKER_LOST, "fake: given back");
     worker_kill(w, STATUS_WORKER_LOST, &why);
     pthread_join(w->thread, NULL);
-    pthread_mutex_lock(&fake.lock);
-    while (fake.returns_held || (w->lingers && !fake.linger_over))
-        pthread_cond_wait(&fake.changed, &fake.lock);
-    pthread_mutex_unlock(&fake.lock);
     if (w->unfinished || w->waiters)
         abort(); /* the session must have ended both before */
     pthread_mutex_lock(&fake.lock);

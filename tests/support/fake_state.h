@@ -44,8 +44,11 @@ struct worker {
     pthread_mutex_t    drain; /* held around events */
     struct job        *first;
     unsigned           unfinished;
-    uint64_t           numbers, events;
+    uint64_t           numbers;
+    uint64_t           done[256]; /* the last calls whose ends were told, each at the place of its number */
     bool               dead;
+    struct waker      *end_waker;
+    struct worker     *next_watched;
     bool               lingers; /* though dead it is not gone before fake.linger_over */
     struct problem     end;
     struct allocation *allocations;
@@ -64,6 +67,7 @@ struct worker {
 };
 
 struct fake_state {
+    struct worker       *watched; /* whose ends are to be told */
     pthread_mutex_t      lock;
     pthread_cond_t       changed;
     int                  fail_at, die_at;

@@ -1,4 +1,5 @@
 /* One worker's life: start, readiness, death, end. Its states change in worker_set_state() alone. */
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +209,23 @@ void worker_ended(struct worker *w)
     w->gone = true;
     w->options.changed(w->options.context);
     pthread_cond_broadcast(&w->ended);
+    if (w->end_waker)
+        w->end_waker->wake(w->end_waker);
     pthread_mutex_unlock(&w->lock);
+}
+
+void worker_watch_end(struct worker *w, struct waker *waker)
+{
+    bool gone;
+
+    pthread_mutex_lock(&w->lock);
+    assert(!w->end_waker);
+    gone = w->gone;
+    if (!gone)
+        w->end_waker = waker;
+    pthread_mutex_unlock(&w->lock);
+    if (gone)
+        waker->wake(waker);
 }
 
 /* ---- start ---- */

@@ -63,13 +63,15 @@ enum worker_state worker_state_of(const struct worker *w);
 enum worker_sandbox worker_sandbox_of(const struct worker *w);
 /* Kills the process now (SIGKILL). Its calls end with the given status and problem; later ones with WORKER_LOST. Does not wait. */
 void worker_kill(struct worker *w, enum status st, const struct problem *why);
+struct waker;
+/* Wakes `waker`, the only one, when the process is gone and all calls have ended; at once when that is so. It may take any lock of session/. */
+void worker_watch_end(struct worker *w, struct waker *waker);
 
 /* Staging memory, shared with the worker. A slice belongs to the caller from take to give. Never blocks. */
 struct slice {
     struct shm_ref ref;
     unsigned char *data; /* in this process */
 };
-struct waker;
 /* `bytes` <= staging_bytes, rounded up to whole slices. PENDING when no run of slices is free: then, if `w` is not NULL, it is
  * registered and woken at the next give. */
 enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker);

@@ -73,6 +73,7 @@ struct worker {
     bool             was_ready;
     int              wait_status; /* as of waitpid(); counts once it is DEAD */
     bool             gone;        /* dead, and nobody but the owner will touch this any more */
+    struct waker    *end_waker;   /* to be woken then; NULL */
     uint64_t         started_ns, start_deadline_ns;
     uint64_t         ending_ns; /* when it was told to end, or said that it would; 0: not yet */
     uint64_t         kill_ns;   /* when a worker that should end by itself is killed; DEADLINE_NEVER */

@@ -150,15 +150,15 @@ static enum status ensure_runner(struct session *s, struct problem *why)
         return STATUS_OK;
     pthread_mutex_lock(&r->lock);
     r->runners++;
-    s->pins++;
     pthread_mutex_unlock(&r->lock);
+    session_pin(s);
     s->batches.running = start_detached(s);
     if (s->batches.running)
         return STATUS_OK;
+    session_unpin(s, false); /* not the last one: the caller's is there */
     log_warn("session", "cannot start a thread for background batches");
     pthread_mutex_lock(&r->lock);
     r->runners--;
-    s->pins--; /* not the last one: the caller's is there */
     pthread_mutex_unlock(&r->lock);
     return problem_set(why, STATUS_OVERLOADED, "cannot start a thread for the batch");
 }

@@ -5,11 +5,8 @@
 #include "session/code/compile_module.h"
 #include "session/memory/internal.h"
 
-struct best_block {
-    bool     known;
-    uint32_t shared_bytes;
-    uint32_t threads;
-};
+/* Threads of a block as the device advises them for so many bytes of shared memory: bytes << 32 | threads; 0: not yet asked. */
+typedef _Atomic uint64_t best_block;
 
 struct module {
     struct entry           entry;
@@ -32,7 +29,7 @@ struct module {
     struct compiled        compiled;               /* its output is kept for log and code */
     char                 **expressions, **lowered; /* [expressions_count], owned */
     unsigned               expressions_count;
-    struct best_block     *best; /* [kernels_count] */
+    best_block            *best; /* [kernels_count] */
     uint64_t               kept_bytes;
     uint64_t               created_wall_ns;
     struct module         *unload_next;
@@ -46,7 +43,7 @@ void        module_input_digest(const struct module_spec *spec, unsigned char ou
 /* ---- module.c ---- with session.lock held */
 /* MODULE_NOT_FOUND, or *out with one more reference. */
 enum status module_find(struct worker_session *c, struct span id, struct module **out, struct problem *why);
-/* The last one has it unloaded by the helper; it is freed then. */
+/* The last one has it unloaded behind the caller; it is freed then. */
 void module_unref(struct module *m);
 /* The loaded module of a built-in kernel, made at its first use, with one more reference. Where that would
  * have to be waited for and `at_once`: PENDING. */

@@ -39,7 +39,7 @@ void module_unref(struct module *m)
     }
     m->unload_next = c->unloads;
     c->unloads = m;
-    helper_kick(c);
+    submit_later(c);
 }
 
 static struct module *same_input(const struct worker_session *c, const unsigned char digest[SHA256_BYTES])

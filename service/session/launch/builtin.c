@@ -170,9 +170,15 @@ static enum status get_module(struct worker_session *c, struct builtin_call *cal
 static enum status find_slot(struct worker_session *c, const struct launch_spec *spec, uint32_t *out, struct problem *why)
 {
     uint32_t    number;
-    enum status st = stream_of_launch(c, spec, &number, why);
+    bool        known;
+    enum status st = STATUS_OK;
 
     *out = 0;
+    pthread_mutex_lock(&c->session->lock);
+    known = stream_known(c, spec->stream, &number);
+    pthread_mutex_unlock(&c->session->lock);
+    if (!known)
+        st = spec->at_once ? STATUS_PENDING : stream_number(c, spec->stream, &number, why);
     pthread_mutex_lock(&c->session->lock);
     for (unsigned i = 0; i < c->streams_count && !st; i++)
         if (span_is(spec->stream, c->streams[i].name))

@@ -11,15 +11,14 @@ struct flight {
     struct call            call; /* first: events find the flight by it */
     struct launch         *launch;
     struct worker_session *worker_session;
-    unsigned               spinners;
-    bool                   done;
-    struct msg_launch      msg; /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
+    _Atomic unsigned       holders; /* the event, and who spins */
+    struct msg_launch      msg;     /* last: allocated with room for as many bytes of parameters as any kernel of the module takes */
 };
 
 struct launch {
     struct entry           entry;
     struct worker_session *worker_session; /* a reference */
-    unsigned               refs;           /* the table, holders outside, and the way through the worker */
+    _Atomic unsigned       refs;           /* the table, holders outside, and the way through the worker */
     unsigned char          digest[SHA256_BYTES];
     char                   module_id[ID_BYTES];
     struct module         *module;                  /* held until it ended */
@@ -32,9 +31,9 @@ struct launch {
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
     enum launch_state      state;
-    bool                   submitted; /* the flight is in the ring: it can be spun on */
-    bool                   sending;   /* at the head of the backlog and being submitted right now */
-    bool                   ended;     /* the device is done with it, its output may be still to come */
+    _Atomic bool           final;   /* nothing that launch_info tells changes any more: it is read without a lock */
+    bool                   sending; /* at the head of the backlog and being submitted right now */
+    bool                   ended;   /* the device is done with it, its output may be still to come */
     uint64_t               created_wall_ns, started_wall_ns, finished_wall_ns;
     uint64_t               started_ns; /* its deadline counts from here; 0 = not yet */
     double                 gpu_us;
@@ -69,10 +68,10 @@ void launch_note(const struct launch *l, enum event_type type);
 bool gpu_us_check(float told, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
-/* Hands it to the worker, or puts it behind others that wait. Needs a use, and submit_lock. */
-enum status launch_send(struct worker_session *c, struct launch *l, struct problem *why);
-/* With session.lock held: ends one that could not be sent. */
-void launch_fail(struct launch *l, const struct problem *why);
+/* Hands it to the worker, or puts it behind others that wait; one for which neither is possible ends. Needs a use, and submit_lock; session.lock is held
+ * before, not behind. Where it is in the ring, *spun_on is its flight, to be given to flight_release(); NULL: nobody will spin. */
+enum status launch_send(struct worker_session *c, struct launch *l, struct flight **spun_on, struct problem *why);
+void        flight_release(struct flight *f);
 /* With session.lock held: takes it out of the backlog, as cancelled. False when it is not in there. */
 bool launch_withdraw(struct worker_session *c, struct launch *l);
 #endif

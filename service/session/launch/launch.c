@@ -70,19 +70,16 @@ static enum status find_kernel(const struct module *m, struct span name, uint32_
     return STATUS_OK;
 }
 
-static enum status best_block(struct worker_session *c, struct module *m, uint32_t kernel, const struct launch_spec *spec,
-                              uint32_t block[3], struct problem *why)
+static enum status find_best_block(struct worker_session *c, struct module *m, uint32_t kernel, const struct launch_spec *spec,
+                                   uint32_t block[3], struct problem *why)
 {
-    uint32_t                    shared_bytes = spec->shared_bytes;
-    struct msg_best_block       ask = {m->remote, kernel, shared_bytes};
+    struct msg_best_block       ask = {m->remote, kernel, spec->shared_bytes};
     struct msg_best_block_reply got;
-    struct best_block          *known = &m->best[kernel];
-    enum status                 st = STATUS_OK;
+    uint64_t                    known = m->best[kernel];
+    enum status                 st;
 
     block[1] = block[2] = 1;
-    pthread_mutex_lock(&c->session->lock);
-    block[0] = known->known && known->shared_bytes == shared_bytes ? known->threads : 0;
-    pthread_mutex_unlock(&c->session->lock);
+    block[0] = known >> 32 == spec->shared_bytes ? (uint32_t)known : 0;
     if (block[0])
         return STATUS_OK;
     if (spec->at_once)
@@ -90,9 +87,7 @@ static enum status best_block(struct worker_session *c, struct module *m, uint32
     st = worker_best_block(c->worker, &ask, &got, deadline_after_ms(WORKER_CALL_DEADLINE_MS), why);
     if (st)
         return st;
-    pthread_mutex_lock(&c->session->lock);
-    *known = (struct best_block){true, shared_bytes, got.threads};
-    pthread_mutex_unlock(&c->session->lock);
+    m->best[kernel] = (uint64_t)spec->shared_bytes << 32 | got.threads;
     block[0] = got.threads;
     return STATUS_OK;
 }
@@ -110,7 +105,7 @@ enum status launch_configure(struct worker_session *c, struct module *m, const s
     memcpy(msg->grid, spec->grid, sizeof msg->grid);
     memcpy(msg->block, spec->block, sizeof msg->block);
     if (!msg->block[0])
-        st = best_block(c, m, msg->kernel, spec, msg->block, why);
+        st = find_best_block(c, m, msg->kernel, spec, msg->block, why);
     if (!st && !msg->grid[0])
         st = check_grid_of(spec->threads, msg->block, &c->facts, msg->grid, why);
     return st ? st : check_config(&m->table.kernels[msg->kernel], &c->facts, msg->grid, msg->block, spec->shared_bytes, why);
@@ -138,18 +133,41 @@ static void fill_message(struct launch *l)
     m->timeout_ms = l->timeout_ms;
 }
 
-void launch_unref(struct launch *l)
+/* With session.lock held; nobody has a reference. */
+static void launch_free(struct launch *l)
 {
     struct worker_session *c = l->worker_session;
 
-    if (--l->refs)
-        return;
     free(l->flight);
     free(l->kernel);
     free(l->output);
     free(l->problem);
     free(l);
-    worker_session_unref(c);
+    if (c)
+        worker_session_unref(c);
+}
+
+void launch_unref(struct launch *l)
+{
+    unsigned before = l->refs--;
+
+    assert(before > 0);
+    if (before == 1)
+        launch_free(l);
+}
+
+void launch_return(struct launch *l)
+{
+    struct session *s = l->worker_session->session;
+    unsigned        before = l->refs--;
+
+    assert(before > 0);
+    if (before == 1) {
+        pthread_mutex_lock(&s->lock);
+        launch_free(l);
+        pthread_mutex_unlock(&s->lock);
+    }
+    session_return(s);
 }
 
 /* All zeros but for what is filled in before anybody looks: the parameters, and the problem of a call that fails. That is most of it. */
@@ -165,14 +183,36 @@ static enum status make_flight(struct launch *l, struct problem *why)
     f->call.problem.status = STATUS_OK;
     f->launch = l;
     f->worker_session = l->worker_session;
+    f->holders = 1;
     l->flight = f;
     return STATUS_OK;
 }
 
-/* Everything that needs no lock for long. The launch is the maker's alone. */
-static enum status prepare(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct problem *why)
+/* A launch on its way into the ring, on the thread that submits it. */
+struct submission {
+    const struct launch_spec *spec;
+    struct worker_session    *worker_session; /* in use */
+    struct launch            *launch;         /* the maker's reference */
+    struct launch            *known;          /* one of the same id and properties that was there; a reference. NULL */
+    bool                      stream_known;
+    uint32_t                  stream;
+    struct flight            *spun_on; /* NULL: not in the ring yet, or nobody is to spin */
+};
+
+static enum status number_of_stream(const struct submission *b, uint32_t *number, struct problem *why)
 {
-    enum status st = entry_name(&l->entry, spec->id, "l_", why);
+    *number = b->stream;
+    if (b->stream_known)
+        return STATUS_OK;
+    return b->spec->at_once ? STATUS_PENDING : stream_number(b->worker_session, b->spec->stream, number, why);
+}
+
+/* Everything that needs no lock for long. The launch is the maker's alone. */
+static enum status prepare(const struct submission *b, struct problem *why)
+{
+    const struct launch_spec *spec = b->spec;
+    struct launch            *l = b->launch;
+    enum status               st = entry_name(&l->entry, spec->id, "l_", why);
 
     if (!st)
         st = make_flight(l, why);
@@ -181,7 +221,7 @@ static enum status prepare(struct worker_session *c, struct launch *l, const str
     l->timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_MS_DEFAULT;
     if (l->timeout_ms > EXECUTION_TIMEOUT_MS_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, "/timeout_ms", "range", "must be at most %d", EXECUTION_TIMEOUT_MS_MAX);
-    st = stream_of_launch(c, spec, &l->flight->msg.stream, why);
+    st = number_of_stream(b, &l->flight->msg.stream, why);
     if (st)
         return st;
     span_copy(spec->stream, l->stream, sizeof l->stream);
@@ -189,10 +229,10 @@ static enum status prepare(struct worker_session *c, struct launch *l, const str
         memcpy(l->module_id, l->module->entry.id, sizeof l->module_id);
     l->shared_bytes = spec->shared_bytes;
     l->created_wall_ns = wall_ns();
-    return configure(c, l, spec, why);
+    return configure(b->worker_session, l, spec, why);
 }
 
-static struct launch *make(struct worker_session *c, const struct launch_spec *spec)
+static struct launch *make_launch(const struct launch_spec *spec)
 {
     struct launch *l = calloc(1, sizeof *l);
 
@@ -204,7 +244,6 @@ static struct launch *make(struct worker_session *c, const struct launch_spec *s
         return NULL;
     }
     span_copy(spec->kernel, l->kernel, spec->kernel.bytes + 1);
-    l->worker_session = c;
     l->refs = 1;        /* the maker's, then the caller's */
     if (spec->id.bytes) /* nobody asks again for a name that we choose */
         launch_digest(spec, l->digest);
@@ -271,26 +310,23 @@ static enum status existing(struct worker_session *c, struct span id, const unsi
     return STATUS_OK;
 }
 
-static enum status submit(struct worker_session *c, struct launch *l, const struct launch_spec *spec, struct launch **known,
-                          struct problem *why)
+/* Behind it the launch is on its way, or has ended. */
+static enum status submit(struct submission *b, struct problem *why)
 {
-    struct session *s = c->session;
-    enum status     st;
+    struct worker_session *c = b->worker_session;
+    struct launch         *l = b->launch;
+    struct session        *s = c->session;
+    enum status            st;
 
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
-    st = existing(c, spec->id, l->digest, known, why);
-    if (!st && !*known)
-        st = place(c, l, spec, why);
-    pthread_mutex_unlock(&s->lock);
-    if (!st && !*known) {
-        st = launch_send(c, l, why);
-        if (st) {
-            pthread_mutex_lock(&s->lock);
-            launch_fail(l, why);
-            pthread_mutex_unlock(&s->lock);
-        }
-    }
+    st = existing(c, b->spec->id, l->digest, &b->known, why);
+    if (!st && !b->known)
+        st = place(c, l, b->spec, why);
+    if (st || b->known)
+        pthread_mutex_unlock(&s->lock);
+    else
+        st = launch_send(c, l, b->spec->spin_ns ? &b->spun_on : NULL, why);
     pthread_mutex_unlock(&c->submit_lock);
     return st;
 }
@@ -329,58 +365,90 @@ static enum status begin_builtin(struct worker_session *c, struct launch *l, con
     return st;
 }
 
-static enum status submit_new(struct worker_session *c, const struct launch_spec *spec, struct launch **out, bool *created,
-                              struct problem *why)
+/* Enters the session and looks everything up. */
+static enum status begin(struct session *s, struct submission *b, struct problem *why)
 {
-    struct session      *s = c->session;
-    struct launch       *l = make(c, spec);
-    struct launch       *known = NULL;
-    struct builtin_call *call = NULL;
-    enum status          st;
+    struct launch         *l = b->launch;
+    struct worker_session *c;
+    enum status            st;
 
-    if (!l)
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
     pthread_mutex_lock(&s->lock);
-    worker_session_ref(c);
-    st = existing(c, spec->id, l->digest, &known, why);
-    if (!st && !known && !spec->dtype.bytes)
-        st = module_find(c, spec->module, &l->module, why);
+    st = session_usable_locked(s, why);
+    if (!st) {
+        c = b->worker_session = l->worker_session = s->worker_session;
+        c->uses++;
+        worker_session_ref(c);
+        b->stream_known = stream_known(c, b->spec->stream, &b->stream);
+        st = existing(c, b->spec->id, l->digest, &b->known, why);
+        if (!st && !b->known && !b->spec->dtype.bytes)
+            st = module_find(c, b->spec->module, &l->module, why);
+    }
     pthread_mutex_unlock(&s->lock);
-    if (!st && !known && spec->dtype.bytes) {
-        st = begin_builtin(c, l, spec, &call, why);
-        spec = st ? spec : &call->spec;
-    }
-    if (!st && !known)
-        st = prepare(c, l, spec, why);
-    if (!st && !known)
-        st = submit(c, l, spec, &known, why);
-    if (st || known) {
-        pthread_mutex_lock(&s->lock);
-        discard(l);
-        pthread_mutex_unlock(&s->lock);
-    }
-    builtin_close(c, call);
-    *created = !st && !known;
-    *out = st ? NULL : known ? known : l;
     return st;
 }
 
+static enum status go_through(struct submission *b, struct problem *why)
+{
+    struct builtin_call *call = NULL;
+    enum status          st = STATUS_OK;
+
+    if (b->spec->dtype.bytes) {
+        st = begin_builtin(b->worker_session, b->launch, b->spec, &call, why);
+        b->spec = st ? b->spec : &call->spec;
+    }
+    if (!st)
+        st = prepare(b, why);
+    if (!st)
+        st = submit(b, why);
+    builtin_close(b->worker_session, call);
+    return st;
+}
+
+/* Of one that was not submitted. */
+static void drop_launch(struct session *s, struct launch *l)
+{
+    pthread_mutex_lock(&s->lock);
+    discard(l);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The spinner keeps the worker in use, and the flight. */
+static void spin(struct submission *b, uint64_t spin_ns)
+{
+    if (!b->spun_on)
+        return;
+    call_spin(b->worker_session->worker, &b->spun_on->call, spin_ns);
+    flight_release(b->spun_on);
+}
+
+/* Takes session.lock twice, its events twice more, and no other lock that sessions share: tests/unit/session/launch/locks_test.c counts. */
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why)
 {
-    struct worker_session *c;
-    struct problem         local;
-    enum status            st;
+    struct submission b = {.spec = spec};
+    struct problem    local;
+    enum status       st;
 
     why = why ? why : &local;
     *out = NULL;
     *created = false;
     st = session_admits_work(s, why);
-    if (!st)
-        st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = submit_new(c, spec, out, created, why);
+    b.launch = make_launch(spec);
+    if (!b.launch)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a launch");
+    st = begin(s, &b, why);
+    if (!st && !b.known)
+        st = go_through(&b, why);
     if (!st)
         session_pin(s);
-    return worker_session_leave_with(c, st, why);
+    *created = !st && !b.known;
+    *out = st ? NULL : b.known ? b.known : b.launch;
+    if (*created) {
+        spin(&b, spec->spin_ns);
+        worker_session_leave_referenced(b.worker_session);
+        return STATUS_OK;
+    }
+    drop_launch(s, b.launch);
+    return b.worker_session ? worker_session_leave_with(b.worker_session, st, why) : st;
 }

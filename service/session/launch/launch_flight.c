@@ -3,6 +3,7 @@
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -97,11 +98,13 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
 {
     struct worker_session *c = l->worker_session;
 
+    assert(!l->final);
     l->state = state;
     l->ended = true;
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
+    l->final = true;
     if (state == LAUNCH_SUCCEEDED)
         c->session->device_time_us += l->gpu_us;
     measure(l);
@@ -116,11 +119,6 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     pthread_cond_broadcast(&c->session->changed);
     keep(c, l);
     launch_unref(l);
-}
-
-void launch_fail(struct launch *l, const struct problem *why)
-{
-    finish(l, LAUNCH_FAILED, why);
 }
 
 /* It never got to the device, or the device's answer got lost. */
@@ -138,13 +136,16 @@ static void finish_lost(struct launch *l)
     finish(l, LAUNCH_FAILED, &why);
 }
 
-static void free_flight(struct flight *f)
+void flight_release(struct flight *f)
+{
+    if (--f->holders == 0)
+        free(f);
+}
+
+static void leave_flight(struct flight *f)
 {
     f->launch->flight = NULL;
-    f->launch->submitted = false;
-    f->done = true;
-    if (!f->spinners)
-        free(f);
+    flight_release(f);
 }
 
 /* ---- the backlog; with session.lock held ---- */
@@ -191,7 +192,7 @@ bool launch_withdraw(struct worker_session *c, struct launch *l)
     if (!in_backlog(c, l))
         return false;
     drop_from_backlog(c, l);
-    free_flight(l->flight);
+    leave_flight(l->flight);
     finish(l, LAUNCH_CANCELLED, NULL);
     return true;
 }
@@ -203,7 +204,7 @@ void launch_flush(struct worker_session *c)
     while (l) {
         struct launch *next = l->backlog_next;
         drop_from_backlog(c, l);
-        free_flight(l->flight);
+        leave_flight(l->flight);
         finish_lost(l);
         l = next;
     }
@@ -263,7 +264,7 @@ static void succeeded(struct flight *f)
     l->output_bytes = output < KERNEL_OUTPUT_BYTES_MAX ? output : KERNEL_OUTPUT_BYTES_MAX;
     l->next = c->outputs;
     c->outputs = l;
-    helper_kick(c);
+    submit_later(c);
 }
 
 static void failed(struct flight *f, bool session_was_lost)
@@ -310,9 +311,9 @@ static void on_event(struct call *call, enum call_event event)
         c->last_event_ns = now_ns();
         c->in_ring--;
         if (c->backlog)
-            helper_kick(c);
+            submit_later(c);
         ended(f);
-        free_flight(f);
+        leave_flight(f);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -323,46 +324,62 @@ static bool ring_has_room(const struct worker_session *c)
     return c->in_ring < LAUNCHES_IN_RING_MAX;
 }
 
-/* With session.lock held on entry and exit, not between. */
-static enum status submit(struct worker_session *c, struct launch *l)
+/* With session.lock held. */
+static void enter_ring(struct worker_session *c, struct launch *l)
 {
-    struct session *s = c->session;
-    struct flight  *f = l->flight;
-    enum status     st;
-
     if (c->in_ring++ == 0)
         c->last_event_ns = now_ns();
     c->uses++;
     l->refs++;
-    pthread_mutex_unlock(&s->lock);
-    f->call.on_event = on_event;
-    f->call.deadline_ns = DEADLINE_NEVER;
-    st = worker_submit_launch(c->worker, &f->msg, &f->call);
-    pthread_mutex_lock(&s->lock);
-    if (st) {
-        c->in_ring--;
-        worker_session_unuse(c);
-    } else if (l->flight) {
-        l->submitted = true;
-    }
-    launch_unref(l);
-    return st;
 }
 
-enum status launch_send(struct worker_session *c, struct launch *l, struct problem *why)
+/* No lock held. Its end may be told before this returns. */
+static enum status put_into_ring(struct worker_session *c, struct flight *f)
+{
+    f->call.on_event = on_event;
+    f->call.deadline_ns = DEADLINE_NEVER;
+    return worker_submit_launch(c->worker, &f->msg, &f->call);
+}
+
+/* With session.lock held: the worker did not take it. */
+static void leave_ring(struct worker_session *c, struct launch *l)
+{
+    c->in_ring--;
+    worker_session_unuse(c);
+    launch_unref(l);
+}
+
+enum status launch_send(struct worker_session *c, struct launch *l, struct flight **spun_on, struct problem *why)
 {
     struct session *s = c->session;
+    struct flight  *f = l->flight;
     enum status     st = STATUS_OVERLOADED;
 
-    pthread_mutex_lock(&s->lock);
-    if (!c->backlog && ring_has_room(c))
-        st = submit(c, l);
+    if (!c->backlog && ring_has_room(c)) {
+        f->holders += spun_on != NULL;
+        enter_ring(c, l);
+        pthread_mutex_unlock(&s->lock);
+        st = put_into_ring(c, f);
+        if (!st) {
+            if (spun_on)
+                *spun_on = f;
+            l->refs--; /* not the last one: the maker has another */
+            return STATUS_OK;
+        }
+        pthread_mutex_lock(&s->lock);
+        f->holders = 1;
+        leave_ring(c, l);
+    }
     if (st == STATUS_OVERLOADED && !c->lost && !c->closed) {
         push_backlog(c, l);
         st = STATUS_OK;
+    } else {
+        st = st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st;
+        problem_set(why, st, "the session's worker has exited");
+        finish(l, LAUNCH_FAILED, why);
     }
     pthread_mutex_unlock(&s->lock);
-    return st ? problem_set(why, st == STATUS_OVERLOADED ? STATUS_WORKER_LOST : st, "the session's worker has exited") : STATUS_OK;
+    return st;
 }
 
 void launch_pump(struct worker_session *c)
@@ -375,12 +392,19 @@ void launch_pump(struct worker_session *c)
         struct launch *l = c->backlog;
         l->refs++;
         l->sending = true; /* keeps its place: what must come after it waits on */
-        st = submit(c, l);
+        enter_ring(c, l);
+        pthread_mutex_unlock(&s->lock);
+        st = put_into_ring(c, l->flight);
+        pthread_mutex_lock(&s->lock);
+        if (st)
+            leave_ring(c, l);
+        else
+            launch_unref(l);
         l->sending = false;
         if (st != STATUS_OVERLOADED || c->lost || c->closed)
             drop_from_backlog(c, l);
         if (st && (st != STATUS_OVERLOADED || c->lost || c->closed)) {
-            free_flight(l->flight);
+            leave_flight(l->flight);
             finish_lost(l);
         }
         launch_unref(l);

@@ -37,16 +37,6 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
     return STATUS_OK;
 }
 
-void launch_return(struct launch *l)
-{
-    struct session *s = l->worker_session->session;
-
-    pthread_mutex_lock(&s->lock);
-    launch_unref(l);
-    pthread_mutex_unlock(&s->lock);
-    session_return(s);
-}
-
 static bool is_final(enum launch_state s)
 {
     return s == LAUNCH_SUCCEEDED || s == LAUNCH_FAILED || s == LAUNCH_CANCELLED;
@@ -54,40 +44,7 @@ static bool is_final(enum launch_state s)
 
 bool launch_finished(struct launch *l)
 {
-    struct session *s = l->worker_session->session;
-    bool            final;
-
-    pthread_mutex_lock(&s->lock);
-    final = is_final(l->state);
-    pthread_mutex_unlock(&s->lock);
-    return final;
-}
-
-bool launch_spin(struct launch *l, uint64_t budget_ns)
-{
-    struct worker_session *c = l->worker_session;
-    struct session        *s = c->session;
-    struct flight         *f;
-    bool                   final;
-
-    pthread_mutex_lock(&s->lock);
-    f = l->submitted && !c->closed ? l->flight : NULL;
-    if (f) {
-        f->spinners++;
-        c->uses++;
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (f)
-        call_spin(c->worker, &f->call, budget_ns);
-    pthread_mutex_lock(&s->lock);
-    if (f) {
-        if (--f->spinners == 0 && f->done)
-            free(f);
-        worker_session_unuse(c);
-    }
-    final = is_final(l->state);
-    pthread_mutex_unlock(&s->lock);
-    return final;
+    return l->final;
 }
 
 bool launch_watch(struct launch *l, struct waker *w)
@@ -121,12 +78,9 @@ void launch_unwatch(struct launch *l, struct waker *w)
     pthread_mutex_unlock(&s->lock);
 }
 
-void launch_info_of(struct launch *l, struct launch_info *out)
+static void describe(const struct launch *l, struct launch_info *out)
 {
-    struct session *s = l->worker_session->session;
-
     memset(out, 0, sizeof *out);
-    pthread_mutex_lock(&s->lock);
     memcpy(out->id, l->entry.id, sizeof out->id);
     memcpy(out->module, l->module_id, sizeof out->module);
     memcpy(out->dtype, l->dtype, sizeof out->dtype);
@@ -148,6 +102,18 @@ void launch_info_of(struct launch *l, struct launch_info *out)
         out->problem = *l->problem;
     else if (l->state == LAUNCH_FAILED)
         problem_set(&out->problem, STATUS_INTERNAL, "the launch failed");
+}
+
+void launch_info_of(struct launch *l, struct launch_info *out)
+{
+    struct session *s = l->worker_session->session;
+
+    if (l->final) {
+        describe(l, out);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    describe(l, out);
     pthread_mutex_unlock(&s->lock);
 }
 

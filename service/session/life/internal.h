@@ -11,6 +11,8 @@
 #include <pthread.h>
 
 #include "base/digest.h"
+#include "base/reaper.h"
+#include "base/waker.h"
 #include "pool/pool.h"
 #include "session/events/event_ring.h"
 #include "session/life/device_facts.h"
@@ -46,26 +48,21 @@ struct registry {
     struct registry_config config;
     char                   node[ID_BYTES];
     pthread_mutex_t        lock;
+    pthread_rwlock_t       lookup_lock;  /* over what session_borrow() reads; written with `lock` held, too. Inner to it */
     pthread_cond_t         janitor_kick; /* of the monotonic clock */
-    pthread_cond_t         helper_kick;
-    pthread_t              janitor, helper;
-    bool                   janitor_stop, helper_stop, draining;
+    pthread_t              janitor;
+    bool                   janitor_stop, draining;
     struct account        *accounts;
     unsigned               count;
-    struct worker_session *work, *work_last;       /* worker sessions with something for the helper; each holds a reference */
-    struct worker_session *closing, *closing_last; /* for the closer; their sessions are pinned */
-    unsigned               closing_count;          /* with the one that it is at */
-    uint64_t               closed_count;           /* ever */
-    pthread_t              closer;
-    pthread_cond_t         closing_changed; /* of the monotonic clock; of `returning`, too */
+    struct reaper          submitter;       /* submits what the events of calls make possible; waits for nobody */
+    struct reaper          reaper;          /* ends worker sessions whose workers are gone, and shared memory */
+    unsigned               closing_count;   /* worker sessions that were detached and have not ended */
+    pthread_cond_t         closing_changed; /* of the monotonic clock; pending_free changed, too */
     struct pending_free    pending_free[DEVICES_MAX];
-    bool                   closer_stop;
     unsigned               runners; /* threads that do asynchronous batches */
     pthread_cond_t         runner_left;
     uint64_t               shared_bytes; /* of memory shared with clients, what is still to be given back included */
     unsigned               shares_count;
-    pthread_mutex_t        reap_lock;   /* outer to `lock`: who has had it knows that all dead shares are gone */
-    struct share          *shares_dead; /* for share_reap() */
     struct fault_budget   *budgets;     /* of those whose kernels have faulted lately */
     _Atomic bool           any_budget;  /* written under lock: there are some */
     struct run_place      *runs;        /* run_place.c */
@@ -91,7 +88,7 @@ struct worker_session {
 
     /* under session.lock */
     unsigned            refs; /* of this struct */
-    unsigned            uses; /* threads inside the worker's calls, and calls not yet done */
+    _Atomic unsigned    uses; /* threads inside the worker's calls, and calls not yet done; begun with session.lock held */
     bool                closed;
     bool                lost; /* a fault ended it */
     uint64_t            lost_ns;
@@ -126,10 +123,11 @@ struct worker_session {
     uint64_t            quota_bytes;  /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned            shares_count; /* of buffers */
 
-    /* under registry.lock */
-    bool                   work_queued;
-    struct worker_session *work_next;
-    struct worker_session *closing_next;
+    struct reap_item submit_item; /* for registry.submitter; while it is posted it holds a reference and a pin */
+    struct reap_item end_item;    /* for registry.reaper */
+    struct waker     end_waker;   /* of a detached one: the worker is gone */
+    _Atomic bool     worker_gone;
+    bool             end_posted;
 };
 
 /* A session's asynchronous batches. Under session.lock. */
@@ -159,10 +157,10 @@ struct session {
     char             tenant_name[CALLER_NAME_BYTES];
     unsigned char    spec_digest[SHA256_BYTES];
 
+    _Atomic unsigned pins;      /* one is the registry's, as long as it is listed; the last one frees the session */
+    _Atomic unsigned observers; /* of them, those that do not count as use */
+    _Atomic uint64_t used_ns;   /* end of the last use */
     /* under registry.lock */
-    unsigned pins;
-    unsigned observers; /* of them, those that do not count as use */
-    uint64_t used_ns;   /* end of the last use */
     uint64_t idle_timeout_s;
     bool     listed; /* in its account's table: nobody deletes it yet */
 
@@ -174,7 +172,7 @@ struct session {
     uint64_t               epoch;
     uint64_t               buffers_made;
     struct worker_session *worker_session; /* NULL while starting, when closing, or when a reset got no worker */
-    bool                   ending;         /* the closer finishes its end */
+    bool                   ending;         /* closing, and some of it is still there */
     unsigned               closing;        /* former worker sessions whose workers are not yet back */
     struct problem         fault;
     struct label           labels[LABELS_MAX];
@@ -189,8 +187,9 @@ struct session {
 };
 
 /* ---- registry.c ---- */
+/* For who has it pinned. */
 void session_pin(struct session *s);
-/* Frees the session when it was deleted and this was the last pin. `used`: the idle time starts anew. */
+/* The last one frees the session. `used`: the idle time starts anew. */
 void session_unpin(struct session *s, bool used);
 /* False when somebody else already did: from then on nobody finds the session, and the caller must close it. */
 bool registry_unlist(struct session *s);
@@ -240,17 +239,16 @@ void quota_release_all(struct worker_session *c);
 /* ---- worker_session.c ---- */
 /* A worker session on a worker that it takes over. */
 enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out);
-/* Ends everything in it, without waiting for the ends: what waits is woken, the worker is killed, the quota is free again. */
+/* Of one that has left its session (session.closing counts it): what waits is woken, the worker is killed, the quota is free again. Does not wait.
+ * When the worker is gone and nobody is in it, the reaper gives it back to the pool and drops the session's reference, maybe before this returns. */
 void worker_session_detach(struct worker_session *c, const char *reason);
-/* Of a detached one: blocks until nobody uses the worker and it is back with the pool. Drops the session's reference. */
-void worker_session_destroy(struct worker_session *c);
-/* Both. NULL is a no-op. */
-void worker_session_close(struct worker_session *c, const char *reason);
 /* The session's worker session in use until worker_session_leave; or why it cannot be used. */
 enum status worker_session_enter(struct session *s, struct worker_session **out, struct problem *why);
 /* The same for a worker session that is known; false when it was closed. Needs a reference. */
 bool worker_session_use(struct worker_session *c);
 void worker_session_leave(struct worker_session *c);
+/* As worker_session_leave, for who holds a reference of c and a pin: takes no lock but for the last one in it when the worker is gone. */
+void worker_session_leave_referenced(struct worker_session *c);
 /* For a call to the worker whose answer nobody waits for; it is a use of its own. NULL: no memory, or the worker session was closed. */
 struct call *worker_session_async_call(struct worker_session *c);
 /* It was not submitted. */
@@ -276,30 +274,15 @@ void        worker_session_lose(struct worker_session *c, const struct problem *
 void worker_session_note(struct worker_session *c, const struct call *call);
 /* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */
 enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why);
-/* ---- helper.c ---- does for events what they may not do themselves: submit. One thread per registry. */
-bool helper_start(struct registry *r);
-void helper_stop(struct registry *r);
-/* There may be something to do in c. With session.lock held. */
-void helper_kick(struct worker_session *c);
-
-/* ---- closer.c ---- destroys detached worker sessions of sessions that go on with another worker. One thread per registry. */
-bool closer_start(struct registry *r);
-/* Buries what is left first. */
-void closer_stop(struct registry *r);
-/* Takes c over. */
-void closer_take(struct worker_session *c);
-/* How many it has destroyed so far. No lock held. */
-uint64_t closer_count(struct registry *r);
-/* After a call of c that found nothing left, begun when so many were `destroyed`: waits, bounded, for one more, which gives something back.
- * False when there is none, or none in time, or c is closed: trying again is of no use. No lock held. */
-bool closer_await(struct worker_session *c, uint64_t destroyed, uint64_t deadline_ns);
+/* There may be something to submit in c. With session.lock held. */
+void submit_later(struct worker_session *c);
 
 /* ---- janitor.c ---- ends what is idle, too old, or runs past its deadline. One thread per registry. */
 bool janitor_start(struct registry *r);
 void janitor_stop(struct registry *r);
 /* One round as if the monotonic clock were at `now`. */
 void janitor_sweep(struct registry *r, uint64_t now);
-/* Asks the worker whether it still answers, if that is due. The helper's, inside worker_session_use(). */
+/* Asks the worker whether it still answers, if that is due. The submitter's, inside worker_session_use(). */
 void janitor_ping(struct worker_session *c);
 
 /* ---- implicit.c ---- */
@@ -314,18 +297,20 @@ enum status implicit_session_of_run(struct registry *r, const struct tenant *t, 
 enum status session_revive(struct session *s, struct problem *why);
 /* Deletes, unless somebody else does. */
 void session_end(struct session *s, const char *reason);
+/* With session.lock held: the only one to change the state. Notes the event and wakes who waits; fault and worker session are set before. */
+void session_set_state(struct session *s, enum session_state next);
 /* For who unlisted it: worker, memory and quota are released. Blocks. */
 void session_close(struct session *s, const char *reason);
-/* Takes it out of the registry and closes it without waiting: the closer awaits its worker's end. Not one that starts, or that somebody else closes. */
+/* Takes it out of the registry and closes it without waiting. Not one that starts, or that somebody else closes. */
 void session_close_later(struct session *s, const char *reason);
-/* The janitor's, who waits for nobody: closes it when it is `aged`, or was idle too long at `now`, unless it starts. The closer awaits its worker's end. */
+/* The same, when it is `aged`, or was idle too long at `now`. */
 void session_expire(struct session *s, bool aged, uint64_t now);
-/* A former worker session is gone: when it was the last one of a session that has expired, that is closed. No lock held. */
+/* Once no former worker session of a closing session is left, it counts no longer. No lock held. */
 void session_close_finish(struct session *s);
 
 /* ---- stream.c ---- number of that stream, made at its first use. Needs a use of the context. */
 enum status stream_number(struct worker_session *c, struct span name, uint32_t *number, struct problem *why);
-/* PENDING for one that is to be made and spec->at_once. */
-enum status stream_of_launch(struct worker_session *c, const struct launch_spec *spec, uint32_t *number, struct problem *why);
+/* With session.lock held: false when that stream is still to be made. */
+bool stream_known(const struct worker_session *c, struct span name, uint32_t *number);
 
 #endif

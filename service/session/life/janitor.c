@@ -133,7 +133,7 @@ static bool look_after(struct session *s, uint64_t now)
         st = overrun(c, now, &why);
         c->ping_due = c->ping_due || wants_ping(c, now);
         if (c->ping_due || c->backlog || c->unloads || c->outputs || c->orphans)
-            helper_kick(c);
+            submit_later(c);
         if (st)
             c->uses++;
     }
@@ -172,9 +172,7 @@ static void look_at_budget(struct session *s)
 
 static void touch(struct session *s, uint64_t now)
 {
-    pthread_mutex_lock(&s->registry->lock);
     s->used_ns = now;
-    pthread_mutex_unlock(&s->registry->lock);
 }
 
 /* Waits for no worker: others' deadlines are kept here, too. */
@@ -200,7 +198,6 @@ void janitor_sweep(struct registry *r, uint64_t now)
     }
     free(all);
     budgets_look(r);
-    share_reap(r);
 }
 
 /* With registry.lock held. */

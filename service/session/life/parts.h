@@ -41,8 +41,6 @@ void temp_buffer_drop_all(struct worker_session *c);
 void temp_buffer_drop_orphans(struct worker_session *c);
 /* Of shared memory that is not the buffers' own: a worker that is about to end does not matter to it. */
 void share_detach_all(struct worker_session *c);
-/* Gives shared memory that is no longer anybody's back to the host. Slow; no lock held. */
-void share_reap(struct registry *r);
 /* Whoever waits for a transfer looks again. */
 void transfer_wake_all(struct worker_session *c);
 /* Takes back all registrations with the worker. Blocks briefly; no lock held. */

@@ -10,6 +10,30 @@
 /* What a session id has besides the node's name: "s_", "_", the random part and a NUL. */
 enum { SERVER_ID_ROOM = 3 + RANDOM_ID_CHARS + 1 };
 
+/* Who writes is not kept waiting by readers that come again and again. */
+static void lookup_lock_init(pthread_rwlock_t *lock)
+{
+    pthread_rwlockattr_t a;
+
+    pthread_rwlockattr_init(&a);
+    pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(lock, &a);
+    pthread_rwlockattr_destroy(&a);
+}
+
+/* To change which accounts and sessions there are. */
+static void change_begin(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    pthread_rwlock_wrlock(&r->lookup_lock);
+}
+
+static void change_end(struct registry *r)
+{
+    pthread_rwlock_unlock(&r->lookup_lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
 enum status registry_create(struct registry **out, const struct registry_config *config)
 {
     struct registry   *r = calloc(1, sizeof *r);
@@ -23,32 +47,30 @@ enum status registry_create(struct registry **out, const struct registry_config 
         return STATUS_INVALID_FIELD;
     }
     pthread_mutex_init(&r->lock, NULL);
-    pthread_mutex_init(&r->reap_lock, NULL);
+    lookup_lock_init(&r->lookup_lock);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->janitor_kick, &monotonic);
-    pthread_cond_init(&r->helper_kick, NULL);
     pthread_cond_init(&r->runner_left, NULL);
     pthread_cond_init(&r->closing_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (!helper_start(r))
-        goto no_helper;
-    if (!closer_start(r))
-        goto no_closer;
+    if (!reaper_start(&r->submitter))
+        goto no_submitter;
+    if (!reaper_start(&r->reaper))
+        goto no_reaper;
     if (!janitor_start(r))
         goto no_janitor;
     *out = r;
     return STATUS_OK;
 no_janitor:
-    closer_stop(r);
-no_closer:
-    helper_stop(r);
-no_helper:
+    reaper_stop(&r->reaper);
+no_reaper:
+    reaper_stop(&r->submitter);
+no_submitter:
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
-    pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
-    pthread_mutex_destroy(&r->reap_lock);
+    pthread_rwlock_destroy(&r->lookup_lock);
     pthread_mutex_destroy(&r->lock);
     free(r);
     return STATUS_OUT_OF_MEMORY;
@@ -69,6 +91,14 @@ static struct session *any_session(struct registry *r)
     return s;
 }
 
+static void await_closings(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->closing_count)
+        pthread_cond_wait(&r->closing_changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
 void registry_destroy(struct registry *r)
 {
     struct session *s;
@@ -82,15 +112,14 @@ void registry_destroy(struct registry *r)
         session_unpin(s, false);
     }
     batch_runners_await(r);
-    closer_stop(r);
-    helper_stop(r);
-    share_reap(r);
+    await_closings(r);
+    reaper_stop(&r->submitter);
+    reaper_stop(&r->reaper);
     budgets_finish(r);
     pthread_cond_destroy(&r->closing_changed);
     pthread_cond_destroy(&r->runner_left);
-    pthread_cond_destroy(&r->helper_kick);
     pthread_cond_destroy(&r->janitor_kick);
-    pthread_mutex_destroy(&r->reap_lock);
+    pthread_rwlock_destroy(&r->lookup_lock);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -148,10 +177,10 @@ static void account_drop_if_empty(struct registry *r, struct account *a)
 
 void account_leave(struct registry *r, struct account *a)
 {
-    pthread_mutex_lock(&r->lock);
+    change_begin(r);
     a->payers--;
     account_drop_if_empty(r, a);
-    pthread_mutex_unlock(&r->lock);
+    change_end(r);
 }
 
 unsigned registry_count(struct registry *r)
@@ -248,7 +277,7 @@ static enum status enlist_locked(struct registry *r, const struct tenant *t, str
     fresh->account = fresh->payer = a;
     a->payers++;
     fresh->listed = true;
-    fresh->pins = 1;
+    fresh->pins = 2; /* the registry's and the maker's */
     a->count++;
     a->hidden += fresh->hidden;
     r->count++;
@@ -262,9 +291,9 @@ enum status registry_enlist(struct registry *r, const struct tenant *t, struct s
 {
     enum status st;
 
-    pthread_mutex_lock(&r->lock);
+    change_begin(r);
     st = enlist_locked(r, t, fresh, out, created, why);
-    pthread_mutex_unlock(&r->lock);
+    change_end(r);
     return st;
 }
 
@@ -275,30 +304,37 @@ bool registry_has(const struct registry *r, const void *owner, struct span id)
     return a && table_get(&a->sessions, id);
 }
 
+/* With registry.lock and lookup_lock held. The caller has another pin. */
+static void unlist(struct session *s)
+{
+    table_remove(&s->account->sessions, &s->entry);
+    s->listed = false;
+    s->pins--;
+    assert(s->pins > 0);
+}
+
 bool registry_unlist(struct session *s)
 {
     bool mine;
 
-    pthread_mutex_lock(&s->registry->lock);
+    change_begin(s->registry);
     mine = s->listed;
     if (mine)
-        table_remove(&s->account->sessions, &s->entry);
-    s->listed = false;
-    pthread_mutex_unlock(&s->registry->lock);
+        unlist(s);
+    change_end(s->registry);
     return mine;
 }
 
 bool registry_unlist_idle(struct session *s, uint64_t now)
 {
-    bool mine;
+    const unsigned own = 2; /* the registry's and the caller's */
+    bool           mine;
 
-    pthread_mutex_lock(&s->registry->lock);
-    mine = s->listed && s->pins == 1 + s->observers && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
-    if (mine) {
-        table_remove(&s->account->sessions, &s->entry);
-        s->listed = false;
-    }
-    pthread_mutex_unlock(&s->registry->lock);
+    change_begin(s->registry);
+    mine = s->listed && s->pins == own + s->observers && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
+    if (mine)
+        unlist(s);
+    change_end(s->registry);
     return mine;
 }
 
@@ -329,42 +365,35 @@ void registry_uncount(struct session *s)
 {
     struct registry *r = s->registry;
 
-    pthread_mutex_lock(&r->lock);
+    change_begin(r);
     s->account->count--;
     s->account->hidden -= s->hidden;
     r->count--;
     account_drop_if_empty(r, s->account);
     s->account = NULL;
     pthread_cond_broadcast(&r->closing_changed); /* who waits for a session's end waits there, whichever thread brings it */
-    pthread_mutex_unlock(&r->lock);
+    change_end(r);
 }
 
 void session_pin(struct session *s)
 {
-    pthread_mutex_lock(&s->registry->lock);
     s->pins++;
-    pthread_mutex_unlock(&s->registry->lock);
 }
 
 void registry_observe(struct session *s, int change)
 {
-    pthread_mutex_lock(&s->registry->lock);
     s->observers += (unsigned)change;
-    pthread_mutex_unlock(&s->registry->lock);
 }
 
 void session_unpin(struct session *s, bool used)
 {
-    bool last;
+    unsigned before;
 
-    pthread_mutex_lock(&s->registry->lock);
-    assert(s->pins > 0);
-    s->pins--;
     if (used)
         s->used_ns = now_ns();
-    last = s->pins == 0 && !s->listed;
-    pthread_mutex_unlock(&s->registry->lock);
-    if (!last)
+    before = s->pins--;
+    assert(before > 0);
+    if (before > 1)
         return;
     result_store_finish(s);
     account_leave(s->registry, s->payer);
@@ -379,12 +408,12 @@ enum status session_borrow(struct registry *r, const struct tenant *t, struct sp
     struct account *a;
     struct session *s;
 
-    pthread_mutex_lock(&r->lock);
+    pthread_rwlock_rdlock(&r->lookup_lock);
     a = account_find(r, t->owner);
     s = a ? (struct session *)table_get(&a->sessions, id) : NULL;
     if (s)
         s->pins++;
-    pthread_mutex_unlock(&r->lock);
+    pthread_rwlock_unlock(&r->lookup_lock);
     if (!s)
         return problem_set(why, STATUS_SESSION_NOT_FOUND, "unknown session");
     *out = s;

@@ -2,6 +2,7 @@
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,18 +197,30 @@ out:
     return st;
 }
 
+void session_set_state(struct session *s, enum session_state next)
+{
+    static const bool may[SESSION_STATES][SESSION_STATES] = {
+        [SESSION_STARTING] = {[SESSION_READY] = true, [SESSION_FAULTED] = true},
+        [SESSION_READY] = {[SESSION_STARTING] = true, [SESSION_FAULTED] = true, [SESSION_CLOSING] = true},
+        [SESSION_FAULTED] = {[SESSION_STARTING] = true, [SESSION_CLOSING] = true},
+    };
+
+    assert(may[s->state][next]);
+    s->state = next;
+    events_note_session(s);
+    pthread_cond_broadcast(&s->changed);
+}
+
 /* From STARTING to READY, or to FAULTED with what failed. */
 static enum status set_started(struct session *s, struct worker_session *c, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&s->lock);
     s->worker_session = c;
-    s->state = st ? SESSION_FAULTED : SESSION_READY;
     s->fault = (struct problem){0};
     if (st && why)
         s->fault = *why;
     s->fault.status = st;
-    events_note_session(s);
-    pthread_cond_broadcast(&s->changed);
+    session_set_state(s, st ? SESSION_FAULTED : SESSION_READY);
     pthread_mutex_unlock(&s->lock);
     return st;
 }
@@ -303,7 +316,7 @@ void session_info_of(struct session *s, struct session_info *out)
         out->launches = s->worker_session->launches.count;
     }
     pthread_mutex_lock(&s->registry->lock);
-    pins = s->pins - s->observers;
+    pins = s->pins - s->observers - s->listed;
     used_ns = s->used_ns;
     out->idle_timeout_s = s->idle_timeout_s;
     pthread_mutex_unlock(&s->registry->lock);
@@ -343,9 +356,26 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
-/* Away with the former context. The session goes on with a worker that stands ready at once, or with one that is started beside the end of
- * the old one, which a driver may take long for and which is waited for elsewhere; one per session, so that resets in a row do not pile up
- * dying workers. NULL: a worker is still to be taken. */
+/* With session.lock held: the session's worker session leaves it and is to be detached; NULL when there is none. */
+static struct worker_session *take_worker_session(struct session *s)
+{
+    struct worker_session *c = s->worker_session;
+
+    s->worker_session = NULL;
+    s->closing += c != NULL;
+    return c;
+}
+
+static void await_former(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->closing)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
+ * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
 static struct worker *replace(struct session *s, struct worker_session *old, const char *reason)
 {
     struct pool   *pool = s->registry->config.pool;
@@ -356,15 +386,11 @@ static struct worker *replace(struct session *s, struct worker_session *old, con
         return NULL;
     pthread_mutex_lock(&s->lock);
     small = old->quota_bytes >> 20 <= RESET_BESIDE_MIB_MAX;
-    pthread_mutex_unlock(&s->lock);
-    worker_session_detach(old, reason);
-    pthread_mutex_lock(&s->lock);
     first = s->closing == 1;
     pthread_mutex_unlock(&s->lock);
-    if (first && (pool_take_ready(pool, s->device, &w) || (small && pool_has_room(pool))))
-        closer_take(old);
-    else
-        worker_session_destroy(old);
+    worker_session_detach(old, reason);
+    if (!first || !(pool_take_ready(pool, s->device, &w) || (small && pool_has_room(pool))))
+        await_former(s);
     return w;
 }
 
@@ -384,12 +410,10 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
         pthread_mutex_unlock(&s->lock);
         return st;
     }
-    old = s->worker_session;
-    s->worker_session = NULL;
-    s->state = SESSION_STARTING;
+    old = take_worker_session(s);
     s->fault = (struct problem){0};
     s->generation++;
-    events_note_session(s);
+    session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
     st = start(s, replace(s, old, "the session was reset"), &c, why);
     return set_started(s, c, st, why);
@@ -413,88 +437,81 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-/* With session.lock held. Nobody can use it any more; its worker session, if it has one. `ending`: session_close_finish() does the rest. */
-static struct worker_session *close_begin(struct session *s, bool ending)
+/* With session.lock held, of one that was unlisted: nobody can use it any more. */
+static struct worker_session *close_begin(struct session *s)
 {
-    struct worker_session *c = s->worker_session;
+    s->ending = true;
+    session_set_state(s, SESSION_CLOSING);
+    return take_worker_session(s);
+}
 
-    s->state = SESSION_CLOSING;
-    s->ending = ending;
-    events_note_session(s);
-    s->worker_session = NULL;
-    pthread_cond_broadcast(&s->changed);
-    return c;
+/* Behind close_begin(), no lock held. Its worker session's end does the rest. */
+static void close_end(struct session *s, struct worker_session *c, const char *reason)
+{
+    if (c)
+        worker_session_detach(c, reason);
+    else
+        session_close_finish(s);
 }
 
 void session_close(struct session *s, const char *reason)
 {
     struct worker_session *c;
+    bool                   shares;
 
     pthread_mutex_lock(&s->lock);
     while (s->state == SESSION_STARTING)
         pthread_cond_wait(&s->changed, &s->lock);
-    c = close_begin(s, false);
+    c = close_begin(s);
+    shares = c && c->shares_count;
     pthread_mutex_unlock(&s->lock);
-    worker_session_close(c, reason);
+    close_end(s, c, reason);
     pthread_mutex_lock(&s->lock);
-    while (s->closing)
+    while (s->ending)
         pthread_cond_wait(&s->changed, &s->lock);
-    events_end(s);
     pthread_mutex_unlock(&s->lock);
-    registry_uncount(s);
+    if (shares) /* whoever waits for the end may rely on it that clients have lost them */
+        reaper_flush(&s->registry->reaper);
 }
 
 void session_close_finish(struct session *s)
 {
-    bool last;
-
     pthread_mutex_lock(&s->lock);
-    last = s->ending && s->closing == 0;
-    if (last) {
-        s->ending = false;
+    if (s->ending && s->closing == 0) {
         events_end(s);
+        registry_uncount(s);
+        s->ending = false;
+        pthread_cond_broadcast(&s->changed);
     }
     pthread_mutex_unlock(&s->lock);
-    if (last)
-        registry_uncount(s);
 }
 
-/* It was unlisted when `mine`, and its closing has begun: the closer awaits the worker's end. No lock held. */
-static void close_behind(struct session *s, struct worker_session *c, bool mine, const char *reason)
+/* How a session that is not to be waited for leaves the registry; one that starts is left to the next round. */
+enum leave { LEAVE_NOW, LEAVE_IF_IDLE };
+
+static void close_without_waiting(struct session *s, enum leave when, uint64_t now, const char *reason)
 {
-    if (c) {
-        worker_session_detach(c, reason);
-        closer_take(c);
-    } else if (mine) {
-        session_close_finish(s);
-    }
+    struct worker_session *c = NULL;
+    bool                   mine;
+
+    pthread_mutex_lock(&s->lock);
+    mine = s->state != SESSION_STARTING && (when == LEAVE_NOW ? registry_unlist(s) : registry_unlist_idle(s, now));
+    if (mine)
+        c = close_begin(s);
+    pthread_mutex_unlock(&s->lock);
+    if (mine)
+        close_end(s, c, reason);
 }
 
 void session_close_later(struct session *s, const char *reason)
 {
-    struct worker_session *c = NULL;
-    bool                   mine;
-
-    pthread_mutex_lock(&s->lock);
-    mine = s->state != SESSION_STARTING && registry_unlist(s);
-    if (mine)
-        c = close_begin(s, true);
-    pthread_mutex_unlock(&s->lock);
-    close_behind(s, c, mine, reason);
+    close_without_waiting(s, LEAVE_NOW, 0, reason);
 }
 
-/* One that starts is left to the next round. */
 void session_expire(struct session *s, bool aged, uint64_t now)
 {
-    struct worker_session *c = NULL;
-    bool                   mine;
-
-    pthread_mutex_lock(&s->lock);
-    mine = s->state != SESSION_STARTING && (aged ? registry_unlist(s) : registry_unlist_idle(s, now));
-    if (mine)
-        c = close_begin(s, true);
-    pthread_mutex_unlock(&s->lock);
-    close_behind(s, c, mine, aged ? "the session reached its maximum lifetime" : "the session was idle too long");
+    close_without_waiting(s, aged ? LEAVE_NOW : LEAVE_IF_IDLE, now,
+                          aged ? "the session reached its maximum lifetime" : "the session was idle too long");
 }
 
 enum status session_delete(struct session *s, struct problem *why)

@@ -87,21 +87,12 @@ enum status stream_number(struct worker_session *c, struct span name, uint32_t *
     return make(c, name, number, why);
 }
 
-static bool is_known(struct worker_session *c, struct span name)
+bool stream_known(const struct worker_session *c, struct span name, uint32_t *number)
 {
-    bool known;
+    const struct stream *known = name.bytes ? find(c, name) : NULL;
 
-    pthread_mutex_lock(&c->session->lock);
-    known = find(c, name) != NULL;
-    pthread_mutex_unlock(&c->session->lock);
-    return known;
-}
-
-enum status stream_of_launch(struct worker_session *c, const struct launch_spec *spec, uint32_t *number, struct problem *why)
-{
-    if (spec->at_once && spec->stream.bytes && !is_known(c, spec->stream))
-        return STATUS_PENDING;
-    return stream_number(c, spec->stream, number, why);
+    *number = known ? known->number : 0;
+    return known || !name.bytes;
 }
 
 /* False: no such stream, so nothing to wait for. */

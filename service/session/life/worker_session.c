@@ -1,5 +1,7 @@
 /* A worker in use by a session: who is inside, how it is lost, how it ends. */
+#include <assert.h>
 #include <malloc.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -26,6 +28,10 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     f->cufft = info->cufft[0] != '\0';
 }
 
+static void submit_waiting(struct reap_item *item);
+static void end_worker_session(struct reap_item *item);
+static void note_worker_gone(struct waker *waker);
+
 enum status worker_session_create(struct session *s, struct worker *w, const struct pool_device *device, struct worker_session **out)
 {
     struct worker_session *c = calloc(1, sizeof *c);
@@ -35,6 +41,9 @@ enum status worker_session_create(struct session *s, struct worker *w, const str
     c->session = s;
     c->worker = w;
     c->refs = 1;
+    c->submit_item.run = submit_waiting;
+    c->end_item.run = end_worker_session;
+    c->end_waker.wake = note_worker_gone;
     take_facts(&c->facts, &device->info);
     pthread_mutex_init(&c->load_lock, NULL);
     pthread_mutex_init(&c->submit_lock, NULL);
@@ -66,10 +75,33 @@ void worker_session_unref(struct worker_session *c)
         worker_session_free(c);
 }
 
+/* With session.lock held. */
+static void end_if_over(struct worker_session *c)
+{
+    if (!c->worker_gone || c->uses || c->end_posted)
+        return;
+    c->end_posted = true;
+    reaper_post(&c->session->registry->reaper, &c->end_item);
+}
+
 void worker_session_unuse(struct worker_session *c)
 {
-    if (--c->uses == 0)
-        pthread_cond_broadcast(&c->session->changed);
+    assert(c->uses > 0);
+    c->uses--;
+    end_if_over(c);
+}
+
+/* Either this sees that the worker is gone, or note_worker_gone() sees that nobody is in it. */
+void worker_session_leave_referenced(struct worker_session *c)
+{
+    unsigned before = c->uses--;
+
+    assert(before > 0);
+    if (before > 1 || !c->worker_gone)
+        return;
+    pthread_mutex_lock(&c->session->lock);
+    end_if_over(c);
+    pthread_mutex_unlock(&c->session->lock);
 }
 
 enum status session_usable_locked(struct session *s, struct problem *why)
@@ -170,13 +202,11 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
     c->lost_ns = now_ns();
     pending_free_lost(c);
     s->fault = *why;
-    s->state = SESSION_FAULTED;
-    events_note_session(s);
+    session_set_state(s, SESSION_FAULTED);
     log_info("session", "a session faulted: %s", status_code(why->status));
     launch_flush(c);
     temp_buffer_drop_orphans(c);
     transfer_wake_all(c);
-    pthread_cond_broadcast(&s->changed);
 }
 
 void worker_session_note(struct worker_session *c, const struct call *call)
@@ -320,12 +350,26 @@ static void drop_objects(struct worker_session *c)
     launch_drop_all(c);
 }
 
+/* Registers its closing, which keeps the session until it has ended. */
+static void count_closing(struct session *s, int change)
+{
+    struct registry *r = s->registry;
+
+    pthread_mutex_lock(&r->lock);
+    r->closing_count += (unsigned)change;
+    pthread_cond_broadcast(&r->closing_changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
 void worker_session_detach(struct worker_session *c, const char *reason)
 {
     struct session *s = c->session;
     struct problem  why;
 
+    session_pin(s);
+    count_closing(s, 1);
     pthread_mutex_lock(&s->lock);
+    assert(s->worker_session != c && s->closing > 0);
     c->closed = true;
     pending_free_begin(c, c->quota_bytes);
     share_detach_all(c);
@@ -333,46 +377,77 @@ void worker_session_detach(struct worker_session *c, const char *reason)
     launch_flush(c);
     temp_buffer_drop_orphans(c);
     transfer_wake_all(c);
-    s->closing++;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 
     problem_set(&why, STATUS_WORKER_LOST, "%s", reason);
     worker_kill(c->worker, STATUS_WORKER_LOST, &why);
     transfer_unwatch_all(c);
-    share_reap(s->registry);
+    worker_watch_end(c->worker, &c->end_waker); /* the last touch of c */
 }
 
-void worker_session_destroy(struct worker_session *c)
+static void note_worker_gone(struct waker *waker)
 {
-    struct session  *s = c->session;
-    struct registry *r = s->registry; /* the session may be gone at the end */
-    bool             many;
+    struct worker_session *c = (struct worker_session *)((char *)waker - offsetof(struct worker_session, end_waker));
+    struct session        *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    while (c->uses)
-        pthread_cond_wait(&s->changed, &s->lock);
+    c->worker_gone = true;
+    end_if_over(c);
     pthread_mutex_unlock(&s->lock);
-    pool_give_back(r->config.pool, c->worker);
-    pending_free_end(c);
+}
 
+/* The worker is gone and nobody is in it. Those who wait for its memory look again when its objects have been dropped, too. */
+static void end_worker_session(struct reap_item *item)
+{
+    struct worker_session *c = (struct worker_session *)((char *)item - offsetof(struct worker_session, end_item));
+    struct session        *s = c->session;
+    bool                   many;
+
+    pool_give_back(s->registry->config.pool, c->worker);
     pthread_mutex_lock(&s->lock);
     c->worker = NULL;
     many = c->buffers.count >= TRIM_OBJECTS;
     drop_objects(c);
+    pending_free_end(c);
     worker_session_unref(c);
     s->closing--;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    share_reap(r);
     if (many)
         malloc_trim(0);
+    session_close_finish(s);
+    count_closing(s, -1);
+    session_unpin(s, false);
 }
 
-void worker_session_close(struct worker_session *c, const char *reason)
+/* ---- what the events of calls make possible, and may not do themselves ---- */
+
+void submit_later(struct worker_session *c)
 {
-    if (!c)
+    if (!reaper_post(&c->session->registry->submitter, &c->submit_item))
         return;
-    worker_session_detach(c, reason);
-    worker_session_destroy(c);
+    c->refs++; /* it waits for session.lock before it touches them */
+    session_pin(c->session);
+}
+
+static void submit_waiting(struct reap_item *item)
+{
+    struct worker_session *c = (struct worker_session *)((char *)item - offsetof(struct worker_session, submit_item));
+    struct session        *s = c->session;
+
+    if (worker_session_use(c)) {
+        pthread_mutex_lock(&c->submit_lock);
+        launch_pump(c);
+        pthread_mutex_unlock(&c->submit_lock);
+        launch_fetch_outputs(c);
+        module_unload_some(c);
+        temp_buffer_free_some(c);
+        janitor_ping(c);
+        worker_session_leave(c);
+    }
+    pthread_mutex_lock(&s->lock);
+    worker_session_unref(c);
+    pthread_mutex_unlock(&s->lock);
+    session_unpin(s, false);
 }

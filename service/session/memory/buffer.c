@@ -216,8 +216,8 @@ static enum status create(struct session *s, struct span id, uint64_t bytes, boo
     pthread_mutex_unlock(&s->lock);
     if (!st && *created)
         st = allocate(c, b, out, why);
-    if (st)
-        share_reap(s->registry); /* of a shareable one that came to nothing */
+    if (st && shareable)
+        reaper_flush(&s->registry->reaper); /* what is refused takes no host memory */
 leave:
     return worker_session_leave_with(c, st, why);
 }
@@ -299,6 +299,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     struct worker_session *c;
     struct problem         local;
     enum status            st;
+    bool                   shared;
 
     why = why ? why : &local;
     st = worker_session_enter(s, &c, why);
@@ -306,10 +307,12 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
         return st;
     pthread_mutex_lock(&s->lock);
     st = detach_buffer(c, id, only, &b, why);
+    shared = !st && b->share;
     pthread_mutex_unlock(&s->lock);
     if (!st)
         st = release(c, b, why);
-    share_reap(s->registry);
+    if (shared)
+        reaper_flush(&s->registry->reaper); /* the answer says that clients have lost it */
     return worker_session_leave_with(c, st, why);
 }
 

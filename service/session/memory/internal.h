@@ -80,6 +80,8 @@ void memory_wait_look(struct worker_session *c, struct memory_wait *w);
 /* The call found no device memory, as *why says: true when it is worth another try, now. Waits while memory is on its way back, bounded
  * by MEMORY_RETURN_MS, and WORKER_CALL_DEADLINE_MS for workers that are about to end. */
 bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const struct problem *why);
+/* For host memory instead, of shareable buffers: waits for one more worker session of the device to end. False when none is about to, or c is closed. */
+bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w);
 
 /* Memory of the device, as soon as what detached worker sessions still hold is back. Needs a use. */
 enum status memory_allocate(struct worker_session *c, uint64_t bytes, uint64_t *address, struct problem *why);

@@ -116,10 +116,10 @@ static struct worker_session *idle_with_cache(struct session *s, unsigned device
     return c;
 }
 
-/* With registry.lock held, which is given up meanwhile. */
-static void nap(struct registry *r)
+/* With registry.lock held, which is given up meanwhile, until something was given up or a worker session ends, which may be the caller's own. */
+static void wait_until(struct registry *r, uint64_t deadline_ns)
 {
-    struct timespec until = timespec_of_ns(deadline_after_ms(MEMORY_RETURN_NAP_MS));
+    struct timespec until = timespec_of_ns(deadline_ns);
 
     pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
 }
@@ -187,17 +187,13 @@ static bool await_trims(struct worker_session *c, uint64_t seen)
     struct registry           *r = c->session->registry;
     const struct pending_free *p = of_context(c);
     uint64_t                   deadline = deadline_after_ms(MEMORY_RETURN_MS);
-    bool                       gave, open = true;
+    bool                       gave;
 
-    do {
-        pthread_mutex_lock(&r->lock);
-        gave = p->count != seen;
-        open = open && !gave && p->trims && deadline_left_ns(deadline) > 0;
-        if (open)
-            nap(r);
-        pthread_mutex_unlock(&r->lock);
-        open = open && !worker_session_is_closed(c); /* its own end may wait for us */
-    } while (open);
+    pthread_mutex_lock(&r->lock);
+    while (p->count == seen && p->trims && deadline_left_ns(deadline) > 0)
+        wait_until(r, deadline);
+    gave = p->count != seen;
+    pthread_mutex_unlock(&r->lock);
     return gave;
 }
 
@@ -247,7 +243,7 @@ static bool await(struct worker_session *c, const struct memory_wait *w, const s
         open = deadline_left_ns(w->deadline_ns) > 0 && (p->leaving || deadline_left_ns(p->until_ns) > 0) && !is_hopeless(p, why);
         if (!open)
             break;
-        nap(r);
+        wait_until(r, deadline_after_ms(MEMORY_RETURN_NAP_MS)); /* no driver says when it has cleared its pages */
         again = p->count != w->seen || deadline_left_ns(p->until_ns) > 0;
         if (again)
             break;
@@ -280,6 +276,20 @@ bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const str
             return true;
     }
     return await(c, w, why);
+}
+
+bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w)
+{
+    struct registry           *r = c->session->registry;
+    const struct pending_free *p = of_context(c);
+    bool                       gave;
+
+    pthread_mutex_lock(&r->lock);
+    while (p->count == w->seen && p->leaving && deadline_left_ns(w->deadline_ns) > 0)
+        wait_until(r, w->deadline_ns);
+    gave = p->count != w->seen;
+    pthread_mutex_unlock(&r->lock);
+    return gave && !worker_session_is_closed(c);
 }
 
 /* ---- allocations that wait for it ---- */

@@ -1,8 +1,10 @@
 /* The life of memory that is shared with clients of the same host: made whole, counted, taken back. */
 #include "session/memory/share.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -94,48 +96,26 @@ static void host_release(struct registry *r, struct account *a, uint64_t bytes)
     account_leave(r, a);
 }
 
-static struct share *take_dead(struct registry *r)
+/* Slow: the reaper's. */
+static void end_share(struct reap_item *item)
 {
-    struct share *m;
+    struct share    *m = (struct share *)((char *)item - offsetof(struct share, end_item));
+    struct registry *r = m->registry;
+    struct account  *payer = m->payer;
+    uint64_t         bytes = m->bytes;
 
-    pthread_mutex_lock(&r->lock);
-    m = r->shares_dead;
-    if (m)
-        r->shares_dead = m->next;
-    pthread_mutex_unlock(&r->lock);
-    return m;
+    memory_finish(m);
+    host_release(r, payer, bytes);
 }
 
-void share_reap(struct registry *r)
-{
-    struct share *m;
-
-    pthread_mutex_lock(&r->reap_lock);
-    while ((m = take_dead(r)) != NULL) {
-        struct account *payer = m->payer;
-        uint64_t        bytes = m->bytes;
-
-        memory_finish(m);
-        host_release(r, payer, bytes);
-    }
-    pthread_mutex_unlock(&r->reap_lock);
-}
-
-static void destroy_share(struct registry *r, struct share *m)
-{
-    pthread_mutex_lock(&r->lock);
-    m->next = r->shares_dead;
-    r->shares_dead = m;
-    pthread_mutex_unlock(&r->lock);
-}
-
-uint32_t share_unref(struct registry *r, struct share *m)
+uint32_t share_unref(struct share *m)
 {
     uint32_t host = m->host;
 
+    assert(m->refs > 0);
     if (--m->refs)
         return 0;
-    destroy_share(r, m);
+    reaper_post(&m->registry->reaper, &m->end_item);
     return host;
 }
 
@@ -149,7 +129,7 @@ uint32_t share_detach(struct worker_session *c, struct buffer *b)
     c->shares_count--;
     if (!m->direct)
         quota_release(c, m->bytes);
-    return share_unref(c->session->registry, m);
+    return share_unref(m);
 }
 
 static void detach_copied(struct worker_session *c, const struct table *t)
@@ -177,7 +157,7 @@ static enum status host_reserve_soon(struct registry *r, struct account *a, uint
 
     if (st != STATUS_OVERLOADED)
         return st;
-    share_reap(r);
+    reaper_flush(&r->reaper);
     return host_reserve(r, a, bytes, why);
 }
 
@@ -189,7 +169,13 @@ enum status share_make(struct session *s, uint64_t bytes, struct share **out, st
     if (st)
         return st;
     if (m) {
-        *m = (struct share){.fd = -1, .client_fd = -1, .bytes = bytes, .refs = 1, .payer = s->payer};
+        *m = (struct share){.fd = -1,
+                            .client_fd = -1,
+                            .bytes = bytes,
+                            .refs = 1,
+                            .registry = s->registry,
+                            .payer = s->payer,
+                            .end_item = {.run = end_share}};
         if (memory_open(m)) {
             *out = m;
             return STATUS_OK;
@@ -272,7 +258,7 @@ static enum status make_mapped(struct worker_session *c, const struct buffer *b,
         return STATUS_OK;
     }
     pthread_mutex_lock(&c->session->lock);
-    share_unref(c->session->registry, made);
+    share_unref(made);
     pthread_mutex_unlock(&c->session->lock);
     return st;
 }
@@ -317,10 +303,9 @@ static enum status open_pinned(struct worker_session *c, struct buffer *b, struc
     if (!st)
         st = take_up(c, b, fresh, out, why);
     if (fresh)
-        unused = share_unref(s->registry, fresh);
+        unused = share_unref(fresh);
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, unused);
-    share_reap(s->registry);
     return st;
 }
 
@@ -379,6 +364,6 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
     }
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, host);
-    share_reap(s->registry);
+    reaper_flush(&s->registry->reaper); /* the answer says that clients have lost it */
     return worker_session_leave_with(c, st, why);
 }

@@ -66,15 +66,13 @@ static enum status attach(struct worker_session *c, struct buffer *b, struct sha
 /* As soon as files of detached worker sessions, whose workers may still have them mapped, are back. */
 static enum status make_file(struct worker_session *c, uint64_t bytes, struct share **out, struct problem *why)
 {
-    struct registry *r = c->session->registry;
-    uint64_t         deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
-    uint64_t         destroyed;
-    enum status      st;
+    struct memory_wait wait = {0};
+    enum status        st;
 
     do {
-        destroyed = closer_count(r);
+        memory_wait_look(c, &wait);
         st = share_make(c->session, bytes, out, why);
-    } while (st == STATUS_OVERLOADED && closer_await(c, destroyed, deadline));
+    } while (st == STATUS_OVERLOADED && memory_wait_leaving(c, &wait));
     return st;
 }
 
@@ -90,7 +88,7 @@ static enum status allocate_file(struct worker_session *c, struct buffer *b, str
     m->direct = true;
     pthread_mutex_lock(&s->lock);
     st = attach(c, b, m, why);
-    share_unref(s->registry, m);
+    share_unref(m);
     pthread_mutex_unlock(&s->lock);
     if (st)
         return st;

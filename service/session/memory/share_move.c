@@ -35,7 +35,7 @@ static uint32_t end(struct worker_session *c, struct copy *k)
 {
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
     buffer_unpin(k->buffer);
-    return share_unref(c->session->registry, k->memory);
+    return share_unref(k->memory);
 }
 
 static enum status to_device(struct worker_session *c, const struct copy *k, struct problem *why)
@@ -89,7 +89,8 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         host = end(c, &k);
         pthread_mutex_unlock(&s->lock);
         share_unmap(c, host);
-        share_reap(s->registry);
+        if (host) /* it was closed during the copy, which ended it */
+            reaper_flush(&s->registry->reaper);
     }
     return worker_session_leave_with(c, st, why);
 }

@@ -102,7 +102,7 @@ void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
     }
     l->next = c->orphans;
     c->orphans = l;
-    helper_kick(c);
+    submit_later(c);
 }
 
 enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, struct problem *why)

@@ -1,4 +1,5 @@
 /* Sessions on real worker processes with the pool's misbehaving device: what only a process can do to a session. */
+#include <sched.h>
 #include <stdlib.h>
 
 #include <criterion/criterion.h>
@@ -55,22 +56,25 @@ static void stop(void)
 
 static struct launch *launch(const char *kernel, uint64_t timeout_ms)
 {
-    struct launch_spec spec = {
-        .module = SPAN_LITERAL("m"), .kernel = span_of(kernel), .grid = {1, 1, 1}, .block = {1, 1, 1}, .timeout_ms = timeout_ms};
-    struct launch *l = NULL;
-    bool           created;
+    struct launch_spec spec = {.module = SPAN_LITERAL("m"),
+                               .kernel = span_of(kernel),
+                               .grid = {1, 1, 1},
+                               .block = {1, 1, 1},
+                               .timeout_ms = timeout_ms,
+                               .spin_ns = 1000000};
+    struct launch     *l = NULL;
+    bool               created;
 
     cr_assert_eq(launch_submit(session, &spec, &l, &created, &why), STATUS_OK, "%s", why.detail);
     return l;
 }
 
-/* Spins in the ring itself, as a loop thread does. */
 static struct launch_info end_of(struct launch *l)
 {
     struct launch_info info;
 
-    while (!launch_spin(l, 1000000))
-        ;
+    while (!launch_finished(l))
+        sched_yield();
     launch_info_of(l, &info);
     return info;
 }

@@ -1,0 +1,63 @@
+/* How often a launch takes the locks that others may hold: counted, so that it stays as it is. The program is linked with --wrap=pthread_mutex_lock. */
+#include <stdatomic.h>
+
+#include "session/life/internal.h"
+#include "unit/session/session_fixture.h"
+
+static struct fixture f;
+
+static pthread_mutex_t *_Atomic watched;
+static _Atomic unsigned         locked;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+    locked += m == watched;
+    return __real_pthread_mutex_lock(m);
+}
+
+/* As a request does it: finds its session, submits, sees the end, leaves. */
+static unsigned locks_of_a_launch(pthread_mutex_t *lock)
+{
+    struct launch_spec spec = {
+        .module = SPAN_LITERAL("m"), .kernel = SPAN_LITERAL("noop"), .grid = {1, 1, 1}, .block = {1, 1, 1}, .spin_ns = 60 * NS_PER_S};
+    struct launch_info info;
+    struct session    *s;
+    struct launch     *l;
+    bool               created;
+
+    locked = 0;
+    watched = lock;
+    cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
+    cr_assert_eq(launch_submit(s, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert(launch_finished(l));
+    launch_info_of(l, &info);
+    cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
+    launch_return(l);
+    session_return(s);
+    watched = NULL;
+    return locked;
+}
+
+/* The least of several: the janitor looks at sessions, too. */
+static unsigned least_locks(pthread_mutex_t *lock)
+{
+    unsigned least = UINT32_MAX;
+
+    for (int i = 0; i < 20; i++) {
+        unsigned n = locks_of_a_launch(lock);
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
+Test(locks, a_launch_takes_the_sessions_lock_four_times_and_the_registrys_not_at_all)
+{
+    fixture_start(&f, 64);
+    make_module(&f, "m", "code");
+    cr_expect_eq(least_locks(&f.session->lock), 4);
+    cr_expect_eq(least_locks(&f.registry->lock), 0);
+    fixture_end(&f);
+}
