@@ -252,9 +252,6 @@ struct header_line {
 struct check {
     struct expected_digest expected;
     struct body_digest     digest;
-    bool                   holds;    /* a streamed body stays in exchange.body until it is verified */
-    size_t                 released; /* bytes of it that the sink has */
-    bool                   verified;
 };
 
 enum exchange_state {
@@ -308,6 +305,8 @@ struct exchange {
     bool                       counted_caller; /* in caller->in_flight */
     bool                       counted;        /* in server->in_flight */
     bool                       streams;        /* the body goes to r.sink */
+    bool                       holds;          /* ... when all of it is in `body` */
+    size_t                     released;       /* bytes of a held body that the sink has */
     size_t                     body_max;       /* of a collected body */
     const char                *body_max_name;
     struct buf                 body;
@@ -354,17 +353,24 @@ void exchange_suspend(struct exchange *x);
 /* Resumes it if an event that it waits for has happened. */
 void exchange_advance(struct exchange *x);
 void exchange_resume(struct exchange *x);
-/* Runs the handler and counts its calls. Any thread; the loop's side is in http/engine/exchange.c. */
+/* Passes a held body to the sink, runs the handler and counts its calls. Any thread; the loop's side is in http/engine/exchange.c. */
 enum status exchange_run_handler(struct exchange *x);
+/* Has the executor run it: PENDING until exchange.executed is set, and then exchange_executed() tells what came of it. */
+enum status exchange_submit(struct exchange *x);
+enum status exchange_executed(struct exchange *x);
 /* Runs r.prepare, which the sink of its body waits for, where it may block. */
 enum status exchange_run_prepare(struct exchange *x);
 
 /* The body (http/engine/body.c). */
 enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes);
-/* The whole body has arrived: passes held bytes to the sink. PENDING: called again when the sink is ready. */
+/* Call after begin, when a sink may exist: decides whether to hold the body for it. */
+enum status body_hold(struct exchange *x);
+/* The whole body has arrived. */
 enum status body_end(struct exchange *x);
-/* The sink or the end of the body returned PENDING. PENDING: suspended until it is woken or r.prepare has finished. */
-enum status     body_wait(struct exchange *x);
+/* Passes a held body to the sink, where it may block. PENDING: called again when the sink wakes the request. */
+enum status body_release(struct exchange *x);
+/* Passes bytes to the sink; *rest is what it has not taken. */
+enum status     body_feed(struct exchange *x, struct span *rest);
 enum MHD_Result body_refuse(struct exchange *x, enum status st);
 /* Ends the sink of an incomplete body. */
 void body_abort(struct exchange *x);
@@ -395,17 +401,10 @@ enum MHD_Result exchange_answer(struct exchange *x, enum status st);
 
 /* Call before the endpoint's begin: reads the header. */
 enum status integrity_begin(struct exchange *x);
-/* Call after begin, when a sink may exist: decides whether to hold the body. */
-enum status integrity_hold(struct exchange *x);
-bool        integrity_holds(const struct exchange *x);
-enum status integrity_keep(struct exchange *x, struct span piece);
-/* Body bytes that were collected, kept or taken by the sink. */
+/* Body bytes that were collected or taken by the sink. */
 void integrity_add(struct exchange *x, struct span piece);
 /* Call after the whole body. DIGEST_MISMATCH, or OK if the digest matches or none was sent. */
 enum status integrity_end(struct exchange *x);
-/* The bytes of a held body that the sink has not received, and the report of received ones; the last report frees the memory. */
-struct span integrity_held(const struct exchange *x);
-void        integrity_released(struct exchange *x, size_t bytes);
 
 /* ---- Idempotency-Key (http/filter/idempotent_request.c) ---- */
 
@@ -415,7 +414,7 @@ enum status idempotent_begin(struct exchange *x);
 bool idempotent_replays(const struct exchange *x);
 /* The request continues after its client disconnects. */
 bool idempotent_goes_on(const struct exchange *x);
-/* Body bytes that were collected, kept, taken by the sink, or read for a replay. */
+/* Body bytes that were collected, taken by the sink, or read for a replay. */
 void idempotent_add(struct exchange *x, struct span piece);
 /* Replaces the handler: sets r.reply to the stored answer. */
 enum status idempotent_replay(struct exchange *x);

@@ -75,18 +75,12 @@ static enum status receive_piece(struct exchange *x)
 /* What MHD had read already. */
 static enum status write_head(struct exchange *x)
 {
-    struct offload   *h = &x->offload;
-    struct body_sink *sink = x->r.sink;
-    enum status       st = STATUS_OK;
+    struct offload *h = &x->offload;
+    enum status     st = STATUS_OK;
 
     while (h->head.bytes && !st && !io_stopping(x)) {
-        size_t consumed = 0;
-
         h->woken = false;
-        st = sink->write(sink, &x->r, h->head, &consumed);
-        if (consumed > h->head.bytes || (!st && !consumed))
-            return problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
-        h->head = span_from(h->head, consumed);
+        st = body_feed(x, &h->head);
         if (st == STATUS_PENDING)
             st = wait_for_sink(x);
     }

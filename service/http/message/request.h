@@ -49,8 +49,8 @@ struct timing {
     double d2h_ms;    /* until the first bytes of the answer were back, or all of them if they are held */
 };
 
-/* Where a streamed body goes. All on the loop's thread, except for a long body that was offloaded to an I/O thread: then all but
- * abort on that one. */
+/* Where a streamed body goes. All on the loop's thread, with two exceptions: a long body that was offloaded to an I/O thread, then all but abort
+ * on that one; and a body that was held until its end, which is written on the executor. */
 struct body_sink {
     /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0), and registered r->waker or set r->prepare;
      * called again with the rest once woken, or once that is done. A failure: the rest of the body is read and dropped, then the failure
