@@ -125,8 +125,8 @@ void connections_abandon(struct loop *loop);
 void connections_sweep(struct loop *loop, uint64_t now);
 /* MHD sees the end of the stream and closes. */
 void connection_cut(struct connection *c);
-/* Sends a complete problem answer without MHD; only while MHD has sent nothing for this request. Best effort. */
-void send_raw_problem(int fd, enum status st, struct span instance, const char *request_id);
+/* Answers a connection that will not be served, before its first request; best effort. It is the caller's to cut. */
+void connection_reject(const struct connection *c, enum status st);
 /* Keeps a duplicate of a connection's socket until its peer has read the answer (http/engine/linger.c). */
 void linger_add(struct loop *loop, int fd);
 void linger_sweep(struct loop *loop, uint64_t now);
@@ -165,6 +165,8 @@ void receive_remove(struct connection *c);
 struct connection *receive_connection(int fd);
 /* The number of n received bytes to pass to MHD; n <= 0 is returned unchanged. */
 ssize_t receive_scanned(struct connection *c, const char *data, ssize_t n);
+/* What its client sends is not waited for any more: the request that is being received is answered by a problem, and the connection ends. */
+void receive_refuse(struct connection *c, enum status st, const char *why);
 /* Sends one answer, if none is in progress; from then on MHD reads the end of the stream, 0. */
 ssize_t receive_refused(struct connection *c);
 /* After a request: if the next one is rejected, MHD must read on to notice it. */
@@ -221,10 +223,6 @@ enum status io_send(struct exchange *x, struct span bytes);
 bool        io_stopping(const struct exchange *x);
 void        offload_receive_all(struct exchange *x);
 void        offload_send_all(struct exchange *x);
-/* The answer to a received body, sent without MHD (http/engine/offload_answer.c). */
-void offload_answer(struct exchange *x, enum status st);
-/* The text of the final answer. False: no answer, or out of memory. */
-bool exchange_write(const struct exchange *x, bool close, struct buf *text);
 
 /* ---- TLS (http/engine/tls.c) ---- */
 
@@ -386,8 +384,12 @@ enum status exchange_guard_host(struct exchange *x);
 struct span exchange_header(const struct exchange *x, const char *name); /* several lines are joined by ", " */
 /* Sets r.reply to the answer: a problem if `st` is a failure (http/engine/answer.c). */
 void exchange_settle(struct exchange *x, enum status st);
-/* Passes every header of the final answer except framing to put(); stops and returns false if put() does. */
-bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* The connection ends behind this answer, whatever its client wants. */
+bool exchange_closes(const struct exchange *x);
+/* The text of an answer without a source; request_id "": of no request. False: out of memory. */
+bool answer_write(const struct reply *r, const char *request_id, bool close, struct buf *text);
+/* Sends the text, the connection's last, without MHD; only while MHD has sent nothing for this request. Best effort. */
+void answer_send_last(const struct connection *c, const struct reply *r, const char *request_id);
 /* The answer is an event stream without a fixed end. */
 bool exchange_is_endless(const struct exchange *x);
 /* Passes the final answer to MHD. */

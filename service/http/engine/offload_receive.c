@@ -120,6 +120,37 @@ static enum status handle(struct exchange *x)
     return st;
 }
 
+/* False for a client of HTTP/1.0 as well: it would have to be told otherwise. */
+static bool client_goes_on(const struct exchange *x)
+{
+    struct span options = exchange_header(x, "Connection");
+
+    while (options.bytes)
+        if (span_equal_nocase(span_trim(span_cut(&options, ',')), SPAN_LITERAL("close")))
+            return false;
+    return !x->http_1_0;
+}
+
+/* By hand: MHD no longer has that client's socket. */
+static void answer(struct exchange *x, enum status st)
+{
+    struct offload *h = &x->offload;
+    bool            close = h->late || h->left || exchange_closes(x) || !client_goes_on(x);
+    struct buf      text;
+
+    if (!st && x->r.reply.source)
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "the answer to an offloaded body cannot be long");
+    exchange_settle(x, st);
+    io_progress(x);
+    pace_start(&x->pace, x->progress_ns);
+    buf_init(&text, REPLY_BODY_BYTES_MAX);
+    if (!x->speechless && answer_write(&x->r.reply, x->r.id, close, &text) && io_send(x, buf_span(&text)) == STATUS_OK)
+        h->done = !close;
+    else
+        h->lost = true;
+    buf_finish(&text);
+}
+
 void offload_receive_all(struct exchange *x)
 {
     struct offload *h = &x->offload;
@@ -132,5 +163,5 @@ void offload_receive_all(struct exchange *x)
         return;
     if (h->late)
         st = problem_set(&x->r.problem, STATUS_REQUEST_TIMEOUT, "the body stopped arriving");
-    offload_answer(x, st ? st : handle(x));
+    answer(x, st ? st : handle(x));
 }
