@@ -22,7 +22,7 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
     x->woken = false;
     if (exchange_is_endless(x) && atomic_load(&x->revoked))
         return MHD_CONTENT_READER_END_OF_STREAM;
-    st = source->read(source, to, room, &bytes, &x->r.waker);
+    st = body_source_read(source, to, room, &bytes, &x->r.waker);
     if (bytes > 0 && bytes <= room && (st == STATUS_OK || st == STATUS_PENDING))
         return (ssize_t)bytes;
     if (!st && !bytes && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN)

@@ -88,14 +88,15 @@ static enum MHD_Result read_again(struct exchange *x, const char *piece, size_t 
 
 /* ---- bodies for a sink ---- */
 
-enum status body_feed(struct exchange *x, struct span *rest)
+/* Gives the sink what it takes; *rest is what it left. */
+static enum status feed_sink(struct exchange *x, struct span *rest)
 {
     enum status st = STATUS_OK;
 
     while (rest->bytes && !st) {
-        size_t consumed = 0;
+        size_t consumed;
 
-        st = x->r.sink->write(x->r.sink, &x->r, *rest, &consumed);
+        st = body_sink_write(x->r.sink, &x->r, *rest, &consumed);
         if (consumed > rest->bytes || (!st && !consumed))
             st = problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
         *rest = span_from(*rest, consumed);
@@ -113,7 +114,7 @@ enum status body_release(struct exchange *x)
     do {
         st = x->r.prepare ? exchange_run_prepare(x) : STATUS_OK;
         if (!st)
-            st = body_feed(x, &rest);
+            st = feed_sink(x, &rest);
     } while (st == STATUS_PENDING && x->r.prepare);
     x->released = x->body.bytes - rest.bytes;
     if (st == STATUS_PENDING)
@@ -141,7 +142,7 @@ static enum MHD_Result stream(struct exchange *x, const char *piece, size_t *byt
 
     x->woken = false;
     if (!st)
-        st = body_feed(x, &rest);
+        st = feed_sink(x, &rest);
     if (st && st != STATUS_PENDING)
         return drop_body(x, st, bytes);
     integrity_add(x, (struct span){piece, *bytes - rest.bytes});

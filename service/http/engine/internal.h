@@ -187,7 +187,7 @@ struct offload {
     bool              given;     /* the thread has received it */
     bool              moved;     /* ... and has finished */
     int               fd;        /* receiving: ours. Sending: MHD's */
-    struct span       head;      /* receiving: the bytes that MHD has read */
+    struct span       head;      /* receiving: the bytes that MHD has read, and the thread has not */
     uint64_t          left;      /* remaining bytes for the thread */
     bool              woken;     /* by the sink or source */
     bool              lost;      /* client disconnected, or server stopping */
@@ -366,9 +366,7 @@ enum status body_hold(struct exchange *x);
 /* The whole body has arrived. */
 enum status body_end(struct exchange *x);
 /* Passes a held body to the sink, where it may block. PENDING: called again when the sink wakes the request. */
-enum status body_release(struct exchange *x);
-/* Passes bytes to the sink; *rest is what it has not taken. */
-enum status     body_feed(struct exchange *x, struct span *rest);
+enum status     body_release(struct exchange *x);
 enum MHD_Result body_refuse(struct exchange *x, enum status st);
 /* Ends the sink of an incomplete body. */
 void body_abort(struct exchange *x);

@@ -5,11 +5,27 @@
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
+/* Counted as received when MHD read it. */
+static size_t take_head(struct offload *h, char *to, size_t room)
+{
+    struct span piece = span_first(h->head, room);
+
+    memcpy(to, piece.data, piece.bytes);
+    h->head = span_from(h->head, piece.bytes);
+    h->left -= piece.bytes;
+    return piece.bytes;
+}
+
 /* What a socket gave: bytes, 0 for "look again", or CANCELLED. */
 static enum status receive_some(struct exchange *x, char *to, size_t room, size_t *got)
 {
-    ssize_t n = recv(x->offload.fd, to, room, MSG_DONTWAIT);
+    ssize_t n;
 
+    if (x->offload.head.bytes) {
+        *got = take_head(&x->offload, to, room);
+        return STATUS_OK;
+    }
+    n = recv(x->offload.fd, to, room, MSG_DONTWAIT);
     *got = n > 0 ? (size_t)n : 0;
     if (n > 0) {
         io_progress(x);
@@ -72,21 +88,6 @@ static enum status receive_piece(struct exchange *x)
     return st ? st : committed;
 }
 
-/* What MHD had read already. */
-static enum status write_head(struct exchange *x)
-{
-    struct offload *h = &x->offload;
-    enum status     st = STATUS_OK;
-
-    while (h->head.bytes && !st && !io_stopping(x)) {
-        h->woken = false;
-        st = body_feed(x, &h->head);
-        if (st == STATUS_PENDING)
-            st = wait_for_sink(x);
-    }
-    return st;
-}
-
 /* So that a client that sends first and reads then gets its answer. */
 static enum status drop_rest(struct exchange *x)
 {
@@ -104,7 +105,7 @@ static enum status drop_rest(struct exchange *x)
 
 static enum status receive_body(struct exchange *x)
 {
-    enum status st = write_head(x);
+    enum status st = STATUS_OK;
 
     while (x->offload.left && !st && !io_stopping(x))
         st = receive_piece(x);
