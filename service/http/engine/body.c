@@ -34,7 +34,7 @@ static uint64_t announced_bytes(const struct exchange *x)
 }
 
 /* A small body is held so that its request is suspended once: the executor feeds the sink and runs the handler in one go. To create a buffer from
- * 4 KiB and to delete it takes 18 % less processor time and 7 % less time than with a sink that is fed as the body comes (2026-11-24, two cores:
+ * 4 KiB and to delete it takes 16 % less processor time and 5 to 9 % less time than with a sink that is fed as the body comes (2026-11-24, two cores:
  * tests/bench/results/2026-11-24-small-uploads.txt). What is small is not counted as held, as collected JSON is not. */
 enum status body_hold(struct exchange *x)
 {
