@@ -1,5 +1,7 @@
 /* The body of a request: collected, given to the endpoint's sink piece by piece, or dropped. On the loop's thread, but for what is held: the
  * executor gives that to the sink when all of it is there. */
+#include <assert.h>
+
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
@@ -111,6 +113,7 @@ enum status body_release(struct exchange *x)
 
     if (!x->holds)
         return STATUS_OK;
+    assert(x->state == EXCHANGE_HANDLING);
     do {
         st = x->r.prepare ? exchange_run_prepare(x) : STATUS_OK;
         if (!st)

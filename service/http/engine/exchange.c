@@ -266,14 +266,17 @@ static enum place place_of(const struct exchange *x)
 
 enum status exchange_submit(struct exchange *x)
 {
-    enum status st = executor_submit(x->loop->server->executor, x);
+    enum status st;
 
+    assert(!x->on_executor && !x->executed);
+    st = executor_submit(x->loop->server->executor, x);
     x->on_executor = !st;
     return st ? st : STATUS_PENDING;
 }
 
 enum status exchange_executed(struct exchange *x)
 {
+    assert(x->executed);
     x->executed = false;
     x->on_executor = false;
     return x->executor_result;
