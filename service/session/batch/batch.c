@@ -1,4 +1,5 @@
 /* Batches: their making, the segments that stream into them, their end. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,6 +178,16 @@ static bool make_parts(struct batch *b)
            b->calls && b->flights;
 }
 
+static void note_woken(struct waker *w)
+{
+    struct batch *b = (struct batch *)((char *)w - offsetof(struct batch, waker));
+
+    pthread_mutex_lock(&b->lock);
+    b->woken = true;
+    pthread_cond_broadcast(&b->landed);
+    pthread_mutex_unlock(&b->lock);
+}
+
 static struct batch *make(struct session *s, struct worker_session *c, const struct batch_spec *spec)
 {
     struct batch      *b = calloc(1, sizeof *b);
@@ -193,6 +204,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&b->landed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
     pthread_mutex_unlock(&s->lock);
@@ -283,6 +295,50 @@ enum status batch_write(struct batch *b, unsigned segment, struct span piece, si
     if (st == STATUS_PENDING && *consumed)
         return STATUS_OK;
     return batch_set_failed_op(why, st, t->op, 0);
+}
+
+/* Sleeps for BATCH_WATCH_MS, or until the waker is woken: then it is true. */
+static bool sleep_until_woken(struct batch *b)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(BATCH_WATCH_MS));
+    bool            woken;
+
+    pthread_mutex_lock(&b->lock);
+    while (!b->woken && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT) {
+    }
+    woken = b->woken;
+    b->woken = false;
+    pthread_mutex_unlock(&b->lock);
+    return woken;
+}
+
+static enum status write_whole(struct batch *b, unsigned segment, struct span data, struct problem *why)
+{
+    enum status st = STATUS_OK;
+    size_t      consumed = 1;
+
+    while (!st && (data.bytes || consumed)) { /* once more when all was taken: its last slice is to be on its way, too */
+        st = batch_write(b, segment, data, &consumed, &b->waker, why);
+        data = span_from(data, consumed);
+        if (st != STATUS_PENDING)
+            continue;
+        while (!sleep_until_woken(b))
+            if (b->unwanted && b->unwanted(b->unwanted_context))
+                return problem_set(why, STATUS_CANCELLED, "the client has disconnected");
+        consumed = 1;
+        st = STATUS_OK;
+    }
+    return st;
+}
+
+enum status batch_write_all(struct batch *b, const struct span *segments, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->segments_count && !st; i++)
+        if (segments[i].bytes)
+            st = write_whole(b, i, segments[i], why);
+    return st;
 }
 
 bool batch_overwrote(const struct batch *b)

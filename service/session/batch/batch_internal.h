@@ -109,8 +109,10 @@ struct batch {
     bool                     succeeded;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
-    pthread_mutex_t     lock; /* of flight_call.landed; inside everything else */
+    pthread_mutex_t     lock; /* of flight_call.landed and `woken`; inside everything else */
     pthread_cond_t      landed;
+    struct waker        waker; /* of batch_write_all() */
+    bool                woken;
     struct flight_call *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
     unsigned            head, count;
     uint64_t            submitted, reaped;                      /* serial numbers */

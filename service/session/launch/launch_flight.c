@@ -38,16 +38,6 @@ static void unlink_unfinished(struct launch *l)
     l->worker_session->unfinished_count--;
 }
 
-static void wake_watchers(struct launch *l)
-{
-    while (l->watchers) {
-        struct waker *w = l->watchers;
-        l->watchers = w->next;
-        w->next = NULL;
-        w->wake(w);
-    }
-}
-
 /* Forgets the oldest finished ones beyond what is kept. */
 static void trim(struct worker_session *c)
 {
@@ -98,13 +88,13 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
 {
     struct worker_session *c = l->worker_session;
 
-    assert(!l->final);
+    assert(!waitlist_over(&l->end));
     l->state = state;
     l->ended = true;
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
-    l->final = true;
+    waitlist_end(&l->end);
     if (state == LAUNCH_SUCCEEDED)
         c->session->device_time_us += l->gpu_us;
     measure(l);
@@ -115,7 +105,6 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     module_unref(l->module);
     l->module = NULL;
     launch_drop_scratch(l);
-    wake_watchers(l);
     pthread_cond_broadcast(&c->session->changed);
     keep(c, l);
     launch_unref(l);
