@@ -46,7 +46,7 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
 
     if (span_starts(name, "$")) {
         own = batch_name_of(b, name);
-        return own && own->local ? &own->local->buffer : NULL;
+        return own && own->temp ? &own->temp->buffer : NULL;
     }
     buffer = (struct buffer *)table_get(&b->worker_session->buffers, name);
     return buffer && buffer->ready ? buffer : NULL;
@@ -77,7 +77,7 @@ static enum status add_names(struct batch *b, struct problem *why)
 
 /* ---- making ---- */
 
-enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why)
+enum status batch_temp_buffer(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
     enum status st;
 
@@ -96,10 +96,10 @@ enum status batch_allocate(struct batch *b, const struct batch_op *op, struct pr
     uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
 
     if (b->spec->program) {
-        batch_name_of(b, op->to)->local = program_local(b->spec->program, (unsigned)(op - b->spec->ops));
+        batch_name_of(b, op->to)->temp = program_temp_buffer(b->spec->program, (unsigned)(op - b->spec->ops));
         return STATUS_OK;
     }
-    return batch_local(b, bytes, &batch_name_of(b, op->to)->local, why);
+    return batch_temp_buffer(b, bytes, &batch_name_of(b, op->to)->temp, why);
 }
 
 /* What fails here is found before anything was done. */
@@ -120,7 +120,7 @@ static enum status allocate_all(struct batch *b, struct problem *why)
 
 /* A segment may go straight to its place when nothing before its operation could see or change that: the batch begins with it and others
  * like it, in the order of their coming. */
-static enum status aim(struct batch *b, unsigned i, bool *early, int *last, struct problem *why)
+static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *last, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_target   *t;
@@ -133,29 +133,29 @@ static enum status aim(struct batch *b, unsigned i, bool *early, int *last, stru
     t = &b->targets[op->segment];
     *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};
     if (b->spec->program) /* another run may be using its buffers */
-        return t->left ? batch_local(b, t->left, &t->local, why) : STATUS_OK;
+        return t->left ? batch_temp_buffer(b, t->left, &t->temp, why) : STATUS_OK;
     if (op->kind == BATCH_ALLOC) {
         t->direct = true;
-        t->local = batch_name_of(b, op->to)->local;
+        t->temp = batch_name_of(b, op->to)->temp;
         return STATUS_OK;
     }
     t->direct = *early && op->segment > *last;
     *last = op->segment > *last ? op->segment : *last;
     if (!t->direct && t->left)
-        return batch_local(b, t->left, &t->local, why);
+        return batch_temp_buffer(b, t->left, &t->temp, why);
     if (span_starts(op->to, "$") && batch_name_of(b, op->to))
-        t->local = batch_name_of(b, op->to)->local;
+        t->temp = batch_name_of(b, op->to)->temp;
     return STATUS_OK;
 }
 
-static enum status aim_all(struct batch *b, struct problem *why)
+static enum status plan_uploads(struct batch *b, struct problem *why)
 {
     bool        early = true;
     int         last = -1;
     enum status st = STATUS_OK;
 
     for (unsigned i = 0; i < b->spec->ops_count && !st; i++)
-        st = batch_set_failed_op(why, aim(b, i, &early, &last, why), i, 0);
+        st = batch_set_failed_op(why, plan_upload(b, i, &early, &last, why), i, 0);
     return st;
 }
 
@@ -233,7 +233,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     if (!st)
         st = allocate_all(b, why);
     if (!st)
-        st = aim_all(b, why);
+        st = plan_uploads(b, why);
     if (!st)
         *out = b;
     else if (b)
@@ -249,10 +249,10 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
 {
     const struct batch_op *op = &b->spec->ops[t->op];
     struct session        *s = b->session;
-    struct span            id = t->local ? span_of(t->local->buffer.entry.id) : op->to;
+    struct span            id = t->temp ? span_of(t->temp->buffer.entry.id) : op->to;
     enum status            st;
 
-    if (!t->local && span_starts(op->to, "$"))
+    if (!t->temp && span_starts(op->to, "$"))
         return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer with this name at this operation");
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(b->worker_session, why);
@@ -344,7 +344,7 @@ enum status batch_write_all(struct batch *b, const struct span *segments, struct
 bool batch_overwrote(const struct batch *b)
 {
     for (unsigned i = 0; i < b->spec->segments_count; i++)
-        if (b->targets[i].direct && !b->targets[i].local && b->targets[i].transfer)
+        if (b->targets[i].direct && !b->targets[i].temp && b->targets[i].transfer)
             return true;
     return false;
 }

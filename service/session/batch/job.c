@@ -71,7 +71,7 @@ enum status batch_job_verdict(const struct batch_job *j, enum status st, struct 
                        "the implicit session of this run was lost before the run started; send the request again");
 }
 
-static enum status attempt(struct batch_job *j, bool run, struct problem *why)
+static enum status attempt_job(struct batch_job *j, bool run, struct problem *why)
 {
     enum status st = j->batch ? STATUS_OK : make_batch(j, why);
 
@@ -84,26 +84,26 @@ static bool may_repeat(const struct batch_job *j, bool run)
     return (j->data || !run) && !(j->unwanted && j->unwanted(j->unwanted_context));
 }
 
-static enum status attempt_some(struct batch_job *j, bool run, struct problem *why)
+static enum status attempt_job_repeatedly(struct batch_job *j, bool run, struct problem *why)
 {
-    enum status st = attempt(j, run, why);
+    enum status st = attempt_job(j, run, why);
 
     for (unsigned i = 0; i < RUN_TRIES_MAX && lost_session(j, st) && may_repeat(j, run); i++) {
         drop_batch(j);
         *why = (struct problem){0};
-        st = attempt(j, run, why);
+        st = attempt_job(j, run, why);
     }
     return batch_job_verdict(j, st, why);
 }
 
 enum status batch_job_make(struct batch_job *j, struct problem *why)
 {
-    return attempt_some(j, false, why);
+    return attempt_job_repeatedly(j, false, why);
 }
 
 enum status batch_job_run(struct batch_job *j, struct problem *why)
 {
-    return attempt_some(j, true, why);
+    return attempt_job_repeatedly(j, true, why);
 }
 
 void batch_job_release(struct batch_job *j, bool keep_answer)

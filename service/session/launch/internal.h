@@ -63,8 +63,8 @@ void launch_drop_scratch(struct launch *l);
 void launch_note(const struct launch *l, enum event_type type);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
-/* A time on the device as a worker tells it, which is not trusted: false, and 0, for what cannot be. */
-bool gpu_us_check(float told, double *us);
+/* A time on the device as a worker reports it, which is not trusted: false, and 0, for what cannot be. */
+bool gpu_us_check(float reported, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait; one for which neither is possible ends. Needs a use, and submit_lock; session.lock is held

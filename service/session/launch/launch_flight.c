@@ -10,11 +10,11 @@
 /* A list of launches takes no longer than all their deadlines together. */
 static const double GPU_US_MAX = 1e3 * EXECUTION_TIMEOUT_MS_MAX * RUN_ITEMS_MAX;
 
-bool gpu_us_check(float told, double *us)
+bool gpu_us_check(float reported, double *us)
 {
-    bool possible = told >= 0 && (double)told <= GPU_US_MAX; /* neither holds for NaN */
+    bool possible = reported >= 0 && (double)reported <= GPU_US_MAX; /* neither holds for NaN */
 
-    *us = possible ? round((double)told * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
+    *us = possible ? round((double)reported * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
     return possible;
 }
 
@@ -322,7 +322,7 @@ static void enter_ring(struct worker_session *c, struct launch *l)
     l->refs++;
 }
 
-/* No lock held. Its end may be told before this returns. */
+/* No lock held. Its end may be reported before this returns. */
 static enum status put_into_ring(struct worker_session *c, struct flight *f)
 {
     f->call.on_event = on_event;

@@ -185,7 +185,7 @@ struct session {
     uint64_t               memory_bytes;
     struct result_store    batches;
     struct event_ring      events;
-    uint64_t               batches_told; /* those that had launches */
+    uint64_t               batches_published; /* those that had launches */
     enum device_state      device_state; /* as last told in an event */
     bool                   budget_spent; /* ... */
 };

@@ -1,5 +1,7 @@
 /* Batches in the background: order, ends, what is kept and counted; and READs that stay on the device. The batches of the jobs here do nothing;
  * their answers are gates that the tests open. */
+#include <unistd.h>
+
 #include "base/bounds.h"
 #include "session/batch/batch_internal.h"
 #include "session/batch/job.h"
@@ -425,6 +427,132 @@ Test(batch_async, many_threads_at_once)
         pthread_join(crowd[i].thread, NULL);
     fixture_end(&f);
     cr_assert_eq(alive(), 0);
+}
+
+/* ---- segments that are here as a whole, and hidden sessions ---- */
+
+static const char *const       text = "segment";
+static const struct batch_op   segment_ops[] = {{.kind = BATCH_ALLOC, .to = SPAN_LITERAL("$a"), .segment = 0},
+                                                {.kind = BATCH_READ, .from = SPAN_LITERAL("$a"), .segment = BATCH_NO_SEGMENT}};
+static const uint64_t          segment_bytes[] = {2 * STAGING_SLICE_BYTES};
+static const struct batch_spec segment_spec = {
+    .ops = segment_ops, .ops_count = 2, .segments = segment_bytes, .segments_count = 1, .answer_bytes_max = 4 * STAGING_SLICE_BYTES};
+
+static struct span whole_segment(void)
+{
+    char *data = calloc(1, segment_bytes[0]);
+
+    memcpy(data + segment_bytes[0] - strlen(text), text, strlen(text));
+    return (struct span){data, segment_bytes[0]};
+}
+
+static void expect_whole(struct batch *b, struct span data)
+{
+    const struct batch_result *r = batch_result_of(b, 1);
+
+    cr_assert_eq(r->data_bytes, data.bytes);
+    cr_assert_eq(memcmp(r->data, data.data, data.bytes), 0);
+}
+
+/* Somebody else has the staging memory for a while. */
+struct holder {
+    pthread_t      thread;
+    struct worker *worker;
+    struct slice   slice;
+};
+
+static void *give_later(void *argument)
+{
+    struct holder *h = argument;
+
+    usleep(20 * 1000);
+    staging_give(h->worker, &h->slice);
+    return NULL;
+}
+
+Test(batch_job, a_whole_segment_waits_for_staging_memory)
+{
+    struct span   data = whole_segment();
+    struct holder h;
+    struct batch *b;
+
+    fixture_start(&f, 1);
+    cr_assert_eq(batch_create(f.session, &segment_spec, &b, &f.why), STATUS_OK, "%s", f.why.detail);
+    h.worker = f.session->worker_session->worker;
+    cr_assert_eq(staging_take(h.worker, 1, &h.slice, NULL), STATUS_OK);
+    pthread_create(&h.thread, NULL, give_later, &h);
+    cr_assert_eq(batch_write_all(b, &data, &f.why), STATUS_OK, "%s", f.why.detail);
+    pthread_join(h.thread, NULL);
+    cr_assert_eq(batch_run(b, &f.arena, &f.why), STATUS_OK, "%s", f.why.detail);
+    expect_whole(b, data);
+    batch_destroy(b);
+    fixture_end(&f);
+    free((char *)(uintptr_t)data.data);
+}
+
+static bool never_wanted(void *context)
+{
+    ++*(unsigned *)context;
+    return true;
+}
+
+Test(batch_job, a_whole_segment_that_nobody_waits_for_is_given_up)
+{
+    struct span   data = whole_segment();
+    struct slice  slice;
+    struct batch *b;
+    unsigned      asked = 0;
+
+    fixture_start(&f, 1);
+    cr_assert_eq(batch_create(f.session, &segment_spec, &b, &f.why), STATUS_OK);
+    cr_assert_eq(staging_take(f.session->worker_session->worker, 1, &slice, NULL), STATUS_OK);
+    batch_watch(b, never_wanted, &asked, false);
+    cr_assert_eq(batch_write_all(b, &data, &f.why), STATUS_CANCELLED);
+    cr_assert_eq(asked, 1);
+    batch_destroy(b);
+    staging_give(f.session->worker_session->worker, &slice);
+    fixture_end(&f);
+    free((char *)(uintptr_t)data.data);
+}
+
+static void release_nothing(struct batch_job *j, bool keep_answer)
+{
+    (void)j;
+    (void)keep_answer;
+}
+
+/* On a hidden session, which ends before the batch begins. */
+static enum status run_on_lost_session(struct span *data, bool streamed, struct batch_job **out)
+{
+    static const struct batch_job_ops ops = {NULL, release_nothing};
+    static const struct batch_spec    nothing;
+
+    struct batch_job *j = calloc(1, sizeof *j);
+
+    batch_job_init(j, &ops, f.registry, &f.tenant);
+    j->hidden = true;
+    j->spec = streamed ? &nothing : &segment_spec;
+    j->data = streamed ? NULL : data;
+    cr_assert_eq(batch_job_make(j, &f.why), STATUS_OK, "%s", f.why.detail);
+    cr_assert_eq(session_delete(j->session, &f.why), STATUS_OK);
+    *out = j;
+    return batch_job_run(j, &f.why);
+}
+
+Test(batch_job, a_hidden_session_that_is_lost_is_replaced)
+{
+    struct span       data = whole_segment();
+    struct batch_job *j;
+
+    fixture_start(&f, 4);
+    cr_assert_eq(run_on_lost_session(&data, false, &j), STATUS_OK, "%s", f.why.detail);
+    expect_whole(j->batch, data);
+    batch_job_return(j);
+    cr_assert_eq(run_on_lost_session(&data, true, &j), STATUS_SESSION_BUSY, "what was streamed is here no more");
+    cr_assert(strstr(f.why.detail, "send the request again"));
+    batch_job_return(j);
+    fixture_end(&f);
+    free((char *)(uintptr_t)data.data);
 }
 
 /* ---- READs that stay on the device ---- */
