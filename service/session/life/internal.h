@@ -186,8 +186,8 @@ struct session {
     struct result_store    batches;
     struct event_ring      events;
     uint64_t               batches_published; /* those that had launches */
-    enum device_state      device_state; /* as last told in an event */
-    bool                   budget_spent; /* ... */
+    enum device_state      device_state;      /* as last told in an event */
+    bool                   budget_spent;      /* ... */
 };
 
 /* ---- registry.c ---- */
