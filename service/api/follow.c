@@ -27,7 +27,7 @@ enum status follow_wait(struct follow *f, struct request *r)
         return STATUS_OK;
     if (request_gone(r))
         return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
-    /* Who asks how things are is told no more. Who has just begun something is told how it stands, so that it is not begun again. */
+    /* Who has just begun something is told how it stands, so that it is not begun again. */
     if (request_revoked(r) && r->method == METHOD_POST)
         return STATUS_OK;
     if (request_revoked(r))

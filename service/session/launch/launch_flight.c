@@ -94,10 +94,10 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
-    waitlist_end(&l->end);
     if (state == LAUNCH_SUCCEEDED)
         c->session->device_time_us += l->gpu_us;
     measure(l);
+    waitlist_end(&l->end); /* the metrics, which have no lock, count it already */
     if (l->output_bytes || l->output_truncated)
         launch_note(l, EVENT_KERNEL_PRINTF);
     launch_note(l, EVENT_LAUNCH_FINISHED);

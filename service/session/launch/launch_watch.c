@@ -1,4 +1,4 @@
-/* What becomes of launches: borrowed, watched, described, cancelled, listed. */
+/* What becomes of launches: borrowed, described, cancelled, listed. */
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 
