@@ -21,7 +21,6 @@ enum {
     LAUNCH_ARG_DEPTH_MAX = 8, /* structs within structs */
     BATCH_JSON_VALUES_MAX = 128 * 1024, /* 4,096 launches of a few arguments each */
     BATCH_WHOLE_BYTES_MAX = 1024 * 1024, /* a request up to this is collected before it is looked at */
-    RUN_TRIES_MAX = 3, /* so often is a run that had not begun when its hidden session was lost given another one */
     RUN_WAIT_MS = 30 * 1000, /* ... so long at most */
 };
 

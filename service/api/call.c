@@ -44,13 +44,6 @@ enum status conditions_check(struct request *r)
     return STATUS_OK;
 }
 
-enum status wait_revoked(struct request *r)
-{
-    if (r->method == METHOD_POST)
-        return STATUS_OK;
-    return problem_set(&r->problem, STATUS_UNAUTHENTICATED, "the token was revoked or expired while the request waited");
-}
-
 double ms_since(uint64_t start_ns)
 {
     return (double)(now_ns() - start_ns) / (double)NS_PER_MS;

@@ -12,9 +12,6 @@ static inline struct app *app_of(const struct request *r)
 }
 
 struct tenant tenant_of(const struct request *r);
-/* What a wait ends with when request_revoked(): who asks how things are is not told any more; who has just begun something is told what
- * became of it so far, as when the time is up (OK), so that it is not begun again. */
-enum status wait_revoked(struct request *r);
 
 /* Refuses query parameters outside `names` (NULL-terminated; NULL: none at all) unless the client asked to be lenient. */
 enum status query_check(struct request *r, const char *const *names);

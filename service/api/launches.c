@@ -1,74 +1,52 @@
 /* Launches: submit and wait, follow, cancel. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "api/bounds.h"
 #include "api/decode/launch_json.h"
 #include "api/endpoints.h"
+#include "api/follow.h"
 #include "base/spin.h"
-#include "http/message/precondition.h"
 
 /* A request that holds a launch, maybe over several calls of its handler. In the request's arena; released by on_finish. */
-struct following {
+struct launch_request {
     struct session *session; /* borrowed */
     struct launch  *launch;  /* a reference; NULL until submitted or found */
-    uint64_t        deadline_ns;
-    uint64_t        wait_s; /* as granted */
-    bool            wait_asked;
-    bool            watching;
-    bool            cancel_unless_answered; /* the launch was made by this request */
-    bool            answered;
+    struct follow   follow;
+    bool            unanswered; /* the launch was made by this request, which has not told its id yet */
 };
-
-enum { LAUNCH_ETAG_BYTES = 64 };
-
-/* A state is entered once; the birth tells launches apart that had the same id one after the other. */
-static struct span etag_of_launch(const struct launch_info *i, char out[LAUNCH_ETAG_BYTES])
-{
-    int n = snprintf(out, LAUNCH_ETAG_BYTES, "\"%" PRIu64 "-%s\"", i->created_wall_ns, launch_state_name(i->state));
-    return (struct span){out, (size_t)n};
-}
-
-static void stop_watching(struct request *r, struct following *f)
-{
-    if (f->watching)
-        launch_unwatch(f->launch, &r->waker);
-    f->watching = false;
-    r->wake_at_ns = DEADLINE_NEVER;
-}
 
 /* Also the end of a request whose client went away: what is still queued then has nobody to wait for it. */
 static void on_finish(struct request *r)
 {
-    struct following *f = r->progress;
+    struct launch_request *q = r->progress;
 
-    if (f->launch) {
-        stop_watching(r, f);
-        if (f->cancel_unless_answered && !f->answered)
-            launch_abandon(f->launch);
-        launch_return(f->launch);
+    if (q->launch) {
+        follow_stop(&q->follow, r);
+        if (q->unanswered)
+            launch_abandon(q->launch);
+        launch_return(q->launch);
     }
-    session_return(f->session);
+    session_return(q->session);
 }
 
-static enum status follow(struct request *r, struct following **out)
+static enum status begin(struct request *r, struct launch_request **out)
 {
-    struct prefer     prefer = request_prefer(r);
-    struct following *f = arena_alloc(&r->arena, sizeof *f);
-    enum status       st;
+    struct launch_request *q = arena_alloc(&r->arena, sizeof *q);
+    enum status            st;
 
-    if (!f)
+    if (!q)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
-    st = session_of(r, &f->session);
+    st = session_of(r, &q->session);
     if (st)
         return st;
-    f->wait_asked = prefer.wait_s != UINT64_MAX;
-    f->wait_s = !f->wait_asked ? WAIT_S_DEFAULT : prefer.wait_s < WAIT_S_MAX ? prefer.wait_s : WAIT_S_MAX;
-    f->deadline_ns = deadline_after_ns(f->wait_s * NS_PER_S);
-    r->progress = f;
+    r->progress = q;
     r->on_finish = on_finish;
-    *out = f;
+    *out = q;
     return STATUS_OK;
+}
+
+static void hold(struct request *r, struct launch_request *q, struct launch *l)
+{
+    q->launch = l;
+    follow_begin(&q->follow, r, launch_end(l));
 }
 
 /* recv is from the header to the submission or, when somebody else's launch is asked for, to the answer. */
@@ -87,10 +65,9 @@ static void note_timing(struct request *r, const struct launch_info *i)
 static enum status answer_launch(struct request *r, const struct launch_info *i, unsigned http_status)
 {
     struct answer a;
-    char          etag[LAUNCH_ETAG_BYTES];
 
-    etag_of_launch(i, etag);
-    reply_header_text(&r->reply, "ETag", etag);
+    if (follow_etag(r, i->created_wall_ns, launch_state_name(i->state)))
+        return reply_empty(&r->reply, 304);
     if (http_status == 202)
         reply_header(&r->reply, "Location", "/v1/sessions/%.*s/launches/%s", SPAN_ARG(r->params[0]), i->id);
     note_timing(r, i);
@@ -99,33 +76,23 @@ static enum status answer_launch(struct request *r, const struct launch_info *i,
     return answer_end(&a, r, http_status);
 }
 
-/* Waits without holding the thread. OK: finished, or the time is up. */
-static enum status wait_for_end(struct request *r, struct following *f)
+/* How the launch stands, once it has ended or the request waits no longer. */
+static enum status await_launch(struct request *r, struct launch_request *q, struct launch_info **out)
 {
-    if (launch_finished(f->launch) || now_ns() >= f->deadline_ns)
-        return STATUS_OK;
-    if (request_gone(r))
-        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
-    if (request_revoked(r))
-        return wait_revoked(r);
-    if (!f->watching) {
-        f->watching = launch_watch(f->launch, &r->waker);
-        if (!f->watching)
-            return STATUS_OK;
-    }
-    r->wake_at_ns = f->deadline_ns;
-    return STATUS_PENDING;
+    enum status st = follow_wait(&q->follow, r);
+
+    if (st)
+        return st;
+    *out = arena_alloc(&r->arena, sizeof **out);
+    if (!*out)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
+    follow_stop(&q->follow, r);
+    launch_info_of(q->launch, *out);
+    follow_applied(&q->follow, r);
+    return STATUS_OK;
 }
 
 /* ---- POST ---- */
-
-static void applied(struct request *r, const struct following *f, bool async)
-{
-    if (async)
-        reply_header_text(&r->reply, "Preference-Applied", "respond-async");
-    else if (f->wait_asked)
-        reply_header(&r->reply, "Preference-Applied", "wait=%" PRIu64, f->wait_s);
-}
 
 static enum status answer_end_of(struct request *r, const struct launch_info *i)
 {
@@ -145,21 +112,15 @@ static enum status answer_end_of(struct request *r, const struct launch_info *i)
     return i->problem.status;
 }
 
-static enum status answer_submitted(struct request *r, struct following *f)
+static enum status answer_submitted(struct request *r, struct launch_request *q)
 {
-    struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
-    bool                async = request_prefer(r).respond_async;
-    enum status         st = info ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
+    struct launch_info *info;
+    enum status         st = await_launch(r, q, &info);
 
-    if (!st && !async)
-        st = wait_for_end(r, f);
     if (st)
         return st;
-    stop_watching(r, f);
-    launch_info_of(f->launch, info);
-    f->answered = true;
-    applied(r, f, async);
-    return async ? answer_launch(r, info, 202) : answer_end_of(r, info);
+    q->unanswered = false;
+    return q->follow.async ? answer_launch(r, info, 202) : answer_end_of(r, info);
 }
 
 /* Everything begins anew there. */
@@ -174,31 +135,31 @@ static enum status to_executor(struct request *r)
 
 static enum status submit(struct request *r)
 {
-    struct json_document *doc = NULL;
-    struct launch_spec    spec;
-    struct following     *f;
-    struct launch        *launch;
-    bool                  created = false;
-    enum status           st = query_check(r, NULL);
+    struct json_document  *doc = NULL;
+    struct launch_spec     spec;
+    struct launch_request *q = NULL;
+    struct launch         *launch;
+    bool                   created = false;
+    enum status            st = query_check(r, NULL);
 
     timing_begin(r);
     if (!st)
-        st = follow(r, &f);
+        st = begin(r, &q);
     if (st)
         return st;
     st = launch_decode(r, &spec, &doc);
     spec.at_once = !r->wants_executor;
     spec.spin_ns = request_prefer(r).respond_async ? 0 : spin_budgets()->call_ns;
     if (!st)
-        st = launch_submit(f->session, &spec, &launch, &created, &r->problem);
+        st = launch_submit(q->session, &spec, &launch, &created, &r->problem);
     if (st == STATUS_PENDING)
         st = to_executor(r);
     json_document_destroy(doc);
     if (st)
         return st;
-    f->launch = launch;
-    f->cancel_unless_answered = created;
-    return answer_submitted(r, f);
+    hold(r, q, launch);
+    q->unanswered = created;
+    return answer_submitted(r, q);
 }
 
 enum status launches_create(struct request *r)
@@ -208,25 +169,7 @@ enum status launches_create(struct request *r)
 
 /* ---- GET ---- */
 
-static enum status answer_followed(struct request *r, struct following *f)
-{
-    struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
-    char                etag[LAUNCH_ETAG_BYTES];
-    struct span         seen = request_header(r, "If-None-Match");
-
-    if (!info)
-        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
-    stop_watching(r, f);
-    launch_info_of(f->launch, info);
-    applied(r, f, false);
-    if (seen.bytes && etag_listed(seen, etag_of_launch(info, etag), true)) {
-        reply_header_text(&r->reply, "ETag", etag);
-        return reply_empty(&r->reply, 304);
-    }
-    return answer_launch(r, info, 200);
-}
-
-static enum status find(struct request *r, struct following **out)
+static enum status find(struct request *r, struct launch_request **out)
 {
     struct launch *launch;
     enum status    st = query_check(r, NULL);
@@ -234,23 +177,24 @@ static enum status find(struct request *r, struct following **out)
     if (!st)
         st = conditions_check(r);
     if (!st)
-        st = follow(r, out);
+        st = begin(r, out);
     if (!st)
         st = launch_borrow((*out)->session, r->params[1], &launch, &r->problem);
     if (!st)
-        (*out)->launch = launch;
+        hold(r, *out, launch);
     return st;
 }
 
 /* With Prefer: wait the answer is held until the launch has ended: a long poll. */
 enum status launches_get(struct request *r)
 {
-    struct following *f = r->progress;
-    enum status       st = f ? STATUS_OK : find(r, &f);
+    struct launch_request *q = r->progress;
+    struct launch_info    *info;
+    enum status            st = q ? STATUS_OK : find(r, &q);
 
-    if (!st && f->wait_asked)
-        st = wait_for_end(r, f);
-    return st ? st : answer_followed(r, f);
+    if (!st)
+        st = await_launch(r, q, &info);
+    return st ? st : answer_launch(r, info, 200);
 }
 
 enum status launches_list(struct request *r)

@@ -1,7 +1,6 @@
 /* Programs: prepared batches, put once and run many times. */
-#include "api/batch/batches.h"
 #include "api/batch/program_decode.h"
-#include "api/batch/request.h"
+#include "api/call.h"
 #include "api/endpoints.h"
 
 /* ---- how a program reads ---- */
@@ -130,22 +129,4 @@ static enum status delete_in(struct request *r, struct session *s)
 enum status programs_delete(struct request *r)
 {
     return on_session(r, delete_in);
-}
-
-/* ---- run ---- */
-
-enum status programs_run_begin(struct request *r)
-{
-    struct batch_work *w;
-    enum status        st = batch_request_begin(r, false);
-
-    if (st)
-        return st;
-    w = batch_request_work(r);
-    return program_borrow(w->session, r->params[1], &w->program, &r->problem);
-}
-
-enum status programs_run(struct request *r)
-{
-    return batch_handle(r);
 }

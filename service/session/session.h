@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/problem.h"
-#include "base/waker.h"
+#include "base/waitlist.h"
 #include "ipc/kernel_table.h"
 #include "limits.h"
 
@@ -334,12 +334,9 @@ struct launch_info {
 enum status launch_submit(struct session *s, const struct launch_spec *spec, struct launch **out, bool *created, struct problem *why);
 enum status launch_borrow(struct session *s, struct span id, struct launch **out, struct problem *why);
 void        launch_return(struct launch *l);
-/* True when finished (succeeded, failed, cancelled), all output fetched. */
-bool launch_finished(struct launch *l);
-/* Registers w to be woken at the end; false when it has finished already (then w is not registered). */
-bool launch_watch(struct launch *l, struct waker *w);
-void launch_unwatch(struct launch *l, struct waker *w);
-void launch_info_of(struct launch *l, struct launch_info *out);
+/* Over when it has finished (succeeded, failed, cancelled), all output fetched. */
+struct waitlist *launch_end(struct launch *l);
+void             launch_info_of(struct launch *l, struct launch_info *out);
 /* Queued: ends as cancelled, *cancelled = true. Running: LAUNCH_RUNNING. Finished: OK with *cancelled = false. Waits for the worker. */
 enum status launch_cancel(struct session *s, struct launch *l, bool *cancelled, struct problem *why);
 /* The same for who does not want to know what came of it: waits for nobody. */

@@ -52,7 +52,7 @@ static void walk_frame(const struct batch_spec *spec, uint32_t json_bytes)
         walk(spec, all - BATCH_HEAD_BYTES - json_bytes);
 }
 
-static void decode(struct span json, bool within)
+static void decode(struct span json, bool inline_json)
 {
     struct json_document *doc = NULL;
     struct batch_message  m;
@@ -60,9 +60,9 @@ static void decode(struct span json, bool within)
     struct arena          a;
 
     arena_init(&a, REQUEST_ARENA_BYTES);
-    if (!json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &doc, &why) && !batch_decode(json_root(doc), within, false, &a, &m, &why)) {
+    if (!json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &doc, &why) && !batch_decode(json_root(doc), inline_json, false, &a, &m, &why)) {
         check_promises(&m);
-        if (!within)
+        if (!inline_json)
             walk_frame(&m.spec, (uint32_t)json.bytes);
     }
     json_document_destroy(doc);

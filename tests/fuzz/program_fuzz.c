@@ -22,7 +22,7 @@ static void check_run(const struct batch_spec *program, const struct batch_spec 
     }
 }
 
-static void run(struct program *p, struct span text, bool within)
+static void run(struct program *p, struct span text, bool inline_json)
 {
     struct json_document *doc = NULL;
     struct batch_message  m;
@@ -30,7 +30,8 @@ static void run(struct program *p, struct span text, bool within)
     struct arena          a;
 
     arena_init(&a, REQUEST_ARENA_BYTES);
-    if (!json_parse_up_to(text, BATCH_JSON_VALUES_MAX, &doc, &why) && !program_run_decode(json_root(doc), p, within, false, &a, &m, &why))
+    if (!json_parse_up_to(text, BATCH_JSON_VALUES_MAX, &doc, &why) &&
+        !program_run_decode(json_root(doc), p, inline_json, false, &a, &m, &why))
         check_run(&p->text->spec, &m.spec);
     json_document_destroy(doc);
     arena_finish(&a);

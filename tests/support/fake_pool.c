@@ -447,16 +447,6 @@ void worker_watch_end(struct worker *w, struct waker *waker)
     tell_ends();
 }
 
-static void wake_staging(struct worker *w)
-{
-    while (w->waiters) {
-        struct waker *at = w->waiters;
-        w->waiters = at->next;
-        at->next = NULL;
-        at->wake(at);
-    }
-}
-
 void worker_kill(struct worker *w, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&fake.lock);
@@ -478,7 +468,7 @@ void pool_give_back(struct pool *p, struct worker *w)
     problem_set(&why, STATUS_WORKER_LOST, "fake: given back");
     worker_kill(w, STATUS_WORKER_LOST, &why);
     pthread_join(w->thread, NULL);
-    if (w->unfinished || w->waiters)
+    if (w->unfinished || w->waiters.first)
         abort(); /* the session must have ended both before */
     pthread_mutex_lock(&fake.lock);
     while (w->allocations) {
@@ -552,10 +542,8 @@ enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, st
         out->data = w->staging + out->ref.offset;
     } else {
         st = STATUS_PENDING;
-        if (waker) {
-            waker->next = w->waiters;
-            w->waiters = waker;
-        }
+        if (waker)
+            waitlist_add(&w->waiters, waker);
     }
     pthread_mutex_unlock(&w->staging_lock);
     return st;
@@ -571,18 +559,13 @@ void staging_give(struct worker *w, struct slice *s)
         abort(); /* not taken, or given twice */
     mark(w, from, count, false);
     *s = (struct slice){0};
-    wake_staging(w);
+    waitlist_wake(&w->waiters);
     pthread_mutex_unlock(&w->staging_lock);
 }
 
 void staging_unwatch(struct worker *w, struct waker *waker)
 {
     pthread_mutex_lock(&w->staging_lock);
-    for (struct waker **at = &w->waiters; *at; at = &(*at)->next)
-        if (*at == waker) {
-            *at = waker->next;
-            waker->next = NULL;
-            break;
-        }
+    waitlist_remove(&w->waiters, waker);
     pthread_mutex_unlock(&w->staging_lock);
 }

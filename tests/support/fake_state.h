@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/waitlist.h"
 #include "support/fake_worker.h"
 
 struct job {
@@ -61,7 +62,7 @@ struct worker {
     uint32_t           modules, streams;
     pthread_mutex_t    staging_lock; /* of the next three */
     bool               used[FAKE_SLICES_MAX];
-    struct waker      *waiters;
+    struct waitlist    waiters;
     unsigned           slices;
     unsigned char     *staging;
 };

@@ -1,15 +1,13 @@
 /* Writes what became of a batch. */
-#include "api/batch/answer.h"
+#include "api/batch/request.h"
 
 #include <stdlib.h>
 
-#include "api/batch/answer_internal.h"
-#include "api/batch/frame.h"
 #include "api/decode/launch_json.h"
 
 /* ---- the JSON ---- */
 
-static void add_segments(struct json_writer *w, const struct batch_work *b)
+static void add_segments(struct json_writer *w, const struct batch_request *b)
 {
     const struct batch_message *m = &b->message;
     struct buf                  text;
@@ -17,7 +15,7 @@ static void add_segments(struct json_writer *w, const struct batch_work *b)
     buf_init(&text, REPLY_BODY_BYTES_MAX);
     json_open_array(w, "segments");
     for (unsigned i = 0; i < m->spec.ops_count; i++) {
-        const struct batch_result *result = batch_result_of(b->batch, i);
+        const struct batch_result *result = batch_result_of(b->job.batch, i);
         if (m->spec.ops[i].kind != BATCH_READ)
             continue;
         json_open_object(w, NULL);
@@ -48,7 +46,7 @@ static void add_launch(struct json_writer *w, const struct launch_spec *spec, co
 }
 
 /* Those that have something to tell. */
-static void add_ops(struct json_writer *w, const struct batch_work *b)
+static void add_ops(struct json_writer *w, const struct batch_request *b)
 {
     const struct batch_spec *spec = &b->message.spec;
 
@@ -60,18 +58,18 @@ static void add_ops(struct json_writer *w, const struct batch_work *b)
         json_open_object(w, NULL);
         json_add_u64(w, "index", i);
         if (kind == BATCH_LAUNCH)
-            add_launch(w, spec->ops[i].launch, batch_result_of(b->batch, i));
+            add_launch(w, spec->ops[i].launch, batch_result_of(b->job.batch, i));
         else
-            json_add_double(w, "elapsed_us", batch_result_of(b->batch, i)->elapsed_us);
+            json_add_double(w, "elapsed_us", batch_result_of(b->job.batch, i)->elapsed_us);
         json_close_object(w);
     }
     json_close_array(w);
 }
 
-static void add_groups(struct json_writer *w, const struct batch_work *b)
+static void add_groups(struct json_writer *w, const struct batch_request *b)
 {
     unsigned                  count;
-    const struct batch_group *groups = batch_groups_of(b->batch, &count);
+    const struct batch_group *groups = batch_groups_of(b->job.batch, &count);
 
     json_open_array(w, "gpu_groups");
     for (unsigned i = 0; i < count; i++) {
@@ -84,24 +82,24 @@ static void add_groups(struct json_writer *w, const struct batch_work *b)
     json_close_array(w);
 }
 
-static void add_kept(struct json_writer *w, struct batch_work *b)
+static void add_kept(struct json_writer *w, struct batch_request *b)
 {
     const struct batch_spec *spec = &b->message.spec;
 
     json_open_object(w, "kept");
     for (unsigned i = 0; i < spec->keep_count; i++) {
-        const char *name = arena_printf(&b->arena, "%.*s", SPAN_ARG(spec->keep[i]));
+        const char *name = arena_printf(&b->job.arena, "%.*s", SPAN_ARG(spec->keep[i]));
         if (name)
-            json_add_text(w, name, batch_kept_id(b->batch, i));
+            json_add_text(w, name, batch_kept_id(b->job.batch, i));
         else
             w->out->failed = true;
     }
     json_close_object(w);
 }
 
-static void add_members(struct json_writer *w, struct batch_work *b)
+static void add_members(struct json_writer *w, struct batch_request *b)
 {
-    const char *module = batch_module_id(b->batch);
+    const char *module = batch_module_id(b->job.batch);
 
     json_add_text(w, "status", "succeeded");
     add_segments(w, b);
@@ -109,15 +107,15 @@ static void add_members(struct json_writer *w, struct batch_work *b)
     add_groups(w, b);
     json_open_object(w, "timing");
     json_add_double(w, "recv_ms", b->recv_ms);
-    json_add_double(w, "compile_ms", batch_compile_ms(b->batch));
-    json_add_double(w, "run_ms", batch_run_ms(b->batch));
+    json_add_double(w, "compile_ms", batch_compile_ms(b->job.batch));
+    json_add_double(w, "run_ms", batch_run_ms(b->job.batch));
     json_close_object(w);
     add_kept(w, b);
     if (module[0])
         json_add_text(w, "module", module);
 }
 
-static bool write_json(struct batch_work *b, struct buf *text)
+static bool write_json(struct batch_request *b, struct buf *text)
 {
     struct json_writer w;
 
@@ -140,98 +138,79 @@ static void add_part(struct batch_answer *a, struct answer_part part)
     a->on_device = a->on_device || !part.held.data;
 }
 
-static void add_segment(struct batch_answer *a, struct batch_work *b, unsigned op)
+static void add_segment(struct batch_request *b, unsigned op)
 {
     static const char          zeros[BATCH_ALIGN_BYTES];
-    const struct batch_result *result = batch_result_of(b->batch, op);
-    char                      *data = batch_data_take(b->batch, op);
+    const struct batch_result *result = batch_result_of(b->job.batch, op);
     unsigned                   padding = batch_padding(result->data_bytes);
+    char                      *data = result->data_bytes ? batch_data_take(b->job.batch, op) : NULL;
 
-    a->data[a->data_count++] = data;
-    add_part(a, (struct answer_part){{data, data ? result->data_bytes : 0}, result->data_bytes, op});
-    add_part(a, (struct answer_part){{zeros, padding}, padding, op});
+    add_part(&b->answer, (struct answer_part){{data, data ? result->data_bytes : 0}, result->data_bytes, op, data});
+    add_part(&b->answer, (struct answer_part){{zeros, padding}, padding, op, NULL});
 }
 
-static unsigned reads_of(const struct batch_work *b)
+static bool is_read(const struct batch_request *b, unsigned op)
 {
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < b->message.spec.ops_count; i++)
-        n += b->message.spec.ops[i].kind == BATCH_READ;
-    return n;
+    return b->message.spec.ops[op].kind == BATCH_READ;
 }
 
 /* Head and JSON, then the segments, in the order of the operations. */
-static bool frame(struct batch_answer *a, struct batch_work *b, struct span json)
+static bool add_frame(struct batch_request *b, struct span json)
 {
-    unsigned reads = reads_of(b);
+    struct batch_answer *a = &b->answer;
+    size_t               reads = 0;
 
-    a->parts = calloc(1 + 2 * (size_t)reads, sizeof *a->parts);
-    a->data = calloc(1 + (size_t)reads, sizeof *a->data);
-    if (!a->parts || !a->data || !batch_head_add(&a->head, json))
-        return false;
-    add_part(a, (struct answer_part){buf_span(&a->head), a->head.bytes, 0});
     for (unsigned i = 0; i < b->message.spec.ops_count; i++)
-        if (b->message.spec.ops[i].kind == BATCH_READ)
-            add_segment(a, b, i);
+        reads += is_read(b, i);
+    buf_init(&a->head, BATCH_HEAD_BYTES + BATCH_ALIGN_BYTES + json.bytes);
+    a->parts = calloc(1 + 2 * reads, sizeof *a->parts);
+    if (!a->parts || !batch_head_add(&a->head, json))
+        return false;
+    add_part(a, (struct answer_part){.held = buf_span(&a->head), .bytes = a->head.bytes});
+    for (unsigned i = 0; i < b->message.spec.ops_count; i++)
+        if (is_read(b, i))
+            add_segment(b, i);
     return true;
 }
 
 /* Within JSON there is one part, the text itself. */
-static bool whole(struct batch_answer *a, struct buf *json)
+static bool add_whole(struct batch_answer *a, struct buf *json)
 {
     a->parts = calloc(1, sizeof *a->parts);
     if (!a->parts)
         return false;
-    buf_finish(&a->head);
     a->head = *json;
     buf_init(json, 0);
-    add_part(a, (struct answer_part){buf_span(&a->head), a->head.bytes, 0});
+    add_part(a, (struct answer_part){.held = buf_span(&a->head), .bytes = a->head.bytes});
     return true;
 }
 
-enum status batch_answer_create(struct batch_work *w, struct batch_answer **out, struct problem *why)
+enum status batch_answer_make(struct batch_request *b, struct problem *why)
 {
-    struct batch_answer *a = calloc(1, sizeof *a);
-    struct buf           json;
-    bool                 ok;
+    struct buf json;
+    bool       ok;
 
+    b->answer = (struct batch_answer){.queue_ms = batch_queue_ms(b->job.batch),
+                                      .h2d_ms = batch_upload_ms(b->job.batch),
+                                      .kernel_ms = batch_kernel_ms(b->job.batch),
+                                      .compile_ms = batch_compile_ms(b->job.batch),
+                                      .run_ms = batch_run_ms(b->job.batch)};
     buf_init(&json, REPLY_BODY_BYTES_MAX);
-    ok = a && write_json(w, &json);
-    if (a) {
-        buf_init(&a->head, BATCH_HEAD_BYTES + BATCH_ALIGN_BYTES + json.bytes);
-        a->media_type = w->inline_json ? "application/json" : BATCH_TYPE;
-        a->recv_ms = w->recv_ms;
-        a->queue_ms = batch_queue_ms(w->batch);
-        a->h2d_ms = batch_upload_ms(w->batch);
-        a->kernel_ms = batch_kernel_ms(w->batch);
-        a->compile_ms = batch_compile_ms(w->batch);
-        a->run_ms = batch_run_ms(w->batch);
-    }
-    ok = ok && (w->inline_json ? whole(a, &json) : frame(a, w, buf_span(&json)));
+    ok = write_json(b, &json) && (b->inline_json ? add_whole(&b->answer, &json) : add_frame(b, buf_span(&json)));
     buf_finish(&json);
-    if (!ok) {
-        batch_answer_destroy(a);
-        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
-    }
-    a->work = a->on_device ? w : NULL;
-    *out = a;
-    return STATUS_OK;
+    return ok ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
 }
 
 uint64_t batch_answer_bytes(const struct batch_answer *a)
 {
-    return sizeof *a + a->held_bytes + a->parts_count * sizeof *a->parts + a->data_count * sizeof *a->data;
+    return a->held_bytes + a->parts_count * sizeof *a->parts;
 }
 
-void batch_answer_destroy(struct batch_answer *a)
+void batch_answer_finish(struct batch_answer *a)
 {
-    if (!a)
-        return;
-    for (unsigned i = 0; i < a->data_count; i++)
-        free(a->data[i]);
-    free(a->data);
+    for (unsigned i = 0; i < a->parts_count; i++)
+        free(a->parts[i].owned);
     free(a->parts);
     buf_finish(&a->head);
-    free(a);
+    *a = (struct batch_answer){0};
 }

@@ -1,27 +1,31 @@
 /* Sends a batch's answer: a short one at once, a long one piece by piece from where its parts lie. */
 #include <stdlib.h>
 
-#include "api/batch/answer_internal.h"
+#include "api/batch/request.h"
 #include "api/bounds.h"
 
 /* A long answer under way. */
 struct parts_source {
-    struct body_source         source;
-    const struct batch_answer *answer;
-    struct batch_answer_owner *owner;
-    unsigned                   part;     /* the one that is being sent */
-    uint64_t                   sent;     /* of its bytes */
-    struct transfer           *transfer; /* of one that lies on the device */
+    struct body_source    source;
+    struct batch_request *request;  /* holds a reference to its job */
+    unsigned              part;     /* the one that is being sent */
+    uint64_t              sent;     /* of its bytes */
+    struct transfer      *transfer; /* of one that lies on the device */
 };
+
+static const char *media_type(const struct batch_request *b)
+{
+    return b->inline_json ? "application/json" : BATCH_TYPE;
+}
 
 static bool at_end(const struct parts_source *p)
 {
-    return p->part == p->answer->parts_count;
+    return p->part == p->request->answer.parts_count;
 }
 
 static const struct answer_part *part_of(const struct parts_source *p)
 {
-    return &p->answer->parts[p->part];
+    return &p->request->answer.parts[p->part];
 }
 
 static struct span held_rest(const struct parts_source *p)
@@ -43,7 +47,7 @@ static void sent(struct parts_source *p, size_t bytes)
 /* The transfer of a part on the device is begun when its turn comes: each holds staging memory. */
 static enum status ensure_transfer(struct parts_source *p, struct problem *why)
 {
-    return p->transfer ? STATUS_OK : batch_read_begin(p->answer->work->batch, part_of(p)->op, &p->transfer, why);
+    return p->transfer ? STATUS_OK : batch_read_begin(p->request->job.batch, part_of(p)->op, &p->transfer, why);
 }
 
 static enum status lend_piece(struct body_source *s, struct span *out, struct waker *w)
@@ -76,7 +80,7 @@ static void close_parts(struct body_source *s)
     struct parts_source *p = (struct parts_source *)s;
 
     transfer_destroy(p->transfer);
-    p->owner->release(p->owner);
+    batch_job_return(&p->request->job);
     free(p);
 }
 
@@ -87,59 +91,61 @@ static enum status look_at_device(struct parts_source *p, struct problem *why)
     unsigned         i = 0;
     enum status      st;
 
-    if (!p->answer->on_device)
+    if (!p->request->answer.on_device)
         return STATUS_OK;
-    while (p->answer->parts[i].held.data)
+    while (p->request->answer.parts[i].held.data)
         i++;
-    st = batch_read_begin(p->answer->work->batch, p->answer->parts[i].op, &first, why);
+    st = batch_read_begin(p->request->job.batch, p->request->answer.parts[i].op, &first, why);
     if (!st)
         st = transfer_read_wait(first, why);
     transfer_destroy(first);
     return st;
 }
 
-static enum status send_parts(const struct batch_answer *a, struct request *r, struct batch_answer_owner *owner)
+static enum status send_parts(struct batch_request *b, struct request *r)
 {
     struct parts_source *p = calloc(1, sizeof *p);
     enum status          st;
 
     if (!p) {
-        owner->release(owner);
+        batch_job_return(&b->job);
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     }
     p->source = (struct body_source){.close = close_parts, .lend = lend_piece, .release = release_piece};
-    p->source.wants_inline = a->bytes < OFFLOAD_BATCH_ANSWER_BYTES_MIN;
-    p->answer = a;
-    p->owner = owner;
+    p->source.wants_inline = b->answer.bytes < OFFLOAD_BATCH_ANSWER_BYTES_MIN;
+    p->request = b;
     st = r->method == METHOD_HEAD ? STATUS_OK : look_at_device(p, &r->problem);
     if (!st) {
-        reply_header_text(&r->reply, "Content-Type", a->media_type);
-        return reply_source_take(&r->reply, 200, &p->source, a->bytes);
+        reply_header_text(&r->reply, "Content-Type", media_type(b));
+        return reply_source_take(&r->reply, 200, &p->source, b->answer.bytes);
     }
     close_parts(&p->source);
     return st;
 }
 
 /* One copy, and the server sends it with the header. */
-static enum status send_whole(const struct batch_answer *a, struct request *r)
+static enum status send_whole(struct batch_request *b, struct request *r)
 {
-    enum status st = reply_text(&r->reply, 200, a->media_type, (struct span){0});
+    const struct batch_answer *a = &b->answer;
+    enum status                st = reply_text(&r->reply, 200, media_type(b), (struct span){0});
 
     for (unsigned i = 0; i < a->parts_count && !st; i++)
         if (!buf_add_span(&r->reply.body, a->parts[i].held))
             st = problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
+    batch_job_return(&b->job);
     return st;
 }
 
-enum status batch_answer_send_take(const struct batch_answer *a, struct request *r, struct batch_answer_owner *owner)
+enum status batch_answer_send_take(struct batch_request *b, struct request *r)
 {
-    enum status st;
+    const struct batch_answer *a = &b->answer;
 
+    r->sink = NULL;
+    r->progress = NULL;
+    r->on_finish = NULL;
     reply_header(&r->reply, "Server-Timing", "recv;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, h2d;dur=%.3f, kernel;dur=%.3f, run;dur=%.3f",
-                 a->recv_ms, a->queue_ms, a->compile_ms, a->h2d_ms, a->kernel_ms, a->run_ms);
+                 b->recv_ms, a->queue_ms, a->compile_ms, a->h2d_ms, a->kernel_ms, a->run_ms);
     if (a->on_device || a->bytes > (r->wants_whole ? IDEMPOTENCY_ANSWER_BYTES_MAX : REPLY_WHOLE_BYTES_MAX))
-        return send_parts(a, r, owner);
-    st = send_whole(a, r);
-    owner->release(owner);
-    return st;
+        return send_parts(b, r);
+    return send_whole(b, r);
 }

@@ -19,7 +19,7 @@ struct batch_message {
     unsigned                    outputs_count;
 };
 
-/* `within`: segments have "data_b64", else "size". Texts are borrowed from the document, all else is in the arena. Names, segments, counts
+/* `inline_json`: segments have "data_b64", else "size". Texts are borrowed from the document, all else is in the arena. Names, segments, counts
  * and sums are checked; whether buffers, modules and kernels of the session exist is not. */
 enum status batch_decode(const struct json *root, bool inline_json, bool lenient, struct arena *a, struct batch_message *out,
                          struct problem *why);

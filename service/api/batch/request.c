@@ -1,173 +1,190 @@
-/* Collects a batch's JSON, has the batch made (by request.prepare while more of the body is to come), and streams its segments in. */
+/* Takes a batch in: collects its JSON, has the batch made (by request.prepare while more of the body is to come), and streams its segments in. */
 #include "api/batch/request.h"
 #include "api/bounds.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/batch/again.h"
-#include "api/batch/frame.h"
-#include "session/batch/async.h"
-
-struct batch_request_state {
-    struct body_sink      sink;
-    struct batch_work    *work; /* NULL once it was taken */
-    uint64_t              body_bytes;
-    struct buf            text; /* head and JSON; of a small body all */
-    size_t                text_wanted;
-    struct batch_position position;
-    struct span           rest;  /* what is collected behind the JSON and not yet handed on */
-    size_t                given; /* within JSON: of the segment's bytes */
-    bool                  made;  /* the batch is there; before that its JSON, or a whole small body, is collected */
-};
-
-static void dispose(struct batch_request_state *w)
-{
-    batch_work_destroy(w->work);
-    buf_finish(&w->text);
-    free(w);
-}
+#include "api/batch/program_decode.h"
+#include "api/endpoints.h"
 
 /* ---- making ---- */
 
-static enum status json_of(struct batch_request_state *w, struct span body, struct span *json, struct problem *why)
+static enum status json_of(const struct batch_request *b, struct span body, struct span *json, struct problem *why)
 {
     uint32_t    bytes;
     enum status st;
 
     *json = body;
-    if (w->work->inline_json)
+    if (b->inline_json)
         return STATUS_OK;
     st = batch_head_decode(body, &bytes, why);
     if (st)
         return st;
-    if (bytes > w->body_bytes - BATCH_HEAD_BYTES)
+    if (bytes > b->body_bytes - BATCH_HEAD_BYTES)
         return problem_set(why, STATUS_FRAMING_MISMATCH, "the body ends inside the JSON part");
     *json = (struct span){body.data + BATCH_HEAD_BYTES, bytes};
     return STATUS_OK;
 }
 
+static enum status decode(struct batch_request *b, struct span json, struct problem *why)
+{
+    struct batch_spec *spec = &b->message.spec;
+    enum status        st = json_parse_up_to(json, BATCH_JSON_VALUES_MAX, &b->doc, why);
+
+    if (!st && b->job.program)
+        st = program_run_decode(json_root(b->doc), b->job.program, b->inline_json, b->lenient, &b->job.arena, &b->message, why);
+    else if (!st)
+        st = batch_decode(json_root(b->doc), b->inline_json, b->lenient, &b->job.arena, &b->message, why);
+    if (!st && !b->inline_json)
+        st = batch_frame_check((uint32_t)json.bytes, spec->segments, spec->segments_count, b->body_bytes, why);
+    if (!st && spec->source && !b->may_compile && !b->job.program)
+        st = problem_set(why, STATUS_INSUFFICIENT_SCOPE, "a module's source needs the scope compile");
+    if (!st && b->job.hidden && spec->keep_count)
+        st = problem_field(why, STATUS_INVALID_FIELD, "/keep", "value", "a run without a session cannot keep buffers; omit keep");
+    spec->evict = b->job.hidden;
+    spec->answer_streams = !b->inline_json && !b->background;
+    b->json_bytes = json.bytes;
+    return st;
+}
+
+/* The segments of a body that is here: `rest` is what follows the JSON of a frame, whose length was checked. */
+static enum status find_segments(struct batch_request *b, struct span rest, struct problem *why)
+{
+    const struct batch_spec *spec = &b->message.spec;
+    struct span             *data = arena_array(&b->job.arena, spec->segments_count + 1u, sizeof *data);
+    enum status              st = STATUS_OK;
+
+    if (!data)
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
+    for (unsigned i = 0; i < spec->segments_count && !st; i++) {
+        unsigned padding = batch_padding(spec->segments[i]);
+
+        data[i] = b->inline_json ? b->message.segments[i].data : span_first(rest, (size_t)spec->segments[i]);
+        if (b->inline_json)
+            continue;
+        rest = span_from(rest, data[i].bytes);
+        st = batch_zeros_check(span_first(rest, padding), why);
+        rest = span_from(rest, padding);
+    }
+    b->job.data = data;
+    return st;
+}
+
 /* Waits for the worker, maybe for a new one. */
-static enum status make(struct batch_request_state *w, struct span body, struct problem *why)
+static enum status make(struct batch_request *b, struct span body, struct problem *why)
 {
     struct span json;
-    enum status st = json_of(w, body, &json, why);
+    enum status st = json_of(b, body, &json, why);
 
     if (!st)
-        st = batch_work_make(w->work, json, w->body_bytes, why);
-    w->made = !st;
-    if (!st && !w->work->inline_json)
-        w->rest = span_from(body, BATCH_HEAD_BYTES + json.bytes);
-    return st;
+        st = decode(b, json, why);
+    if (!st && (b->inline_json || body.bytes == b->body_bytes))
+        st = find_segments(b, b->inline_json ? (struct span){0} : span_from(body, BATCH_HEAD_BYTES + json.bytes), why);
+    return st ? st : batch_job_make(&b->job, why);
 }
 
 static enum status prepare(struct request *r)
 {
-    struct batch_request_state *w = r->progress;
+    struct batch_request *b = r->progress;
 
-    return make(w, buf_span(&w->text), &r->problem);
+    return make(b, buf_span(&b->text), &r->problem);
 }
 
-/* ---- the segments ---- */
+/* ---- a place ---- */
 
-/* Some of a stream of segments and padding. */
-static enum status feed(struct batch_request_state *w, struct request *r, struct span piece, size_t *consumed)
+static enum status no_place(struct problem *why)
 {
-    const struct batch_spec *spec = &w->work->message.spec;
-    bool                     data;
-    size_t                   n = batch_next(&w->position, spec->segments, spec->segments_count, piece.bytes, &data);
-    enum status              st = STATUS_OK;
-
-    *consumed = n;
-    if (n == 0 && piece.bytes)
-        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "bytes follow the last segment");
-    if (data)
-        st = batch_write(w->work->batch, w->position.segment, span_first(piece, n), consumed, &r->waker, &r->problem);
-    else
-        st = batch_zeros_check(span_first(piece, n), &r->problem);
-    batch_took(&w->position, data, *consumed);
-    return st;
+    return problem_set(why, STATUS_OVERLOADED,
+                       "this caller has %d runs in progress, or no worker is free, and none finished in %d s; send the request again later",
+                       RUNS_AT_ONCE_PER_CALLER, RUN_WAIT_MS / 1000);
 }
 
-static enum status feed_inline_json(struct batch_request_state *w, struct request *r)
+/* A hidden session for it alone, if it needs one: before it is made, and again when r->waker was woken. Never blocks. */
+static enum status enter(struct batch_request *b, struct request *r)
 {
-    const struct batch_message *m = &w->work->message;
-    enum status                 st = STATUS_OK;
+    struct batch_job *j = &b->job;
+    enum status       st;
 
-    while (!st && w->position.segment < m->spec.segments_count) {
-        struct span data = span_from(m->segments[w->position.segment].data, w->given);
-        size_t      consumed = 0;
-        if (data.bytes)
-            st = batch_write(w->work->batch, w->position.segment, data, &consumed, &r->waker, &r->problem);
-        w->given += consumed;
-        if (!st && consumed == data.bytes) {
-            w->position.segment++;
-            w->given = 0;
-        }
+    r->wake_at_ns = DEADLINE_NEVER;
+    if (!j->hidden || b->background || j->place.taken)
+        return STATUS_OK;
+    if (request_gone(r))
+        return problem_set(&r->problem, STATUS_CANCELLED, "the client has disconnected");
+    if (!b->place_deadline_ns)
+        b->place_deadline_ns = deadline_after_ms(RUN_WAIT_MS);
+    st = run_enter(j->registry, &j->tenant, &j->place, &r->waker);
+    if (st != STATUS_PENDING)
+        return st;
+    if (now_ns() >= b->place_deadline_ns) {
+        run_leave(j->registry, &j->place);
+        return no_place(&r->problem);
     }
-    return st;
-}
-
-static enum status feed_rest(struct batch_request_state *w, struct request *r)
-{
-    enum status st = w->work->inline_json ? feed_inline_json(w, r) : STATUS_OK;
-
-    while (!st && w->rest.bytes) {
-        size_t consumed = 0;
-        st = feed(w, r, w->rest, &consumed);
-        w->rest = span_from(w->rest, consumed);
-    }
-    return st;
+    r->wake_at_ns = b->place_deadline_ns;
+    return STATUS_PENDING;
 }
 
 /* ---- the body ---- */
 
 /* How much is collected before anything is done: a small body whole, else head and JSON. */
-static enum status want(struct batch_request_state *w, struct problem *why)
+static enum status bytes_wanted(const struct batch_request *b, size_t *wanted, struct problem *why)
 {
-    struct span json;
-    enum status st;
+    struct span json = {0};
+    enum status st = STATUS_OK;
 
-    if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX) {
-        w->text_wanted = (size_t)w->body_bytes;
+    *wanted = (size_t)b->body_bytes;
+    if (b->body_bytes <= BATCH_WHOLE_BYTES_MAX)
         return STATUS_OK;
-    }
-    if (w->text.bytes < BATCH_HEAD_BYTES) {
-        w->text_wanted = BATCH_HEAD_BYTES;
-        return STATUS_OK;
-    }
-    st = json_of(w, buf_span(&w->text), &json, why);
-    w->text_wanted = BATCH_HEAD_BYTES + json.bytes;
+    if (b->text.bytes >= BATCH_HEAD_BYTES)
+        st = json_of(b, buf_span(&b->text), &json, why);
+    *wanted = BATCH_HEAD_BYTES + json.bytes;
     return st;
 }
 
-static enum status collect(struct batch_request_state *w, struct request *r, struct span piece, size_t *consumed)
+static enum status collect(struct batch_request *b, struct request *r, struct span piece, size_t *consumed)
 {
-    enum status st = want(w, &r->problem);
+    size_t      wanted;
+    enum status st = bytes_wanted(b, &wanted, &r->problem);
 
     if (st)
         return st;
-    piece = span_first(piece, w->text_wanted - w->text.bytes);
-    if (!buf_add_span(&w->text, piece))
+    piece = span_first(piece, wanted - b->text.bytes);
+    if (!buf_add_span(&b->text, piece))
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
     *consumed = piece.bytes;
-    if (w->body_bytes <= BATCH_WHOLE_BYTES_MAX || w->text.bytes <= BATCH_HEAD_BYTES || w->text.bytes < w->text_wanted)
+    if (b->body_bytes <= BATCH_WHOLE_BYTES_MAX || b->text.bytes <= BATCH_HEAD_BYTES || b->text.bytes < wanted)
         return STATUS_OK;
     r->prepare = prepare;
     return STATUS_PENDING;
 }
 
-/* A body that is refused when some of it is in buffers of the session already. */
-static enum status refuse(struct batch_request_state *w, struct request *r, enum status st)
+/* Some of a stream of segments and padding. */
+static enum status feed(struct batch_request *b, struct request *r, struct span piece, size_t *consumed)
 {
-    struct problem *why = &r->problem;
-    size_t          used;
+    const struct batch_spec *spec = &b->message.spec;
+    bool                     data;
+    size_t                   n = batch_next(&b->position, spec->segments, spec->segments_count, piece.bytes, &data);
+    enum status              st;
 
-    st = batch_work_verdict(w->work, st, why);
+    *consumed = n;
+    if (n == 0 && piece.bytes)
+        return problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "bytes follow the last segment");
+    if (data)
+        st = batch_write(b->job.batch, b->position.segment, span_first(piece, n), consumed, &r->waker, &r->problem);
+    else
+        st = batch_zeros_check(span_first(piece, n), &r->problem);
+    batch_took(&b->position, data, *consumed);
+    return st;
+}
+
+/* A body that is refused when some of it is in buffers of the session already. */
+static enum status refuse(struct batch_request *b, enum status st, struct problem *why)
+{
+    size_t used;
+
+    st = batch_job_verdict(&b->job, st, why);
     used = strlen(why->detail);
-
-    if (st && st != STATUS_PENDING && w->work->batch && batch_overwrote(w->work->batch))
+    if (st && st != STATUS_PENDING && b->job.batch && batch_overwrote(b->job.batch))
         snprintf(why->detail + used, sizeof why->detail - used,
                  "; earlier segments were already written: the contents of the buffers that they overwrite are indeterminate");
     return st;
@@ -175,41 +192,103 @@ static enum status refuse(struct batch_request_state *w, struct request *r, enum
 
 static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
 {
-    struct batch_request_state *w = (struct batch_request_state *)sink;
-    enum status                 st = w->body_bytes > BATCH_WHOLE_BYTES_MAX ? batch_work_enter(w->work, r) : STATUS_OK;
+    struct batch_request *b = r->progress;
+    enum status           st = b->body_bytes > BATCH_WHOLE_BYTES_MAX ? enter(b, r) : STATUS_OK;
 
+    (void)sink;
     *consumed = 0;
     if (st)
         return st;
-    return w->made ? refuse(w, r, feed(w, r, piece, consumed)) : collect(w, r, piece, consumed);
+    return b->job.batch ? refuse(b, feed(b, r, piece, consumed), &r->problem) : collect(b, r, piece, consumed);
 }
 
-/* On the loop. batch_destroy() does not wait. */
-static void on_finish(struct request *r)
+enum status batch_request_complete(struct batch_request *b, struct request *r)
 {
-    dispose(r->progress);
+    const struct batch_spec *spec = &b->message.spec;
+    enum status              st = enter(b, r);
+
+    if (st)
+        return st;
+    if (!b->job.batch)
+        st = make(b, b->inline_json ? r->body : buf_span(&b->text), &r->problem);
+    if (!st && !b->job.data && !batch_at_end(&b->position, spec->segments, spec->segments_count))
+        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends inside the segments");
+    st = refuse(b, st, &r->problem);
+    if (!st)
+        b->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
+    if (!b->job.hidden) /* it is not made once more */
+        b->job.data = NULL;
+    if (!b->job.data)
+        buf_finish(&b->text);
+    timing_begin(r);
+    return st;
 }
 
 /* ---- begin ---- */
 
-/* Takes over the session, which may be NULL. */
-static struct batch_request_state *state_new(struct request *r, bool hidden, bool inline_json, struct session *s)
+static void release(struct batch_job *j, bool keep_answer)
 {
-    struct batch_request_state *w = calloc(1, sizeof *w);
-    struct batch_work          *work = w ? batch_work_create(r, hidden, inline_json, s) : NULL;
+    struct batch_request *b = (struct batch_request *)j;
 
-    if (!work) {
-        problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
-        if (s)
-            session_return(s);
-        free(w);
-        return NULL;
-    }
-    buf_init(&w->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
-    w->sink.write = write_piece;
-    w->work = work;
-    w->body_bytes = r->body_bytes;
-    return w;
+    json_document_destroy(b->doc);
+    b->doc = NULL;
+    buf_finish(&b->text);
+    if (!keep_answer)
+        batch_answer_finish(&b->answer);
+}
+
+static enum status answer(struct batch_job *j, struct problem *why)
+{
+    struct batch_request *b = (struct batch_request *)j;
+    enum status           st = batch_answer_make(b, why);
+
+    j->bytes = st ? 0 : sizeof *b + batch_answer_bytes(&b->answer);
+    return st;
+}
+
+static bool is_gone(void *request)
+{
+    return request_gone(request);
+}
+
+static bool in_background(const struct request *r)
+{
+    struct prefer prefer = request_prefer(r);
+
+    return prefer.respond_async || prefer.wait_s != UINT64_MAX;
+}
+
+static void on_finish(struct request *r)
+{
+    batch_job_return(r->progress);
+}
+
+/* From the request's header. */
+static enum status create(struct request *r, bool inline_json, bool hidden)
+{
+    static const struct batch_job_ops ops = {answer, release};
+
+    struct batch_request *b = calloc(1, sizeof *b);
+    struct tenant         t = tenant_of(r);
+
+    if (!b)
+        return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the batch");
+    batch_job_init(&b->job, &ops, app_of(r)->registry, &t);
+    b->job.hidden = hidden;
+    b->job.spec = &b->message.spec;
+    b->job.unwanted = is_gone;
+    b->job.unwanted_context = r;
+    b->inline_json = inline_json;
+    b->lenient = request_prefer(r).lenient;
+    b->background = in_background(r);
+    b->may_compile = (r->caller->scopes & SCOPE_COMPILE) != 0;
+    b->sink.write = write_piece;
+    b->body_bytes = r->body_bytes;
+    buf_init(&b->text, BATCH_HEAD_BYTES + BATCH_JSON_BYTES_MAX);
+    r->sink = inline_json ? NULL : &b->sink;
+    r->progress = b;
+    r->on_finish = on_finish;
+    return STATUS_OK;
 }
 
 static enum status check_type(struct request *r, bool inline_json)
@@ -224,92 +303,40 @@ static enum status check_type(struct request *r, bool inline_json)
     return STATUS_OK;
 }
 
-/* As early as can be: before the body. */
-static enum status check_session(struct request *r, struct session *s)
+static enum status begin(struct request *r, bool hidden)
 {
-    struct prefer prefer = request_prefer(r);
-    enum status   st = session_usable(s, &r->problem);
-
-    if (!st && (prefer.respond_async || prefer.wait_s != UINT64_MAX))
-        st = batch_job_room(s, &r->problem);
-    return st;
-}
-
-enum status batch_request_begin(struct request *r, bool hidden)
-{
-    bool                        inline_json = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
-    struct session             *s = NULL;
-    struct batch_request_state *w;
-    enum status                 st = query_check(r, NULL);
+    bool        inline_json = !span_equal_nocase(request_media_type(r), SPAN_LITERAL(BATCH_TYPE));
+    enum status st = query_check(r, NULL);
 
     if (!st)
         st = check_type(r, inline_json);
-    if (!st && !hidden)
-        st = session_of(r, &s);
-    if (!st && s && (st = check_session(r, s)) != STATUS_OK)
-        session_return(s);
-    if (st)
-        return st;
-    w = state_new(r, hidden, inline_json, s);
-    if (!w)
-        return STATUS_OUT_OF_MEMORY;
-    r->sink = inline_json ? NULL : &w->sink;
-    r->progress = w;
-    r->on_finish = on_finish;
-    return STATUS_OK;
+    return st ? st : create(r, inline_json, hidden);
 }
 
-/* ---- the handler's part ---- */
-
-/* All that was collected comes at once: nothing is made yet. */
-static enum status make_now(struct batch_request_state *w, struct request *r)
+/* On the path's session, which is looked at as early as can be: before the body. */
+enum status batches_create_begin(struct request *r)
 {
-    enum status st = make(w, w->work->inline_json ? r->body : buf_span(&w->text), &r->problem);
+    enum status           st = begin(r, false);
+    struct batch_request *b = r->progress;
 
-    if (!st && w->work->hidden && !w->work->inline_json) {
-        w->work->body = w->text; /* the rest still lies in there */
-        w->text = (struct buf){0};
-    }
+    if (!st)
+        st = session_of(r, &b->job.session);
+    if (!st)
+        st = session_usable(b->job.session, &r->problem);
+    if (!st && b->background)
+        st = batch_job_room(b->job.session, &r->problem);
     return st;
 }
 
-enum status batch_request_complete(struct request *r)
+enum status programs_run_begin(struct request *r)
 {
-    struct batch_request_state *w = r->progress;
-    const struct batch_spec    *spec = &w->work->message.spec;
-    enum status                 st = batch_work_enter(w->work, r);
+    enum status           st = batches_create_begin(r);
+    struct batch_request *b = r->progress;
 
-    if (st)
-        return st;
-    if (!w->made)
-        st = make_now(w, r);
-    if (!st)
-        st = feed_rest(w, r);
-    if (!st && !w->work->inline_json && !batch_at_end(&w->position, spec->segments, spec->segments_count))
-        st = problem_set(&r->problem, STATUS_FRAMING_MISMATCH, "the body ends inside the segments");
-    st = refuse(w, r, st);
-    if (!st)
-        w->work->recv_ms = (double)(now_ns() - r->received_ns) / (double)NS_PER_MS;
-    timing_begin(r);
-    return st;
+    return st ? st : program_borrow(b->job.session, r->params[1], &b->job.program, &r->problem);
 }
 
-struct batch_work *batch_request_work(const struct request *r)
+enum status run_create_begin(struct request *r)
 {
-    const struct batch_request_state *w = r->progress;
-
-    return w->work;
-}
-
-struct batch_work *batch_request_take(struct request *r)
-{
-    struct batch_request_state *w = r->progress;
-    struct batch_work          *work = w->work;
-
-    w->work = NULL;
-    r->sink = NULL;
-    r->progress = NULL;
-    r->on_finish = NULL;
-    dispose(w);
-    return work;
+    return begin(r, true);
 }

@@ -6,6 +6,7 @@ void staging_init(struct worker *w)
     struct staging *s = &w->staging;
 
     pthread_mutex_init(&s->lock, NULL);
+    s->waiters.lock = &s->lock;
     s->slices_count = (unsigned)(w->shm.staging_bytes / STAGING_SLICE_BYTES);
 }
 
@@ -32,28 +33,6 @@ static unsigned run_find(const struct staging *s, unsigned want)
     return s->slices_count;
 }
 
-/* Under lock. A waker registered already stays once. */
-static void waiter_add(struct staging *s, struct waker *waker)
-{
-    for (struct waker *w = s->waiters; w; w = w->next)
-        if (w == waker)
-            return;
-    waker->next = s->waiters;
-    s->waiters = waker;
-}
-
-/* Under lock, so that unwatch() can promise that no wake() runs any more. */
-static void waiters_wake(struct staging *s)
-{
-    while (s->waiters) {
-        struct waker *w = s->waiters;
-
-        s->waiters = w->next;
-        w->next = NULL;
-        w->wake(w);
-    }
-}
-
 enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker)
 {
     struct staging *s = &w->staging;
@@ -65,12 +44,12 @@ enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, st
     want = bytes ? (unsigned)((bytes + STAGING_SLICE_BYTES - 1) / STAGING_SLICE_BYTES) : 1;
     pthread_mutex_lock(&s->lock);
     first = run_find(s, want);
-    if (s->dead) {
+    if (waitlist_over(&s->waiters)) {
         st = STATUS_WORKER_LOST;
     } else if (first == s->slices_count) {
         st = STATUS_PENDING;
         if (waker)
-            waiter_add(s, waker);
+            waitlist_add(&s->waiters, waker);
     } else {
         memset(s->used + first, 1, want);
         out->ref = (struct shm_ref){(uint64_t)first * STAGING_SLICE_BYTES, (uint64_t)want * STAGING_SLICE_BYTES};
@@ -87,29 +66,18 @@ void staging_give(struct worker *w, struct slice *slice)
     pthread_mutex_lock(&s->lock);
     memset(s->used + slice->ref.offset / STAGING_SLICE_BYTES, 0, slice->ref.bytes / STAGING_SLICE_BYTES);
     *slice = (struct slice){0};
-    waiters_wake(s);
+    waitlist_wake(&s->waiters);
     pthread_mutex_unlock(&s->lock);
 }
 
 void staging_unwatch(struct worker *w, struct waker *waker)
 {
-    struct staging *s = &w->staging;
-
-    pthread_mutex_lock(&s->lock);
-    for (struct waker **at = &s->waiters; *at; at = &(*at)->next) {
-        if (*at != waker)
-            continue;
-        *at = waker->next;
-        waker->next = NULL;
-        break;
-    }
-    pthread_mutex_unlock(&s->lock);
+    waitlist_unwatch(&w->staging.waiters, waker);
 }
 
 void staging_fail(struct worker *w)
 {
     pthread_mutex_lock(&w->staging.lock);
-    w->staging.dead = true;
-    waiters_wake(&w->staging);
+    waitlist_end(&w->staging.waiters);
     pthread_mutex_unlock(&w->staging.lock);
 }

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/waker.h"
+#include "base/waitlist.h"
 #include "ipc/shm.h"
 #include "pool/workers/spawn.h"
 #include "pool/workers/worker.h"
@@ -25,9 +25,8 @@ struct call_slot {
 /* Runs of whole slices, first fit. Slices are few (64 by default): a scan is cheaper than a tree. */
 struct staging {
     pthread_mutex_t lock;
-    struct waker   *waiters; /* linked by next */
+    struct waitlist waiters; /* over: no take any more */
     unsigned        slices_count;
-    bool            dead;                     /* no take any more */
     unsigned char   used[STAGING_SLICES_MAX]; /* 1 = taken */
 };
 

@@ -1,4 +1,5 @@
 /* Batches: their making, the segments that stream into them, their end. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ struct buffer *batch_buffer(struct batch *b, struct span name)
 
     if (span_starts(name, "$")) {
         own = batch_name_of(b, name);
-        return own && own->local ? &own->local->buffer : NULL;
+        return own && own->temp ? &own->temp->buffer : NULL;
     }
     buffer = (struct buffer *)table_get(&b->worker_session->buffers, name);
     return buffer && buffer->ready ? buffer : NULL;
@@ -76,7 +77,7 @@ static enum status add_names(struct batch *b, struct problem *why)
 
 /* ---- making ---- */
 
-enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why)
+enum status batch_temp_buffer(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
     enum status st;
 
@@ -95,10 +96,10 @@ enum status batch_allocate(struct batch *b, const struct batch_op *op, struct pr
     uint64_t bytes = op->segment == BATCH_NO_SEGMENT ? op->bytes : b->spec->segments[op->segment];
 
     if (b->spec->program) {
-        batch_name_of(b, op->to)->local = program_local(b->spec->program, (unsigned)(op - b->spec->ops));
+        batch_name_of(b, op->to)->temp = program_temp_buffer(b->spec->program, (unsigned)(op - b->spec->ops));
         return STATUS_OK;
     }
-    return batch_local(b, bytes, &batch_name_of(b, op->to)->local, why);
+    return batch_temp_buffer(b, bytes, &batch_name_of(b, op->to)->temp, why);
 }
 
 /* What fails here is found before anything was done. */
@@ -119,7 +120,7 @@ static enum status allocate_all(struct batch *b, struct problem *why)
 
 /* A segment may go straight to its place when nothing before its operation could see or change that: the batch begins with it and others
  * like it, in the order of their coming. */
-static enum status aim(struct batch *b, unsigned i, bool *early, int *last, struct problem *why)
+static enum status plan_upload(struct batch *b, unsigned i, bool *early, int *last, struct problem *why)
 {
     const struct batch_op *op = &b->spec->ops[i];
     struct batch_target   *t;
@@ -132,29 +133,29 @@ static enum status aim(struct batch *b, unsigned i, bool *early, int *last, stru
     t = &b->targets[op->segment];
     *t = (struct batch_target){.op = i, .left = b->spec->segments[op->segment], .sent = b->spec->segments[op->segment] == 0};
     if (b->spec->program) /* another run may be using its buffers */
-        return t->left ? batch_local(b, t->left, &t->local, why) : STATUS_OK;
+        return t->left ? batch_temp_buffer(b, t->left, &t->temp, why) : STATUS_OK;
     if (op->kind == BATCH_ALLOC) {
         t->direct = true;
-        t->local = batch_name_of(b, op->to)->local;
+        t->temp = batch_name_of(b, op->to)->temp;
         return STATUS_OK;
     }
     t->direct = *early && op->segment > *last;
     *last = op->segment > *last ? op->segment : *last;
     if (!t->direct && t->left)
-        return batch_local(b, t->left, &t->local, why);
+        return batch_temp_buffer(b, t->left, &t->temp, why);
     if (span_starts(op->to, "$") && batch_name_of(b, op->to))
-        t->local = batch_name_of(b, op->to)->local;
+        t->temp = batch_name_of(b, op->to)->temp;
     return STATUS_OK;
 }
 
-static enum status aim_all(struct batch *b, struct problem *why)
+static enum status plan_uploads(struct batch *b, struct problem *why)
 {
     bool        early = true;
     int         last = -1;
     enum status st = STATUS_OK;
 
     for (unsigned i = 0; i < b->spec->ops_count && !st; i++)
-        st = batch_set_failed_op(why, aim(b, i, &early, &last, why), i, 0);
+        st = batch_set_failed_op(why, plan_upload(b, i, &early, &last, why), i, 0);
     return st;
 }
 
@@ -177,6 +178,16 @@ static bool make_parts(struct batch *b)
            b->calls && b->flights;
 }
 
+static void note_woken(struct waker *w)
+{
+    struct batch *b = (struct batch *)((char *)w - offsetof(struct batch, waker));
+
+    pthread_mutex_lock(&b->lock);
+    b->woken = true;
+    pthread_cond_broadcast(&b->landed);
+    pthread_mutex_unlock(&b->lock);
+}
+
 static struct batch *make(struct session *s, struct worker_session *c, const struct batch_spec *spec)
 {
     struct batch      *b = calloc(1, sizeof *b);
@@ -193,6 +204,7 @@ static struct batch *make(struct session *s, struct worker_session *c, const str
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&b->landed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    b->waker.wake = note_woken;
     pthread_mutex_lock(&s->lock);
     worker_session_ref(c);
     pthread_mutex_unlock(&s->lock);
@@ -221,7 +233,7 @@ enum status batch_create(struct session *s, const struct batch_spec *spec, struc
     if (!st)
         st = allocate_all(b, why);
     if (!st)
-        st = aim_all(b, why);
+        st = plan_uploads(b, why);
     if (!st)
         *out = b;
     else if (b)
@@ -237,10 +249,10 @@ static enum status begin_transfer(struct batch *b, struct batch_target *t, struc
 {
     const struct batch_op *op = &b->spec->ops[t->op];
     struct session        *s = b->session;
-    struct span            id = t->local ? span_of(t->local->buffer.entry.id) : op->to;
+    struct span            id = t->temp ? span_of(t->temp->buffer.entry.id) : op->to;
     enum status            st;
 
-    if (!t->local && span_starts(op->to, "$"))
+    if (!t->temp && span_starts(op->to, "$"))
         return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/to", "not_found", "the batch has no buffer with this name at this operation");
     pthread_mutex_lock(&s->lock);
     st = worker_session_still_usable(b->worker_session, why);
@@ -285,10 +297,54 @@ enum status batch_write(struct batch *b, unsigned segment, struct span piece, si
     return batch_set_failed_op(why, st, t->op, 0);
 }
 
+/* Sleeps for BATCH_WATCH_MS, or until the waker is woken: then it is true. */
+static bool sleep_until_woken(struct batch *b)
+{
+    struct timespec until = timespec_of_ns(deadline_after_ms(BATCH_WATCH_MS));
+    bool            woken;
+
+    pthread_mutex_lock(&b->lock);
+    while (!b->woken && pthread_cond_timedwait(&b->landed, &b->lock, &until) != ETIMEDOUT) {
+    }
+    woken = b->woken;
+    b->woken = false;
+    pthread_mutex_unlock(&b->lock);
+    return woken;
+}
+
+static enum status write_whole(struct batch *b, unsigned segment, struct span data, struct problem *why)
+{
+    enum status st = STATUS_OK;
+    size_t      consumed = 1;
+
+    while (!st && (data.bytes || consumed)) { /* once more when all was taken: its last slice is to be on its way, too */
+        st = batch_write(b, segment, data, &consumed, &b->waker, why);
+        data = span_from(data, consumed);
+        if (st != STATUS_PENDING)
+            continue;
+        while (!sleep_until_woken(b))
+            if (b->unwanted && b->unwanted(b->unwanted_context))
+                return problem_set(why, STATUS_CANCELLED, "the client has disconnected");
+        consumed = 1;
+        st = STATUS_OK;
+    }
+    return st;
+}
+
+enum status batch_write_all(struct batch *b, const struct span *segments, struct problem *why)
+{
+    enum status st = STATUS_OK;
+
+    for (unsigned i = 0; i < b->spec->segments_count && !st; i++)
+        if (segments[i].bytes)
+            st = write_whole(b, i, segments[i], why);
+    return st;
+}
+
 bool batch_overwrote(const struct batch *b)
 {
     for (unsigned i = 0; i < b->spec->segments_count; i++)
-        if (b->targets[i].direct && !b->targets[i].local && b->targets[i].transfer)
+        if (b->targets[i].direct && !b->targets[i].temp && b->targets[i].transfer)
             return true;
     return false;
 }

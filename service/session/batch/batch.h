@@ -86,9 +86,11 @@ struct batch;
 enum status batch_create(struct session *s, const struct batch_spec *spec, struct batch **out, struct problem *why);
 /* Bytes of the segments, one segment after the other, each from its start. PENDING registers w. Never blocks. */
 enum status batch_write(struct batch *b, unsigned segment, struct span piece, size_t *consumed, struct waker *w, struct problem *why);
-/* From now on batch_run() asks this, on its thread, now and then: when it says that nobody waits for the batch any more, no further operation
- * is given to the device, and the batch ends as CANCELLED once what it was given is done. `alone`: nothing else is on the session, which
- * is ended at once, and a kernel that runs with it. */
+/* The same for all segments at once. Blocks; CANCELLED when nobody waits for the batch any more. */
+enum status batch_write_all(struct batch *b, const struct span *segments, struct problem *why);
+/* From now on batch_write_all() and batch_run() ask this, on their thread, now and then: when it says that nobody waits for the batch any
+ * more, no further operation is given to the device, and the batch ends as CANCELLED once what it was given is done. `alone`: nothing else
+ * is on the session, which is ended at once, and a kernel that runs with it. */
 typedef bool batch_unwanted(void *context);
 void         batch_watch(struct batch *b, batch_unwanted *unwanted, void *context, bool alone);
 /* An operation was given to the device. */

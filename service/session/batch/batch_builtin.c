@@ -7,7 +7,7 @@ static enum status new_scratch(struct batch *b, unsigned i, uint64_t bytes, stru
 {
     if (b->spec->program)
         return program_scratch(b->spec->program, i, bytes, &b->scratch, why);
-    return batch_local(b, bytes, &b->scratch, why);
+    return batch_temp_buffer(b, bytes, &b->scratch, why);
 }
 
 /* Launches of one stream follow each other, so one piece of scratch memory does for all of them. */

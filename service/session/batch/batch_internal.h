@@ -1,6 +1,6 @@
 /* A batch while it is made and run: what the files of batch/ share. */
-#ifndef GPUREST_SESSION_BATCH_PARTS_H
-#define GPUREST_SESSION_BATCH_PARTS_H
+#ifndef GPUREST_SESSION_BATCH_INTERNAL_H
+#define GPUREST_SESSION_BATCH_INTERNAL_H
 
 #include "session/batch/batch.h"
 #include "session/launch/internal.h"
@@ -12,14 +12,14 @@ enum status batch_builtin_open(struct batch *b, unsigned i, struct problem *why)
 /* "$name" and the buffer that it stands for; NULL before its ALLOC and after its FREE. */
 struct batch_name {
     struct entry        entry;
-    struct temp_buffer *local;
+    struct temp_buffer *temp;
 };
 
 /* Where a segment of the request goes as it comes. */
 struct batch_target {
     unsigned            op;       /* that uses it */
-    bool                direct;   /* else into `local`, and from there at its operation's time */
-    struct temp_buffer *local;    /* NULL: into the session's own buffer */
+    bool                direct;   /* else into `temp`, and from there at its operation's time */
+    struct temp_buffer *temp;     /* NULL: into the session's own buffer */
     struct transfer    *transfer; /* NULL: not begun, or finished */
     uint64_t            left;     /* not yet taken */
     bool                sent;     /* all of it is on its way to the device */
@@ -68,7 +68,7 @@ struct flight_call {
 
 /* Where the bytes of a READ lie that are not held in host memory. */
 struct batch_later {
-    struct temp_buffer *local; /* NULL: none */
+    struct temp_buffer *temp; /* NULL: none */
     uint64_t            offset;
 };
 
@@ -109,8 +109,10 @@ struct batch {
     bool                     succeeded;
     unsigned                 done; /* operations before this one were done, as far as is known; of the batch's thread */
 
-    pthread_mutex_t     lock; /* of flight_call.landed; inside everything else */
+    pthread_mutex_t     lock; /* of flight_call.landed and `woken`; inside everything else */
     pthread_cond_t      landed;
+    struct waker        waker; /* of batch_write_all() */
+    bool                woken;
     struct flight_call *flights; /* [BATCH_CALLS_IN_FLIGHT_MAX], a ring */
     unsigned            head, count;
     uint64_t            submitted, reaped;                      /* serial numbers */
@@ -138,10 +140,10 @@ void batch_release(struct batch *b);
 enum status batch_finish_uploads(struct batch *b, struct problem *why);
 
 /* A buffer more, freed with the batch. Needs a use. */
-enum status batch_local(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why);
+enum status batch_temp_buffer(struct batch *b, uint64_t bytes, struct temp_buffer **out, struct problem *why);
 
-/* ---- session/batch/tell.c ---- notes what became of the batch's launches among the session's events. */
-void batch_tell(const struct batch *b);
+/* ---- session/batch/publish.c ---- notes what became of the batch's launches among the session's events. */
+void batch_publish(const struct batch *b);
 
 /* ---- session/batch/measure.c ---- counts what the batch did, for the metrics. */
 void batch_measure(const struct batch *b, enum status st);
@@ -192,7 +194,7 @@ enum status batch_run_wait(struct batch *b, unsigned i, struct problem *why);
 enum status batch_run_elapsed(struct batch *b, unsigned i, struct problem *why);
 enum status batch_run_sync(struct batch *b, unsigned i, struct problem *why);
 
-/* ---- session/batch/command_batch.c ---- operations go to the worker many at a time. All need a use of the context. */
+/* ---- session/batch/command_batch.c ---- operations go to the worker many at a time. All need a use of the worker session. */
 /* Puts it behind the others; sends them first when they are of another stream or too many. The item's module goes over, on failure too. */
 enum status command_batch_add(struct batch *b, uint32_t stream, const struct batch_item *item, struct problem *why);
 /* Sends what was collected. Everything that must come behind it calls this first. */

@@ -56,7 +56,7 @@ static bool encode(struct command_list *l, const struct batch_order *o)
     return command_list_add(l, o->message, launch, message_bytes(MESSAGE_LAUNCH), launch->params, launch->params_bytes);
 }
 
-/* As many as there is place for, from the first one not yet sent. What fails is told when those before it were sent. */
+/* As many as there is place for, from the first one not yet sent. What fails is reported when those before it were sent. */
 static enum status address_list(struct batch *b, struct batch_order *list, struct problem *why)
 {
     static _Thread_local struct batch_order o; /* 33 KiB */
@@ -175,12 +175,12 @@ static bool has_launch(const struct batch *b, unsigned first, unsigned end)
     return has;
 }
 
-static void note_time(struct batch *b, unsigned first, unsigned end, float told)
+static void note_time(struct batch *b, unsigned first, unsigned end, float reported)
 {
     struct batch_result *r = &b->results[b->listed[first]];
     double               us;
 
-    if (!gpu_us_check(told, &us) || !has_launch(b, first, end))
+    if (!gpu_us_check(reported, &us) || !has_launch(b, first, end))
         return;
     if (end - first == 1) {
         r->gpu_us = us;

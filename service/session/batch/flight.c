@@ -171,7 +171,7 @@ static void fail_first(struct batch *b, const struct flight_call *f, unsigned fi
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Everything that was under way fails with the context. The fault is a kernel's, if any was under way; on every stream it can only be
+/* Everything that was under way fails with the worker session. The fault is a kernel's, if any was under way; on every stream it can only be
  * in the first call that did not end. */
 static void fail(struct batch *b, const struct flight_call *f)
 {

@@ -8,7 +8,7 @@ static const struct batch_spec *spec_of(const struct program *p)
     return &p->text->spec;
 }
 
-/* With session.lock held. What it had in the worker is gone already, or goes with the context. */
+/* With session.lock held. What it had in the worker is gone already, or goes with the worker session. */
 static void program_free(struct program *p)
 {
     for (unsigned i = 0; p->temp_buffers && i < spec_of(p)->ops_count; i++)
@@ -38,7 +38,7 @@ static void program_unref(struct program *p)
         program_free(p);
 }
 
-struct temp_buffer *program_local(const struct program *p, unsigned op)
+struct temp_buffer *program_temp_buffer(const struct program *p, unsigned op)
 {
     return p->temp_buffers[op];
 }

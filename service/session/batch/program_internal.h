@@ -34,7 +34,7 @@ struct program {
 
 /* ---- program.c ---- */
 /* With session.lock held: the buffer of an ALLOC; one more reference to the module of a LAUNCH. */
-struct temp_buffer *program_local(const struct program *p, unsigned op);
+struct temp_buffer *program_temp_buffer(const struct program *p, unsigned op);
 struct module      *program_module(struct program *p, unsigned op);
 /* The scratch memory of that LAUNCH, which stays for all runs. Under run_lock, or while the program is made. */
 enum status program_scratch(struct program *p, unsigned op, uint64_t bytes, struct temp_buffer **out, struct problem *why);
@@ -54,7 +54,7 @@ enum status program_graph_send(struct batch *b, struct problem *why);
 size_t      program_scratch_bytes(void);
 /* A run failed. */
 void program_graphs_doubt(struct program *p);
-/* Blocks. Needs a use of the context. */
+/* Blocks. Needs a use of the worker session. */
 void program_graphs_end(struct program *p);
 void program_graphs_free(struct program *p);
 

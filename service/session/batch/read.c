@@ -47,7 +47,7 @@ static enum status address_copy_of(struct batch *b, struct batch_order *o, struc
 
     if (!from)
         return problem_field(why, STATUS_BUFFER_NOT_FOUND, "/from", "not_found", "the buffer was deleted during the request");
-    o->body.mem_copy = (struct msg_mem_copy){0, b->later[o->op].local->buffer.address, from->address + op->offset, bytes};
+    o->body.mem_copy = (struct msg_mem_copy){0, b->later[o->op].temp->buffer.address, from->address + op->offset, bytes};
     return range_check(from, op->offset, bytes, why);
 }
 
@@ -60,7 +60,7 @@ static enum status copy_aside(struct batch *b, unsigned i, uint64_t bytes, struc
     /* What was freed before is to be there for it. */
     for (struct temp_buffer *l = b->temp_buffers; l; l = l->of_batch)
         temp_buffer_await(b->worker_session, l);
-    st = batch_local(b, bytes, &b->later[i].local, why);
+    st = batch_temp_buffer(b, bytes, &b->later[i].temp, why);
     return st ? st : batch_submit(b, &o, address_copy_of, why);
 }
 
@@ -71,11 +71,11 @@ enum status batch_read_later(struct batch *b, unsigned i, uint64_t bytes, struct
 
     b->results[i].data_bytes = (size_t)bytes;
     if (stays_as_it_is(b, i))
-        *at = (struct batch_later){batch_name_of(b, b->spec->ops[i].from)->local, b->spec->ops[i].offset};
+        *at = (struct batch_later){batch_name_of(b, b->spec->ops[i].from)->temp, b->spec->ops[i].offset};
     else
         st = copy_aside(b, i, bytes, why);
     if (!st)
-        at->local->wanted = true;
+        at->temp->wanted = true;
     return st;
 }
 
@@ -83,5 +83,5 @@ enum status batch_read_begin(struct batch *b, unsigned op, struct transfer **out
 {
     const struct batch_later *at = &b->later[op];
 
-    return transfer_read_begin(b->session, span_of(at->local->buffer.entry.id), at->offset, b->results[op].data_bytes, out, why);
+    return transfer_read_begin(b->session, span_of(at->temp->buffer.entry.id), at->offset, b->results[op].data_bytes, out, why);
 }

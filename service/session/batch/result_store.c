@@ -1,10 +1,25 @@
-/* The memory of asynchronous batches: what waits and what is kept, counted and bounded, for each session, each caller, and for all together. */
+/* Batches in the background: a session's queue, the thread that does what is in it, and the answers that are kept. Their memory is counted and
+ * bounded, for each session, each caller, and for all together. */
+#include <assert.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/portion.h"
-#include "session/batch/result_store.h"
+#include "session/batch/job.h"
+#include "session/life/parts.h"
 
-/* ---- counting ---- */
+const char *batch_job_state_name(enum batch_job_state s)
+{
+    static const char *const names[] = {[BATCH_JOB_QUEUED] = "queued",
+                                        [BATCH_JOB_RUNNING] = "running",
+                                        [BATCH_JOB_SUCCEEDED] = "succeeded",
+                                        [BATCH_JOB_FAILED] = "failed",
+                                        [BATCH_JOB_CANCELLED] = "cancelled"};
+
+    return names[s];
+}
+
+/* ---- counting; with session.lock held ---- */
 
 static enum status count_in_all(struct session *s, uint64_t bytes, struct problem *why)
 {
@@ -27,22 +42,21 @@ static enum status count_in_all(struct session *s, uint64_t bytes, struct proble
 static void uncount(struct session *s, struct batch_job *j)
 {
     struct registry *r = s->registry;
+    uint64_t        *bytes = j->kept ? &s->batches.kept_bytes : &s->batches.queued_bytes;
 
     pthread_mutex_lock(&r->lock);
-    r->batch_bytes -= j->bytes;
-    s->payer->batch_bytes -= j->bytes;
+    r->batch_bytes -= j->counted_bytes;
+    s->payer->batch_bytes -= j->counted_bytes;
     pthread_mutex_unlock(&r->lock);
-    if (j->kept)
-        s->batches.kept_bytes -= j->bytes;
-    else
-        s->batches.queued_bytes -= j->bytes;
-    j->bytes = 0;
+    assert(*bytes >= j->counted_bytes);
+    *bytes -= j->counted_bytes;
+    j->counted_bytes = 0;
 }
 
 static enum status room_for(const struct result_store *b, uint64_t bytes, struct problem *why)
 {
-    if (b->queued_count >= BATCHES_QUEUED_MAX)
-        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued", BATCHES_QUEUED_MAX, b->queued_count, 1);
+    if (b->queued.count >= BATCHES_QUEUED_MAX)
+        return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued", BATCHES_QUEUED_MAX, b->queued.count, 1);
     if (bytes > BATCHES_QUEUED_BYTES_MAX || b->queued_bytes > BATCHES_QUEUED_BYTES_MAX - bytes)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "batches_queued_bytes", BATCHES_QUEUED_BYTES_MAX, b->queued_bytes, bytes);
     return STATUS_OK;
@@ -58,110 +72,135 @@ enum status batch_job_room(struct session *s, struct problem *why)
     return st;
 }
 
-enum status result_store_reserve(struct session *s, struct batch_job *j, uint64_t bytes, struct problem *why)
+/* QUOTA_EXCEEDED or OVERLOADED. */
+static enum status count_queued(struct session *s, struct batch_job *j, struct problem *why)
 {
-    enum status st = room_for(&s->batches, bytes, why);
+    enum status st = room_for(&s->batches, j->bytes, why);
 
     if (!st)
-        st = count_in_all(s, bytes, why);
+        st = count_in_all(s, j->bytes, why);
     if (st)
         return st;
-    j->bytes = bytes;
-    s->batches.queued_bytes += bytes;
+    j->counted_bytes = j->bytes;
+    s->batches.queued_bytes += j->bytes;
     return STATUS_OK;
 }
 
 /* False: there is no room now. */
-static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
+static bool count_kept(struct session *s, struct batch_job *j)
 {
     struct result_store *b = &s->batches;
-    bool                 fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
+    bool                 fits = j->bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - j->bytes;
 
-    if (b->finished_count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, bytes, NULL))
+    if (b->finished.count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, j->bytes, NULL))
         return false;
     j->kept = true;
-    j->bytes = bytes;
-    b->kept_bytes += bytes;
+    j->counted_bytes = j->bytes;
+    b->kept_bytes += j->bytes;
     return true;
 }
 
-/* ---- ends ---- */
+/* ---- lists and references; with session.lock held ---- */
 
-void batch_job_unref(struct batch_job *j, struct batch_garbage *garbage)
+static void list_append(struct batch_job_list *l, struct batch_job *j)
 {
-    if (--j->refs)
-        return;
-    uncount(j->session, j);
-    j->next = garbage->jobs;
-    garbage->jobs = j;
+    j->next = NULL;
+    if (l->first)
+        l->last->next = j;
+    else
+        l->first = j;
+    l->last = j;
+    l->count++;
 }
 
-static void destroy_task(struct batch_task *t)
+/* False when it is not in there. */
+static bool list_remove(struct batch_job_list *l, struct batch_job *j)
 {
-    if (t)
-        t->destroy(t);
-}
-
-void batch_garbage_destroy(struct batch_garbage *garbage)
-{
-    destroy_task(garbage->task);
-    while (garbage->jobs) {
-        struct batch_job *j = garbage->jobs;
-        garbage->jobs = j->next;
-        destroy_task(j->task);
-        free(j);
-    }
-}
-
-void result_store_forget(struct session *s, struct batch_job *j, struct batch_garbage *garbage)
-{
-    struct result_store *b = &s->batches;
-    struct batch_job    *before = NULL, *at = b->finished;
+    struct batch_job *before = NULL, *at = l->first;
 
     while (at && at != j) {
         before = at;
         at = at->next;
     }
     if (!at)
-        return;
+        return false;
     if (before)
         before->next = j->next;
     else
-        b->finished = j->next;
-    if (b->finished_last == j)
-        b->finished_last = before;
-    b->finished_count--;
-    table_remove(&b->jobs, &j->entry);
-    batch_job_unref(j, garbage);
+        l->first = j->next;
+    if (l->last == j)
+        l->last = before;
+    l->count--;
+    return true;
 }
 
-static void append_finished(struct result_store *b, struct batch_job *j)
+/* The last reference puts it among those that are to be freed without a lock. */
+static void unref(struct batch_job *j, struct batch_job **garbage)
 {
-    j->next = NULL;
-    if (b->finished)
-        b->finished_last->next = j;
-    else
-        b->finished = j;
-    b->finished_last = j;
-    b->finished_count++;
+    assert(j->refs > 0);
+    if (--j->refs)
+        return;
+    if (j->home)
+        uncount(j->home, j);
+    j->next = *garbage;
+    *garbage = j;
 }
+
+static void forget(struct session *s, struct batch_job *j, struct batch_job **garbage)
+{
+    if (!list_remove(&s->batches.finished, j))
+        return;
+    table_remove(&s->batches.jobs, &j->entry);
+    unref(j, garbage);
+}
+
+/* No lock held. */
+static void drop(struct batch_job *j)
+{
+    batch_job_release(j, false);
+    arena_finish(&j->arena);
+}
+
+static void free_all(struct batch_job *garbage)
+{
+    while (garbage) {
+        struct batch_job *j = garbage;
+        garbage = j->next;
+        drop(j);
+        free(j);
+    }
+}
+
+/* No lock held. */
+static void unref_unlocked(struct batch_job *j)
+{
+    struct batch_job *garbage = NULL;
+    struct session   *home = j->home;
+
+    if (home)
+        pthread_mutex_lock(&home->lock);
+    unref(j, &garbage);
+    if (home)
+        pthread_mutex_unlock(&home->lock);
+    free_all(garbage);
+}
+
+/* ---- ends ---- */
 
 /* The oldest results go first. */
-static bool make_room(struct session *s, struct batch_job *j, uint64_t bytes, struct batch_garbage *garbage)
+static bool make_room(struct session *s, struct batch_job *j, struct batch_job **garbage)
 {
-    while (!count_kept(s, j, bytes)) {
-        if (!s->batches.finished)
+    while (!count_kept(s, j)) {
+        if (!s->batches.finished.first)
             return false;
-        result_store_forget(s, s->batches.finished, garbage);
+        forget(s, s->batches.finished.first, garbage);
     }
     return true;
 }
 
-/* How it ended is told all the same, but for what lies in the task's memory. */
-static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_state state, struct batch_garbage *garbage)
+/* How it ended is told all the same, but for what lies in memory that is not kept. */
+static enum batch_job_state without_result(struct batch_job *j, enum batch_job_state state)
 {
-    garbage->task = j->task;
-    j->task = NULL;
     if (state == BATCH_JOB_SUCCEEDED) {
         problem_set(&j->problem, STATUS_OVERLOADED, "the batch was executed, but there is no room to keep its result");
         return BATCH_JOB_FAILED;
@@ -172,35 +211,276 @@ static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_stat
     return state;
 }
 
-void result_store_settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_garbage *garbage)
+/* With session.lock held: it has ended thus. Older results make room for its own; false when there is none, and the caller drops what it holds. */
+static bool settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_job **garbage)
 {
+    bool room;
+
+    assert(!waitlist_over(&j->end));
     uncount(s, j);
-    if (!make_room(s, j, j->task ? j->task->bytes : 0, garbage))
-        state = drop_result(j, state, garbage);
-    j->state = state;
+    room = make_room(s, j, garbage);
+    j->state = room ? state : without_result(j, state);
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
-    append_finished(&s->batches, j);
+    list_append(&s->batches.finished, j);
+    waitlist_end(&j->end);
+    return room;
+}
+
+/* ---- the runner ---- */
+
+/* NULL: there is none, and this runner is none any more. */
+static struct batch_job *next_job(struct session *s)
+{
+    struct batch_job *j;
+
+    pthread_mutex_lock(&s->lock);
+    j = s->batches.queued.first;
+    s->batches.running = j != NULL;
+    if (j) {
+        list_remove(&s->batches.queued, j);
+        j->state = BATCH_JOB_RUNNING;
+        j->started_wall_ns = wall_ns();
+        j->refs++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return j;
+}
+
+static void do_job(struct session *s, struct batch_job *j)
+{
+    struct batch_job *garbage = NULL;
+    struct problem    why = {0};
+    enum status       st = batch_job_run(j, &why);
+    bool              kept;
+
+    if (!st)
+        st = j->ops->answer(j, &why);
+    batch_job_release(j, !st);
+    if (!st)
+        arena_finish(&j->arena);
+    else
+        j->bytes = j->arena.used;
+    pthread_mutex_lock(&s->lock);
+    if (st) {
+        j->problem = why;
+        j->problem.status = st;
+    }
+    kept = settle(s, j, !st ? BATCH_JOB_SUCCEEDED : j->forced ? BATCH_JOB_CANCELLED : BATCH_JOB_FAILED, &garbage);
+    if (kept)
+        unref(j, &garbage);
+    pthread_mutex_unlock(&s->lock);
+    free_all(garbage);
+    if (kept)
+        return;
+    drop(j);
+    unref_unlocked(j);
+}
+
+static void *run_jobs(void *argument)
+{
+    struct session   *s = argument;
+    struct registry  *r = s->registry;
+    struct batch_job *j;
+
+    while ((j = next_job(s)) != NULL)
+        do_job(s, j);
+    session_unpin(s, true);
+    pthread_mutex_lock(&r->lock);
+    r->runners--;
+    pthread_cond_signal(&r->runner_left);
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+void batch_runners_await(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (r->runners)
+        pthread_cond_wait(&r->runner_left, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool start_detached(struct session *s)
+{
+    pthread_attr_t detached;
+    pthread_t      thread;
+    int            failed = pthread_attr_init(&detached);
+
+    if (failed)
+        return false;
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    failed = pthread_create(&thread, &detached, run_jobs, s);
+    pthread_attr_destroy(&detached);
+    return !failed;
+}
+
+/* With session.lock held, which the new thread waits for. */
+static enum status ensure_runner(struct session *s, struct problem *why)
+{
+    struct registry *r = s->registry;
+
+    if (s->batches.running)
+        return STATUS_OK;
+    pthread_mutex_lock(&r->lock);
+    r->runners++;
+    pthread_mutex_unlock(&r->lock);
+    session_pin(s);
+    s->batches.running = start_detached(s);
+    if (s->batches.running)
+        return STATUS_OK;
+    session_unpin(s, false); /* not the last one: the caller's is there */
+    log_warn("session", "cannot start a thread for background batches");
+    pthread_mutex_lock(&r->lock);
+    r->runners--;
+    pthread_mutex_unlock(&r->lock);
+    return problem_set(why, STATUS_OVERLOADED, "cannot start a thread for the batch");
+}
+
+/* ---- queueing ---- */
+
+static bool is_forced(void *job)
+{
+    return ((struct batch_job *)job)->forced;
+}
+
+/* With session.lock held. */
+static enum status enqueue(struct session *s, struct batch_job *j, struct problem *why)
+{
+    enum status st = session_usable_locked(s, why);
+
+    if (!st)
+        st = count_queued(s, j, why);
+    if (!st && table_put(&s->batches.jobs, &j->entry))
+        st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
+    if (!st)
+        st = ensure_runner(s, why);
+    if (st) {
+        table_remove(&s->batches.jobs, &j->entry);
+        uncount(s, j);
+        return st;
+    }
+    j->home = s;
+    j->created_wall_ns = wall_ns();
+    j->end.lock = &s->lock;
+    j->unwanted = is_forced;
+    j->unwanted_context = j;
+    j->refs++;
+    session_pin(s); /* by the caller's reference: its own hold ends with its run */
+    list_append(&s->batches.queued, j);
+    return STATUS_OK;
+}
+
+enum status batch_job_queue(struct batch_job *j, struct problem *why)
+{
+    struct session *s = j->session;
+    enum status     st;
+
+    assert(s && !j->home);
+    if (entry_name(&j->entry, (struct span){0}, "x_", NULL))
+        return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
+    pthread_mutex_lock(&s->lock);
+    st = enqueue(s, j, why);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+enum status batch_job_borrow(struct session *s, struct span id, struct batch_job **out, struct problem *why)
+{
+    struct batch_job *j;
+
+    pthread_mutex_lock(&s->lock);
+    j = (struct batch_job *)table_get(&s->batches.jobs, id);
+    if (j)
+        j->refs++;
+    pthread_mutex_unlock(&s->lock);
+    if (!j)
+        return problem_set(why, STATUS_BATCH_NOT_FOUND, "unknown batch, or its result has expired");
+    session_pin(s);
+    *out = j;
+    return STATUS_OK;
+}
+
+void batch_job_return(struct batch_job *j)
+{
+    struct session *home = j->home;
+
+    unref_unlocked(j);
+    if (home)
+        session_return(home);
+}
+
+void batch_job_info_of(struct batch_job *j, struct batch_job_info *out)
+{
+    struct session *s = j->home;
+
+    *out = (struct batch_job_info){.created_wall_ns = j->created_wall_ns};
+    memcpy(out->id, j->entry.id, sizeof out->id);
+    pthread_mutex_lock(&s->lock);
+    out->state = j->state;
+    out->started_wall_ns = j->started_wall_ns;
+    out->finished_wall_ns = j->finished_wall_ns;
+    if (waitlist_over(&j->end))
+        out->expires_wall_ns = j->finished_wall_ns + s->registry->config.result_ttl_s * NS_PER_S;
+    if (j->state == BATCH_JOB_FAILED)
+        out->problem = j->problem;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- ending ---- */
+
+enum status batch_job_cancel(struct batch_job *j, bool force, struct problem *why)
+{
+    struct batch_job *garbage = NULL;
+    struct session   *s = j->home;
+    enum status       st = STATUS_OK;
+    bool              unqueued;
+
+    pthread_mutex_lock(&s->lock);
+    unqueued = list_remove(&s->batches.queued, j);
+    if (unqueued) { /* its memory does not wait for the time of results to be over */
+        j->bytes = 0;
+        settle(s, j, BATCH_JOB_CANCELLED, &garbage);
+    } else if (j->state == BATCH_JOB_RUNNING) {
+        j->forced = j->forced || force;
+        st = problem_set(why, STATUS_LAUNCH_RUNNING, "the batch is running");
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (unqueued)
+        drop(j);
+    free_all(garbage);
+    return st;
+}
+
+void batch_job_forget(struct batch_job *j)
+{
+    struct batch_job *garbage = NULL;
+    struct session   *s = j->home;
+
+    pthread_mutex_lock(&s->lock);
+    forget(s, j, &garbage);
+    pthread_mutex_unlock(&s->lock);
+    free_all(garbage);
 }
 
 void result_store_expire(struct session *s, uint64_t now)
 {
-    struct batch_garbage garbage = {0};
+    struct batch_job *garbage = NULL;
 
     pthread_mutex_lock(&s->lock);
-    while (s->batches.finished && s->batches.finished->expires_ns <= now)
-        result_store_forget(s, s->batches.finished, &garbage);
+    while (s->batches.finished.first && s->batches.finished.first->expires_ns <= now)
+        forget(s, s->batches.finished.first, &garbage);
     pthread_mutex_unlock(&s->lock);
-    batch_garbage_destroy(&garbage);
+    free_all(garbage);
 }
 
 /* Nothing waits or runs any more: that would pin the session. */
 void result_store_finish(struct session *s)
 {
-    struct batch_garbage garbage = {0};
+    struct batch_job *garbage = NULL;
 
-    while (s->batches.finished)
-        result_store_forget(s, s->batches.finished, &garbage);
-    batch_garbage_destroy(&garbage);
+    while (s->batches.finished.first)
+        forget(s, s->batches.finished.first, &garbage);
+    free_all(garbage);
     table_finish(&s->batches.jobs);
 }

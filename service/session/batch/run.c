@@ -67,7 +67,7 @@ static enum status address_write(struct batch *b, struct batch_order *o, struct 
 
     if (!to)
         return no_buffer("/to", why);
-    o->body.mem_copy = (struct msg_mem_copy){0, to->address + op->offset, t->local ? t->local->buffer.address : 0, bytes};
+    o->body.mem_copy = (struct msg_mem_copy){0, to->address + op->offset, t->temp ? t->temp->buffer.address : 0, bytes};
     o->nothing = bytes == 0;
     return range_check(to, op->offset, bytes, why);
 }
@@ -315,7 +315,7 @@ static enum status run_alloc(struct batch *b, unsigned i, struct problem *why)
 
     if (b->spec->program && op->segment != BATCH_NO_SEGMENT)
         return list_transfer(b, i, MESSAGE_MEM_COPY, why);
-    if (batch_name_of(b, op->to)->local)
+    if (batch_name_of(b, op->to)->temp)
         return STATUS_OK;
     st = command_batch_send(b, why);
     if (st)
@@ -337,11 +337,11 @@ static enum status run_free(struct batch *b, unsigned i, struct problem *why)
         return st;
     if (!span_starts(op->to, "$"))
         return buffer_delete(b->session, op->to, why);
-    if (!own || !own->local)
+    if (!own || !own->temp)
         return no_buffer("/buf", why);
     pthread_mutex_lock(&b->session->lock);
-    temp_buffer_abandon(b->worker_session, own->local);
-    own->local = NULL;
+    temp_buffer_abandon(b->worker_session, own->temp);
+    own->temp = NULL;
     pthread_mutex_unlock(&b->session->lock);
     temp_buffer_free_some(b->worker_session);
     return STATUS_OK;
@@ -429,9 +429,9 @@ static enum status keep(struct batch *b, struct problem *why)
     st = worker_session_still_usable(b->worker_session, why);
     for (unsigned i = 0; i < b->spec->keep_count && !st; i++) {
         struct batch_name *n = batch_name_of(b, b->spec->keep[i]);
-        st = n && n->local ? temp_buffer_keep(b->worker_session, n->local, why) : no_buffer("/keep", why);
+        st = n && n->temp ? temp_buffer_keep(b->worker_session, n->temp, why) : no_buffer("/keep", why);
         if (!st)
-            b->kept[i] = n->local;
+            b->kept[i] = n->temp;
     }
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -535,7 +535,7 @@ enum status batch_run(struct batch *b, struct arena *arena, struct problem *why)
         st = run_all(b, why);
     b->succeeded = !st;
     batch_measure(b, st);
-    batch_tell(b);
+    batch_publish(b);
     batch_release(b);
     worker_session_leave(c);
     return st;

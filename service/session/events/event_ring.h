@@ -16,9 +16,8 @@ struct event_ring {
     uint64_t           newest;
     uint64_t           oldest; /* newest + 1: none is kept */
     size_t             text_bytes;
-    struct waker      *watchers;
+    struct waitlist    watchers; /* over: nothing comes any more */
     unsigned           followers;
-    bool               over; /* nothing comes any more */
 };
 
 /* With session.lock held. Without memory an event is lost, as if it had been kept for too short. */

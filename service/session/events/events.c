@@ -30,18 +30,7 @@ void event_ring_finish(struct event_ring *ring)
     *ring = (struct event_ring){0};
 }
 
-static void wake_all(struct event_ring *ring)
-{
-    while (ring->watchers) {
-        struct waker *w = ring->watchers;
-
-        ring->watchers = w->next;
-        w->next = NULL;
-        w->wake(w);
-    }
-}
-
-/* Room for one more; NULL without memory. It counts when wake_all() is called. */
+/* Room for one more; NULL without memory. It counts once the watchers are woken. */
 static struct kept_event *push(struct event_ring *ring, enum event_type type)
 {
     struct kept_event *e;
@@ -71,7 +60,7 @@ void events_note_session(struct session *s)
         e->event.generation = s->generation;
         e->event.status = s->state == SESSION_FAULTED ? s->fault.status : STATUS_OK;
     }
-    wake_all(&s->events);
+    waitlist_wake(&s->events.watchers);
 }
 
 void events_note_device(struct session *s, enum device_state state)
@@ -80,7 +69,7 @@ void events_note_device(struct session *s, enum device_state state)
 
     if (e)
         e->event.state.device = state;
-    wake_all(&s->events);
+    waitlist_wake(&s->events.watchers);
 }
 
 void events_note_budget(struct session *s, bool spent)
@@ -89,7 +78,7 @@ void events_note_budget(struct session *s, bool spent)
 
     if (e)
         e->event.state.spent = spent;
-    wake_all(&s->events);
+    waitlist_wake(&s->events.watchers);
 }
 
 /* The newest event gets it, as far as it fits; the oldest ones make room. */
@@ -121,13 +110,12 @@ void events_note(struct session *s, const struct event *what, struct span text)
         e->event.wall_ns = wall;
         keep_text(&s->events, e, text);
     }
-    wake_all(&s->events);
+    waitlist_wake(&s->events.watchers);
 }
 
 void events_end(struct session *s)
 {
-    s->events.over = true;
-    wake_all(&s->events);
+    waitlist_end(&s->events.watchers);
 }
 
 /* ---- following ---- */
@@ -162,27 +150,7 @@ static enum event_next next(struct event_ring *ring, struct event_cursor *c, str
             return EVENTS_ONE;
         }
     }
-    return ring->over ? EVENTS_OVER : EVENTS_NONE;
-}
-
-/* With session.lock held. */
-static void watch(struct event_ring *ring, struct event_cursor *c)
-{
-    c->watching = true;
-    c->waker.next = ring->watchers;
-    ring->watchers = &c->waker;
-}
-
-static void unwatch(struct event_ring *ring, struct event_cursor *c)
-{
-    struct waker **w = &ring->watchers;
-
-    while (*w && *w != &c->waker)
-        w = &(*w)->next;
-    if (*w)
-        *w = c->waker.next;
-    c->waker.next = NULL;
-    c->watching = false;
+    return waitlist_over(&ring->watchers) ? EVENTS_OVER : EVENTS_NONE;
 }
 
 enum event_next events_next(struct session *s, struct event_cursor *c, struct event *out, struct buf *text)
@@ -190,21 +158,17 @@ enum event_next events_next(struct session *s, struct event_cursor *c, struct ev
     enum event_next found;
 
     pthread_mutex_lock(&s->lock);
-    if (c->watching)
-        unwatch(&s->events, c);
+    waitlist_remove(&s->events.watchers, &c->waker);
     found = next(&s->events, c, out, text);
     if (found == EVENTS_NONE)
-        watch(&s->events, c);
+        waitlist_add(&s->events.watchers, &c->waker);
     pthread_mutex_unlock(&s->lock);
     return found;
 }
 
 void events_unwatch(struct session *s, struct event_cursor *c)
 {
-    pthread_mutex_lock(&s->lock);
-    if (c->watching)
-        unwatch(&s->events, c);
-    pthread_mutex_unlock(&s->lock);
+    waitlist_unwatch(&s->events.watchers, &c->waker);
 }
 
 enum status session_observe(struct session *s, struct problem *why)

@@ -49,7 +49,6 @@ struct event_cursor {
     uint64_t     last;  /* id of the last event that was seen; 0: none */
     unsigned     types; /* 1 << enum event_type each; others are passed over */
     struct waker waker; /* woken once there may be more */
-    bool         watching;
 };
 
 enum event_next {

@@ -31,7 +31,7 @@ struct launch {
     uint64_t               timeout_ms;
     uint64_t               number; /* order of submission; also its tag */
     enum launch_state      state;
-    _Atomic bool           final;   /* nothing that launch_info tells changes any more: it is read without a lock */
+    struct waitlist        end;     /* over: nothing that launch_info tells changes any more; it is read without a lock */
     bool                   sending; /* at the head of the backlog and being submitted right now */
     bool                   ended;   /* the device is done with it, its output may be still to come */
     uint64_t               created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -40,9 +40,8 @@ struct launch {
     char                  *output; /* owned */
     uint64_t               output_bytes;
     bool                   output_truncated;
-    struct problem        *problem; /* owned; only of failed ones */
-    struct flight         *flight;  /* until the device is done */
-    struct waker          *watchers;
+    struct problem        *problem;                          /* owned; only of failed ones */
+    struct flight         *flight;                           /* until the device is done */
     struct launch         *unfinished_next, **unfinished_at; /* in worker_session.unfinished */
     struct launch         *backlog_next;
     struct launch         *next; /* in outputs, then in finished */
@@ -64,8 +63,8 @@ void launch_drop_scratch(struct launch *l);
 void launch_note(const struct launch *l, enum event_type type);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
-/* A time on the device as a worker tells it, which is not trusted: false, and 0, for what cannot be. */
-bool gpu_us_check(float told, double *us);
+/* A time on the device as a worker reports it, which is not trusted: false, and 0, for what cannot be. */
+bool gpu_us_check(float reported, double *us);
 /* One has succeeded, in that time on the device. */
 void launch_measure(double gpu_us);
 /* Hands it to the worker, or puts it behind others that wait; one for which neither is possible ends. Needs a use, and submit_lock; session.lock is held

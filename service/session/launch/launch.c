@@ -376,6 +376,7 @@ static enum status begin(struct session *s, struct submission *b, struct problem
     st = session_usable_locked(s, why);
     if (!st) {
         c = b->worker_session = l->worker_session = s->worker_session;
+        l->end.lock = &s->lock;
         c->uses++;
         worker_session_ref(c);
         b->stream_known = stream_known(c, b->spec->stream, &b->stream);

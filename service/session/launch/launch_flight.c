@@ -10,11 +10,11 @@
 /* A list of launches takes no longer than all their deadlines together. */
 static const double GPU_US_MAX = 1e3 * EXECUTION_TIMEOUT_MS_MAX * RUN_ITEMS_MAX;
 
-bool gpu_us_check(float told, double *us)
+bool gpu_us_check(float reported, double *us)
 {
-    bool possible = told >= 0 && (double)told <= GPU_US_MAX; /* neither holds for NaN */
+    bool possible = reported >= 0 && (double)reported <= GPU_US_MAX; /* neither holds for NaN */
 
-    *us = possible ? round((double)told * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
+    *us = possible ? round((double)reported * 1e3) / 1e3 : 0; /* whole nanoseconds: no digits that mean nothing */
     return possible;
 }
 
@@ -36,16 +36,6 @@ static void unlink_unfinished(struct launch *l)
     l->unfinished_at = NULL;
     l->unfinished_next = NULL;
     l->worker_session->unfinished_count--;
-}
-
-static void wake_watchers(struct launch *l)
-{
-    while (l->watchers) {
-        struct waker *w = l->watchers;
-        l->watchers = w->next;
-        w->next = NULL;
-        w->wake(w);
-    }
 }
 
 /* Forgets the oldest finished ones beyond what is kept. */
@@ -98,16 +88,16 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
 {
     struct worker_session *c = l->worker_session;
 
-    assert(!l->final);
+    assert(!waitlist_over(&l->end));
     l->state = state;
     l->ended = true;
     l->finished_wall_ns = wall_ns();
     if (why && (l->problem = malloc(sizeof *why)) != NULL)
         *l->problem = *why;
-    l->final = true;
     if (state == LAUNCH_SUCCEEDED)
         c->session->device_time_us += l->gpu_us;
     measure(l);
+    waitlist_end(&l->end); /* the metrics, which have no lock, count it already */
     if (l->output_bytes || l->output_truncated)
         launch_note(l, EVENT_KERNEL_PRINTF);
     launch_note(l, EVENT_LAUNCH_FINISHED);
@@ -115,7 +105,6 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     module_unref(l->module);
     l->module = NULL;
     launch_drop_scratch(l);
-    wake_watchers(l);
     pthread_cond_broadcast(&c->session->changed);
     keep(c, l);
     launch_unref(l);
@@ -333,7 +322,7 @@ static void enter_ring(struct worker_session *c, struct launch *l)
     l->refs++;
 }
 
-/* No lock held. Its end may be told before this returns. */
+/* No lock held. Its end may be reported before this returns. */
 static enum status put_into_ring(struct worker_session *c, struct flight *f)
 {
     f->call.on_event = on_event;

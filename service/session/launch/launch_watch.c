@@ -1,4 +1,4 @@
-/* What becomes of launches: borrowed, watched, described, cancelled, listed. */
+/* What becomes of launches: borrowed, described, cancelled, listed. */
 #include "session/bounds.h"
 #include "session/launch/internal.h"
 
@@ -37,45 +37,9 @@ enum status launch_borrow(struct session *s, struct span id, struct launch **out
     return STATUS_OK;
 }
 
-static bool is_final(enum launch_state s)
+struct waitlist *launch_end(struct launch *l)
 {
-    return s == LAUNCH_SUCCEEDED || s == LAUNCH_FAILED || s == LAUNCH_CANCELLED;
-}
-
-bool launch_finished(struct launch *l)
-{
-    return l->final;
-}
-
-bool launch_watch(struct launch *l, struct waker *w)
-{
-    struct session *s = l->worker_session->session;
-    bool            open;
-
-    pthread_mutex_lock(&s->lock);
-    open = !is_final(l->state);
-    if (open) {
-        w->next = l->watchers;
-        l->watchers = w;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return open;
-}
-
-void launch_unwatch(struct launch *l, struct waker *w)
-{
-    struct session *s = l->worker_session->session;
-    struct waker  **at;
-
-    pthread_mutex_lock(&s->lock);
-    at = &l->watchers;
-    while (*at && *at != w)
-        at = &(*at)->next;
-    if (*at) {
-        *at = w->next;
-        w->next = NULL;
-    }
-    pthread_mutex_unlock(&s->lock);
+    return &l->end;
 }
 
 static void describe(const struct launch *l, struct launch_info *out)
@@ -95,7 +59,7 @@ static void describe(const struct launch *l, struct launch_info *out)
     out->started_wall_ns = l->started_wall_ns;
     out->finished_wall_ns = l->finished_wall_ns;
     out->gpu_us = l->gpu_us;
-    if (is_final(l->state))
+    if (waitlist_over(&l->end))
         out->output = (struct span){l->output, l->output_bytes};
     out->output_truncated = l->output_truncated;
     if (l->problem)
@@ -108,7 +72,7 @@ void launch_info_of(struct launch *l, struct launch_info *out)
 {
     struct session *s = l->worker_session->session;
 
-    if (l->final) {
+    if (waitlist_over(&l->end)) {
         describe(l, out);
         return;
     }
@@ -127,7 +91,7 @@ static bool cancel_here(struct session *s, struct launch *l, bool *cancelled, en
 
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
-    ask = !is_final(l->state);
+    ask = !waitlist_over(&l->end);
     if (ask && l->state == LAUNCH_RUNNING) {
         *st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
         ask = false;
@@ -151,10 +115,10 @@ static enum status cancel_in_ring(struct worker_session *c, struct launch *l, bo
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    while (got.cancelled && !is_final(l->state))
+    while (got.cancelled && !waitlist_over(&l->end))
         pthread_cond_wait(&s->changed, &s->lock);
     *cancelled = l->state == LAUNCH_CANCELLED;
-    if (!is_final(l->state))
+    if (!waitlist_over(&l->end))
         st = problem_set(why, STATUS_LAUNCH_RUNNING, "the launch is running");
     pthread_mutex_unlock(&s->lock);
     return st;

@@ -130,15 +130,19 @@ struct worker_session {
     bool             end_posted;
 };
 
-/* A session's asynchronous batches. Under session.lock. */
+/* Oldest first. */
+struct batch_job_list {
+    struct batch_job *first, *last;
+    unsigned          count;
+};
+
+/* A session's batches in the background. Under session.lock. */
 struct result_store {
-    struct table      jobs; /* all that can be found */
-    struct batch_job *queued, *queued_last;
-    struct batch_job *finished, *finished_last; /* oldest first */
-    unsigned          queued_count, finished_count;
-    uint64_t          queued_bytes; /* of those that wait or run */
-    uint64_t          kept_bytes;   /* of results, those included that are not found any more but still being read */
-    bool              running;      /* a runner thread is at work */
+    struct table          jobs; /* all that can be found */
+    struct batch_job_list queued, finished;
+    uint64_t              queued_bytes; /* of those that wait or run */
+    uint64_t              kept_bytes;   /* of results, those included that are not found any more but still being read */
+    bool                  running;      /* a runner thread is at work */
 };
 
 struct session {
@@ -181,9 +185,9 @@ struct session {
     uint64_t               memory_bytes;
     struct result_store    batches;
     struct event_ring      events;
-    uint64_t               batches_told; /* those that had launches */
-    enum device_state      device_state; /* as last told in an event */
-    bool                   budget_spent; /* ... */
+    uint64_t               batches_published; /* those that had launches */
+    enum device_state      device_state;      /* as last told in an event */
+    bool                   budget_spent;      /* ... */
 };
 
 /* ---- registry.c ---- */

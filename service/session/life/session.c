@@ -128,6 +128,7 @@ static enum status make(struct registry *r, const struct tenant *t, const struct
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
+    s->events.watchers.lock = &s->lock;
     fill(s, t, spec);
     *out = s;
     return STATUS_OK;

@@ -73,7 +73,7 @@ static struct launch_info end_of(struct launch *l)
 {
     struct launch_info info;
 
-    while (!launch_finished(l))
+    while (!waitlist_over(launch_end(l)))
         sched_yield();
     launch_info_of(l, &info);
     return info;

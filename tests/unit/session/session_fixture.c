@@ -160,7 +160,7 @@ void await_end(struct launch *l)
     struct bell bell;
 
     bell_init(&bell);
-    if (launch_watch(l, &bell.waker))
+    if (waitlist_watch(launch_end(l), &bell.waker))
         bell_wait(&bell);
-    cr_assert(launch_finished(l));
+    cr_assert(waitlist_over(launch_end(l)));
 }

@@ -87,7 +87,7 @@ Test(launch, spinning_sees_the_end)
         spec.spin_ns = 60 * NS_PER_S;
         cr_assert_eq(submit(&spec, &l), STATUS_OK, "%s", f.why.detail);
     }
-    cr_assert(launch_finished(l), "nobody else had to look");
+    cr_assert(waitlist_over(launch_end(l)), "nobody else had to look");
     launch_return(l);
     fixture_end(&f);
 }
@@ -125,7 +125,7 @@ Test(launch, output_waits_for_staging)
     cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of(&f, "p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
-    cr_assert(!launch_finished(l), "its text cannot be fetched yet");
+    cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     transfer_destroy(t);
     await_end(l);
     cr_assert(span_is(info_of(l).output, "printed\n"));
@@ -152,7 +152,7 @@ Test(launch, output_that_never_came_is_truncated_to_nothing)
     cr_assert_eq(transfer_write(other, SPAN_LITERAL("x"), &n, NULL, &f.why), STATUS_OK);
     l = launch_of(&f, "p", "print");
     cr_assert_eq(session_sync(f.session, (struct span){0}, &f.why), STATUS_OK);
-    cr_assert(!launch_finished(l), "its text cannot be fetched yet");
+    cr_assert(!waitlist_over(launch_end(l)), "its text cannot be fetched yet");
     cr_assert_eq(session_reset(f.session, &f.why), STATUS_OK);
     await_end(l); /* who was just about to fetch the text ends it, maybe after the reset */
     info = info_of(l);
@@ -408,7 +408,7 @@ Test(launch, past_its_deadline_is_ended_by_the_janitor)
     l = launch_of(&f, "l", "wait");
     fake_await_running();
     janitor_sweep(f.registry, now_ns() + 59 * NS_PER_S);
-    cr_assert(!launch_finished(l));
+    cr_assert(!waitlist_over(launch_end(l)));
     janitor_sweep(f.registry, now_ns() + 61 * NS_PER_S);
     await_end(l);
     cr_assert_eq(info_of(l).state, LAUNCH_FAILED);
@@ -521,8 +521,8 @@ static void *watch_and_unwatch(void *launch)
 
     bell_init(&bell);
     for (int i = 0; i < 200; i++)
-        if (launch_watch(launch, &bell.waker))
-            launch_unwatch(launch, &bell.waker);
+        if (waitlist_watch(launch_end(launch), &bell.waker))
+            waitlist_unwatch(launch_end(launch), &bell.waker);
     return NULL;
 }
 
@@ -535,13 +535,13 @@ Test(launch, watchers_come_and_go_while_it_ends)
     start();
     bell_init(&bell);
     l = launch_of(&f, "l", "wait");
-    cr_assert(launch_watch(l, &bell.waker));
+    cr_assert(waitlist_watch(launch_end(l), &bell.waker));
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, watch_and_unwatch, l);
     fake_release();
     bell_wait(&bell);
-    cr_assert(launch_finished(l));
-    cr_assert(!launch_watch(l, &bell.waker));
+    cr_assert(waitlist_over(launch_end(l)));
+    cr_assert(!waitlist_watch(launch_end(l), &bell.waker));
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     cr_assert_eq(bell_rung(&bell), 0, "woken once");
@@ -562,7 +562,7 @@ Test(launch, keeps_its_module_and_its_buffer_until_it_ran)
     cr_assert_eq(fake_modules_loaded(), 1);
     fake_release();
     cr_assert_eq(buffer_delete(f.session, SPAN_LITERAL("a"), &f.why), STATUS_OK);
-    cr_assert(launch_finished(l));
+    cr_assert(waitlist_over(launch_end(l)));
     cr_assert_eq(info_of(l).state, LAUNCH_SUCCEEDED);
     launch_return(gate);
     launch_return(l);

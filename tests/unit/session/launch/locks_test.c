@@ -32,7 +32,7 @@ static unsigned locks_of_a_launch(pthread_mutex_t *lock)
     watched = lock;
     cr_assert_eq(session_borrow(f.registry, &f.tenant, SPAN_LITERAL("s"), &s, &f.why), STATUS_OK);
     cr_assert_eq(launch_submit(s, &spec, &l, &created, &f.why), STATUS_OK, "%s", f.why.detail);
-    cr_assert(launch_finished(l));
+    cr_assert(waitlist_over(launch_end(l)));
     launch_info_of(l, &info);
     cr_assert_eq(info.state, LAUNCH_SUCCEEDED);
     launch_return(l);

@@ -1,5 +1,5 @@
-/* What a batch tells the followers of its session: at its end, of each launch that finished, in the order of operations. Of many launches the
- * last event tells of all that are left; their text, if they printed, is in the batch's answer alone. */
+/* Publishes a batch's launches as events of its session: at its end, each launch that finished, in the order of operations. Of many launches
+ * the last event stands for all that are left; their text, if they printed, is in the batch's answer alone. */
 #include "session/batch/batch_internal.h"
 
 static bool is_launch(const struct batch *b, unsigned op)
@@ -16,12 +16,12 @@ static unsigned launches_from(const struct batch *b, unsigned first, unsigned en
     return count;
 }
 
-/* With session.lock held. Text that a later fault took along with the worker is told as truncated, and empty. */
-static void tell_one(const struct batch *b, unsigned op)
+/* With session.lock held. Text that a later fault took along with the worker is published as truncated, and empty. */
+static void publish_one(const struct batch *b, unsigned op)
 {
     const struct batch_result *r = &b->results[op];
     struct event               e = {.type = EVENT_LAUNCH_FINISHED,
-                                    .batch = {b->session->batches_told, op, op, 1},
+                                    .batch = {b->session->batches_published, op, op, 1},
                                     .state.launch = LAUNCH_SUCCEEDED,
                                     .timed = r->timed,
                                     .gpu_us = r->gpu_us};
@@ -33,10 +33,10 @@ static void tell_one(const struct batch *b, unsigned op)
 }
 
 /* The launches from that operation on, as one. With session.lock held. */
-static void tell_rest(const struct batch *b, unsigned first)
+static void publish_rest(const struct batch *b, unsigned first)
 {
     struct event e = {.type = EVENT_LAUNCH_FINISHED,
-                      .batch = {b->session->batches_told, first, first, 0},
+                      .batch = {b->session->batches_published, first, first, 0},
                       .state.launch = LAUNCH_SUCCEEDED,
                       .timed = true};
 
@@ -51,11 +51,11 @@ static void tell_rest(const struct batch *b, unsigned first)
     events_note(b->session, &e, (struct span){NULL, 0});
 }
 
-static void tell_failure(const struct batch *b)
+static void publish_failure(const struct batch *b)
 {
     unsigned     last = b->failed_last > b->failed_op ? b->failed_last : b->failed_op;
     struct event e = {.type = EVENT_LAUNCH_FINISHED,
-                      .batch = {b->session->batches_told, b->failed_op, last, launches_from(b, b->failed_op, last + 1)},
+                      .batch = {b->session->batches_published, b->failed_op, last, launches_from(b, b->failed_op, last + 1)},
                       .state.launch = LAUNCH_FAILED,
                       .status = b->failed};
 
@@ -63,26 +63,26 @@ static void tell_failure(const struct batch *b)
         events_note(b->session, &e, (struct span){NULL, 0});
 }
 
-void batch_tell(const struct batch *b)
+void batch_publish(const struct batch *b)
 {
     struct session *s = b->session;
-    unsigned        left = launches_from(b, 0, b->done), told = 0;
+    unsigned        left = launches_from(b, 0, b->done), published = 0;
 
     if (left == 0 && !b->failed)
         return;
     pthread_mutex_lock(&s->lock);
-    s->batches_told++;
+    s->batches_published++;
     for (unsigned i = 0; i < b->done && left; i++) {
         if (!is_launch(b, i))
             continue;
-        if (++told == BATCH_EVENTS_MAX && left > 1) {
-            tell_rest(b, i);
+        if (++published == BATCH_EVENTS_MAX && left > 1) {
+            publish_rest(b, i);
             break;
         }
-        tell_one(b, i);
+        publish_one(b, i);
         left--;
     }
     if (b->failed)
-        tell_failure(b);
+        publish_failure(b);
     pthread_mutex_unlock(&s->lock);
 }
