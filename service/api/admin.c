@@ -4,7 +4,7 @@
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 #define LINES_TYPE "text/plain; charset=utf-8"
 

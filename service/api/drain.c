@@ -6,7 +6,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 /* Under phase_lock: what those see that look without the lock. */
 static void set_draining(struct app *app, bool on)

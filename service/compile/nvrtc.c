@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 /* By the loader's own search first, then the toolkit's folder. Versioned names only: the plain one is for linking. */
 static const char *const usual_places[] = {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"

@@ -1,6 +1,6 @@
 /* The cuda backend: finds the devices, opens and closes a context, remembers how it was lost. */
-#include "base/log.h"
-#include "device/cuda/vendor.h"
+#include "base/log/log.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <stdlib.h>
 

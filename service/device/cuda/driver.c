@@ -1,7 +1,7 @@
 /* Loads libcuda at run time and translates its answers; the only file here that knows the dynamic loader. */
 #include "device/cuda/driver.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/device.h"
 
 #include <dlfcn.h>

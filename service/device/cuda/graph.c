@@ -1,5 +1,5 @@
 /* Sequences of launches as graphs of the driver: one chain of kernel nodes, made once. A driver without graphs gets the launches one by one. */
-#include "device/cuda/vendor.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <stdlib.h>
 

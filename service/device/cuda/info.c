@@ -1,7 +1,7 @@
 /* Describes the device: fixed attributes from the driver, live figures from the driver and the management library. */
 #include "device/cuda/internal.h"
 #include "device/cuda/nvml.h"
-#include "device/cuda/vendor_library.h"
+#include "device/cuda/vendor/vendor_library.h"
 
 #include <stdio.h>
 

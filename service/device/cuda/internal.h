@@ -3,8 +3,8 @@
 #ifndef GPUREST_DEVICE_CUDA_DEVICE_H
 #define GPUREST_DEVICE_CUDA_DEVICE_H
 
-#include "device/cuda/cublaslt_abi.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/vendor/cublaslt_abi.h"
 #include "device/device.h"
 
 struct cuda_plan;

@@ -1,5 +1,5 @@
 /* Queues kernels, after checking what the driver would refuse less clearly. */
-#include "device/cuda/vendor.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <inttypes.h>
 

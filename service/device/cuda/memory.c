@@ -1,7 +1,7 @@
 /* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and a free never hands memory out
  * again while queued work of any stream may still use it. */
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/internal.h"
 

@@ -1,8 +1,8 @@
 /* Loads code into the context and makes its kernel table: from the driver where it can list functions, else from the image. */
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
-#include "device/cuda/vendor.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

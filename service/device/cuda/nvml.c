@@ -3,7 +3,7 @@
 #include "device/cuda/bounds.h"
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/driver.h"
 
 struct nvmlDevice_st;

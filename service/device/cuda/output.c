@@ -1,5 +1,5 @@
 /* Catches what kernels print: the driver writes it to standard output when a stream is waited for, so a file stands there. */
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/internal.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Turns a struct reply, or a problem, into MHD's response. */
 #include <strings.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/message/problem_document.h"

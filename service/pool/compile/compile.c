@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/compile/turns.h"
 #include "pool/compile/warm.h"
 

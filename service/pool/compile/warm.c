@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "limits.h"
 
 struct warm_compiler {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
 #include "pool/bounds.h"

@@ -1,6 +1,6 @@
 /* One thread that asks device monitors how their devices are, first of all when they have come up. A device that is too hot takes no new work until
  * it has cooled down; one whose hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 

@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/workers/worker_internal.h"
 
 enum { EVENTS_AT_ONCE = 16 };

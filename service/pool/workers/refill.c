@@ -5,7 +5,7 @@
  * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
  * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
  * longer than the last, and /readyz says so as long as no worker waits for a session. */
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/span.h"
 
 /* No secrets are in these; without them a driver in an unusual place is not found, and a choice of GPUs would be ignored. */

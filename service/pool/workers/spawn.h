@@ -19,7 +19,7 @@ struct spawned {
     int   pid_fd; /* owned; readable when the process has ended */
 };
 
-/* argv ends with NULL. Standard input and output are /dev/null, standard error goes to the log's relay (base/log.h), or is ours where none runs. The environment holds nothing but what a
+/* argv ends with NULL. Standard input and output are /dev/null, standard error goes to the log's relay (base/log/log.h), or is ours where none runs. The environment holds nothing but what a
  * driver's loader needs (spawn.c lists it). INTERNAL or OUT_OF_MEMORY; nothing is left then. */
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out);
 /* A pipe whose ends are close-on-exec and >= SPAWN_FD_LEAST. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "session/batch/result_store.h"
 
 const char *batch_job_state_name(enum batch_job_state s)

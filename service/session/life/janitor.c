@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 static bool past(uint64_t now, uint64_t since, uint64_t ns)
 {

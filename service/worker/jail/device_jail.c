@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/worker_fds.h"
 #include "limits.h"
 #include "worker/jail/device_filter.h"

@@ -3,7 +3,7 @@
  * and by those that already wait. */
 #include <stdio.h>
 
-#include "device/cpu/interp/decode.h"
+#include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/runtime/heap.h"
 #include "device/cpu/runtime/output.h"
 

@@ -1,7 +1,7 @@
 /* Runs operations on said values (device/cpu/interp/form.h): the algebra of forms, and filling arrays where it ends. */
 #include "device/cpu/interp/form.h"
 
-#include "device/cpu/interp/aim.h"
+#include "device/cpu/interp/ops/aim.h"
 
 static bool uniform(const struct form *f)
 {

@@ -4,11 +4,11 @@
  *
  * A form is right for every lane that may still read the value. So a result becomes one only when all live lanes take part, or when
  * nothing reads it but operations behind it in the same basic block (`local`). Which operations may have forms is planned at load
- * (device/cpu/interp/form_plan.c); every other operation finds and leaves plain arrays. */
+ * (device/cpu/interp/decode/form_plan.c); every other operation finds and leaves plain arrays. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_FORM_H
 #define GPUREST_DEVICE_CPU_INTERP_FORM_H
 
-#include "device/cpu/interp/ops.h"
+#include "device/cpu/interp/ops/ops.h"
 
 /* FORM_SAID: thread (x, y, z) has base + step_x * x + step_y * y, cut to the value's width. FORM_FILLED: its array is up to date. */
 enum { FORM_SAID = 1, FORM_FILLED = 2 };
@@ -37,7 +37,7 @@ enum form_rule {
     RULE_WIDEN,
     RULE_NARROW,
     RULE_COMPARE,
-    RULE_LOAD,  /* source 0 is the address, which the handler looks at itself (device/cpu/interp/aim.c) */
+    RULE_LOAD,  /* source 0 is the address, which the handler looks at itself (device/cpu/interp/ops/aim.c) */
     RULE_STORE, /* the same; source 1 is the value, and there is no result */
 };
 

@@ -230,7 +230,7 @@ static inline struct activation *activation_now(struct block_run *r)
     return &r->activations[r->depth - 1];
 }
 
-/* device/cpu/interp/barrier.c */
+/* device/cpu/interp/ops/barrier.c */
 /* The lanes of `a->current` arrive; true: all are here and go on. False: they wait, current is empty. */
 bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *o, uint32_t resume);
 /* Lanes left: barriers that waited only for them open. True when any opened. */
@@ -242,7 +242,7 @@ _Noreturn void barriers_stuck(struct block_run *r);
 void           pending_add(struct activation *a, uint32_t block, const struct mask *m);
 void           pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
 
-/* device/cpu/interp/warp.c: lanes that wait at different bar.warp.sync but together are all that is waited for may pass; false: none could. */
+/* device/cpu/interp/ops/warp.c: lanes that wait at different bar.warp.sync but together are all that is waited for may pass; false: none could. */
 bool warp_release(struct block_run *r, struct activation *a);
 /* Nobody can run and lanes wait for members of their warp that never come. */
 _Noreturn void warp_stuck(struct block_run *r, struct activation *a);

@@ -3,7 +3,7 @@
 #ifndef GPUREST_DEVICE_CPU_LANES_H
 #define GPUREST_DEVICE_CPU_LANES_H
 
-#include "device/cpu/interp/math.h"
+#include "device/cpu/interp/ops/math.h"
 #include "limits.h"
 
 #include <stddef.h>

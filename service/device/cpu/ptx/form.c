@@ -5,7 +5,7 @@
 
 static const char *const forms[PTX_OP_COUNT] = {
 #define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
-#include "device/cpu/interp/forms.def"
+#include "device/cpu/ptx/tables/forms.def"
 #undef PTX_FORM
 };
 
@@ -195,7 +195,7 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
 
 static const struct { const char *first, *second; } type_words[PTX_OP_COUNT] = {
 #define PTX_TYPES(NAME, types, second) [PTX_OP_##NAME] = {types, second},
-#include "device/cpu/ptx/type_use.def"
+#include "device/cpu/ptx/tables/type_use.def"
 #undef PTX_TYPES
 };
 

@@ -10,7 +10,7 @@
 enum ptx_type {
     PTX_NO_TYPE,
 #define PTX_TYPE(NAME, word, bytes) PTX_##NAME,
-#include "device/cpu/ptx/types.def"
+#include "device/cpu/ptx/tables/types.def"
 #undef PTX_TYPE
     PTX_TYPE_COUNT
 };
@@ -19,7 +19,7 @@ const char *ptx_type_word(enum ptx_type t);
 
 enum ptx_opcode {
 #define PTX_OP(NAME, word, result, stype) PTX_OP_##NAME,
-#include "device/cpu/ptx/opcodes.def"
+#include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
     PTX_OP_COUNT
 };
@@ -28,13 +28,13 @@ enum ptx_opcode {
 enum ptx_modifier {
     PTX_NO_MODIFIER,
 #define PTX_MOD(NAME, word, member) PTX_##NAME,
-#include "device/cpu/ptx/modifiers.def"
+#include "device/cpu/ptx/tables/modifiers.def"
 #undef PTX_MOD
 };
 
 enum ptx_special {
 #define PTX_SPECIAL(NAME, word) PTX_SPECIAL_##NAME,
-#include "device/cpu/ptx/specials.def"
+#include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
     PTX_SPECIAL_COUNT
 };

@@ -20,14 +20,14 @@ static bool refuse(struct ptx_parser *p, const struct ptx_insn *in)
 
 enum modifier_member {
 #define PTX_USE(member, opcodes) MEMBER_##member,
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
     MEMBERS
 };
 
 static const char *const member_opcodes[MEMBERS] = {
 #define PTX_USE(member, opcodes) opcodes,
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
 };
 
@@ -35,7 +35,7 @@ static uint8_t *member_of(struct ptx_insn *in, enum modifier_member which)
 {
     switch (which) {
 #define PTX_USE(member, opcodes) case MEMBER_##member: return &in->member;
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
     case MEMBERS: break;
     }
@@ -44,19 +44,19 @@ static uint8_t *member_of(struct ptx_insn *in, enum modifier_member which)
 
 static const struct { const char *word; enum modifier_member member; uint8_t value; } modifiers[] = {
 #define PTX_MOD(NAME, word, member) {word, MEMBER_##member, PTX_##NAME},
-#include "device/cpu/ptx/modifiers.def"
+#include "device/cpu/ptx/tables/modifiers.def"
 #undef PTX_MOD
 };
 
 static const struct { const char *opcodes; const char *word; uint8_t action; } actions[] = {
 #define PTX_ACTION(opcodes, word, NAME) {opcodes, word, PTX_DO_##NAME},
-#include "device/cpu/interp/actions.def"
+#include "device/cpu/ptx/tables/actions.def"
 #undef PTX_ACTION
 };
 
 static const bool has_second_type[PTX_OP_COUNT] = {
 #define PTX_OP(NAME, word, result, stype) stype,
-#include "device/cpu/ptx/opcodes.def"
+#include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
 };
 

@@ -86,7 +86,7 @@ struct ptx_parser {
     uint32_t             shared_align;
 };
 
-/* device/cpu/ptx/tables.c */
+/* device/cpu/ptx/tables/tables.c */
 enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
 enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
 enum ptx_opcode  ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */

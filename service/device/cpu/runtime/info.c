@@ -132,7 +132,7 @@ static void fill_attributes(struct device_info *out)
 
 static const char unsupported[] =
 #define UNSUPPORTED(word) "," word
-#include "device/cpu/ptx/unsupported.def"
+#include "device/cpu/ptx/tables/unsupported.def"
 #undef UNSUPPORTED
     ;
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "device/cpu/interp/ops.h"
+#include "device/cpu/interp/ops/ops.h"
 
 enum { FORMAT_BYTES_MAX = 1024, ARGS_BYTES_MAX = 512 };
 
