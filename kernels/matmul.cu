@@ -3,7 +3,7 @@
  * the same operand for all. out must overlap neither operand nor, by its strides, itself.
  *
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
- * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh; turned.cuh), from 8.0 on by mma.sync in tiles of
+ * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh; matmul_tf32_transposed.cuh), from 8.0 on by mma.sync in tiles of
  * 256 x 128, or 128 x 64 where those would leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies,
  * four stages deep, into shared memory whose 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage
  * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
@@ -407,7 +407,7 @@ template <class T, int W> struct tensor_product {
 
 #if HAS_WARPGROUPS
 #include "warpgroup.cuh"
-#include "turned.cuh"
+#include "matmul_tf32_transposed.cuh"
 #else
 enum { WARPGROUP_THREADS = THREADS };
 #endif

@@ -1,4 +1,4 @@
-/* Products of matrices of f16 and bf16 by warpgroups (wgmma), which compute capability 9.0 alone has, and what those of f32 (turned.cuh) share with
+/* Products of matrices of f16 and bf16 by warpgroups (wgmma), which compute capability 9.0 alone has, and what those of f32 (matmul_tf32_transposed.cuh) share with
  * them. Included by matmul.cu, whose sizes and places it takes.
  *
  * Method: a block of three warpgroups has nearly all of a multiprocessor's shared memory ("warp specialised", as NVIDIA's CUTLASS calls it). One

@@ -82,7 +82,7 @@ static enum status fail_text(struct unit *u, const char *text)
 }
 
 /* Translates a result; when the compiler itself logged nothing, the log names the result. */
-static enum status check(struct unit *u, int result)
+static enum status check_nvrtc(struct unit *u, int result)
 {
     enum status st = status_of(result);
 
@@ -112,7 +112,7 @@ static enum status program_create(struct unit *u)
         if (!texts[i] || !names[i])
             return STATUS_OUT_OF_MEMORY;
     }
-    return check(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
+    return check_nvrtc(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
 }
 
 static enum status add_expressions(struct unit *u)
@@ -125,7 +125,7 @@ static enum status add_expressions(struct unit *u)
         return STATUS_OUT_OF_MEMORY;
     for (size_t i = 0; !st && i < n; i++) {
         u->expressions[i] = c_string(u, u->job->name_expressions[i]);
-        st = u->expressions[i] ? check(u, nvrtc.call.name_add(u->program, u->expressions[i])) : STATUS_OUT_OF_MEMORY;
+        st = u->expressions[i] ? check_nvrtc(u, nvrtc.call.name_add(u->program, u->expressions[i])) : STATUS_OUT_OF_MEMORY;
     }
     return st;
 }
@@ -261,7 +261,7 @@ static enum status take_lowered(struct unit *u)
         const char *name = NULL;
         struct buf *b = &o->lowered[o->lowered_count];
         buf_init(b, KERNEL_NAME_BYTES - 1);
-        st = check(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
+        st = check_nvrtc(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
         if (!st && !buf_add_text(b, name))
             st = fail_text(u, "A kernel's name is longer than its limit");
     }
@@ -277,7 +277,7 @@ static enum status take_all(struct unit *u)
     return st ? st : take_lowered(u);
 }
 
-static enum status run(struct unit *u)
+static enum status run_unit(struct unit *u)
 {
     enum status st;
 
@@ -291,7 +291,7 @@ static enum status run(struct unit *u)
     if (st)
         return st;
     take_log(u);
-    st = check(u, u->compiled);
+    st = check_nvrtc(u, u->compiled);
     return st ? st : take_all(u);
 }
 
@@ -300,7 +300,7 @@ enum status compiler_run(const struct compile_job *job, struct compile_output *o
     struct unit u = {.job = job, .out = out};
 
     arena_init(&u.arena, COMPILE_ARENA_BYTES);
-    out->status = run(&u);
+    out->status = run_unit(&u);
     if (out->status) {
         buf_clear(&out->ptx);
         buf_clear(&out->cubin);

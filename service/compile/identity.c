@@ -27,7 +27,7 @@ static void add_file(struct sha256 *h, struct span name, const struct stat *s)
     add_number(h, (uint64_t)s->st_mtim.tv_nsec);
 }
 
-static size_t padded(size_t bytes)
+static size_t padded_to_four(size_t bytes)
 {
     return (bytes + 3) / 4 * 4;
 }
@@ -41,8 +41,8 @@ static bool find_in_notes(struct span notes, struct span *id)
         size_t name_bytes, all;
 
         memcpy(&head, notes.data, sizeof head);
-        name_bytes = padded(head.n_namesz);
-        all = sizeof head + name_bytes + padded(head.n_descsz);
+        name_bytes = padded_to_four(head.n_namesz);
+        all = sizeof head + name_bytes + padded_to_four(head.n_descsz);
         if (all > notes.bytes)
             return false;
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == sizeof ELF_NOTE_GNU &&

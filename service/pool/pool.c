@@ -30,7 +30,7 @@ static void locks_init(struct pool *p)
 }
 
 /* Waits until each device is known to be well or not; how many are. */
-static unsigned settle(struct pool *p, struct problem *why)
+static unsigned settle_devices(struct pool *p, struct problem *why)
 {
     unsigned healthy = 0;
 
@@ -48,7 +48,7 @@ static unsigned settle(struct pool *p, struct problem *why)
     return healthy;
 }
 
-static enum status start(struct pool *p, struct problem *why)
+static enum status start_threads(struct pool *p, struct problem *why)
 {
     enum status st = monitor_create(&p->monitor);
 
@@ -64,7 +64,7 @@ static enum status start(struct pool *p, struct problem *why)
     p->health_runs = pthread_create(&p->health, NULL, health_run, p) == 0;
     if (!p->health_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that watches devices");
-    return settle(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
+    return settle_devices(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
 }
 
 enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why)
@@ -76,7 +76,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     p->config = *config;
     locks_init(p);
-    st = start(p, why);
+    st = start_threads(p, why);
     if (st)
         pool_destroy(p);
     else
@@ -87,7 +87,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
 /* Takes any worker out of any list; NULL when none is left. The refiller is idle. */
 static struct worker *any_worker(struct pool *p)
 {
-    struct worker **lists[DEVICES_MAX + 2] = {&p->used, &p->graveyard};
+    struct worker **lists[DEVICES_MAX + 2] = {&p->used, &p->discarded_workers};
     struct worker  *w;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -145,7 +145,7 @@ static void workers_kill(struct pool *p)
     for (unsigned i = 0; i < p->devices_count; i++)
         list_kill(p->devices[i].warm);
     list_kill(p->used);
-    list_kill(p->graveyard);
+    list_kill(p->discarded_workers);
 }
 
 void pool_destroy(struct pool *p)

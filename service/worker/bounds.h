@@ -24,7 +24,7 @@ enum {
     WORKER_NAP_US_MAX = 1000,
     WORKER_SLEEP_MS = 100, /* longest sleep without looking around */
     WORKER_UID_FIRST = 0x70000000, /* under root each worker is the user of this number and its process id: of numbers that nobody gives out */
-    WORKER_FILES_SPARE = 16, /* that a worker must be able to open at its start */
+    WORKER_FILES_RESERVE = 16, /* that a worker must be able to open at its start */
     WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not to blame: a driver opens up to some dozens a device */
 };
 

@@ -45,7 +45,7 @@ bool status_is_fatal(enum status st)
 }
 
 /* The front-end always drains, so a full ring empties; a front-end that is gone ends this process. */
-static void send(struct device_worker *w, const struct completion *c)
+static void send_completion(struct device_worker *w, const struct completion *c)
 {
     const struct timespec nap = {0, 50 * 1000};
     enum status           st;
@@ -56,7 +56,7 @@ static void send(struct device_worker *w, const struct completion *c)
         _exit(WORKER_EXIT_LOST);
 }
 
-static void describe(struct completion *c, const struct problem *why)
+static void describe_problem(struct completion *c, const struct problem *why)
 {
     c->cuda_result = why->cuda_result;
     c->limit_max = why->limit_max;
@@ -66,15 +66,16 @@ static void describe(struct completion *c, const struct problem *why)
     span_copy(span_first(span_of(why->detail), sizeof c->detail - 1), c->detail, sizeof c->detail);
 }
 
-static void answer(struct device_worker *w, uint64_t call, enum status st, struct completion *done, const struct problem *why, bool lost)
+static void answer_command(struct device_worker *w, uint64_t call, enum status st, struct completion *done, const struct problem *why,
+                           bool lost)
 {
     done->call = call;
     done->kind = COMPLETION_DONE;
     done->status = st;
     done->worker_session_lost = lost;
     if (st && why)
-        describe(done, why);
-    send(w, done);
+        describe_problem(done, why);
+    send_completion(w, done);
 }
 
 static void work_free(struct device_worker *w, struct work *k)
@@ -90,7 +91,7 @@ void work_answer(struct device_worker *w, struct work *k, enum status st, struct
     struct problem lost = {0};
     bool           fatal = status_is_fatal(st);
 
-    answer(w, k->command.call, st, done, why, fatal);
+    answer_command(w, k->command.call, st, done, why, fatal);
     work_free(w, k);
     if (!fatal || w->lost)
         return;
@@ -103,7 +104,7 @@ void work_started(struct device_worker *w, const struct work *k)
 {
     struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
 
-    send(w, &started);
+    send_completion(w, &started);
 }
 
 void worker_lose(struct device_worker *w, const struct problem *why)
@@ -204,7 +205,7 @@ static uint64_t nap_ns(uint64_t quiet_ns)
 }
 
 /* Nothing moved since `since`. */
-static void idle(struct device_worker *w, uint64_t since)
+static void wait_idle(struct device_worker *w, uint64_t since)
 {
     const struct spin_budgets *spin = spin_budgets();
     uint64_t                   quiet = now_ns() - since;
@@ -218,7 +219,7 @@ static void idle(struct device_worker *w, uint64_t since)
         ring_wait(&w->commands, busy ? nap_ns(quiet) : (uint64_t)WORKER_SLEEP_MS * NS_PER_MS);
 }
 
-static void serve(struct device_worker *w)
+static void serve_commands(struct device_worker *w)
 {
     uint64_t moved_ns = now_ns();
 
@@ -230,7 +231,7 @@ static void serve(struct device_worker *w)
         if (moved)
             moved_ns = now_ns();
         else if (!w->lost)
-            idle(w, moved_ns);
+            wait_idle(w, moved_ns);
     }
 }
 
@@ -271,7 +272,7 @@ static void choose_threads(int argc, char **argv)
         device_cpu_threads((unsigned)number);
 }
 
-static enum status device_find(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
+static enum status find_device(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
 {
     const char *backend = worker_argument(argc, argv, "backend");
     const char *number = worker_argument(argc, argv, "index");
@@ -289,7 +290,7 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown backend");
 }
 
-static enum status device_take(struct device_worker *w, unsigned index, struct problem *why)
+static enum status take_device(struct device_worker *w, unsigned index, struct problem *why)
 {
     enum status st = w->ops->open(&w->device, index, why);
 
@@ -308,10 +309,10 @@ static uint64_t phase_end(struct completion *ready, enum worker_start_phase phas
 }
 
 /* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
-static enum status device_open(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
+static enum status open_device(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
 {
     uint64_t    began = now_ns();
-    enum status st = device_take(w, index, why);
+    enum status st = take_device(w, index, why);
 
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
@@ -331,7 +332,7 @@ static uint64_t host_memory(struct device_worker *w)
 }
 
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
-static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
+static enum status start_device(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
     struct device_jail  jail = {.device_monitor = argument_given(argc, argv, "--device-monitor"),
@@ -339,15 +340,15 @@ static enum status start(struct device_worker *w, int argc, char **argv, struct 
                                 .sharing = argument_given(argc, argv, "--sharing")};
     uint64_t            began;
     unsigned            index = 0;
-    enum status         st = device_find(w, argc, argv, &index, why);
+    enum status         st = find_device(w, argc, argv, &index, why);
 
     if (st)
         return st;
     w->sharing = jail.sharing;
     jail.driven = w->ops->driver_build != NULL;
-    if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
+    if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a wall that takes one would be missed, too */
         return STATUS_OVERLOADED;
-    if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, ready, why)))
+    if ((st = device_jail_prepare(&jail, why)) || (st = open_device(w, index, ready, why)))
         return st;
     jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
     jail.memory = host_memory(w);
@@ -384,9 +385,9 @@ int device_worker_main(int argc, char **argv)
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
     works_link(&w);
-    st = start(&w, argc, argv, &ready, &why);
-    answer(&w, 0, st, &ready, &why, st != STATUS_OK);
+    st = start_device(&w, argc, argv, &ready, &why);
+    answer_command(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)
-        serve(&w);
+        serve_commands(&w);
     _exit(st || w.lost ? WORKER_EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */
 }

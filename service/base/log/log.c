@@ -32,7 +32,7 @@ static _Thread_local const char *request, *trace;
 
 /* ---- levels ---- */
 
-static bool find(const char *const *names, size_t count, struct span name, unsigned *out)
+static bool find_name(const char *const *names, size_t count, struct span name, unsigned *out)
 {
     for (unsigned i = 0; i < count; i++)
         if (span_is(name, names[i])) {
@@ -46,7 +46,7 @@ bool log_level_parse(struct span name, enum log_level *out)
 {
     unsigned i;
 
-    if (!find(level_names, COUNT(level_names), name, &i))
+    if (!find_name(level_names, COUNT(level_names), name, &i))
         return false;
     *out = i;
     return true;
@@ -56,7 +56,7 @@ bool log_category_parse(struct span name, enum log_category *out)
 {
     unsigned i;
 
-    if (!find(category_names, COUNT(category_names), name, &i))
+    if (!find_name(category_names, COUNT(category_names), name, &i))
         return false;
     *out = i;
     return true;
@@ -102,7 +102,7 @@ void log_init(const char *role, enum log_level most)
         log_format = LOG_FORMAT_RELAY;
 }
 
-bool log_tell_workers(enum log_level most)
+bool log_set_for_workers(enum log_level most)
 {
     return setenv(LEVEL_VARIABLE, log_level_name(most), 1) == 0 && setenv(FORMAT_VARIABLE, RELAY_FORMAT, 1) == 0;
 }

@@ -31,7 +31,7 @@ enum log_category {
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT_RELAY };
 
 /* Call once, before threads start. `role` is a static string, e.g. "frontend". In a worker, level and format from the environment, set by
- * log_tell_workers() in the front-end, replace `most` and text. */
+ * log_set_for_workers() in the front-end, replace `most` and text. */
 void log_init(const char *role, enum log_level most);
 void log_format_set(enum log_format format);
 /* Logs to that file and rotates it at `bytes_max`; keeps `files` files, older ones as PATH.1, PATH.2, … The file must be a regular file that this
@@ -51,7 +51,7 @@ bool log_relay_runs(void);
 /* Takes ownership of the read end of the pipe that is the process's standard error. `role` is a name of roles.def. */
 void log_relay_add(int read_end, struct span role, pid_t pid);
 /* Sets the variables that log_init() reads in child processes. Call before threads start. */
-bool log_tell_workers(enum log_level most);
+bool log_set_for_workers(enum log_level most);
 
 bool        log_level_parse(struct span name, enum log_level *out);
 const char *log_level_name(enum log_level level);

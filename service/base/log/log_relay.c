@@ -41,7 +41,7 @@ static struct {
 
 /* ---- lines ---- */
 
-static void tell_dropped(struct source *s)
+static void report_dropped(struct source *s)
 {
     char text[64];
 
@@ -52,7 +52,7 @@ static void tell_dropped(struct source *s)
     log_relayed(span_of(s->role), s->pid, LOG_LEVEL_WARN, LOG_CATEGORY_WORKER, span_of(text));
 }
 
-static void pass_on(struct source *s, struct span line)
+static void pass_line(struct source *s, struct span line)
 {
     enum log_level    level = LOG_LEVEL_WARN;
     enum log_category category = LOG_CATEGORY_WORKER;
@@ -67,7 +67,7 @@ static void pass_on(struct source *s, struct span line)
         counter_add(COUNTER_LOG_DROPPED_WORKER, 1);
         return;
     }
-    tell_dropped(s);
+    report_dropped(s);
     if (!log_line_unwire(line, &level, &category, &message)) {
         level = LOG_LEVEL_WARN;
         category = LOG_CATEGORY_WORKER;
@@ -78,12 +78,12 @@ static void pass_on(struct source *s, struct span line)
 
 static void end_line(struct source *s)
 {
-    pass_on(s, (struct span){s->text, s->bytes});
+    pass_line(s, (struct span){s->text, s->bytes});
     s->bytes = 0;
 }
 
 /* Splits a line that is too long into several. */
-static void take(struct source *s, const char *bytes, size_t count)
+static void take_bytes(struct source *s, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bool ends = bytes[i] == '\n';
@@ -100,7 +100,7 @@ static void take(struct source *s, const char *bytes, size_t count)
 static void source_free(struct source *s)
 {
     end_line(s);
-    tell_dropped(s);
+    report_dropped(s);
     close(s->fd);
     free(s);
 }
@@ -111,12 +111,12 @@ static bool read_some(struct source *s)
     static char piece[LOG_RELAY_READ_BYTES]; /* used by the thread only */
     ssize_t     n = read(s->fd, piece, sizeof piece);
 
-    take(s, piece, n > 0 ? (size_t)n : 0);
+    take_bytes(s, piece, n > 0 ? (size_t)n : 0);
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
 /* Fills the poll entries and the time limit. The entries after the bell's belong to places[0] and so on. */
-static unsigned gather(struct pollfd *polls, unsigned *places, unsigned *known, uint64_t now, uint64_t *until)
+static unsigned gather_polls(struct pollfd *polls, unsigned *places, unsigned *known, uint64_t now, uint64_t *until)
 {
     unsigned n = 0;
 
@@ -151,11 +151,11 @@ static void drop_source(unsigned place)
 }
 
 /* False: no source is left. */
-static bool turn(uint64_t until)
+static bool relay_turn(uint64_t until)
 {
     static struct pollfd polls[1 + LOG_RELAY_SOURCES_MAX]; /* both used by the thread only */
     static unsigned      places[LOG_RELAY_SOURCES_MAX];
-    unsigned             known, n = gather(polls + 1, places, &known, now_ns(), &until);
+    unsigned             known, n = gather_polls(polls + 1, places, &known, now_ns(), &until);
     uint64_t             rings;
     struct timespec      left = timespec_of_ns(deadline_left_ns(until));
 
@@ -173,11 +173,11 @@ static bool turn(uint64_t until)
 }
 
 /* When it stops, the child processes have exited. A pipe that another process still holds open is ignored. */
-static void *run(void *unused)
+static void *run_relay(void *unused)
 {
     uint64_t until = DEADLINE_NEVER;
 
-    while (deadline_left_ns(until) && turn(until))
+    while (deadline_left_ns(until) && relay_turn(until))
         if (until == DEADLINE_NEVER && atomic_load(&relay.stopping))
             until = deadline_after_ms(LOG_FLUSH_MS);
     return unused;
@@ -194,7 +194,7 @@ static bool start_thread(void)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before))
         return false;
-    started = pthread_create(&relay.thread, NULL, run, NULL) == 0;
+    started = pthread_create(&relay.thread, NULL, run_relay, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -241,7 +241,7 @@ bool log_relay_runs(void)
     return relay.runs;
 }
 
-static bool put(struct source *s)
+static bool put_source(struct source *s)
 {
     unsigned i = 0;
 
@@ -263,7 +263,7 @@ void log_relay_add(int read_end, struct span role, pid_t pid)
         s->pid = pid;
         span_copy(span_first(role, sizeof s->role - 1), s->role, sizeof s->role);
     }
-    if (s && put(s)) {
+    if (s && put_source(s)) {
         ring_bell();
         return;
     }

@@ -72,7 +72,7 @@ static void name_of(unsigned number, char out[LOG_PATH_BYTES_MAX + 16])
 }
 
 /* Deletes the oldest file. If a rename fails, the file stays and grows. */
-static void rotate(void)
+static void rotate_file(void)
 {
     char           from[LOG_PATH_BYTES_MAX + 16], to[LOG_PATH_BYTES_MAX + 16];
     struct problem ignored;
@@ -120,7 +120,7 @@ static bool write_all(int fd, const struct log_line *l, bool patient)
 static bool write_line(const struct log_line *l, bool patient)
 {
     if (sink.path && sink.fd >= 0 && sink.bytes && sink.bytes + l->bytes > sink.bytes_max)
-        rotate();
+        rotate_file();
     if (!write_all(sink.fd >= 0 ? sink.fd : STDERR_FILENO, l, patient))
         return false;
     sink.bytes += l->bytes;
@@ -169,19 +169,19 @@ static struct kept_line *line_of(uint64_t number)
     return &ring.lines[number % LOG_LINES_QUEUED_MAX];
 }
 
-static void drop(uint64_t count)
+static void count_dropped(uint64_t count)
 {
     ring.dropped += count;
     counter_add(COUNTER_LOG_DROPPED_SINK, count);
 }
 
-static void keep(enum log_level level, const struct log_line *l)
+static void keep_line(enum log_level level, const struct log_line *l)
 {
     struct kept_line *k;
 
     if (ring.threaded && ring.newest - ring.taken == LOG_LINES_QUEUED_MAX) {
         ring.taken++;
-        drop(1);
+        count_dropped(1);
     }
     k = line_of(++ring.newest);
     free(k->text);
@@ -191,7 +191,7 @@ static void keep(enum log_level level, const struct log_line *l)
 }
 
 /* Copies the next line to sink.line; no bytes: the line had no memory. */
-static void take(void)
+static void take_lines(void)
 {
     const struct kept_line *k = line_of(++ring.taken);
 
@@ -199,20 +199,20 @@ static void take(void)
     if (k->text)
         memcpy(sink.line.text, k->text, k->bytes);
     else
-        drop(1);
+        count_dropped(1);
 }
 
 void log_sink_write(enum log_level level, const struct log_line *l)
 {
     pthread_mutex_lock(&ring.lock);
-    keep(level, l);
+    keep_line(level, l);
     if (ring.threaded) {
         atomic_store(&unwritten, true);
         pthread_cond_signal(&ring.queued);
     } else {
         ring.taken = ring.newest;
         if (!write_line(l, false))
-            drop(1);
+            count_dropped(1);
     }
     pthread_mutex_unlock(&ring.lock);
 }
@@ -266,14 +266,14 @@ static void write_next(void)
     uint64_t missing, told;
     bool     written;
 
-    take();
+    take_lines();
     missing = ring.dropped;
     pthread_mutex_unlock(&ring.lock);
     written = write_taken(missing, &told);
     pthread_mutex_lock(&ring.lock);
     ring.dropped -= told;
     if (!written)
-        drop(1);
+        count_dropped(1);
 }
 
 static void *write_lines(void *unused)

@@ -113,7 +113,7 @@ bool library_symbols(const char *path, const char *const names[], void *slots[],
 }
 
 /* The first required function that is missing; NULL when all are there. */
-static const char *fill(void *handle, struct cuda_driver *cu)
+static const char *fill_functions(void *handle, struct cuda_driver *cu)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
         void *symbol = dlsym(handle, rows[i].name);
@@ -138,7 +138,7 @@ const struct cuda_driver *cuda_driver_load(struct problem *why)
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "cannot load a CUDA driver library");
         return NULL;
     }
-    missing = fill(handle, &cu);
+    missing = fill_functions(handle, &cu);
     if (missing) {
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver is too old: it lacks %s", missing);
         dlclose(handle);

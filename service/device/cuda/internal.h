@@ -65,7 +65,7 @@ struct cuda_memory {
     uint64_t                  shared_bytes; /* taken by shared allocations */
     struct cuda_pending_free *oldest;       /* done in the order of the list */
     struct cuda_pending_free *newest;
-    struct cuda_pending_free *spare; /* with their events, for reuse */
+    struct cuda_pending_free *reusable; /* with their events, for reuse */
 };
 
 struct cuda_output {

@@ -108,7 +108,7 @@ static bool params_of_driver(struct device *d, cuda_function f, struct cubin_par
     return true;
 }
 
-static void describe(struct device *d, cuda_function f, struct kernel_desc *k)
+static void describe_kernel(struct device *d, cuda_function f, struct kernel_desc *k)
 {
     uint32_t opt_in = d->max_shared_bytes;
 
@@ -132,7 +132,7 @@ static enum status add_kernel(struct device_module *m, cuda_function f, struct s
     k = kernel_table_add(&m->table, name, count);
     if (!k)
         return problem_set(why, STATUS_MODULE_INVALID, "the module has too many kernels or too long names");
-    describe(d, f, k);
+    describe_kernel(d, f, k);
     for (unsigned i = 0; i < count; i++) {
         uint64_t end = (uint64_t)params[i].offset + params[i].size;
 

@@ -38,7 +38,7 @@ static enum status open_up(struct device *d, const struct cuda_allocation *a)
     return st ? st : cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "clearing memory");
 }
 
-static enum status map(struct device *d, const struct cuda_allocation *a)
+static enum status map_allocation(struct device *d, const struct cuda_allocation *a)
 {
     enum status st = cuda_check(d, d->cu->cuMemMap(a->address, a->taken, 0, a->share, 0), NULL, "mapping memory");
 
@@ -65,7 +65,7 @@ enum status cuda_share_make(struct device *d, struct cuda_allocation *a)
     st = cuda_check(d, d->cu->cuMemCreate(&a->share, a->taken, &props, 0), NULL, "allocating memory");
     if (st)
         goto no_memory;
-    st = map(d, a);
+    st = map_allocation(d, a);
     if (st)
         goto no_mapping;
     d->memory.shared_bytes += a->taken;

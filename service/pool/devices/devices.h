@@ -51,9 +51,9 @@ struct pool {
     uint64_t           changes;       /* +1 by every pool_changed() */
     struct device_slot devices[DEVICES_MAX];
     unsigned           devices_count;
-    struct worker     *used;      /* a list: owned by sessions */
-    struct worker     *graveyard; /* a list: to be destroyed by the refiller as soon as nobody pins them */
-    unsigned           workers;   /* warm and used ones of all devices */
+    struct worker     *used;              /* a list: owned by sessions */
+    struct worker     *discarded_workers; /* a list: to be destroyed by the refiller as soon as nobody pins them */
+    unsigned           workers;           /* warm and used ones of all devices */
 };
 
 /* ---- discover.c ---- */

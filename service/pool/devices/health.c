@@ -42,7 +42,7 @@ static void judge_hardware(struct device_slot *d, const struct device_health *h)
               d->verdict == DEVICE_ACTION_END ? ", and its sessions fault" : "");
 }
 
-static void look(struct pool *p, struct device_slot *d)
+static void look_at_device(struct pool *p, struct device_slot *d)
 {
     struct device_info info;
 
@@ -93,7 +93,7 @@ void *health_run(void *pool)
             if (!p->devices[i].public.info.health.watched)
                 continue;
             pthread_mutex_unlock(&p->lock);
-            look(p, &p->devices[i]);
+            look_at_device(p, &p->devices[i]);
             pthread_mutex_lock(&p->lock);
         }
     }

@@ -93,7 +93,7 @@ static void call_reset(struct call *c, enum message m)
     c->problem.status = STATUS_OK;
 }
 
-static enum status push(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
+static enum status push_command(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
 {
     static _Thread_local struct command command; /* 33 KiB */
 
@@ -105,7 +105,7 @@ static enum status push(struct worker *w, enum message m, const void *body, size
 }
 
 /* Under lock. */
-static enum status submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+static enum status submit_call(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
 {
     struct call_slot *slot;
 
@@ -115,7 +115,7 @@ static enum status submit(struct worker *w, enum message m, const void *body, si
         return STATUS_OVERLOADED;
     call_reset(c, m);
     slot = slot_take(w, c, answer_max(m, body));
-    if (push(w, m, body, bytes, c) == STATUS_OK)
+    if (push_command(w, m, body, bytes, c) == STATUS_OK)
         return STATUS_OK;
     slot_give(w, slot); /* the table is smaller than the ring: only a hostile index gets here */
     return STATUS_INTERNAL;
@@ -127,7 +127,7 @@ enum status call_submit(struct worker *w, enum message m, const void *body, size
     enum status st;
 
     pthread_mutex_lock(&w->lock);
-    st = submit(w, m, body, bytes, c);
+    st = submit_call(w, m, body, bytes, c);
     pthread_mutex_unlock(&w->lock);
     if (st == STATUS_INTERNAL) {
         worker_kill(w, STATUS_WORKER_LOST, NULL);
@@ -293,7 +293,7 @@ static bool completion_handle(struct worker *w, const struct completion *d)
 }
 
 /* Under drain_lock. Nothing that it has written, or writes until it is gone, counts any more. */
-static void unmask(struct worker *w)
+static void unmask_completions(struct worker *w)
 {
     struct problem why;
 
@@ -304,7 +304,7 @@ static void unmask(struct worker *w)
 }
 
 /* Under drain_lock. A turn ends, however fast the worker writes: who wants more comes again. */
-static void drain(struct worker *w)
+static void drain_completions(struct worker *w)
 {
     static _Thread_local struct completion d;
     size_t                                 bytes = 0;
@@ -313,7 +313,7 @@ static void drain(struct worker *w)
     for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
         st = ring_pop(&w->completions, &d, &bytes);
         if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
-            unmask(w);
+            unmask_completions(w);
     }
 }
 
@@ -322,7 +322,7 @@ void calls_drain(struct worker *w)
     if (!ring_ready(&w->completions))
         return;
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 
@@ -331,7 +331,7 @@ void calls_drain(struct worker *w)
 void calls_last(struct worker *w)
 {
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 
@@ -355,7 +355,7 @@ void calls_fail(struct worker *w)
     struct problem    end;
 
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     worker_end_problem(w, &end);
     if (!end.status)
         problem_set(&end, STATUS_WORKER_LOST, "the worker process died");
@@ -371,7 +371,7 @@ void calls_fail(struct worker *w)
 }
 
 /* Under lock. The earliest deadline of all; *launch tells whether it is a launch's. */
-static uint64_t earliest(struct worker *w, bool *launch)
+static uint64_t earliest_deadline(struct worker *w, bool *launch)
 {
     uint64_t first = w->kill_ns;
 
@@ -396,7 +396,7 @@ uint64_t calls_check_deadlines(struct worker *w)
     uint64_t       first;
 
     pthread_mutex_lock(&w->lock);
-    first = earliest(w, &launch);
+    first = earliest_deadline(w, &launch);
     starting = worker_state_of(w) == WORKER_STARTING;
     pthread_mutex_unlock(&w->lock);
     if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
@@ -422,7 +422,7 @@ static void try_drain(struct worker *w)
 {
     if (!ring_ready(&w->completions) || pthread_mutex_trylock(&w->drain_lock))
         return;
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 

@@ -49,10 +49,10 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
         pthread_cond_timedwait(&p->changed, &p->lock, &until);
 }
 
-static void bury(struct pool *p, struct worker *w)
+static void discard_worker(struct pool *p, struct worker *w)
 {
     w->discarded = true;
-    list_push(&p->graveyard, w);
+    list_push(&p->discarded_workers, w);
 }
 
 static bool is_over(const struct worker *w)
@@ -85,10 +85,10 @@ static void discard_all(struct pool *p, struct device_slot *d)
 
         d->warm = w->next;
         p->workers--;
-        bury(p, w);
+        discard_worker(p, w);
     }
     if (d->device_monitor)
-        bury(p, d->device_monitor);
+        discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     d->device_monitor_known = false;
 }
@@ -116,7 +116,7 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     discard_all(p, d);
 }
 
-static void death_noted(struct device_slot *d)
+static void record_death(struct device_slot *d)
 {
     counter_add(COUNTER_RESTARTS_DIED, 1);
     d->public.restarts++;
@@ -125,7 +125,7 @@ static void death_noted(struct device_slot *d)
 }
 
 /* Takes the lock away for a moment: a worker's own lock may not be taken under the pool's. */
-static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
+static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w)
 {
     struct problem why;
     bool           was_ready;
@@ -134,9 +134,9 @@ static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
     was_ready = worker_was_ready(w);
     worker_start_problem(w, &why);
     pthread_mutex_lock(&p->lock);
-    bury(p, w);
+    discard_worker(p, w);
     if (was_ready)
-        death_noted(d);
+        record_death(d);
     else
         start_failed(p, d, &why);
 }
@@ -149,7 +149,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
     if (w && is_over(w)) {
         d->device_monitor = NULL;
         d->device_monitor_known = false;
-        bury_dead(p, d, w);
+        discard_dead(p, d, w);
         return true;
     }
     for (w = d->warm; w; w = w->next) {
@@ -157,7 +157,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
             continue;
         list_remove(&d->warm, w);
         p->workers--;
-        bury_dead(p, d, w);
+        discard_dead(p, d, w);
         return true;
     }
     return false;
@@ -180,13 +180,13 @@ static bool warm_discard(struct pool *p, struct device_slot *d)
         return false;
     d->warm = w->next;
     p->workers--;
-    bury(p, w);
+    discard_worker(p, w);
     return true;
 }
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
+static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
@@ -222,7 +222,7 @@ static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
     if (d->device_monitor)
         return false;
-    d->device_monitor = start_one(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
+    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
     return true;
 }
 
@@ -230,7 +230,7 @@ static void device_monitor_mute(struct pool *p, struct device_slot *d)
 {
     struct problem why;
 
-    bury(p, d->device_monitor);
+    discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
     start_failed(p, d, &why);
@@ -286,7 +286,7 @@ static bool evict_for(struct pool *p, struct device_slot *d)
             continue;
         other->warm = w->next;
         p->workers--;
-        bury(p, w);
+        discard_worker(p, w);
         return true;
     }
     return false;
@@ -303,13 +303,13 @@ static bool warm_start(struct pool *p, struct device_slot *d)
         return false;
     p->workers++;
     d->starting = true;
-    w = start_one(p, d, p->config.staging_bytes, false);
+    w = start_pool_worker(p, d, p->config.staging_bytes, false);
     d->starting = false;
     if (w && d->failures == 0) {
         list_push(&d->warm, w);
     } else {
         if (w) /* the device has become suspect meanwhile */
-            bury(p, w);
+            discard_worker(p, w);
         p->workers--;
     }
     return true;
@@ -330,13 +330,13 @@ static bool device_care(struct pool *p, struct device_slot *d)
 /* Destroys one that nobody pins; kills those that still live. Never waits for a death: the monitor will tell. */
 static bool graveyard_clear(struct pool *p)
 {
-    for (struct worker *w = p->graveyard; w; w = w->next) {
+    for (struct worker *w = p->discarded_workers; w; w = w->next) {
         enum worker_state state = worker_state_of(w);
 
         if (w->pins > 0 && state == WORKER_DEAD)
             continue;
         if (state == WORKER_DEAD) {
-            list_remove(&p->graveyard, w);
+            list_remove(&p->discarded_workers, w);
             pthread_mutex_unlock(&p->lock);
             worker_destroy(w);
             pthread_mutex_lock(&p->lock);
@@ -344,7 +344,7 @@ static bool graveyard_clear(struct pool *p)
         }
         if (state == WORKER_STOPPING)
             continue;
-        pthread_mutex_unlock(&p->lock); /* only this thread takes workers out of the graveyard */
+        pthread_mutex_unlock(&p->lock); /* only this thread takes workers out of the discarded_workers */
         worker_kill(w, STATUS_WORKER_LOST, NULL);
         pthread_mutex_lock(&p->lock);
         return true;

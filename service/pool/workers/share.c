@@ -57,7 +57,7 @@ enum status worker_host_map_file(struct worker *w, struct msg_host_map *m, int f
 }
 
 /* Under share_lock. Whatever else a worker has sent is closed unseen. -1: it sent none under that number. */
-static int take(struct worker *w, uint64_t number)
+static int take_descriptor(struct worker *w, uint64_t number)
 {
     int right = -1;
 
@@ -84,7 +84,7 @@ enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, i
         return st;
     st = worker_mem_export(w, m, NULL, deadline_ns, why);
     if (!st) {
-        *fd = take(w, m->file);
+        *fd = take_descriptor(w, m->file);
         st = *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the worker sent no file descriptor");
     }
     pthread_mutex_unlock(&w->share_lock);

@@ -9,8 +9,8 @@ static bool events_passed(struct device_worker *w, const struct msg_event_elapse
 }
 
 /* Of two events that are done. */
-static enum status elapsed(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
-                           struct problem *why)
+static enum status elapsed_between(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
+                                   struct problem *why)
 {
     enum status st = named_event_query(w, m->from, why);
 
@@ -63,7 +63,7 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
     } else if (k->command.message == MESSAGE_GRAPH_DESTROY) {
         graph_end(w, b->graph_destroy.graph);
     } else if (k->command.message == MESSAGE_EVENT_ELAPSED) {
-        st = elapsed(w, &b->event_elapsed, &reply->event_elapsed, why);
+        st = elapsed_between(w, &b->event_elapsed, &reply->event_elapsed, why);
     }
     return st;
 }

@@ -117,12 +117,12 @@ static enum status check_list(struct device_worker *w, const struct run *r, uint
     return st;
 }
 
-static bool exact(const struct device_worker *w, const struct run *r)
+static bool is_exact(const struct device_worker *w, const struct run *r)
 {
     return w->ops->events_are_cheap || r->count <= RUN_EXACT_ITEMS_MAX;
 }
 
-static void tell_groups(struct run *r)
+static void publish_groups(struct run *r)
 {
     for (uint32_t i = 0; i < RUN_ITEMS_MAX; i++)
         r->state->gpu_us[i] = -1;
@@ -140,9 +140,9 @@ enum status run_accept(struct device_worker *w, struct work *k, struct problem *
         return st;
     st = m->count == 0 ? problem_set(why, STATUS_INVALID_REQUEST, "a list has at least one operation")
                        : check_list(w, k->run, m->stream, false, why);
-    k->run->group_size = exact(w, k->run) ? 1 : RUN_GROUP_ITEMS;
+    k->run->group_size = is_exact(w, k->run) ? 1 : RUN_GROUP_ITEMS;
     if (!st)
-        tell_groups(k->run);
+        publish_groups(k->run);
     return st;
 }
 
@@ -250,13 +250,13 @@ enum status graph_run_accept(struct device_worker *w, struct work *k, struct pro
     k->run->graph = g->graph;
     k->run->count = k->run->group_size = g->count;
     if (!st)
-        tell_groups(k->run);
+        publish_groups(k->run);
     return st;
 }
 
 /* ---- issue ---- */
 
-static bool marks(const struct device_worker *w)
+static bool uses_marks(const struct device_worker *w)
 {
     return w->ops->mark && !w->marks_fail;
 }
@@ -273,9 +273,9 @@ static enum status open_group(struct device_worker *w, struct stream *s, struct 
     return st ? issue_refused(w, r->open.after, st, "the device made or recorded no event", &r->why) : STATUS_OK;
 }
 
-static enum status mark(struct device_worker *w, struct stream *s, struct run *r)
+static enum status mark_group(struct device_worker *w, struct stream *s, struct run *r)
 {
-    enum status st = marks(w) ? w->ops->mark(w->device, s->handle, &r->state->completed, r->issued) : STATUS_NOT_IMPLEMENTED;
+    enum status st = uses_marks(w) ? w->ops->mark(w->device, s->handle, &r->state->completed, r->issued) : STATUS_NOT_IMPLEMENTED;
 
     w->marks_fail = w->marks_fail || st == STATUS_NOT_IMPLEMENTED;
     return st == STATUS_NOT_IMPLEMENTED || !st ? STATUS_OK : issue_refused(w, r->open.after, st, "the device marked no progress", &r->why);
@@ -291,7 +291,7 @@ static void close_group(struct run *r)
 /* The last event of a group stands behind the mark: who sees it done sees the mark, and nothing is written into the state any more. */
 static enum status end_group(struct device_worker *w, struct stream *s, struct run *r)
 {
-    enum status st = mark(w, s, r);
+    enum status st = mark_group(w, s, r);
 
     if (!st) {
         st = w->ops->event_record(w->device, s->handle, r->open.after);
@@ -312,7 +312,7 @@ static void give_before(struct device_worker *w, struct run *r)
 /* One entry that is watched by itself: a launch is timed, other things are not. */
 static enum status issue_exactly(struct device_worker *w, struct stream *s, struct run *r, const struct run_entry *e)
 {
-    bool                launch = e->message == MESSAGE_LAUNCH, marked = marks(w);
+    bool                launch = e->message == MESSAGE_LAUNCH, marked = uses_marks(w);
     struct issue_events events = {launch ? r->open.before : NULL, r->open.after};
     enum status         st = STATUS_OK;
 
@@ -352,7 +352,7 @@ static enum status issue_entry(struct device_worker *w, struct stream *s, struct
 }
 
 /* What was issued of a group before one was refused is waited for; records behind it are made, since others may wait for them. */
-static void give_up(struct device_worker *w, struct stream *s, struct run *r)
+static void give_up_run(struct device_worker *w, struct stream *s, struct run *r)
 {
     static const struct issue_events none;
     const struct run_entry          *e;
@@ -431,7 +431,7 @@ bool run_issue(struct device_worker *w, struct stream *s, struct run *r)
     s->items += r->issued - before;
     if (st) {
         r->refused = st;
-        give_up(w, s, r);
+        give_up_run(w, s, r);
     }
     return st || r->issued != before;
 }
@@ -448,7 +448,7 @@ static void land_group(struct device_worker *w, struct stream *s, struct run *r)
         r->state->gpu_us[index] = -1;
     s->items -= g->end - r->done;
     r->done = g->end;
-    if (!marks(w) && !r->blind)
+    if (!uses_marks(w) && !r->blind)
         atomic_store(&r->state->completed, r->done); /* else the device does; its word may be ahead of us */
     group_give(w, g);
     r->first = (r->first + 1) % RUN_ITEMS_MAX;
@@ -461,14 +461,14 @@ struct device_event *run_first_event(const struct run *r)
 }
 
 /* The first failure counts. */
-static void stumble(struct device_worker *w, struct stream *s, struct run *r, enum status st, const struct problem *why)
+static void fail_run(struct device_worker *w, struct stream *s, struct run *r, enum status st, const struct problem *why)
 {
     r->blind = true;
     if (r->refused)
         return;
     r->refused = st;
     r->why = *why;
-    give_up(w, s, r);
+    give_up_run(w, s, r);
 }
 
 enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, bool *moved, struct problem *why)
@@ -484,7 +484,7 @@ enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, b
         if (st == STATUS_PENDING || status_is_fatal(st))
             return st;
         if (st)
-            stumble(w, s, r, st, why);
+            fail_run(w, s, r, st, why);
         land_group(w, s, r);
         *moved = true;
     }

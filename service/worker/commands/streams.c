@@ -37,7 +37,7 @@ static enum status take_events(struct device_worker *w, struct work *k)
     return st ? issue_refused(w, k->after, st, "cannot create an event", &k->why) : STATUS_OK;
 }
 
-static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
+static enum status issue_work(struct device_worker *w, struct stream *s, struct work *k)
 {
     enum status         st = take_events(w, k);
     struct issue_events events = {k->before, k->after};
@@ -56,7 +56,7 @@ static bool may_issue(const struct device_worker *w, const struct stream *s)
     return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
 }
 
-static void begin(struct stream *s, struct work *k)
+static void begin_work(struct stream *s, struct work *k)
 {
     if (k->issued)
         return;
@@ -72,14 +72,14 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     struct work *k = s->waiting;
     bool         moved = true;
 
-    begin(s, k);
+    begin_work(s, k);
     if (k->run)
         moved = run_issue(w, s, k->run);
     if (!k->run || run_all_issued(k->run))
         s->waiting = k->next;
     if (k->run)
         return moved;
-    k->refused = issue(w, s, k);
+    k->refused = issue_work(w, s, k);
     if (k->refused)
         return true;
     s->launching = k->command.message == MESSAGE_LAUNCH;
@@ -122,12 +122,12 @@ static uint64_t timeout_ms(const struct work *k)
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
-static bool overdue(const struct work *k)
+static bool work_overdue(const struct work *k)
 {
     return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
 }
 
-static enum status query(struct device_worker *w, struct stream *s, struct work *k, bool *moved, struct problem *why)
+static enum status query_work(struct device_worker *w, struct stream *s, struct work *k, bool *moved, struct problem *why)
 {
     enum status st;
 
@@ -137,7 +137,7 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
         return k->refused;
     }
     st = k->run ? run_poll(w, s, k->run, moved, why) : w->ops->event_query(w->device, k->after, why);
-    if (st != STATUS_PENDING || !overdue(k))
+    if (st != STATUS_PENDING || !work_overdue(k))
         return st;
     if (w->ops->cancel)
         w->ops->cancel(w->device);
@@ -154,7 +154,7 @@ static void launch_reply(struct device_worker *w, const struct stream *s, const 
 }
 
 /* The oldest one is done, or failed as st and *why say. */
-static void reap(struct device_worker *w, struct stream *s, struct work *k, enum status st, struct problem *why)
+static void reap_work(struct device_worker *w, struct stream *s, struct work *k, enum status st, struct problem *why)
 {
     struct completion done = {0};
 
@@ -187,9 +187,9 @@ static bool reap_first(struct device_worker *w, struct stream *s)
 
     if (!k || !k->issued)
         return false;
-    st = query(w, s, k, &moved, why);
+    st = query_work(w, s, k, &moved, why);
     if (st != STATUS_PENDING)
-        reap(w, s, k, st, why);
+        reap_work(w, s, k, st, why);
     if (why->status)
         *why = (struct problem){0};
     return moved || st != STATUS_PENDING;

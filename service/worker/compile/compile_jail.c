@@ -246,7 +246,7 @@ static bool seccomp_enter(const struct jail *j)
 /* ---- all of it ---- */
 
 /* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours. */
-static enum status silence(struct problem *why)
+static enum status silence_output(struct problem *why)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -271,7 +271,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
         return st;
     tzset(); /* for __TIME__: reads the zone's file now or never */
     landlock_prepare(&j);
-    if (silence(why))
+    if (silence_output(why))
         return STATUS_INTERNAL;
     enter_root(&j);
     close_others(&j);

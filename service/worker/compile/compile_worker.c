@@ -35,7 +35,7 @@ static const char *value_of(const char *argument, const char *name)
     return strncmp(argument, name, n) == 0 ? argument + n : NULL;
 }
 
-static struct arguments parse(int argc, char **argv)
+static struct arguments parse_arguments(int argc, char **argv)
 {
     struct arguments a = {0};
 
@@ -81,7 +81,7 @@ static bool read_all(struct buf *into)
     }
 }
 
-static int answer(const struct compile_output *out)
+static int answer_job(const struct compile_output *out)
 {
     struct buf bytes;
     bool       sent;
@@ -101,7 +101,7 @@ static int answer_failure(enum status st, const char *text)
     compile_output_init(&out);
     out.status = st;
     buf_add_text(&out.log, text);
-    rc = answer(&out);
+    rc = answer_job(&out);
     compile_output_finish(&out);
     return rc;
 }
@@ -121,7 +121,7 @@ static int compile_job(bool assemble)
         rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
     else {
         (assemble ? assembler_run : compiler_run)(&job, &out);
-        rc = answer(&out);
+        rc = answer_job(&out);
     }
     buf_finish(&bytes);
     arena_finish(&arena);
@@ -130,7 +130,7 @@ static int compile_job(bool assemble)
 }
 
 /* No file of the machine is needed for it. */
-static int assemble(const struct arguments *a)
+static int assemble_job(const struct arguments *a)
 {
     struct problem why = {0};
     enum status    st = assembler_load(a->nvrtc_path, &why);
@@ -173,7 +173,7 @@ static void warm_up(const char *arch)
 }
 
 /* Three lines: version, identity, and why nothing makes code of PTX here, or nothing. What makes it belongs to the compiler. */
-static void tell_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
+static void write_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
 {
     struct problem missing = {0};
     char           identity[SHA256_HEX_BYTES];
@@ -184,7 +184,7 @@ static void tell_version(const struct arguments *a, const char *include, char ou
 }
 
 /* The version travels as the log of an output without code. */
-static int work(const struct arguments *a)
+static int serve_job(const struct arguments *a)
 {
     struct problem why = {0};
     char           found[PATH_MAX];
@@ -196,7 +196,7 @@ static int work(const struct arguments *a)
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
     if (!st && a->version)
-        tell_version(a, include, version);
+        write_version(a, include, version);
     if (!st)
         st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
     if (st)
@@ -211,10 +211,10 @@ static int work(const struct arguments *a)
 /* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
 int compile_worker_main(int argc, char **argv)
 {
-    struct arguments a = parse(argc, argv);
+    struct arguments a = parse_arguments(argc, argv);
 
     /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    _exit(a.assemble ? assemble(&a) : work(&a));
+    _exit(a.assemble ? assemble_job(&a) : serve_job(&a));
 }

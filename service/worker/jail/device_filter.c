@@ -215,7 +215,7 @@ static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filte
     return bad;
 }
 
-static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
     switch (f) {
     case DEVICE_FILTER_PLAIN:
@@ -228,7 +228,7 @@ static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, en
     return -1;
 }
 
-static uint32_t otherwise(enum device_filter f)
+static uint32_t default_action(enum device_filter f)
 {
     return f == DEVICE_FILTER_PLAIN ? SCMP_ACT_KILL_PROCESS : f == DEVICE_FILTER_DRIVER ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW;
 }
@@ -246,7 +246,7 @@ static int set_attributes(scmp_filter_ctx c)
 
 bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
-    scmp_filter_ctx c = seccomp_init(otherwise(f));
+    scmp_filter_ctx c = seccomp_init(default_action(f));
     int             bad;
 
     if (!c) {
@@ -254,7 +254,7 @@ bool device_filter_enter(enum device_filter f, const char *driver, enum device_f
         return false;
     }
     bad = set_attributes(c);
-    bad = bad ? bad : build(c, f, driver, sharing);
+    bad = bad ? bad : build_filter(c, f, driver, sharing);
     bad = bad ? bad : seccomp_load(c);
     seccomp_release(c);
     errno = bad < 0 ? -bad : bad;

@@ -188,7 +188,7 @@ static void close_others(const struct device_jail *j)
 
 /* ---- all of it ---- */
 
-static enum device_filter choose(const struct device_jail *j)
+static enum device_filter choose_filter(const struct device_jail *j)
 {
     if (!j->driven)
         return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
@@ -201,7 +201,7 @@ static enum worker_sandbox level_of(enum device_filter f)
 }
 
 /* Once per device, not for each of its workers. */
-static void tell(const struct device_jail *j)
+static void report_unknown_driver(const struct device_jail *j)
 {
     if (j->device_monitor && j->driven && !device_filter_knows(j->driver))
         log_warn("worker", "the system calls of driver %s are unknown: workers run with the deny-list",
@@ -210,14 +210,14 @@ static void tell(const struct device_jail *j)
 
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)
 {
-    enum device_filter         filter = choose(j);
+    enum device_filter         filter = choose_filter(j);
     enum device_filter_sharing sharing = j->sharing ? FILTER_SHARES_GIVEN : FILTER_SHARES_NOTHING;
     pid_t                      parent = getppid();
     bool                       own_user = false;
 
     *level = WORKER_SANDBOX_NONE;
     tzset(); /* for the log's time stamps: reads the zone's file now or never */
-    tell(j);
+    report_unknown_driver(j);
     close_others(j);
     if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
         return STATUS_DEVICE_ERROR;

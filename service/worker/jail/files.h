@@ -7,7 +7,7 @@
 
 /* Allows as many as the machine allows it; a failure is found by files_suffice(). */
 void files_raise(void);
-/* Whether it may have `limit` files open and can open WORKER_FILES_SPARE more now. When not, *why is an OVERLOADED. */
+/* Whether it may have `limit` files open and can open WORKER_FILES_RESERVE more now. When not, *why is an OVERLOADED. */
 bool files_suffice(unsigned limit, struct problem *why);
 
 #endif

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "device/cpu/interp/form.h"
+#include "device/cpu/interp/affine.h"
 
 enum { KERNEL_NAME_SHOWN = 48 }; /* the line, block and thread behind it must get through to the client too */
 
@@ -73,15 +73,15 @@ enum { GUARD_GRAIN = 4096 }; /* no page is smaller; accesses are aligned and do 
  * one whose operand leads into that page. *address becomes its own. */
 static int64_t lane_of_address(struct block_run *r, uint64_t *address)
 {
-    struct lanes    *l = &r->lanes;
-    const struct op *o = l->current;
-    struct form     *said;
+    struct lanes        *l = &r->lanes;
+    const struct op     *o = l->current;
+    struct affine_value *affine;
 
     if (!o || !o->addresses)
         return -1;
-    said = form_of_address(l, o);
-    if (said)
-        form_fill(l, said, o->a, 8);
+    affine = affine_address(l, o);
+    if (affine)
+        affine_fill(l, affine, o->a, 8);
     for (uint32_t i = l->low; i < l->high; i++) {
         uint64_t at = LANE(uint64_t, o->a)[i] + (uint64_t)o->immediate;
         if (l->m[i] && (at ^ *address) < GUARD_GRAIN) {

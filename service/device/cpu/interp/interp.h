@@ -15,7 +15,7 @@
 struct interpreter;
 struct ptx_module;
 struct ptx_function;
-struct form;
+struct affine_value;
 
 /* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space itself
  * is the offset from its window. */
@@ -37,9 +37,9 @@ struct code_block {
     bool            spins;      /* leaving backwards closes a loop that holds an atomic or volatile read: somebody may wait in it */
     uint32_t        members;    /* warp_first: the place of that operation's member mask */
     uint32_t        target;
-    struct op       last;       /* guard, operands and text of the leaving instruction */
-    uint32_t        guard_form; /* END_BRANCH: of the guard, or NO_FORM */
-    const uint32_t *table;      /* END_TABLE: the targets, borrowed from code */
+    struct op       last;         /* guard, operands and text of the leaving instruction */
+    uint32_t        guard_affine; /* END_BRANCH: of the guard, or NO_AFFINE */
+    const uint32_t *table;        /* END_TABLE: the targets, borrowed from code */
     uint32_t        table_count;
 };
 
@@ -48,7 +48,7 @@ struct code_constant {
     uint32_t place;
     uint32_t width;
     uint64_t value;
-    uint32_t form; /* or NO_FORM */
+    uint32_t affine; /* or NO_AFFINE */
 };
 
 /* A special register that the function reads: which one, and where its array is. */
@@ -56,7 +56,7 @@ struct code_special {
     uint32_t place;
     uint32_t width;
     int      which;  /* enum special */
-    uint32_t form;   /* or NO_FORM */
+    uint32_t affine; /* or NO_AFFINE */
     bool     wanted; /* as an array, too */
 };
 
@@ -73,41 +73,41 @@ struct code {
     uint32_t                  constants_count;
     struct code_special      *specials;
     uint32_t                  specials_count;
-    uint32_t                  forms_count; /* of the values that may be said in a few numbers (device/cpu/interp/form.h) */
-    uint32_t                  frame_bytes; /* per lane: registers, constants, temporaries; places lie below it */
-    uint32_t                  param_bytes; /* per lane: .param variables of the function and of its calls */
-    uint32_t                  local_bytes; /* per lane */
-    bool                      calls;       /* needs a stack */
-    bool                      allocates;   /* alloca: of an entry, needs a stack */
-    uint32_t                  stack_place; /* allocates: 4 bytes, where calls keep the caller's stack_top */
-    bool                      meets;       /* has atomics on memory that blocks share */
-    uint32_t                  grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
-    bool                      plain;       /* see cpu_code_load_as */
-    bool                      checked;     /* accesses to device memory go through memcheck */
-    struct span               name;        /* borrowed from the module */
-    struct arena              arena;       /* owns what `extra` and `table` point to */
+    uint32_t                  affine_count; /* of affine values (device/cpu/interp/affine.h) */
+    uint32_t                  frame_bytes;  /* per lane: registers, constants, temporaries; places lie below it */
+    uint32_t                  param_bytes;  /* per lane: .param variables of the function and of its calls */
+    uint32_t                  local_bytes;  /* per lane */
+    bool                      calls;        /* needs a stack */
+    bool                      allocates;    /* alloca: of an entry, needs a stack */
+    uint32_t                  stack_place;  /* allocates: 4 bytes, where calls keep the caller's stack_top */
+    bool                      meets;        /* has atomics on memory that blocks share */
+    uint32_t                  grid_line;    /* of the instruction that wants a cooperative launch, or 0 */
+    bool                      plain;        /* see cpu_code_load_as */
+    bool                      checked;      /* accesses to device memory go through memcheck */
+    struct span               name;         /* borrowed from the module */
+    struct arena              arena;        /* owns what `extra` and `table` point to */
 };
 
 /* Lanes that are to run one block of an activation. */
 struct activation {
-    const struct code *code;
-    uint8_t           *memory; /* owned: frame, params, masks */
-    size_t             room;
-    uint8_t           *frame;
-    uint8_t           *params;     /* [lanes][param_bytes] */
-    struct form       *forms;      /* [forms_count] */
-    uint32_t           local_base; /* of the function's local variables in each lane's local memory */
-    struct mask        current;
-    struct mask        side;    /* scratch of branches */
-    struct mask        guard;   /* scratch of guarded operations */
-    struct mask       *pending; /* [blocks_count] */
-    uint64_t          *pending_bits;
-    uint64_t          *deferred_bits; /* pending, but some warp members are missing */
-    uint32_t           words;
-    uint32_t           turn; /* where the last turn out of order went */
-    uint32_t           spins;
-    uint64_t           filled_block; /* block number + 1 the special registers are for */
-    const struct code *filled_code;
+    const struct code   *code;
+    uint8_t             *memory; /* owned: frame, params, masks */
+    size_t               room;
+    uint8_t             *frame;
+    uint8_t             *params;     /* [lanes][param_bytes] */
+    struct affine_value *affine;     /* [affine_count] */
+    uint32_t             local_base; /* of the function's local variables in each lane's local memory */
+    struct mask          current;
+    struct mask          side;    /* scratch of branches */
+    struct mask          guard;   /* scratch of guarded operations */
+    struct mask         *pending; /* [blocks_count] */
+    uint64_t            *pending_bits;
+    uint64_t            *deferred_bits; /* pending, but some warp members are missing */
+    uint32_t             words;
+    uint32_t             turn; /* where the last turn out of order went */
+    uint32_t             spins;
+    uint64_t             filled_block; /* block number + 1 the special registers are for */
+    const struct code   *filled_code;
 };
 
 struct barrier {

@@ -13,7 +13,7 @@ enum { WARP_LANES = 32, OP_NONE = -1 };
 struct lanes;
 struct op;
 struct ptx_insn;
-struct op_forms;
+struct op_affine;
 
 typedef void (*op_fn)(struct lanes *l, const struct op *o);
 
@@ -37,7 +37,7 @@ struct op {
     int64_t                immediate;
     const void            *extra; /* borrowed from the program */
     const struct ptx_insn *insn;  /* for texts; borrowed from the module */
-    const struct op_forms *forms; /* how it deals with values that are not written out (device/cpu/interp/form.h), or NULL; borrowed from the program */
+    const struct op_affine *affine; /* its plan for affine values (device/cpu/interp/affine.h), or NULL; borrowed from the program */
 };
 
 /* What the registers' arrays hold at place p for lane i: ((T *)(frame + p * stride))[i]. */

@@ -169,7 +169,7 @@ static bool fill_list(struct filling *f, uint64_t offset, unsigned level)
     return ptx_expect(p, '}');
 }
 
-static bool store(struct filling *f)
+static bool store_value(struct filling *f)
 {
     struct ptx_symbol *s = &f->p->symbols[f->symbol];
 
@@ -187,12 +187,12 @@ bool ptx_parse_initialiser(struct ptx_parser *p, const struct ptx_declaration *d
     struct filling f = {.p = p, .d = d, .symbol = symbol, .limit = d->open ? UINT64_MAX : d->bytes};
     bool           ok = ptx_accept(p, '{') ? fill_list(&f, 0, 0) : fill_element(&f, 0);
 
-    ok = ok && store(&f);
+    ok = ok && store_value(&f);
     free(f.bytes);
     return ok;
 }
 
-static bool resolve(struct ptx_parser *p, struct ptx_pending *pending)
+static bool resolve_address(struct ptx_parser *p, struct ptx_pending *pending)
 {
     const struct ptx_name *name = ptx_names_find(&p->names, pending->name);
 
@@ -216,7 +216,7 @@ bool ptx_resolve_initialisers(struct ptx_parser *p)
     for (uint32_t i = 0; i < p->pending_count; i++) {
         struct ptx_symbol *s = &p->symbols[p->pending[i].symbol];
 
-        if (!resolve(p, &p->pending[i]))
+        if (!resolve_address(p, &p->pending[i]))
             return false;
         all[i] = p->pending[i].relocation;
         if (!s->relocations_count++)

@@ -67,7 +67,7 @@ struct cpu_engine {
     _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
 };
 
-static void record(struct cpu_engine *e, const struct problem *p)
+static void record_problem(struct cpu_engine *e, const struct problem *p)
 {
     pthread_mutex_lock(&e->lock);
     if (!e->failed) {
@@ -159,7 +159,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
     if (st) {
         struct problem why;
         problem_set(&why, st, "not enough host memory for a block of threads");
-        record(e, &why);
+        record_problem(e, &why);
         return;
     }
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
@@ -172,7 +172,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
         if (number >= e->blocks)
             return;
         if (!by->block_run(&h->run, number)) {
-            record(e, &h->run.problem);
+            record_problem(e, &h->run.problem);
             return;
         }
         if (own)
@@ -180,7 +180,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
     }
 }
 
-static void *help(void *context)
+static void *run_helper(void *context)
 {
     struct helper     *h = context;
     struct cpu_engine *e = h->engine;
@@ -217,7 +217,7 @@ static void start_helpers(struct cpu_engine *e)
         e->helpers[i].engine = e;
         e->helpers[i].run.host_thread = i;
         if (i > 0)
-            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, help, &e->helpers[i]) == 0;
+            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, run_helper, &e->helpers[i]) == 0;
     }
 }
 
@@ -315,14 +315,14 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     return check_cooperation(l, why);
 }
 
-static bool small(const struct cpu_launch *l, uint64_t blocks)
+static bool is_small(const struct cpu_launch *l, uint64_t blocks)
 {
     return blocks < 2 || blocks * l->block[0] * l->block[1] * l->block[2] < SMALL_GRID_THREADS;
 }
 
-static void deal(struct cpu_engine *e, struct grid_run *grid)
+static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
 {
-    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (small(grid->launch, e->blocks) || grid->code->meets);
+    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (is_small(grid->launch, e->blocks) || grid->code->meets);
     uint64_t first_us = grid->code->meets ? ALONE_US : HELPER_WAKE_US;
 
     pthread_mutex_lock(&e->lock);
@@ -385,7 +385,7 @@ static enum status take_workspace(struct cpu_engine *e, struct grid_run *grid, s
 
 static void block_failed(void *context, const struct problem *p)
 {
-    record(context, p);
+    record_problem(context, p);
 }
 
 /* On the caller's thread, or, if cooperative, on a thread per block. */
@@ -402,7 +402,7 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
     }
     if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot allocate a signal stack");
-    deal(e, grid);
+    deal_blocks(e, grid);
     fault_thread_end(&own->run.guard);
     return STATUS_OK;
 }

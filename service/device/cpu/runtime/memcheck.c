@@ -48,7 +48,7 @@ void cpu_shadow_destroy(struct cpu_shadow *s)
 }
 
 /* Whole pages of state go back to the host, where they read as foreign again. */
-static void forget(uint8_t *state, uint64_t bytes)
+static void forget_state(uint8_t *state, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = (uint64_t)(uintptr_t)state;
     uint64_t first = (at + page - 1) & ~(page - 1), end = (at + bytes) & ~(page - 1);
@@ -69,7 +69,7 @@ void cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum
         return;
     at = s->state + (address - s->base);
     if (state == SHADOW_FOREIGN)
-        forget(at, bytes);
+        forget_state(at, bytes);
     else
         memset(at, state, bytes);
 }

@@ -55,7 +55,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 }
 
 /* Twice the size is mapped and trimmed, because the range must be aligned to its own size. */
-static bool reserve(struct cpu_memory *m, uint64_t span)
+static bool reserve_addresses(struct cpu_memory *m, uint64_t span)
 {
     char    *at = mmap(NULL, span * 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)at;
@@ -110,7 +110,7 @@ enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out)
 
     if (!m)
         return STATUS_OUT_OF_MEMORY;
-    while (span >= CPU_ARENA_BYTES_MIN && !reserve(m, span))
+    while (span >= CPU_ARENA_BYTES_MIN && !reserve_addresses(m, span))
         span /= 2;
     if (span < CPU_ARENA_BYTES_MIN) {
         free(m);
@@ -203,7 +203,7 @@ static bool make_room(struct cpu_memory *m)
     return true;
 }
 
-static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
+static void insert_slot(struct cpu_memory *m, size_t index, const struct slot *s)
 {
     memmove(&m->slots[index + 1], &m->slots[index], (m->count - index) * sizeof *s);
     m->slots[index] = *s;
@@ -237,7 +237,7 @@ static bool close_pages(const struct slot *s)
 }
 
 /* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
-static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
+static enum status place_allocation(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
 {
     uint64_t    guarded = m->shadow ? CPU_GUARDED_ALLOCATIONS_MAX / 2 : CPU_GUARDED_ALLOCATIONS_MAX; /* its state has mappings, too */
     uint64_t    guard = m->count < guarded ? m->page : 0;
@@ -255,7 +255,7 @@ static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_
         close_pages(&s);
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     }
-    insert(m, index, &s);
+    insert_slot(m, index, &s);
     cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* what others write is not seen */
     *address = s.address;
     return STATUS_OK;
@@ -269,7 +269,7 @@ static enum status alloc(struct cpu_memory *m, uint64_t bytes, int file, uint64_
         return STATUS_INTERNAL;
     pthread_mutex_lock(&m->lock);
     if (bytes <= m->limit && round_up(bytes, m->page) <= m->limit - (m->reserved < m->limit ? m->reserved : m->limit))
-        st = place(m, bytes, file, address);
+        st = place_allocation(m, bytes, file, address);
     pthread_mutex_unlock(&m->lock);
     return st;
 }

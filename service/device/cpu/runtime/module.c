@@ -82,7 +82,7 @@ static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, 
     return STATUS_OK;
 }
 
-static void relocate(const struct ptx_module *m, const struct ptx_symbol *s)
+static void relocate_symbol(const struct ptx_module *m, const struct ptx_symbol *s)
 {
     for (unsigned i = 0; i < s->relocations_count; i++) {
         const struct ptx_relocation *r = &s->relocations[i];
@@ -115,7 +115,7 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
         if (s->init_bytes)
             memcpy((void *)(uintptr_t)s->address, s->init, s->init_bytes);
         cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* what has no initialiser is zero */
-        relocate(p, s);
+        relocate_symbol(p, s);
     }
     return STATUS_OK;
 }
@@ -152,7 +152,7 @@ static bool describe_global(struct cpu_module *m, const struct ptx_symbol *s)
     return true;
 }
 
-static enum status describe(struct cpu_module *m, struct problem *why)
+static enum status describe_kernels(struct cpu_module *m, struct problem *why)
 {
     const struct ptx_module *p = m->program;
     bool                     ok;
@@ -189,7 +189,7 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
     if (!st)
         st = cpu_code_load_as(m->program, NULL, cpu_memory_shadow(memory) ? CODE_CHECKED : 0, why);
     if (!st)
-        st = describe(m, why);
+        st = describe_kernels(m, why);
     if (st)
         cpu_module_unload(m);
     else

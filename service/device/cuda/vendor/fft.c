@@ -49,7 +49,7 @@ struct scale_params {
     } factor;
 };
 
-static enum status meaning_of(cufft_result r)
+static enum status meaning_of_cufft(cufft_result r)
 {
     switch (r) {
     case CUFFT_OK:
@@ -66,14 +66,14 @@ static enum status meaning_of(cufft_result r)
     }
 }
 
-static enum status check(struct device *d, cufft_result r, struct problem *why, const char *what)
+static enum status check_cufft(struct device *d, cufft_result r, struct problem *why, const char *what)
 {
-    return r == CUFFT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of(r), r, what, why);
+    return r == CUFFT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of_cufft(r), r, what, why);
 }
 
 /* ---- making ---- */
 
-static bool fits(const struct vendor_plan *ask)
+static bool transform_fits(const struct vendor_plan *ask)
 {
     uint64_t all, last;
 
@@ -94,18 +94,18 @@ static enum status make_plan(struct device *d, const struct vendor_plan *ask, st
     struct cuda_fft              *x = &p->fft;
     long long                     n = (long long)ask->length, stride = (long long)ask->stride, distance = (long long)ask->distance;
     size_t                        workspace = 0;
-    enum status                   st = check(d, fft->cufftCreate(&x->plan), why, "starting cuFFT");
+    enum status                   st = check_cufft(d, fft->cufftCreate(&x->plan), why, "starting cuFFT");
 
     if (st)
         return st;
     x->made = true;
     /* Its work area is the launch's: counted as the session's memory, and not shared by streams. */
-    st = check(d, fft->cufftSetAutoAllocation(x->plan, 0), why, "preparing the transform");
+    st = check_cufft(d, fft->cufftSetAutoAllocation(x->plan, 0), why, "preparing the transform");
     if (!st)
-        st = check(d,
-                   fft->cufftMakePlanMany64(x->plan, 1, &n, &n, stride, distance, &n, stride, distance,
-                                            x->wide ? CUFFT_KIND_Z2Z : CUFFT_KIND_C2C, (long long)ask->batch, &workspace),
-                   why, "preparing the transform");
+        st = check_cufft(d,
+                         fft->cufftMakePlanMany64(x->plan, 1, &n, &n, stride, distance, &n, stride, distance,
+                                                  x->wide ? CUFFT_KIND_Z2Z : CUFFT_KIND_C2C, (long long)ask->batch, &workspace),
+                         why, "preparing the transform");
     p->workspace_bytes = workspace;
     return st;
 }
@@ -117,7 +117,7 @@ enum status cuda_fft_make(struct device *d, const struct vendor_plan *ask, struc
 
     if (!cufft_functions())
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "this device has no cuFFT");
-    if (!fits(ask))
+    if (!transform_fits(ask))
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "cuFFT does not support transforms of this shape");
     x->wide = ask->number == VENDOR_F64;
     x->inverse = ask->inverse;
@@ -136,7 +136,7 @@ void cuda_fft_free(struct cuda_plan *p)
 
 /* ---- running ---- */
 
-static enum status scale(struct device *d, struct device_stream *s, const struct cuda_fft *x, uint64_t at, struct problem *why)
+static enum status scale_inverse(struct device *d, struct device_stream *s, const struct cuda_fft *x, uint64_t at, struct problem *why)
 {
     struct scale_params  params = {.at = at, .count = 2 * x->count};
     const char          *name = x->wide ? "gpurest_scale_f64" : "gpurest_scale_f32";
@@ -168,11 +168,11 @@ enum status cuda_fft_launch(struct device *d, struct device_stream *s, const str
 
     if (at->x % each || at->out % each)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the buffer offset is not aligned for complex numbers");
-    st = check(d, fft->cufftSetStream(x->plan, s->handle), why, "the transform");
+    st = check_cufft(d, fft->cufftSetStream(x->plan, s->handle), why, "the transform");
     if (!st && p->workspace_bytes)
-        st = check(d, fft->cufftSetWorkArea(x->plan, (void *)(uintptr_t)at->workspace), why, "the transform");
+        st = check_cufft(d, fft->cufftSetWorkArea(x->plan, (void *)(uintptr_t)at->workspace), why, "the transform");
     if (!st)
-        st = check(d, x->wide ? fft->cufftExecZ2Z(x->plan, in, out, direction) : fft->cufftExecC2C(x->plan, in, out, direction), why,
-                   "the transform");
-    return st || !x->inverse || x->length == 1 ? st : scale(d, s, x, at->out, why);
+        st = check_cufft(d, x->wide ? fft->cufftExecZ2Z(x->plan, in, out, direction) : fft->cufftExecC2C(x->plan, in, out, direction), why,
+                         "the transform");
+    return st || !x->inverse || x->length == 1 ? st : scale_inverse(d, s, x, at->out, why);
 }

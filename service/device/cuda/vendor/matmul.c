@@ -19,7 +19,7 @@ static const struct number numbers[] = {
     [VENDOR_F64] = {CUBLASLT_R_64F, CUBLASLT_R_64F, CUBLASLT_COMPUTE_64F},
 };
 
-static enum status meaning_of(cublas_status r)
+static enum status meaning_of_cublaslt(cublas_status r)
 {
     switch (r) {
     case CUBLASLT_OK:
@@ -35,14 +35,14 @@ static enum status meaning_of(cublas_status r)
     }
 }
 
-static enum status check(struct device *d, cublas_status r, struct problem *why, const char *what)
+static enum status check_cublaslt(struct device *d, cublas_status r, struct problem *why, const char *what)
 {
-    return r == CUBLASLT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of(r), r, what, why);
+    return r == CUBLASLT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of_cublaslt(r), r, what, why);
 }
 
 /* ---- making ---- */
 
-static bool countable(uint64_t n)
+static bool fits_int32(uint64_t n)
 {
     return n >= 1 && n <= INT32_MAX;
 }
@@ -53,9 +53,9 @@ static bool strides_fit(const struct vendor_matrix *x, uint64_t columns)
            (x->alignment_bytes & (x->alignment_bytes - 1)) == 0;
 }
 
-static bool fits(const struct vendor_plan *ask)
+static bool product_fits(const struct vendor_plan *ask)
 {
-    return ask->number < COUNT(numbers) && countable(ask->m) && countable(ask->n) && countable(ask->k) && countable(ask->batch) &&
+    return ask->number < COUNT(numbers) && fits_int32(ask->m) && fits_int32(ask->n) && fits_int32(ask->k) && fits_int32(ask->batch) &&
            strides_fit(&ask->a, ask->k) && strides_fit(&ask->b, ask->n) && strides_fit(&ask->out, ask->n);
 }
 
@@ -66,15 +66,16 @@ static enum status make_layout(struct device *d, const struct vendor_plan *ask, 
     const struct cublaslt_functions *lt = cublaslt_functions();
     int32_t                          batch = (int32_t)ask->batch;
     int64_t                          apart = (int64_t)x->matrix;
-    enum status st = check(d, lt->cublasLtMatrixLayoutCreate(out, numbers[ask->number].type, columns, rows, (int64_t)x->row), why,
-                           "describing a matrix");
+    enum status st = check_cublaslt(d, lt->cublasLtMatrixLayoutCreate(out, numbers[ask->number].type, columns, rows, (int64_t)x->row), why,
+                                    "describing a matrix");
 
     if (st || batch == 1)
         return st;
-    st = check(d, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_LAYOUT_BATCH_COUNT, &batch, sizeof batch), why, "describing a batch");
+    st = check_cublaslt(d, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_LAYOUT_BATCH_COUNT, &batch, sizeof batch), why,
+                        "describing a batch");
     return st ? st
-              : check(d, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart), why,
-                      "describing a batch");
+              : check_cublaslt(d, lt->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+                               why, "describing a batch");
 }
 
 static uint32_t alignment_of(const struct vendor_matrix *x)
@@ -82,7 +83,7 @@ static uint32_t alignment_of(const struct vendor_matrix *x)
     return x->alignment_bytes > 256 ? 256 : (uint32_t)x->alignment_bytes;
 }
 
-static enum status prefer(struct device *d, const struct vendor_plan *ask, cublaslt_preference p, struct problem *why)
+static enum status set_preference(struct device *d, const struct vendor_plan *ask, cublaslt_preference p, struct problem *why)
 {
     uint32_t a = alignment_of(&ask->a), b = alignment_of(&ask->b), out = alignment_of(&ask->out);
     uint32_t reductions = CUBLASLT_REDUCTION_COMPUTE_TYPE; /* parts rounded to 16 bits would miss the promised accuracy */
@@ -101,27 +102,28 @@ static enum status prefer(struct device *d, const struct vendor_plan *ask, cubla
     enum status st = STATUS_OK;
 
     for (unsigned i = 0; i < COUNT(rows) && !st; i++)
-        st = check(d, cublaslt_functions()->cublasLtMatmulPreferenceSetAttribute(p, rows[i].which, rows[i].value, rows[i].bytes), why,
-                   "choosing an algorithm");
+        st = check_cublaslt(d, cublaslt_functions()->cublasLtMatmulPreferenceSetAttribute(p, rows[i].which, rows[i].value, rows[i].bytes),
+                            why, "choosing an algorithm");
     return st;
 }
 
 /* The library's own estimate of which of its kernels is the fastest one. */
-static enum status choose(struct device *d, const struct vendor_plan *ask, struct cuda_plan *p, struct problem *why)
+static enum status choose_algorithm(struct device *d, const struct vendor_plan *ask, struct cuda_plan *p, struct problem *why)
 {
     const struct cublaslt_functions *lt = cublaslt_functions();
     struct cuda_matmul              *x = &p->matmul;
     struct cublaslt_choice           choice = {.state = CUBLASLT_NOT_SUPPORTED};
     cublaslt_preference              preference = NULL;
     int                              found = 0;
-    enum status                      st = check(d, lt->cublasLtMatmulPreferenceCreate(&preference), why, "choosing an algorithm");
+    enum status                      st = check_cublaslt(d, lt->cublasLtMatmulPreferenceCreate(&preference), why, "choosing an algorithm");
 
     if (st)
         return st;
-    st = prefer(d, ask, preference, why);
+    st = set_preference(d, ask, preference, why);
     if (!st)
-        st = check(d, lt->cublasLtMatmulAlgoGetHeuristic(d->blas, x->matmul, x->b, x->a, x->out, x->out, preference, 1, &choice, &found),
-                   why, "choosing an algorithm");
+        st = check_cublaslt(
+            d, lt->cublasLtMatmulAlgoGetHeuristic(d->blas, x->matmul, x->b, x->a, x->out, x->out, preference, 1, &choice, &found), why,
+            "choosing an algorithm");
     if (!st && (found < 1 || choice.state != CUBLASLT_OK || choice.workspace_bytes > ask->workspace_max))
         st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt has no algorithm for this product");
     lt->cublasLtMatmulPreferenceDestroy(preference);
@@ -136,7 +138,7 @@ static enum status open_library(struct device *d, struct problem *why)
 
     if (!lt)
         return problem_set(why, STATUS_NOT_IMPLEMENTED, "this device has no cuBLASLt");
-    return d->blas ? STATUS_OK : check(d, lt->cublasLtCreate(&d->blas), why, "starting cuBLASLt");
+    return d->blas ? STATUS_OK : check_cublaslt(d, lt->cublasLtCreate(&d->blas), why, "starting cuBLASLt");
 }
 
 enum status cuda_matmul_make(struct device *d, const struct vendor_plan *ask, struct cuda_plan *p, struct problem *why)
@@ -144,7 +146,7 @@ enum status cuda_matmul_make(struct device *d, const struct vendor_plan *ask, st
     struct cuda_matmul *x = &p->matmul;
     enum status         st = open_library(d, why);
 
-    if (!st && !fits(ask))
+    if (!st && !product_fits(ask))
         st = problem_set(why, STATUS_NOT_IMPLEMENTED, "cuBLASLt does not support matrices of these sizes");
     if (st)
         return st;
@@ -152,15 +154,16 @@ enum status cuda_matmul_make(struct device *d, const struct vendor_plan *ask, st
     x->alignment_a = alignment_of(&ask->a);
     x->alignment_b = alignment_of(&ask->b);
     x->alignment_out = alignment_of(&ask->out);
-    st = check(d, cublaslt_functions()->cublasLtMatmulDescCreate(&x->matmul, numbers[ask->number].compute, numbers[ask->number].scale), why,
-               "describing a product");
+    st = check_cublaslt(
+        d, cublaslt_functions()->cublasLtMatmulDescCreate(&x->matmul, numbers[ask->number].compute, numbers[ask->number].scale), why,
+        "describing a product");
     if (!st)
         st = make_layout(d, ask, &ask->a, ask->m, ask->k, &x->a, why);
     if (!st)
         st = make_layout(d, ask, &ask->b, ask->k, ask->n, &x->b, why);
     if (!st)
         st = make_layout(d, ask, &ask->out, ask->m, ask->n, &x->out, why);
-    return st ? st : choose(d, ask, p, why);
+    return st ? st : choose_algorithm(d, ask, p, why);
 }
 
 void cuda_matmul_free(struct cuda_plan *p)
@@ -177,7 +180,7 @@ void cuda_matmul_free(struct cuda_plan *p)
 
 /* ---- running ---- */
 
-static void *pointer(uint64_t address)
+static void *pointer_to(uint64_t address)
 {
     return (void *)(uintptr_t)address;
 }
@@ -193,8 +196,8 @@ enum status cuda_matmul_launch(struct device *d, struct device_stream *s, const 
 
     if (at->a % x->alignment_a || at->b % x->alignment_b || at->out % x->alignment_out)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "a matrix has another alignment than the product was prepared for");
-    r = cublaslt_functions()->cublasLtMatmul(d->blas, x->matmul, alpha, pointer(at->b), x->b, pointer(at->a), x->a, beta, pointer(at->out),
-                                             x->out, pointer(at->out), x->out, &x->algorithm, pointer(at->workspace), p->workspace_bytes,
-                                             s->handle);
-    return r == CUBLASLT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of(r), r, "the product", why);
+    r = cublaslt_functions()->cublasLtMatmul(d->blas, x->matmul, alpha, pointer_to(at->b), x->b, pointer_to(at->a), x->a, beta,
+                                             pointer_to(at->out), x->out, pointer_to(at->out), x->out, &x->algorithm,
+                                             pointer_to(at->workspace), p->workspace_bytes, s->handle);
+    return r == CUBLASLT_OK ? STATUS_OK : cuda_vendor_failed(d, meaning_of_cublaslt(r), r, "the product", why);
 }

@@ -36,7 +36,7 @@ void cuda_vendor_stop(struct device *d)
 }
 
 /* Every parameter is an address. */
-static enum status describe(struct device_module *m, uint32_t params, struct problem *why)
+static enum status describe_plan(struct device_module *m, uint32_t params, struct problem *why)
 {
     struct kernel_desc *k = kernel_table_add(&m->table, span_of(VENDOR_KERNEL), params);
 
@@ -50,7 +50,7 @@ static enum status describe(struct device_module *m, uint32_t params, struct pro
     return STATUS_OK;
 }
 
-static enum status make(struct device *d, const struct vendor_plan *ask, struct device_module *m, struct problem *why)
+static enum status make_plan(struct device *d, const struct vendor_plan *ask, struct device_module *m, struct problem *why)
 {
     enum status st;
 
@@ -59,9 +59,9 @@ static enum status make(struct device *d, const struct vendor_plan *ask, struct 
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
     m->plan->operation = ask->operation;
     if (ask->operation == VENDOR_MATMUL)
-        st = describe(m, sizeof(struct vendor_matmul_params) / sizeof(uint64_t), why);
+        st = describe_plan(m, sizeof(struct vendor_matmul_params) / sizeof(uint64_t), why);
     else
-        st = describe(m, sizeof(struct vendor_fft_params) / sizeof(uint64_t), why);
+        st = describe_plan(m, sizeof(struct vendor_fft_params) / sizeof(uint64_t), why);
     if (st)
         return st;
     return ask->operation == VENDOR_MATMUL ? cuda_matmul_make(d, ask, m->plan, why) : cuda_fft_make(d, ask, m->plan, why);
@@ -80,7 +80,7 @@ enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, st
     m = cuda_module_new(d);
     if (!m)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough host memory for the module");
-    st = make(d, ask, m, why);
+    st = make_plan(d, ask, m, why);
     if (st) {
         cuda_module_unload(d, m);
         return st;

@@ -65,7 +65,7 @@ static bool load_from(struct library *l, const char *path)
     return true;
 }
 
-static bool load(struct library *l)
+static bool load_library(struct library *l)
 {
     bool found = false;
 
@@ -85,12 +85,12 @@ void vendor_libraries_load(void)
     size_t number;
     int    version = 0;
 
-    if (load(&blas) && !blas.version[0]) {
+    if (load_library(&blas) && !blas.version[0]) {
         memcpy(&blas_functions, blas.slots, sizeof blas_functions);
         number = blas_functions.cublasLtGetVersion();
         snprintf(blas.version, sizeof blas.version, "%zu.%zu.%zu", number / 10000, number / 100 % 100, number % 100);
     }
-    if (load(&fft) && !fft.version[0]) {
+    if (load_library(&fft) && !fft.version[0]) {
         memcpy(&fft_functions, fft.slots, sizeof fft_functions);
         if (fft_functions.cufftGetVersion(&version) != CUFFT_OK || version < 0)
             version = 0;

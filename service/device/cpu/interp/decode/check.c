@@ -1,11 +1,11 @@
 /* memcheck in kernels: an operation before each access to device memory that holds it against the memory's shadow. Only code that was
  * decoded for it has these operations. Shared, local and parameter memory are left to the accesses' own checks, which are exact. */
 #include "device/cpu/interp/decode/decode.h"
-#include "device/cpu/interp/ops/aim.h"
+#include "device/cpu/interp/ops/access.h"
 #include "device/cpu/runtime/memcheck.h"
 
-static _Noreturn void report(struct lanes *l, enum check_access how, enum shadow_state found, uint64_t address, uint32_t bytes,
-                             uint32_t lane)
+static _Noreturn void report_access(struct lanes *l, enum check_access how, enum shadow_state found, uint64_t address, uint32_t bytes,
+                                    uint32_t lane)
 {
     struct cpu_memory *memory = l->run->grid->memory;
     const char        *what = how == CHECK_READ ? "read" : how == CHECK_WRITE ? "write" : "atomic";
@@ -31,7 +31,7 @@ static void check_lane(struct lanes *l, uint64_t address, uint32_t bytes, enum c
         return; /* no device memory: the access itself refuses it */
     found = cpu_shadow_lowest(s, address, bytes);
     if (found == SHADOW_FOREIGN || (found == SHADOW_FRESH && how != CHECK_WRITE))
-        report(l, how, found, address, bytes, lane);
+        report_access(l, how, found, address, bytes, lane);
     if (how != CHECK_READ)
         cpu_shadow_set(s, address, bytes, SHADOW_WRITTEN);
 }

@@ -1,6 +1,6 @@
 /* Makes code out of a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
 #include "device/cpu/interp/decode/decode.h"
-#include "device/cpu/interp/form.h"
+#include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/variants.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, unsigned bytes)
     place = decode_temporary(d, bytes);
     if (room_for((void **)&c->constants, &d->constants_room, c->constants_count, sizeof *c->constants) &&
         constant_index_add(&d->constants, kept, bytes, place))
-        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_FORM};
+        c->constants[c->constants_count++] = (struct code_constant){place, bytes, kept, NO_AFFINE};
     else
         d->no_memory = true;
     return place;
@@ -104,13 +104,13 @@ static uint32_t special_place(struct decoder *d, unsigned which, unsigned bytes)
     }
     place = decode_temporary(d, wide);
     if (room_for((void **)&c->specials, &d->specials_room, c->specials_count, sizeof *c->specials))
-        c->specials[c->specials_count++] = (struct code_special){.place = place, .width = wide, .which = (int)which, .form = NO_FORM, .wanted = true};
+        c->specials[c->specials_count++] = (struct code_special){.place = place, .width = wide, .which = (int)which, .affine = NO_AFFINE, .wanted = true};
     else
         d->no_memory = true;
     return place;
 }
 
-static uint32_t resized(struct decoder *d, uint32_t place, unsigned from, unsigned to)
+static uint32_t resize_place(struct decoder *d, uint32_t place, unsigned from, unsigned to)
 {
     op_fn      run = resize_handler(from, to, false);
     uint32_t   at = decode_temporary(d, to);
@@ -150,17 +150,17 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *p, unsigned 
     switch (p->kind) {
     case PTX_REG:
         has = decode_register_bytes(d, p->reg);
-        return has == bytes ? d->places[p->reg] : resized(d, d->places[p->reg], has, bytes);
+        return has == bytes ? d->places[p->reg] : resize_place(d, d->places[p->reg], has, bytes);
     case PTX_IMMEDIATE: return decode_constant(d, p->value, bytes);
     case PTX_SPECIAL_:
         if (bytes >= 4)
             return special_place(d, p->special, bytes);
-        return resized(d, special_place(d, p->special, 4), 4, bytes);
+        return resize_place(d, special_place(d, p->special, 4), 4, bytes);
     case PTX_FUNCTION:  return decode_constant(d, PTX_FUNCTION_ADDRESS(p->index), bytes);
     case PTX_ADDRESS:
         if (p->reg != PTX_NO_REG)
             break;
-        return bytes == 8 ? symbol_address(d, p) : resized(d, symbol_address(d, p), 8, bytes);
+        return bytes == 8 ? symbol_address(d, p) : resize_place(d, symbol_address(d, p), 8, bytes);
     default: break;
     }
     return decode_constant(d, 0, bytes);
@@ -238,7 +238,7 @@ struct decoded_address decode_address(struct decoder *d, const struct ptx_operan
     r.space = op_space_of(d, space, p);
     if (p->reg != PTX_NO_REG) {
         r.place = decode_register_bytes(d, p->reg) == 8 ? d->places[p->reg]
-                                                        : resized(d, d->places[p->reg], decode_register_bytes(d, p->reg), 8);
+                                                        : resize_place(d, d->places[p->reg], decode_register_bytes(d, p->reg), 8);
         return r;
     }
     if (p->index != PTX_NO_INDEX || space == PTX_LOCAL) {
@@ -277,7 +277,7 @@ static bool needs_warp(const struct ptx_insn *in)
 }
 
 /* Somebody may wait for what these see. */
-static bool watches(const struct ptx_insn *in)
+static bool reads_clock(const struct ptx_insn *in)
 {
     return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_MBARRIER || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP
            || (in->opcode == PTX_OP_LD && in->order != PTX_NO_MODIFIER && in->order != PTX_WEAK);
@@ -362,7 +362,7 @@ static bool decode_end(struct decoder *d, struct code_block *b)
     return true;
 }
 
-static enum status refuse(const struct decoder *d, struct problem *why)
+static enum status refuse_insn(const struct decoder *d, struct problem *why)
 {
     const struct ptx_call     *call = d->insn->call;
     const struct ptx_function *called = call && call->function != PTX_NO_INDEX ? &d->module->functions[call->function] : NULL;
@@ -396,14 +396,14 @@ static enum status decode_blocks(struct decoder *d, struct problem *why)
     for (uint32_t k = 0; k < c->blocks_count; k++) {
         struct code_block *b = &c->blocks[k];
 
-        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}, .guard_form = NO_FORM};
+        *b = (struct code_block){.first = c->ops_count, .end = END_FALL, .last = {.guard = OP_NONE}, .guard_affine = NO_AFFINE};
         b->warp_first = i < f->insns_count && needs_warp(&f->insns[i]);
         if (i == f->insns_count)
             b->end = END_RETURN;
         for (bool first = true; i < f->insns_count && (first || !d->leader[i]); i++, first = false) {
             d->insn = &f->insns[i];
             if (ends_block(d->insn) ? !decode_end(d, b) : !translate_somewhere(d))
-                return refuse(d, why);
+                return refuse_insn(d, why);
             if (first)
                 b->members = d->members;
         }
@@ -423,7 +423,7 @@ static void mark_spins(struct decoder *d)
         return;
     }
     for (uint32_t i = 0; i < f->insns_count; i++) {
-        seen[d->block_of[i] + 1] += watches(&f->insns[i]);
+        seen[d->block_of[i] + 1] += reads_clock(&f->insns[i]);
         c->meets |= (f->insns[i].opcode == PTX_OP_ATOM || f->insns[i].opcode == PTX_OP_RED) && f->insns[i].space != PTX_SHARED;
     }
     for (uint32_t k = 0; k < c->blocks_count; k++)
@@ -486,7 +486,7 @@ enum status code_create(const struct ptx_module *m, const struct ptx_function *f
         st = decode_blocks(&d, why);
         if (st == STATUS_OK)
             mark_spins(&d);
-        if (st == STATUS_OK && f->entry && !d.code->plain && !form_plan(d.code, f, d.places))
+        if (st == STATUS_OK && f->entry && !d.code->plain && !affine_plan(d.code, f, d.places))
             d.no_memory = true;
         if (d.no_memory)
             st = STATUS_OUT_OF_MEMORY;

@@ -45,7 +45,7 @@ uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p)
     return at;
 }
 
-static uint32_t source(struct decoder *d, unsigned i, unsigned bytes)
+static uint32_t source_place(struct decoder *d, unsigned i, unsigned bytes)
 {
     return bytes == 1 ? decode_predicate(d, operand(d, i)) : decode_source(d, operand(d, i), bytes);
 }
@@ -63,7 +63,7 @@ static op_fn arithmetic_handler(struct decoder *d, uint8_t *mode)
     return int_handler(in);
 }
 
-static bool arithmetic(struct decoder *d)
+static bool translate_arithmetic(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
     uint8_t                mode = 0;
@@ -76,7 +76,7 @@ static bool arithmetic(struct decoder *d)
     if (!run || in->operands_count < 2 || operand(d, 0)->kind == PTX_VECTOR || (in->type == PTX_PRED && in->opcode == PTX_OP_MOV))
         return false;
     for (unsigned i = 1; i < in->operands_count && i < 5; i++)
-        place[i] = source(d, i, source_bytes(d, i));
+        place[i] = source_place(d, i, source_bytes(d, i));
     to = decode_destination(d, operand(d, 0), bytes);
     o = decode_op(d, run);
     o->a = place[1];
@@ -114,7 +114,7 @@ static bool move_vector(struct decoder *d, bool pack)
     return true;
 }
 
-static bool move(struct decoder *d)
+static bool translate_move(struct decoder *d)
 {
     unsigned   bytes = type_bytes(d);
     uint32_t   from, to;
@@ -125,7 +125,7 @@ static bool move(struct decoder *d)
         return operand(d, 0)->kind != operand(d, 1)->kind && move_vector(d, operand(d, 1)->kind == PTX_VECTOR);
     if (!run)
         return false;
-    from = source(d, 1, bytes);
+    from = source_place(d, 1, bytes);
     to = decode_destination(d, operand(d, 0), bytes);
     o = decode_op(d, run);
     o->a = from;
@@ -142,7 +142,7 @@ static unsigned moved_bytes(const struct decoder *d, const struct ptx_operand *p
     return has < type_bytes(d) ? type_bytes(d) : has;
 }
 
-static void aim(struct op *o, const struct decoded_address *at)
+static void set_address(struct op *o, const struct decoded_address *at)
 {
     o->a = at->place;
     o->immediate = at->immediate;
@@ -182,7 +182,7 @@ static bool load_value(struct decoder *d)
         decode_check(d, &at, type_bytes(d) * v->count, CHECK_READ);
         o = decode_op(d, load_vector);
         o->extra = v;
-        aim(o, &at);
+        set_address(o, &at);
         return true;
     }
     if (load_uniform(d, &at))
@@ -192,11 +192,11 @@ static bool load_value(struct decoder *d)
     decode_check(d, &at, type_bytes(d), CHECK_READ);
     o = decode_op(d, run);
     o->d = to->kind == PTX_REG ? d->places[to->reg] : decode_temporary(d, bytes);
-    aim(o, &at);
+    set_address(o, &at);
     return true;
 }
 
-static bool load(struct decoder *d)
+static bool translate_load(struct decoder *d)
 {
     bool ok = load_value(d);
 
@@ -205,7 +205,7 @@ static bool load(struct decoder *d)
     return ok;
 }
 
-static bool store(struct decoder *d)
+static bool translate_store(struct decoder *d)
 {
     const struct ptx_operand *from = operand(d, 1);
     struct decoded_address    at;
@@ -226,7 +226,7 @@ static bool store(struct decoder *d)
         decode_check(d, &at, type_bytes(d) * v->count, CHECK_WRITE);
         o = decode_op(d, store_vector);
         o->extra = v;
-        aim(o, &at);
+        set_address(o, &at);
         return true;
     }
     if (!run)
@@ -235,7 +235,7 @@ static bool store(struct decoder *d)
     decode_check(d, &at, type_bytes(d), CHECK_WRITE);
     o = decode_op(d, run);
     o->d = place;
-    aim(o, &at);
+    set_address(o, &at);
     return true;
 }
 
@@ -294,12 +294,12 @@ static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type typ
         result[k] = decode_temporary(d, bytes);
     }
     o = decode_op(d, check_alignment);
-    aim(o, &at);
+    set_address(o, &at);
     o->width = (uint8_t)(bytes * in->count);
     decode_check(d, &at, bytes * in->count, CHECK_UPDATE);
     for (unsigned k = 0; k < in->count; k++) {
         o = decode_op(d, run);
-        aim(o, &at);
+        set_address(o, &at);
         o->immediate += k * bytes;
         o->b = in->place[k];
         o->d = result[k];
@@ -322,7 +322,7 @@ static bool atom_fits(enum atom_op op, enum ptx_type t)
     return op != ATOM_ADD || t != PTX_S64;
 }
 
-static bool atomic(struct decoder *d)
+static bool translate_atomic(struct decoder *d)
 {
     unsigned               first = d->insn->opcode == PTX_OP_ATOM, bytes = type_bytes(d);
     struct decoded_address at;
@@ -346,7 +346,7 @@ static bool atomic(struct decoder *d)
     to = first ? decode_destination(d, operand(d, 0), bytes) : decode_temporary(d, bytes);
     decode_check(d, &at, bytes, op == ATOM_EXCH ? CHECK_WRITE : CHECK_UPDATE);
     o = decode_op(d, run);
-    aim(o, &at);
+    set_address(o, &at);
     o->b = b;
     o->c = c;
     o->d = to;
@@ -399,8 +399,8 @@ static bool select_value(struct decoder *d)
 
     if (!select_handler(bytes))
         return false;
-    a = source(d, 1, bytes);
-    b = source(d, 2, bytes);
+    a = source_place(d, 1, bytes);
+    b = source_place(d, 2, bytes);
     c = decode_predicate(d, operand(d, 3));
     to = decode_destination(d, operand(d, 0), bytes);
     o = decode_op(d, select_handler(bytes));
@@ -412,7 +412,7 @@ static bool select_value(struct decoder *d)
     return true;
 }
 
-static bool simple(struct decoder *d, op_fn run, bool has_result)
+static bool translate_simple(struct decoder *d, op_fn run, bool has_result)
 {
     uint32_t to = has_result ? decode_destination(d, operand(d, 0), 4) : 0;
 
@@ -446,7 +446,7 @@ static bool map_address(struct decoder *d)
 }
 
 /* A vote of the warp, or a cluster's arrival, which is nothing. */
-static bool synchronise(struct decoder *d)
+static bool translate_barrier(struct decoder *d)
 {
     return d->insn->warp ? translate_warp_sync(d) : d->insn->scope == PTX_SCOPE_CLUSTER;
 }
@@ -454,12 +454,12 @@ static bool synchronise(struct decoder *d)
 bool translate(struct decoder *d)
 {
     switch ((int)d->insn->opcode) {
-    case PTX_OP_MOV:       return move(d);
+    case PTX_OP_MOV:       return translate_move(d);
     case PTX_OP_LD:
-    case PTX_OP_LDU:       return load(d);
-    case PTX_OP_ST:        return store(d);
+    case PTX_OP_LDU:       return translate_load(d);
+    case PTX_OP_ST:        return translate_store(d);
     case PTX_OP_ATOM:
-    case PTX_OP_RED:       return atomic(d);
+    case PTX_OP_RED:       return translate_atomic(d);
     case PTX_OP_CVT:       return translate_convert(d);
     case PTX_OP_CVTA:      return convert_address(d);
     case PTX_OP_ISSPACEP:  return is_in_space(d);
@@ -471,9 +471,9 @@ bool translate(struct decoder *d)
     case PTX_OP_MATCH:     return translate_match(d);
     case PTX_OP_REDUX:     return translate_redux(d);
     case PTX_OP_ELECT:     return translate_elect(d);
-    case PTX_OP_ACTIVEMASK: return simple(d, warp_activemask, true);
+    case PTX_OP_ACTIVEMASK: return translate_simple(d, warp_activemask, true);
     case PTX_OP_BAR:
-    case PTX_OP_BARRIER:   return synchronise(d);
+    case PTX_OP_BARRIER:   return translate_barrier(d);
     case PTX_OP_ALLOCA:    return translate_alloca(d);
     case PTX_OP_STACKSAVE: return translate_stacksave(d);
     case PTX_OP_STACKRESTORE: return translate_stackrestore(d);
@@ -481,10 +481,10 @@ bool translate(struct decoder *d)
     case PTX_OP_MAPA:      return operand(d, 0)->kind == PTX_REG && map_address(d);
     case PTX_OP_GETCTARANK: return operand(d, 0)->kind == PTX_REG && move_constant(d, 0, 4);
     case PTX_OP_MEMBAR:
-    case PTX_OP_FENCE:     return simple(d, fence_all, false);
-    case PTX_OP_NANOSLEEP: return simple(d, nap, false);
+    case PTX_OP_FENCE:     return translate_simple(d, fence_all, false);
+    case PTX_OP_NANOSLEEP: return translate_simple(d, nap, false);
     case PTX_OP_TRAP:
-    case PTX_OP_BRKPT:     return simple(d, trap, false);
+    case PTX_OP_BRKPT:     return translate_simple(d, trap, false);
     case PTX_OP_MMA:       return translate_mma(d);
     case PTX_OP_WMMA:      return translate_wmma(d);
     case PTX_OP_STMATRIX:  return translate_stmatrix(d);
@@ -497,6 +497,6 @@ bool translate(struct decoder *d)
     case PTX_OP_CALL:      return translate_call(d);
     case PTX_OP_PREFETCH: case PTX_OP_PREFETCHU: case PTX_OP_PMEVENT: case PTX_OP_GRIDDEPCONTROL:
     case PTX_OP_DISCARD: case PTX_OP_APPLYPRIORITY: return true;
-    default:               return arithmetic(d);
+    default:               return translate_arithmetic(d);
     }
 }

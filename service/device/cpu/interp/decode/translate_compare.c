@@ -44,7 +44,7 @@ static uint32_t compared_source(struct decoder *d, unsigned i, enum ptx_type t, 
 }
 
 /* The comparison of sources 1 and 2 in type t as a temporary predicate; UINT32_MAX when that type cannot be compared. */
-static uint32_t compared(struct decoder *d, enum ptx_type t, bool high)
+static uint32_t compare_to_place(struct decoder *d, enum ptx_type t, bool high)
 {
     enum lane_type type = t == PTX_F16X2 ? LANE_F16 : t == PTX_BF16X2 ? LANE_BF16 : lane_type_of(t);
     enum compare   how;
@@ -68,7 +68,7 @@ static uint32_t compared(struct decoder *d, enum ptx_type t, bool high)
 }
 
 /* to = (flip XOR test) COMBINED WITH c */
-static uint32_t combined(struct decoder *d, uint32_t test, bool flip, uint32_t c)
+static uint32_t combine_with_third(struct decoder *d, uint32_t test, bool flip, uint32_t c)
 {
     op_fn      run = combine_handler(d->insn->action);
     uint32_t   to = decode_temporary(d, 1);
@@ -96,16 +96,16 @@ static void assign_predicate(struct decoder *d, const struct ptx_operand *p, uin
 static bool set_predicates(struct decoder *d, bool pair)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               low = compared(d, (enum ptx_type)in->type, false), high = low, c = 0, yes, no;
+    uint32_t               low = compare_to_place(d, (enum ptx_type)in->type, false), high = low, c = 0, yes, no;
 
     if (low == UINT32_MAX)
         return false;
     if (pair)
-        high = compared(d, (enum ptx_type)in->type, true);
+        high = compare_to_place(d, (enum ptx_type)in->type, true);
     if (in->action)
         c = decode_predicate(d, operand(d, 3));
-    yes = combined(d, low, false, c);
-    no = combined(d, high, !pair, c);
+    yes = combine_with_third(d, low, false, c);
+    no = combine_with_third(d, high, !pair, c);
     assign_predicate(d, operand(d, 0), yes);
     assign_predicate(d, &in->predicate, no);
     return true;
@@ -121,7 +121,7 @@ bool translate_setp(struct decoder *d)
         return false;
     if (in->action || in->predicate.kind != PTX_NOTHING || pair)
         return set_predicates(d, pair);
-    if (compared(d, (enum ptx_type)in->type, false) == UINT32_MAX)
+    if (compare_to_place(d, (enum ptx_type)in->type, false) == UINT32_MAX)
         return false;
     if (operand(d, 0)->kind == PTX_REG)
         d->latest->d = d->places[operand(d, 0)->reg];
@@ -145,7 +145,7 @@ bool translate_logic_predicate(struct decoder *d, uint32_t value)
     o->a = value;
     o->b = zero;
     o->d = test;
-    assign_predicate(d, &in->predicate, combined(d, test, false, decode_predicate(d, operand(d, 5))));
+    assign_predicate(d, &in->predicate, combine_with_third(d, test, false, decode_predicate(d, operand(d, 5))));
     return true;
 }
 
@@ -158,13 +158,13 @@ static uint64_t true_value(enum ptx_type t)
 static uint32_t compared_value(struct decoder *d, bool high, unsigned bytes)
 {
     const struct ptx_insn *in = d->insn;
-    uint32_t               test = compared(d, (enum ptx_type)in->stype, high), to;
+    uint32_t               test = compare_to_place(d, (enum ptx_type)in->stype, high), to;
     struct op             *o;
 
     if (test == UINT32_MAX || !set_value_handler(bytes))
         return UINT32_MAX;
     if (in->action)
-        test = combined(d, test, false, decode_predicate(d, operand(d, 3)));
+        test = combine_with_third(d, test, false, decode_predicate(d, operand(d, 3)));
     to = decode_temporary(d, bytes);
     o = decode_op(d, set_value_handler(bytes));
     o->a = test;

@@ -2,7 +2,7 @@
 #include "device/cpu/interp/decode/decode.h"
 
 /* `.relu` and `.satfinite` of a half that was just converted. */
-static void finish(struct decoder *d, uint32_t place, bool brain)
+static void finish_conversion(struct decoder *d, uint32_t place, bool brain)
 {
     const struct ptx_insn *in = d->insn;
     struct op             *o;
@@ -28,7 +28,7 @@ static uint32_t as_half(struct decoder *d, unsigned i, bool brain)
     o->c = shape.c;
     o->a = a;
     o->d = to;
-    finish(d, to, brain);
+    finish_conversion(d, to, brain);
     return to;
 }
 
@@ -96,7 +96,7 @@ static bool convert_single(struct decoder *d)
     o->a = a;
     o->d = place;
     if (half)
-        finish(d, place, to == LANE_BF16);
+        finish_conversion(d, place, to == LANE_BF16);
     decode_widen(d, operand(d, 0), place, lane_type_bytes(to), lane_type_is_signed(to) && !lane_type_is_float(to));
     return true;
 }

@@ -1,22 +1,22 @@
 /* Atomic operations, lane after lane: real host atomics, since other blocks run on other threads. */
-#include "device/cpu/interp/ops/aim.h"
+#include "device/cpu/interp/ops/access.h"
 
 /* Sequentially consistent throughout: PTX asks for relaxed, acquire and release, all of which that covers. */
 #define ORDER __ATOMIC_SEQ_CST
 
-/* aimed: all addresses are known to be good, and in memory that lanes share. */
+/* surveyed: all addresses are in bounds, and in memory that lanes share. */
 #define BEGIN(T)                                                          \
     const uint64_t *address = LANE(uint64_t, o->a);                       \
     const T        *b_ = LANE(T, o->b);                                   \
     T              *d_ = LANE(T, o->d);                                   \
-    struct aim      at;                                                   \
-    const enum pattern pattern = aim(l, o, sizeof(T), &at);               \
-    const bool      aimed = pattern != ASTRAY && pattern != LANEWISE;     \
+    struct access   at;                                                   \
+    const enum access_pattern pattern = survey_access(l, o, sizeof(T), &at); \
+    const bool      surveyed = pattern != ASTRAY && pattern != LANEWISE;  \
     enum op_space   space = (enum op_space)o->mode;
 #define POINTER(T) \
-    (aimed ? AIMED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
+    (surveyed ? ACCESSED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
 /* Only this host thread is at work there: no need to lock the bus. */
-#define OURS (aimed && (at.origin == l->run->shared || !l->run->grid->contended))
+#define OURS (surveyed && (at.origin == l->run->shared || !l->run->grid->contended))
 /* All of [low, high) go for one address: they do so at one instant, in their order. */
 #define TOGETHER (pattern == SAME)
 
@@ -40,7 +40,7 @@
     {                                                                     \
         BEGIN(T)                                                          \
         if (OURS)                                                         \
-            LANES_EACH(T *p = AIMED(T, i); const T x = *p; const T y = b_[i]; *p = (T)(NEW); d_[i] = x); \
+            LANES_EACH(T *p = ACCESSED(T, i); const T x = *p; const T y = b_[i]; *p = (T)(NEW); d_[i] = x); \
         else if (TOGETHER)                                                \
             all_##name##_##suffix((T *)(void *)at.first, b_ + l->low, d_ + l->low, l->high - l->low); \
         else                                                              \
@@ -82,7 +82,7 @@ DIRECT(exch, 16, uint16_t, __atomic_exchange_n, y)
     {                                                                     \
         BEGIN(T)                                                          \
         if (OURS)                                                         \
-            LANES_EACH(T *p = AIMED(T, i); const T old = *p; *p = next_##name##_##suffix(old, b_[i]); d_[i] = old); \
+            LANES_EACH(T *p = ACCESSED(T, i); const T old = *p; *p = next_##name##_##suffix(old, b_[i]); d_[i] = old); \
         else if (TOGETHER)                                                \
             all_##name##_##suffix((T *)(void *)at.first, b_ + l->low, d_ + l->low, l->high - l->low); \
         else                                                              \

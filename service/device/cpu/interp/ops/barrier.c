@@ -2,14 +2,14 @@
 #include "device/cpu/interp/ops/ops.h"
 
 /* The second operand of bar is a thread count; without it all live lanes are expected. */
-static uint32_t expected(struct block_run *r, const struct op *o, uint32_t lane)
+static uint32_t barrier_expected(struct block_run *r, const struct op *o, uint32_t lane)
 {
     struct lanes *l = &r->lanes;
 
     return o->width ? LANE(uint32_t, o->b)[lane] : 0;
 }
 
-static uint32_t needed(const struct block_run *r, const struct barrier *b)
+static uint32_t barrier_needed(const struct block_run *r, const struct barrier *b)
 {
     return b->expected ? b->expected : r->live_count;
 }
@@ -107,12 +107,12 @@ static bool all_at_once(struct block_run *r, struct activation *a, const struct 
     return true;
 }
 
-static void arrive(struct block_run *r, const struct op *o, uint32_t lane, uint32_t resume)
+static void arrive_at_barrier(struct block_run *r, const struct op *o, uint32_t lane, uint32_t resume)
 {
     struct lanes   *l = &r->lanes;
     uint32_t        id = LANE(uint32_t, o->a)[lane];
     struct barrier *b = &r->barriers[id];
-    uint32_t        count = expected(r, o, lane);
+    uint32_t        count = barrier_expected(r, o, lane);
 
     if (b->arrived && b->expected != count)
         block_fault(l, FAULT_TRAP, lane, "threads expect different counts at barrier %u", id);
@@ -140,7 +140,7 @@ bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *
         return all_at_once(r, a, o);
     for (uint32_t i = a->current.low; i < a->current.high; i++) {
         if (a->current.m[i])
-            arrive(r, o, i, resume);
+            arrive_at_barrier(r, o, i, resume);
     }
     barriers_settle(r);
     return false;
@@ -151,7 +151,7 @@ bool barriers_settle(struct block_run *r)
     bool opened = false;
 
     for (uint32_t id = 0; r->barriers_used >> id; id++) {
-        if (r->barriers[id].arrived && r->barriers[id].arrived >= needed(r, &r->barriers[id])) {
+        if (r->barriers[id].arrived && r->barriers[id].arrived >= barrier_needed(r, &r->barriers[id])) {
             open_barrier(r, id);
             opened = true;
         }
@@ -174,7 +174,7 @@ void barriers_stuck(struct block_run *r)
         const struct barrier *b = &r->barriers[id];
         if (b->arrived)
             block_fault(&r->lanes, FAULT_TRAP, -1, "barrier %u at PTX line %u was not reached by all threads: arrived %u of %u", id,
-                        b->line, b->arrived, needed(r, b));
+                        b->line, b->arrived, barrier_needed(r, b));
     }
     block_fault(&r->lanes, FAULT_TRAP, -1, "threads wait, but not at a barrier");
 }

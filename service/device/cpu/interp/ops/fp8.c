@@ -88,7 +88,7 @@ bool is_fp8_pair(uint8_t type)
     return type == PTX_E4M3X2 || type == PTX_E5M2X2;
 }
 
-static void finish(struct decoder *d, op_fn run, uint32_t a, uint32_t b, unsigned bytes, uint8_t fp8_type)
+static void emit_fp8(struct decoder *d, op_fn run, uint32_t a, uint32_t b, unsigned bytes, uint8_t fp8_type)
 {
     uint32_t   to = decode_destination(d, operand(d, 0), bytes);
     struct op *o = decode_op(d, run);
@@ -113,6 +113,6 @@ bool translate_fp8(struct decoder *d)
         return false;
     a = decode_source(d, operand(d, 1), narrow ? 4 : 2);
     b = two ? decode_source(d, operand(d, 2), 4) : a;
-    finish(d, !narrow ? halves_of_fp8 : two ? fp8_of_numbers : fp8_of_halves, a, b, narrow ? 2 : 4, narrow ? in->type : in->stype);
+    emit_fp8(d, !narrow ? halves_of_fp8 : two ? fp8_of_numbers : fp8_of_halves, a, b, narrow ? 2 : 4, narrow ? in->type : in->stype);
     return true;
 }

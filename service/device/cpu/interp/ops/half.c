@@ -9,12 +9,12 @@ enum { HALF_FTZ = 32, HALF_SAT = 64, HALF_BF16 = 128, HALF_OP_MASK = 31, HALF_NA
 
 #define FLUSH_H(h) (((h) & 0x7c00) ? (h) : (uint16_t)((h) & 0x8000))
 
-static float wide(bool brain, uint16_t h)
+static float widen_half(bool brain, uint16_t h)
 {
     return brain ? f32_from_bf16(h) : f32_from_f16(h);
 }
 
-static uint16_t narrow(bool brain, double d)
+static uint16_t narrow_half(bool brain, double d)
 {
     return brain ? bf16_from_f64(d, ROUND_NEAREST) : f16_from_f64(d, ROUND_NEAREST);
 }
@@ -37,36 +37,36 @@ static double sum_or_product(enum half_op op, double x, double y, double z)
 }
 
 /* mode holds the operation: which of two, what NaN means, and whether the magnitudes are compared. */
-static uint16_t choose(enum half_op op, bool brain, uint16_t a, uint16_t b)
+static uint16_t choose_half(enum half_op op, bool brain, uint16_t a, uint16_t b)
 {
     unsigned kind = (unsigned)op - (op >= HALF_MAX ? HALF_MAX : HALF_MIN);
     bool     by_magnitude = kind >= 2, keep_nan = kind & 1;
-    float    x = wide(brain, by_magnitude ? a & 0x7fff : a), y = wide(brain, by_magnitude ? b & 0x7fff : b);
+    float    x = widen_half(brain, by_magnitude ? a & 0x7fff : a), y = widen_half(brain, by_magnitude ? b & 0x7fff : b);
     float    r = op >= HALF_MAX ? max_f32(x, y) : min_f32(x, y);
 
     if ((keep_nan && (x != x || y != y)) || r != r)
         return HALF_NAN;
-    return (uint16_t)(narrow(brain, (double)r) | (by_magnitude ? (a ^ b) & 0x8000 : 0));
+    return (uint16_t)(narrow_half(brain, (double)r) | (by_magnitude ? (a ^ b) & 0x8000 : 0));
 }
 
-static uint16_t relu(uint16_t h, uint16_t infinity)
+static uint16_t relu_half(uint16_t h, uint16_t infinity)
 {
     return (h & 0x7fff) > infinity ? HALF_NAN : h & 0x8000 ? 0 : h;
 }
 
 /* A product or sum below the normal numbers is flushed even when rounding makes it the smallest of them. */
-static uint16_t computed(unsigned mode, uint16_t a, uint16_t b, uint16_t c)
+static uint16_t compute_half(unsigned mode, uint16_t a, uint16_t b, uint16_t c)
 {
     enum half_op op = (enum half_op)(mode & HALF_OP_MASK);
     bool         brain = mode & HALF_BF16;
-    double       r = sum_or_product(op, (double)wide(brain, a), (double)wide(brain, b), (double)wide(brain, c));
-    uint16_t     h = narrow(brain, r);
+    double       r = sum_or_product(op, (double)widen_half(brain, a), (double)widen_half(brain, b), (double)widen_half(brain, c));
+    uint16_t     h = narrow_half(brain, r);
 
     if ((mode & HALF_FTZ) && !brain && fabs(r) < 0x1p-14)
         h &= 0x8000;
     if (mode & HALF_SAT)
-        h = narrow(brain, (double)saturate_f32(wide(brain, h)));
-    return op == HALF_FMA_RELU ? relu(h, brain ? 0x7f80 : 0x7c00) : h;
+        h = narrow_half(brain, (double)saturate_f32(widen_half(brain, h)));
+    return op == HALF_FMA_RELU ? relu_half(h, brain ? 0x7f80 : 0x7c00) : h;
 }
 
 static uint16_t half_once(unsigned mode, uint16_t a, uint16_t b, uint16_t c)
@@ -82,7 +82,7 @@ static uint16_t half_once(unsigned mode, uint16_t a, uint16_t b, uint16_t c)
         return a ^ 0x8000;
     if (op == HALF_ABS)
         return a & 0x7fff;
-    return op >= HALF_MIN ? choose(op, mode & HALF_BF16, a, b) : computed(mode, a, b, c);
+    return op >= HALF_MIN ? choose_half(op, mode & HALF_BF16, a, b) : compute_half(mode, a, b, c);
 }
 
 /* Absent operands are places that hold anything: the result does not depend on them. */
@@ -158,7 +158,7 @@ void finish_half(struct lanes *l, const struct op *o)
     uint16_t  infinity = (uint16_t)o->immediate;
 
     if (o->mode & FINISH_RELU)
-        LANES_EACH(d_[i] = relu(d_[i], infinity));
+        LANES_EACH(d_[i] = relu_half(d_[i], infinity));
     if (o->mode & FINISH_FINITE)
         LANES_EACH(d_[i] = (d_[i] & 0x7fff) == infinity ? (uint16_t)(d_[i] - 1) : d_[i]);
 }

@@ -4,7 +4,7 @@
 
 enum { GROUP_LANES = 4, TILE = 8, MULTIPLICANDS_MAX = 16 * 256, SUMS_MAX = 256 };
 
-static unsigned packed(enum ptx_type t)
+static unsigned packed_count(enum ptx_type t)
 {
     switch ((int)t) {
     case PTX_F16: case PTX_BF16: return 2;
@@ -93,7 +93,7 @@ static uint32_t integer_bits(double sum, bool finite)
 }
 
 /* [rows][columns] in `into`. */
-static void gather(struct lanes *l, const struct fragment *f, uint32_t warp, double *into)
+static void gather_fragment(struct lanes *l, const struct fragment *f, uint32_t warp, double *into)
 {
     for (unsigned lane = 0; lane < WARP_LANES; lane++) {
         for (unsigned r = 0; r < f->registers; r++) {
@@ -130,7 +130,7 @@ static uint64_t result_bits(const struct multiply_plan *p, double sum)
     }
 }
 
-static void deal(struct lanes *l, const struct multiply_plan *p, const double *a, const double *b, const double *c, uint32_t warp,
+static void deal_product(struct lanes *l, const struct multiply_plan *p, const double *a, const double *b, const double *c, uint32_t warp,
                  unsigned lane)
 {
     for (unsigned r = 0; r < p->d.places->count; r++) {
@@ -147,19 +147,19 @@ static void deal(struct lanes *l, const struct multiply_plan *p, const double *a
     }
 }
 
-static void multiply(struct lanes *l, const struct op *o)
+static void multiply_warps(struct lanes *l, const struct op *o)
 {
     const struct multiply_plan *p = o->extra;
 
     for (uint32_t w = l->low / WARP_LANES * WARP_LANES; w < l->high; w += WARP_LANES) {
         double a[MULTIPLICANDS_MAX], b[MULTIPLICANDS_MAX], c[SUMS_MAX];
 
-        gather(l, &p->a, w, a);
-        gather(l, &p->b, w, b);
-        gather(l, &p->c, w, c);
+        gather_fragment(l, &p->a, w, a);
+        gather_fragment(l, &p->b, w, b);
+        gather_fragment(l, &p->c, w, c);
         for (unsigned lane = 0; lane < WARP_LANES && w + lane < l->count; lane++) {
             if (l->m[w + lane])
-                deal(l, p, a, b, c, w, lane);
+                deal_product(l, p, a, b, c, w, lane);
         }
     }
 }
@@ -171,7 +171,7 @@ bool matrix_fragment(struct decoder *d, unsigned i, char matrix, enum ptx_type t
     unsigned                  rows = matrix == 'b' ? s->k : s->m, columns = matrix == 'a' ? s->k : s->n;
 
     *out = (struct fragment){.matrix = matrix, .rows = (uint16_t)rows, .columns = (uint16_t)columns, .type = type,
-                             .elements = packed(type)};
+                             .elements = packed_count(type)};
     out->registers = rows * columns / WARP_LANES / out->elements;
     if (p->kind != PTX_VECTOR || p->count != (registers ? registers : out->registers))
         return false;
@@ -195,7 +195,7 @@ bool matrix_multiply(struct decoder *d, const struct matrix_shape *s, const enum
         || !matrix_fragment(d, 2, 'b', t[2], s, a_registers, &p->b) || !matrix_fragment(d, 3, 'c', t[3], s, 0, &p->c))
         return false;
     matrix_name_all_members(d);
-    decode_op(d, multiply)->extra = p;
+    decode_op(d, multiply_warps)->extra = p;
     return true;
 }
 

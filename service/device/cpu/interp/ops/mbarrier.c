@@ -1,13 +1,13 @@
 /* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. A block runs on one host thread, so nobody else is at
  * such an object. A thread that waits asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
 #include "device/cpu/interp/decode/decode.h"
-#include "device/cpu/interp/ops/aim.h"
+#include "device/cpu/interp/ops/access.h"
 
 /* The object's 64 bits, which PTX leaves open: from the low end arrivals still missing in this phase, arrivals that each phase takes,
  * and the number of the phase. A state is the object as it was before the arrival. */
 enum { COUNT_BITS = 20, COUNT_MASK = (1 << COUNT_BITS) - 1, PHASE_BIT = 2 * COUNT_BITS };
 
-static uint64_t object(uint64_t phase, uint32_t expected, uint32_t missing)
+static uint64_t mbarrier_object(uint64_t phase, uint32_t expected, uint32_t missing)
 {
     return phase << PHASE_BIT | (uint64_t)expected << COUNT_BITS | missing;
 }
@@ -40,16 +40,16 @@ static uint64_t read_object(struct lanes *l, const struct op *o, uint32_t lane)
     return v;
 }
 
-static void initialise(struct lanes *l, const struct op *o)
+static void mbarrier_initialise(struct lanes *l, const struct op *o)
 {
     const uint32_t *count = LANE(uint32_t, o->b);
 
     LANES_EACH(if (count[i] < 1 || count[i] > COUNT_MASK)
                    block_fault(l, FAULT_TRAP, i, "an mbarrier of %u arrivals, must be 1 to %d", count[i], COUNT_MASK);
-               *object_at(l, o, i) = object(0, count[i], count[i]));
+               *object_at(l, o, i) = mbarrier_object(0, count[i], count[i]));
 }
 
-static void invalidate(struct lanes *l, const struct op *o)
+static void mbarrier_invalidate(struct lanes *l, const struct op *o)
 {
     LANES_EACH(*object_at(l, o, i) = 0);
 }
@@ -62,12 +62,12 @@ static uint64_t arrived(struct lanes *l, uint64_t v, uint32_t count, bool drop, 
     if (count < 1 || count > missing || (drop && count > expected_of(v)))
         block_fault(l, FAULT_TRAP, lane, "%u arrivals at an mbarrier that waits for %u", count, missing);
     if (missing > count)
-        return object(v >> PHASE_BIT, expected, missing - count);
-    return object((v >> PHASE_BIT) + 1, expected, expected);
+        return mbarrier_object(v >> PHASE_BIT, expected, missing - count);
+    return mbarrier_object((v >> PHASE_BIT) + 1, expected, expected);
 }
 
 /* c: how many arrive; width: drop. d: the state. */
-static void arrive(struct lanes *l, const struct op *o)
+static void mbarrier_arrive(struct lanes *l, const struct op *o)
 {
     const uint32_t *count = LANE(uint32_t, o->c);
     uint64_t       *state = LANE(uint64_t, o->d);
@@ -101,7 +101,7 @@ static void count_missing(struct lanes *l, const struct op *o)
     LANES_EACH(to[i] = missing_of(state[i]));
 }
 
-static bool finish(struct decoder *d, op_fn run, struct decoded_address at, uint32_t b, uint32_t c, uint32_t to)
+static bool emit_mbarrier(struct decoder *d, op_fn run, struct decoded_address at, uint32_t b, uint32_t c, uint32_t to)
 {
     struct op *o = decode_op(d, run);
 
@@ -122,7 +122,7 @@ static bool translate_arrive(struct decoder *d)
     struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
     uint32_t               count = counted ? decode_source(d, operand(d, 2), 4) : decode_constant(d, 1, 4);
 
-    return finish(d, arrive, at, 0, count, decode_destination(d, operand(d, 0), 8));
+    return emit_mbarrier(d, mbarrier_arrive, at, 0, count, decode_destination(d, operand(d, 0), 8));
 }
 
 static bool translate_test(struct decoder *d)
@@ -130,7 +130,7 @@ static bool translate_test(struct decoder *d)
     struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
     uint32_t               c = decode_source(d, operand(d, 2), d->insn->parity ? 4 : 8);
 
-    return finish(d, d->insn->parity ? test_parity : test_state, at, 0, c, decode_destination(d, operand(d, 0), 1));
+    return emit_mbarrier(d, d->insn->parity ? test_parity : test_state, at, 0, c, decode_destination(d, operand(d, 0), 1));
 }
 
 static bool translate_count(struct decoder *d)
@@ -160,8 +160,8 @@ bool translate_mbarrier(struct decoder *d)
     if (in->action != PTX_DO_INIT && in->action != PTX_DO_INVAL)
         return false;
     at = decode_address(d, operand(d, 0), (enum ptx_space)in->space);
-    return finish(d, in->action == PTX_DO_INIT ? initialise : invalidate, at,
-                  in->action == PTX_DO_INIT ? decode_source(d, operand(d, 1), 4) : 0, 0, 0);
+    return emit_mbarrier(d, in->action == PTX_DO_INIT ? mbarrier_initialise : mbarrier_invalidate, at,
+                         in->action == PTX_DO_INIT ? decode_source(d, operand(d, 1), 4) : 0, 0, 0);
 }
 
 /* Copies are done when they are asked for (device/cpu/interp/ops/copy.c), so the arrival comes at once; without `.noinc` it is one that the phase did not
@@ -172,5 +172,5 @@ bool translate_copy_arrival(struct decoder *d)
 
     if (!d->insn->noinc)
         return true;
-    return finish(d, arrive, at, 0, decode_constant(d, 1, 4), decode_temporary(d, 8));
+    return emit_mbarrier(d, mbarrier_arrive, at, 0, decode_constant(d, 1, 4), decode_temporary(d, 8));
 }

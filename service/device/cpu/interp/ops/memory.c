@@ -1,5 +1,5 @@
 /* Loads and stores. Every address of every active lane is checked against its space before it is used. */
-#include "device/cpu/interp/ops/aim.h"
+#include "device/cpu/interp/ops/access.h"
 
 const char *space_name(enum op_space s)
 {
@@ -43,7 +43,7 @@ static uint8_t *in_global(struct lanes *l, uint64_t address, uint32_t bytes)
 }
 
 /* NULL when the access leaves its space. *offset becomes the place in it. */
-static uint8_t *locate(struct lanes *l, enum op_space s, uint64_t *offset, uint32_t bytes, uint32_t lane)
+static uint8_t *locate_lane(struct lanes *l, enum op_space s, uint64_t *offset, uint32_t bytes, uint32_t lane)
 {
     struct block_run *r = l->run;
 
@@ -64,7 +64,7 @@ static uint8_t *locate(struct lanes *l, enum op_space s, uint64_t *offset, uint3
 uint8_t *lane_pointer(struct lanes *l, enum op_space s, uint64_t address, uint32_t bytes, uint32_t lane)
 {
     uint64_t offset = address;
-    uint8_t *p = locate(l, s, &offset, bytes, lane);
+    uint8_t *p = locate_lane(l, s, &offset, bytes, lane);
 
     if (!p || (offset & (bytes - 1)))
         bad_address(l, s, address, bytes, lane);
@@ -73,7 +73,7 @@ uint8_t *lane_pointer(struct lanes *l, enum op_space s, uint64_t address, uint32
 
 const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint32_t lane)
 {
-    return locate(l, OP_GENERIC, &address, bytes, lane);
+    return locate_lane(l, OP_GENERIC, &address, bytes, lane);
 }
 
 /* MOVE(name, type in memory, type of the register): one element per lane. Lanes that write to one address do so in their order. */
@@ -81,7 +81,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
 #define LOAD_SCATTERED(M, R, into)                                                    \
     do {                                                                              \
         if (l->dense) {                                                               \
-            LANES_LOOP(into[i] = (R)*AIMED(const M, i));                              \
+            LANES_LOOP(into[i] = (R)*ACCESSED(const M, i));                           \
         } else {                                                                      \
             const uint8_t *m_ = l->m;                                                 \
             LANES_LOOP(const uint64_t at_ = m_[i] ? address[i] + at.add : at.safe;    \
@@ -104,13 +104,13 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
     for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
         M        run[RUN_LANES];                                                      \
         R *const to = into + i;                                                       \
-        memcpy(run, AIMED(const M, i), sizeof run);                                   \
+        memcpy(run, ACCESSED(const M, i), sizeof run);                                \
         for (unsigned k = 0; k < RUN_LANES; k++)                                      \
             to[k] = (R)run[k];                                                        \
     }
 #define REPEAT_RUNS(M, R, into)                                                       \
     for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
-        const R  value = (R)*AIMED(const M, i);                                       \
+        const R  value = (R)*ACCESSED(const M, i);                                    \
         R *const to = into + i;                                                       \
         for (unsigned k = 0; k < RUN_LANES; k++)                                      \
             to[k] = value;                                                            \
@@ -120,25 +120,25 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
         M run[RUN_LANES];                                                             \
         for (unsigned k = 0; k < RUN_LANES; k++)                                      \
             run[k] = (M)from[i + k];                                                  \
-        memcpy(AIMED(M, i), run, sizeof run);                                         \
+        memcpy(ACCESSED(M, i), run, sizeof run);                                      \
     }
 #define MOVE(name, M, R)                                                              \
     KERNEL_MEMORY static void load_##name(struct lanes *l, const struct op *o)        \
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
         R              *into = LANE(R, o->d);                                         \
-        struct aim      at;                                                           \
-        switch (aim(l, o, sizeof(M), &at)) {                                          \
+        struct access   at;                                                           \
+        switch (survey_access(l, o, sizeof(M), &at)) {                                \
         case CONSECUTIVE: LOAD_ALL(M, R, into + l->low, at.first) return;             \
         case SAME: {                                                                  \
             const R value = (R)*(const M *)(const void *)at.first;                    \
             LANES_SET(R, o->d, , value);                                              \
             return;                                                                   \
         }                                                                             \
-        case RUN_CONSECUTIVE: LOAD_RUNS(M, R, into) return;                              \
-        case RUN_SAME:  REPEAT_RUNS(M, R, into) return;                                \
+        case RUN_CONSECUTIVE: LOAD_RUNS(M, R, into) return;                           \
+        case RUN_SAME:  REPEAT_RUNS(M, R, into) return;                               \
         case SCATTERED: LOAD_SCATTERED(M, R, into); return;                           \
-        case LANEWISE:  LANES_EACH(into[i] = (R)*AIMED_OWN(const M, i)); return;      \
+        case LANEWISE:  LANES_EACH(into[i] = (R)*ACCESSED_OWN(const M, i)); return;   \
         case ASTRAY:                                                                  \
             LANES_EACH(into[i] = (R)*(const M *)(const void *)lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), sizeof(M), i)); \
         }                                                                             \
@@ -147,17 +147,17 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
     {                                                                                 \
         const uint64_t *address = LANE(uint64_t, o->a);                               \
         const R        *d_ = LANE(R, o->d);                                           \
-        struct aim      at;                                                           \
-        switch (aim(l, o, sizeof(M), &at)) {                                          \
+        struct access   at;                                                           \
+        switch (survey_access(l, o, sizeof(M), &at)) {                                \
         case CONSECUTIVE: STORE_ALL(M, R, at.first, d_ + l->low) return;              \
-        case RUN_CONSECUTIVE: STORE_RUNS(M, d_) return;                                \
+        case RUN_CONSECUTIVE: STORE_RUNS(M, d_) return;                               \
         case SAME:      *(M *)(void *)at.first = (M)d_[l->high - 1]; return;          \
         case RUN_SAME:                                                                \
             for (uint32_t i = l->low; i < l->high; i += RUN_LANES)                    \
-                *AIMED(M, i) = (M)d_[i + RUN_LANES - 1];                              \
+                *ACCESSED(M, i) = (M)d_[i + RUN_LANES - 1];                           \
             return;                                                                   \
-        case SCATTERED: LANES_EACH(*AIMED(M, i) = (M)d_[i]); return;                  \
-        case LANEWISE:  LANES_EACH(*AIMED_OWN(M, i) = (M)d_[i]); return;              \
+        case SCATTERED: LANES_EACH(*ACCESSED(M, i) = (M)d_[i]); return;               \
+        case LANEWISE:  LANES_EACH(*ACCESSED_OWN(M, i) = (M)d_[i]); return;           \
         case ASTRAY:                                                                  \
             LANES_EACH(*(M *)(void *)lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), sizeof(M), i) = (M)d_[i]); \
         }                                                                             \
@@ -204,7 +204,7 @@ op_fn memory_handler(bool store, unsigned memory_bytes, unsigned reg_bytes, bool
 }
 
 /* Vectors: o->width elements of element_bytes() from one address that is aligned to all of them. extra lists the places. */
-static void put(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane, uint64_t value)
+static void store_element(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane, uint64_t value)
 {
     switch (v->reg_bytes[k]) {
     case 0: break; /* `_` */
@@ -215,7 +215,7 @@ static void put(struct lanes *l, const struct vector_places *v, unsigned k, uint
     }
 }
 
-static uint64_t get(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane)
+static uint64_t load_element(struct lanes *l, const struct vector_places *v, unsigned k, uint32_t lane)
 {
     switch (v->reg_bytes[k]) {
     case 0:  return 0;
@@ -226,7 +226,7 @@ static uint64_t get(struct lanes *l, const struct vector_places *v, unsigned k, 
     }
 }
 
-static uint64_t extend(uint64_t value, unsigned bytes, bool is_signed)
+static uint64_t extend_value(uint64_t value, unsigned bytes, bool is_signed)
 {
     unsigned shift = 64 - 8 * bytes;
 
@@ -248,7 +248,7 @@ KERNEL_MEMORY void load_vector(struct lanes *l, const struct op *o)
         for (unsigned k = 0; k < v->count; k++) {
             uint64_t value = 0;
             memcpy(&value, from + k * bytes, bytes);
-            put(l, v, k, i, extend(value, bytes, v->is_signed));
+            store_element(l, v, k, i, extend_value(value, bytes, v->is_signed));
         }
     }
 }
@@ -266,7 +266,7 @@ KERNEL_MEMORY void store_vector(struct lanes *l, const struct op *o)
             continue;
         to = lane_pointer(l, (enum op_space)o->mode, ADDRESS(i), bytes * v->count, i);
         for (unsigned k = 0; k < v->count; k++) {
-            uint64_t value = get(l, v, k, i);
+            uint64_t value = load_element(l, v, k, i);
             memcpy(to + k * bytes, &value, bytes);
         }
     }
@@ -283,7 +283,7 @@ void pack_vector(struct lanes *l, const struct op *o)
         if (!l->m[i])
             continue;
         for (unsigned k = 0; k < v->count; k++)
-            value |= (get(l, v, k, i) & (~0ull >> (64 - 8 * v->element_bytes))) << (8 * v->element_bytes * k);
+            value |= (load_element(l, v, k, i) & (~0ull >> (64 - 8 * v->element_bytes))) << (8 * v->element_bytes * k);
         if (o->width == 8)
             LANE(uint64_t, o->d)[i] = value;
         else if (o->width == 4)
@@ -304,7 +304,7 @@ void unpack_vector(struct lanes *l, const struct op *o)
             continue;
         value = o->width == 8 ? LANE(uint64_t, o->a)[i] : o->width == 4 ? LANE(uint32_t, o->a)[i] : LANE(uint16_t, o->a)[i];
         for (unsigned k = 0; k < v->count; k++)
-            put(l, v, k, i, value >> (8 * v->element_bytes * k));
+            store_element(l, v, k, i, value >> (8 * v->element_bytes * k));
     }
 }
 

@@ -18,7 +18,7 @@ void local_address(struct lanes *l, const struct op *o)
     LANES_SET(uint64_t, o->d, , at);
 }
 
-static bool inside(const struct grid_run *g, enum ptx_space space, uint64_t address)
+static bool inside_window(const struct grid_run *g, enum ptx_space space, uint64_t address)
 {
     switch (space) {
     case PTX_SHARED:
@@ -41,7 +41,7 @@ void in_window(struct lanes *l, const struct op *o)
 {
     const uint64_t *a_ = LANE(uint64_t, o->a);
 
-    LANES_SET(uint8_t, o->d, , inside(l->run->grid, (enum ptx_space)o->mode, a_[i]));
+    LANES_SET(uint8_t, o->d, , inside_window(l->run->grid, (enum ptx_space)o->mode, a_[i]));
 }
 
 /* %clock and %clock64 count nanoseconds: a clock of 1 GHz. */

@@ -5,7 +5,7 @@
 enum { ALIGN_DEFAULT = 8, ALIGN_MAX = 256 };
 
 /* a: bytes; immediate: alignment, a power of two. d: the address in local space. */
-static void allocate(struct lanes *l, const struct op *o)
+static void stack_allocate(struct lanes *l, const struct op *o)
 {
     struct block_run        *r = l->run;
     const struct activation *a = activation_now(r);
@@ -19,7 +19,7 @@ static void allocate(struct lanes *l, const struct op *o)
                to[i] = (r->stack_top[i] - bytes[i]) & mask; r->stack_top[i] = (uint32_t)to[i]);
 }
 
-static void save(struct lanes *l, const struct op *o)
+static void stack_save(struct lanes *l, const struct op *o)
 {
     const uint32_t *top = l->run->stack_top;
     uint64_t       *to = LANE(uint64_t, o->d);
@@ -27,7 +27,7 @@ static void save(struct lanes *l, const struct op *o)
     LANES_EACH(to[i] = top[i]);
 }
 
-static void restore(struct lanes *l, const struct op *o)
+static void stack_restore(struct lanes *l, const struct op *o)
 {
     struct block_run *r = l->run;
     const uint64_t   *to = LANE(uint64_t, o->a);
@@ -47,7 +47,7 @@ bool translate_alloca(struct decoder *d)
         return false;
     bytes = decode_source(d, operand(d, 1), 8);
     to = decode_destination(d, operand(d, 0), 8);
-    o = decode_op(d, allocate);
+    o = decode_op(d, stack_allocate);
     o->a = bytes;
     o->d = to;
     o->immediate = (int64_t)align;
@@ -61,7 +61,7 @@ bool translate_stacksave(struct decoder *d)
 {
     uint32_t to = decode_destination(d, operand(d, 0), 8);
 
-    decode_op(d, save)->d = to;
+    decode_op(d, stack_save)->d = to;
     decode_widen(d, operand(d, 0), to, 8, false);
     return true;
 }
@@ -70,6 +70,6 @@ bool translate_stackrestore(struct decoder *d)
 {
     uint32_t from = decode_source(d, operand(d, 0), 8);
 
-    decode_op(d, restore)->a = from;
+    decode_op(d, stack_restore)->a = from;
     return true;
 }

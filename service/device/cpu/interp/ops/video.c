@@ -14,7 +14,7 @@ static int32_t part_of(uint32_t bits, unsigned i, unsigned width, bool is_signed
     return is_signed ? (int32_t)top >> (32 - width) : (int32_t)(top >> (32 - width));
 }
 
-static uint32_t differences(const struct differences *p, uint32_t a, uint32_t b, uint32_t c)
+static uint32_t sum_of_differences(const struct differences *p, uint32_t a, uint32_t b, uint32_t c)
 {
     unsigned width = 32 / p->parts;
     uint32_t result = p->sum ? c : 0;
@@ -32,7 +32,7 @@ static void absolute_differences(struct lanes *l, const struct op *o)
     const struct differences *p = o->extra;
     const uint32_t           *a_ = LANE(uint32_t, o->a), *b_ = LANE(uint32_t, o->b), *c_ = LANE(uint32_t, o->c);
 
-    LANES_SET(uint32_t, o->d, , differences(p, a_[i], b_[i], c_[i]));
+    LANES_SET(uint32_t, o->d, , sum_of_differences(p, a_[i], b_[i], c_[i]));
 }
 
 bool translate_absolute_differences(struct decoder *d)

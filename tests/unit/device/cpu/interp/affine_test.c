@@ -1,4 +1,4 @@
-/* Values that the interpreter keeps as a few numbers (interp/form.h) against those written out for every thread: hand-made programs that
+/* Values that the interpreter keeps as a few numbers (interp/affine.h) against those written out for every thread: hand-made programs that
  * go where such numbers end, in blocks of one, two and three dimensions. The plain baseline, which has no such values, says what is right. */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static void stop(void)
     rig_stop(&r);
 }
 
-TestSuite(interp_form, .init = start, .fini = stop);
+TestSuite(interp_affine, .init = start, .fini = stop);
 
 static const struct rig_shape shapes[] = {
     {.grid_x = 3, .block_x = 64},
@@ -97,7 +97,7 @@ static void try(const char *what, const char *body)
     cr_assert(differ, "%s gives every thread the same", what);
 }
 
-Test(interp_form, sums_products_and_shifts)
+Test(interp_affine, sums_products_and_shifts)
 {
     try("sums", "mad.lo.s32 %r30, %r1, 7, %r12; sub.s32 %r31, %r30, %r2; shl.b32 %r20, %r31, 5; shl.b32 %r21, %r31, 32;"
         "add.s32 %r21, %r21, %r31; mul.lo.s32 %r22, %r1, %r2; mad.lo.s32 %r23, %r30, %r31, %r12;");
@@ -109,7 +109,7 @@ Test(interp_form, sums_products_and_shifts)
 }
 
 /* Products and widenings of 32-bit numbers that wrap around in some threads only. */
-Test(interp_form, numbers_that_wrap_around)
+Test(interp_affine, numbers_that_wrap_around)
 {
     try("wrapping above", "add.s32 %r30, %r1, 2147483630; mul.wide.s32 %rd20, %r30, 4; cvt.u32.u64 %r20, %rd20; shr.u64 %rd20, %rd20, 32;"
         "cvt.u32.u64 %r21, %rd20; cvt.s64.s32 %rd21, %r30; shr.u64 %rd21, %rd21, 32; cvt.u32.u64 %r22, %rd21; mov.u32 %r23, %r30;");
@@ -121,7 +121,7 @@ Test(interp_form, numbers_that_wrap_around)
         "mad.wide.u32 %rd21, %r31, 6, 1; shr.u64 %rd21, %rd21, 30; cvt.u32.u64 %r22, %rd21; mul.lo.s32 %r23, %r30, 1431655765;");
 }
 
-Test(interp_form, comparisons)
+Test(interp_affine, comparisons)
 {
     static const char *const how[] = {"lt", "le", "gt", "ge", "eq", "ne"};
     static const char *const type[] = {"s32", "u32"};
@@ -139,7 +139,7 @@ Test(interp_form, comparisons)
     }
 }
 
-Test(interp_form, threads_that_part_and_meet_again)
+Test(interp_affine, threads_that_part_and_meet_again)
 {
     try("two values of one register", "setp.lt.u32 %p1, %r1, 5; mov.u32 %r30, 3; @%p1 bra A; mov.u32 %r30, 9; add.s32 %r20, %r30, %r12; A: add.s32 %r21, %r30, %r12;"
         "add.s32 %r22, %r30, %r1; mov.u32 %r23, %r30;");
@@ -154,7 +154,7 @@ Test(interp_form, threads_that_part_and_meet_again)
         "mov.u32 %r20, %r32; add.s32 %r21, %r32, %r1; add.s32 %r22, %r31, %r12; mov.u32 %r23, %r30;");
 }
 
-Test(interp_form, what_other_operations_read_and_write)
+Test(interp_affine, what_other_operations_read_and_write)
 {
     try("under a guard", "setp.lt.u32 %p1, %r1, 9; mov.u32 %r30, 4; @%p1 mov.u32 %r30, 6; add.s32 %r20, %r30, %r1; mov.u32 %r31, %r12; @%p1 add.s32 %r21, %r31, %r4;"
         "setp.ge.u32 %p2, %r12, 1; @%p2 mov.u32 %r22, %r1; @!%p2 mov.u32 %r23, %r2;");
@@ -168,7 +168,7 @@ Test(interp_form, what_other_operations_read_and_write)
     try("an indexed branch", "and.b32 %r30, %r12, 1; T: .branchtargets A, B; brx.idx %r30, T; A: mov.u32 %r20, 3; bra E; B: mov.u32 %r20, 4; E: add.s32 %r21, %r20, %r1;");
 }
 
-Test(interp_form, addresses)
+Test(interp_affine, addresses)
 {
     try("one for all", "mul.wide.u32 %rd20, %r12, 4; add.s64 %rd21, %rd1, %rd20; ld.global.u32 %r20, [%rd21]; and.b32 %r30, %r20, 1023; mul.wide.u32 %rd22, %r30, 4;"
         "add.s64 %rd23, %rd1, %rd22; ld.global.u32 %r21, [%rd23+4]; ld.global.u8 %r22, [%rd23+1]; ld.global.s8 %r31, [%rd23+2]; add.s32 %r23, %r31, %r1;");

@@ -45,7 +45,7 @@ static bool past(uint64_t deadline)
     return deadline_left_ns(deadline) == 0;
 }
 
-static pid_t await_spare(pid_t parent)
+static pid_t await_warm(pid_t parent)
 {
     uint64_t deadline = deadline_after_ms(PATIENT_MS);
     pid_t    pid;
@@ -75,13 +75,13 @@ static void compiles(struct compile_service *s, const char *arch)
     compile_output_finish(&o);
 }
 
-Test(spare, serves_one_job_and_is_replaced)
+Test(warm_compiler, serves_one_job_and_is_replaced)
 {
     struct compile_service *s = service_need_ready(PATIENT_MS);
     pid_t                   before = 0;
 
     for (int i = 0; i < 4; i++) {
-        pid_t    pid = await_spare(getpid());
+        pid_t    pid = await_warm(getpid());
         uint64_t deadline = deadline_after_ms(PATIENT_MS);
 
         cr_assert_neq(pid, before);
@@ -92,7 +92,7 @@ Test(spare, serves_one_job_and_is_replaced)
         cr_assert_eq(errno, ESRCH);
         before = pid;
     }
-    await_spare(getpid());
+    await_warm(getpid());
     compile_service_destroy(s);
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "a process was left behind");
 }
@@ -113,12 +113,12 @@ static void await_zombie(pid_t pid)
     }
 }
 
-Test(spare, is_not_missed_when_it_has_died)
+Test(warm_compiler, is_not_missed_when_it_has_died)
 {
     struct compile_service *s = service_need_ready(PATIENT_MS);
 
     for (int i = 0; i < 3; i++) {
-        pid_t pid = await_spare(getpid());
+        pid_t pid = await_warm(getpid());
 
         usleep((useconds_t)i * 100 * 1000); /* at different points of its life */
         kill(pid, SIGKILL);
@@ -129,7 +129,7 @@ Test(spare, is_not_missed_when_it_has_died)
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-Test(spare, takes_a_job_longer_than_any_socket_holds)
+Test(warm_compiler, takes_a_job_longer_than_any_socket_holds)
 {
     struct compile_service *s = service_need_ready(PATIENT_MS);
     struct compile_output   o;
@@ -139,7 +139,7 @@ Test(spare, takes_a_job_longer_than_any_socket_holds)
     while (source.bytes < 3 * 1024 * 1024)
         buf_add_text(&source, "// a comment that fills the source up to more than a socket's buffers\n");
     buf_add_text(&source, good);
-    await_spare(getpid());
+    await_warm(getpid());
     o = compile_text(s, source.data, "compute_75");
     cr_assert_eq(o.status, STATUS_OK, "%s", o.log.data);
     compile_output_finish(&o);
@@ -148,13 +148,13 @@ Test(spare, takes_a_job_longer_than_any_socket_holds)
 }
 
 /* What one source does to its compiler ends with it. */
-Test(spare, errors_and_crashes_are_their_own_jobs)
+Test(warm_compiler, errors_and_crashes_are_their_own_jobs)
 {
     struct compile_service *s = service_need_ready(PATIENT_MS);
     struct compile_output   o;
     struct buf              deep;
 
-    await_spare(getpid());
+    await_warm(getpid());
     o = compile_text(s, "#define twice once\nint x = y;\n", "compute_75");
     cr_assert_eq(o.status, STATUS_COMPILE_FAILED);
     cr_assert(log_has(&o, "kernel.cu(2)") && log_has(&o, "\"y\""));
@@ -163,38 +163,38 @@ Test(spare, errors_and_crashes_are_their_own_jobs)
     buf_add_text(&deep, "int x = ");
     for (int i = 0; i < 1000000; i++)
         buf_add_text(&deep, "(");
-    await_spare(getpid());
+    await_warm(getpid());
     o = compile_text(s, deep.data, "compute_75");
     cr_assert_neq(o.status, STATUS_OK);
     compile_output_finish(&o);
     buf_finish(&deep);
-    await_spare(getpid());
+    await_warm(getpid());
     compiles(s, "compute_75");
     compile_service_destroy(s);
 }
 
-Test(spare, does_not_outlive_its_parent)
+Test(warm_compiler, does_not_outlive_its_parent)
 {
     int   ends[2];
-    pid_t parent, spare = 0;
+    pid_t parent, warm_compiler = 0;
 
     compile_service_destroy(service_need(PATIENT_MS)); /* or the test is skipped */
     cr_assert_eq(pipe(ends), 0);
     parent = fork();
     if (parent == 0) {
         service_need_ready(PATIENT_MS);
-        spare = await_spare(getpid());
-        if (write(ends[1], &spare, sizeof spare) != sizeof spare)
+        warm_compiler = await_warm(getpid());
+        if (write(ends[1], &warm_compiler, sizeof warm_compiler) != sizeof warm_compiler)
             _exit(1);
         pause();
         _exit(0);
     }
-    cr_assert_eq(read(ends[0], &spare, sizeof spare), sizeof spare);
-    cr_assert_eq(kill(spare, 0), 0);
+    cr_assert_eq(read(ends[0], &warm_compiler, sizeof warm_compiler), sizeof warm_compiler);
+    cr_assert_eq(kill(warm_compiler, 0), 0);
     usleep(300 * 1000); /* it has locked itself by now, or is about to: either way it notices */
     kill(parent, SIGKILL);
     waitpid(parent, NULL, 0);
-    await_end_of(spare);
+    await_end_of(warm_compiler);
     close(ends[0]);
     close(ends[1]);
 }
