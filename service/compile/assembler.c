@@ -1,4 +1,4 @@
-/* The only file that opens nvJitLink, and its one use: one PTX text in, one cubin out. */
+/* The only user of nvJitLink: one PTX text in, one cubin out. */
 #include "compile/assembler.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ enum status assembler_load(const char *nvrtc_path, struct problem *why)
     return STATUS_OK;
 }
 
-/* The head of it: as for compilers, the first errors matter most. */
+/* The head of the log: the first errors matter most, as with compilers. */
 static void take_log(jitlink_handle handle, struct compile_output *out)
 {
     size_t      bytes = 0;
@@ -95,7 +95,7 @@ static enum status take_cubin(jitlink_handle handle, struct buf *into)
     return STATUS_OK;
 }
 
-/* The name is what errors call the text. */
+/* Errors call the text by this name. */
 static enum status assemble_ptx(jitlink_handle handle, struct span ptx, struct compile_output *out)
 {
     int result = jitlink.add(handle, JITLINK_PTX, ptx.data, ptx.bytes, "module.ptx");

@@ -1,5 +1,5 @@
-/* Compile jobs and their outcomes as bytes: a magic word, counts, and fields of length plus content, in host byte order
- * (both ends are this executable; a cache entry of another machine has another key or fails its check). */
+/* Compile jobs and their results as bytes: a magic word, counts, and fields of length plus content, in host byte order. Both ends are
+ * this executable; a cache entry of another machine has another key or fails its check. */
 #include "ipc/compile_job.h"
 
 #include <stdlib.h>

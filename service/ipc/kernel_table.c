@@ -1,11 +1,11 @@
-/* The kernels and globals of a module: building the table, and its form as bytes. */
+/* The kernels and globals of a module: building the table, and its encoding as bytes. */
 #include "ipc/kernel_table.h"
 #include "ipc/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All numbers are in the machine's own order: both sides are the same program on the same machine. */
+/* All numbers are in host byte order: both sides are the same program on the same machine. */
 struct table_head {
     uint32_t magic;
     uint32_t kernels_count;
@@ -47,7 +47,7 @@ void kernel_table_finish(struct kernel_table *t)
     *t = (struct kernel_table){0};
 }
 
-/* Room for one more of `size` bytes; the array doubles at every power of two. */
+/* Room for one more element of `size` bytes; the array doubles at every power of two. */
 static void *grow_array(void *array, uint32_t count, size_t size)
 {
     if (count & (count - 1))

@@ -1,4 +1,4 @@
-/* Makes and checks the sealed memory that a front-end and a worker share. */
+/* Creates and checks the sealed memory that a front-end and a worker share. */
 #include "ipc/shm.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ struct shm_header {
     uint64_t magic;
     uint64_t bytes;
     uint64_t staging_bytes;
-    uint32_t command_bytes; /* the two sides must be the same program */
+    uint32_t command_bytes; /* both sides must be the same program */
     uint32_t completion_bytes;
 };
 
@@ -47,8 +47,8 @@ static bool map_shm(struct shm *m)
     return m->base != NULL;
 }
 
-/* All of staging memory, so that no transfer waits for its pages; of a ring what short messages take. A kernel that cannot make pages ahead
- * makes them at their first use. */
+/* Populates all of staging memory, so that no transfer waits for pages, and of a ring what short messages use. A kernel that cannot
+ * populate ahead makes the pages at first use. */
 static void populate_shm(struct shm *m)
 {
     ring_populate(m->commands, sizeof(struct command));
@@ -56,7 +56,7 @@ static void populate_shm(struct shm *m)
     madvise(m->staging, m->staging_bytes, MADV_POPULATE_WRITE);
 }
 
-/* Above FD_LEAST: lower numbers are where a child's descriptors are put. */
+/* Above FD_LEAST: a child's descriptors are put on lower numbers. */
 static int memory_file(size_t bytes)
 {
     int fd = memfd_create("gpurest-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -59,7 +59,7 @@ static uint64_t named_value(struct evaluation *e)
     return 0;
 }
 
-/* A number, a name, or "(name-1)", which is 0 for 0. */
+/* A number, a name, or "(name-1)", which is 0 if the name's value is 0. */
 static uint64_t factor(struct evaluation *e)
 {
     uint64_t value;

@@ -22,7 +22,7 @@ static uint64_t quotient_up(uint64_t n, uint64_t by)
     return n / by + (n % by != 0);
 }
 
-/* At least one block, and no more than fit: kernels go on behind their grid where that can happen. */
+/* At least one block, and no more than the grid may have: kernels that can meet the limit loop over the rest. */
 static uint32_t bounded_blocks(uint64_t blocks, uint32_t most)
 {
     return blocks == 0 ? 1 : blocks > most ? most : (uint32_t)blocks;
@@ -80,7 +80,7 @@ static uint32_t at_once(uint32_t per_sm, const struct builtin_device *device)
     return bounded_blocks(blocks, BUILTIN_BLOCKS_AT_ONCE_MAX);
 }
 
-/* With warpgroups, one block for each multiprocessor has nearly all of its shared memory. */
+/* With warpgroups, one block per multiprocessor has nearly all of its shared memory. */
 static void shape_pool(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
                        struct builtin_plan *out)
 {

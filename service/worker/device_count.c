@@ -1,4 +1,4 @@
-/* Tells the front-end which devices are here, so that it never loads a driver itself. */
+/* Reports the devices to the front-end, which therefore never loads a driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -44,7 +44,7 @@ bool status_is_fatal(enum status st)
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT;
 }
 
-/* The front-end always drains, so a full ring empties; a front-end that is gone ends this process. */
+/* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
 static void send_completion(struct device_worker *w, const struct completion *c)
 {
     const struct timespec nap = {0, 50 * 1000};
@@ -127,7 +127,7 @@ void worker_lose(struct device_worker *w, const struct problem *why)
 
 /* ---- commands ---- */
 
-/* The length must be exactly what that message has. */
+/* The length must be exactly that of the message. */
 static bool command_fits(const struct command *c, size_t bytes)
 {
     size_t fixed = offsetof(struct command, body);
@@ -159,7 +159,7 @@ static void refuse_length(struct device_worker *w, struct work *k)
     work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
 }
 
-/* True when there was one. Asked all the time: what is no more than a look must cost no more. */
+/* True: there was one. Polled all the time, so an empty poll must be cheap. */
 static bool accept_one(struct device_worker *w)
 {
     struct work *k;
@@ -179,7 +179,7 @@ static bool accept_one(struct device_worker *w)
         return true;
     }
     work_free(w, k);
-    w->lost = w->lost || st == STATUS_INTERNAL; /* the ring makes no sense any more */
+    w->lost = w->lost || st == STATUS_INTERNAL; /* the ring is corrupt */
     return false;
 }
 
@@ -194,7 +194,7 @@ static bool accept_some(struct device_worker *w)
 
 /* ---- waiting ---- */
 
-/* The longer the device works already, the longer the nap: about 3 % late at most. */
+/* The longer the device has been working, the longer the nap: about 3 % late at most. */
 static uint64_t nap_ns(uint64_t quiet_ns)
 {
     uint64_t ns = quiet_ns / 32;
@@ -204,7 +204,7 @@ static uint64_t nap_ns(uint64_t quiet_ns)
     return ns < (uint64_t)WORKER_NAP_US_MAX * NS_PER_US ? ns : (uint64_t)WORKER_NAP_US_MAX * NS_PER_US;
 }
 
-/* Nothing moved since `since`. */
+/* Nothing has moved since `since`. */
 static void wait_idle(struct device_worker *w, uint64_t since)
 {
     const struct spin_budgets *spin = spin_budgets();
@@ -299,7 +299,7 @@ static enum status take_device(struct device_worker *w, unsigned index, struct p
     return st;
 }
 
-/* Now, which is when the next phase begins. */
+/* Returns the time now, when the next phase begins. */
 static uint64_t phase_end(struct completion *ready, enum worker_start_phase phase, uint64_t began_ns)
 {
     uint64_t now = now_ns(), ms = (now - began_ns) / NS_PER_MS;
@@ -308,7 +308,7 @@ static uint64_t phase_end(struct completion *ready, enum worker_start_phase phas
     return now;
 }
 
-/* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
+/* A driver that may open no files reports no device, or anything else: then nothing is known of the device. */
 static enum status open_device(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
 {
     uint64_t    began = now_ns();
@@ -323,7 +323,7 @@ static enum status open_device(struct device_worker *w, unsigned index, struct c
     return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
-/* 0: a driver's device has its own. */
+/* 0: the device has memory of its own. */
 static uint64_t host_memory(struct device_worker *w)
 {
     struct device_memory memory = {0};
@@ -331,7 +331,7 @@ static uint64_t host_memory(struct device_worker *w)
     return w->ops->driver_build || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
 }
 
-/* Everything up to the first caller's command, and nothing of a caller's before the lock. */
+/* Everything up to the first command. Nothing of a caller's comes before the lock-down. */
 static enum status start_device(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
@@ -346,7 +346,7 @@ static enum status start_device(struct device_worker *w, int argc, char **argv, 
         return st;
     w->sharing = jail.sharing;
     jail.driven = w->ops->driver_build != NULL;
-    if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a wall that takes one would be missed, too */
+    if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
     if ((st = device_jail_prepare(&jail, why)) || (st = open_device(w, index, ready, why)))
         return st;
@@ -370,7 +370,7 @@ static void choose_spin(int argc, char **argv)
 
 int device_worker_main(int argc, char **argv)
 {
-    static struct device_worker w; /* large: it is the process */
+    static struct device_worker w; /* large: static, as there is one per process */
     struct completion           ready = {0};
     struct problem              why = {0};
     enum status                 st;

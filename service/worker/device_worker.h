@@ -2,8 +2,8 @@
 #ifndef GPUREST_WORKER_DEVICE_WORKER_H
 #define GPUREST_WORKER_DEVICE_WORKER_H
 
-/* Role `worker`: --backend=NAME --index=N [--spin-cpus=N] [--libcuda=PATH] [--device-monitor] [--allow-no-sandbox]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
- * end, its context is lost, or its parent is gone. Returns the exit code. */
+/* Role `worker`: --backend=NAME --index=N [--spin-cpus=N] [--libcuda=PATH] [--device-monitor] [--allow-no-sandbox]; descriptors as in
+ * ipc/worker_fds.h. Serves commands until it is told to end, its context is lost, or its parent is gone. Returns the exit code. */
 int device_worker_main(int argc, char **argv);
 
 /* Role `count`: --backends=LIST|auto [--libcuda=PATH]; writes one row of struct device_count per backend and ends. */

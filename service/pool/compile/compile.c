@@ -1,4 +1,4 @@
-/* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
+/* Runs compilations, each in its own compile worker: the warm one, or a fresh one. */
 #include "pool/compile/compile.h"
 #include "pool/bounds.h"
 
@@ -16,7 +16,7 @@
 #include "pool/compile/turns.h"
 #include "pool/compile/warm.h"
 
-enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
+enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* one byte more than the largest answer, to detect a larger one */
 
 static const char SHUTTING_DOWN[] = "The service is shutting down";
 
@@ -25,7 +25,7 @@ struct compile_service {
     struct warm_compiler  *warm; /* NULL: none is kept */
     uint64_t               deadline_ms;
     int                    stop_fd;      /* an eventfd; readable from compile_service_stop() on */
-    bool                   no_assembler; /* as the first worker found, which no caller had given anything */
+    bool                   no_assembler; /* from the first worker, which had no caller's input */
     char                   version[COMPILE_VERSION_BYTES];
     char                   identity[COMPILE_IDENTITY_BYTES];
     struct compile_turns   turns;
@@ -53,7 +53,7 @@ static enum status compiler_crashed(struct compile_output *out, int state)
     return fail_compile(out, STATUS_COMPILER_CRASHED, text);
 }
 
-/* What a worker may say of itself; anything else is a lie of a broken one. */
+/* What a worker may say of its version; anything else means that it is broken. */
 static bool status_plausible(enum status st)
 {
     return st == STATUS_OK || st == STATUS_COMPILE_FAILED || st == STATUS_COMPILER_CRASHED || st == STATUS_COMPILER_UNAVAILABLE ||
@@ -89,7 +89,7 @@ static enum status child_finish(struct compile_child *c, uint64_t deadline, stru
 
 /* ---- jobs ---- */
 
-/* True: the worker that waited has the job. One that has died meanwhile never saw a source. */
+/* True: the warm worker has the job. If it has died meanwhile, it never saw a source. */
 static bool give_to_warm(struct compile_service *s, struct span job, uint64_t deadline, struct compile_child *c)
 {
     if (!warm_compiler_take(s->warm, c))
@@ -101,7 +101,7 @@ static bool give_to_warm(struct compile_service *s, struct span job, uint64_t de
     return false;
 }
 
-/* The one that waits has loaded the compiler, not the assembler. */
+/* The warm worker has loaded the compiler, not the assembler. */
 static enum status run_bytes(struct compile_service *s, struct span job, bool assemble, struct compile_output *out)
 {
     uint64_t             deadline = deadline_after_ms(s->deadline_ms);
@@ -114,7 +114,7 @@ static enum status run_bytes(struct compile_service *s, struct span job, bool as
     if (st)
         return fail_compile(out, st, "Cannot start a compiler process");
     c.stop_fd = s->stop_fd;
-    compile_child_send(&c, job, deadline); /* a worker that takes it not has something to say */
+    compile_child_send(&c, job, deadline); /* a worker that does not take the job may have an answer */
     return child_finish(&c, deadline, out);
 }
 
@@ -131,7 +131,7 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
     return out->status;
 }
 
-/* The next worker is not made ready while others need the processors. */
+/* No new warm worker is started while compilations need the processors. */
 static void turn_give(struct compile_service *s, struct compile_turn *turn, struct span arch)
 {
     if (compile_turn_give(&s->turns, turn))
@@ -170,7 +170,7 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
 
 /* ---- life ---- */
 
-/* Three lines: what people call it, what tells it from every other, and why it has no assembler of PTX, or nothing. */
+/* Three lines: the version for people, the identity, and why there is no assembler of PTX, or nothing. */
 static bool take_version(struct compile_service *s, struct span text)
 {
     struct span version = span_cut(&text, '\n'), identity = span_cut(&text, '\n');
@@ -202,7 +202,7 @@ static void ask_version(struct compile_service *s)
     compile_output_finish(&out);
 }
 
-/* "" counts as unset. False without memory. */
+/* "" counts as unset. False: out of memory. */
 static bool argument_make(char **out, const char *name, const char *value)
 {
     if (!value || !value[0])
@@ -223,7 +223,7 @@ static void release_parts(struct compile_service *s)
     free(s);
 }
 
-/* Without it every compilation only starts a worker of its own. */
+/* Without a warm compiler, every compilation just starts its own worker. */
 static void start_warm(struct compile_service *s)
 {
     if (warm_compiler_create(&s->warm, &s->command))

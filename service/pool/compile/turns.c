@@ -1,4 +1,4 @@
-/* Deals turns to compile. There are few of them at a time, as each is a waiting thread: they are looked through, nothing is kept about callers. */
+/* Deals turns to compile. Each waiting turn is a waiting thread, so there are few: scans are cheap, and nothing is stored per caller. */
 #include "pool/compile/turns.h"
 #include "pool/bounds.h"
 
@@ -44,7 +44,7 @@ static bool same_caller(const struct compile_turn *a, const struct compile_turn 
     return strcmp(x, y) == 0;
 }
 
-/* Those of that kind that run or wait; of the caller of `of`, or with NULL of all. */
+/* Those of that kind that run or wait: of the caller of `of`, or of all when NULL. */
 static unsigned count_turns(const struct compile_turns *t, const struct compile_turn *of, bool builtin, bool running)
 {
     unsigned n = 0;
@@ -106,7 +106,7 @@ static void deal_turns(struct compile_turns *t)
         pthread_cond_broadcast(&t->dealt);
 }
 
-/* At the end; what is remembered of its caller holds for it, too. */
+/* At the end. The caller's last turn counts for this one, too. */
 static void enter_turn(struct compile_turns *t, struct compile_turn *turn)
 {
     struct compile_turn **at = &t->first;

@@ -1,4 +1,4 @@
-/* Keeps one compile worker waiting. */
+/* Keeps one compile worker ready. */
 #include "pool/compile/warm.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct warm_compiler {
     char                          arch[COMPILE_ARCH_BYTES];
 };
 
-/* Under the lock: a dead one is as good as none. */
+/* Under the lock: a dead one counts as none. */
 static bool take_living(struct warm_compiler *s, struct compile_child *out)
 {
     if (!s->there)
@@ -34,7 +34,7 @@ static bool take_living(struct warm_compiler *s, struct compile_child *out)
     return false;
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Under the lock, which it releases meanwhile. */
 static void start_warm_compiler(struct warm_compiler *s)
 {
     char                 argument[sizeof "--warm=" + COMPILE_ARCH_BYTES];

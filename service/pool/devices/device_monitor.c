@@ -1,4 +1,4 @@
-/* Questions to a device monitor that are waited for only so long: a slow device must not hold up a health check. */
+/* Questions to a device monitor, with a limited wait: a slow device must not hold up a health check. */
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
@@ -22,7 +22,7 @@ static void unpin_monitor(struct pool *p, struct worker *w)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Under ask_lock. True when no question is open any more. */
+/* Under ask_lock. True: no question is open. */
 static bool collect_answer(struct pool *p, struct device_slot *d, uint64_t deadline_ns)
 {
     struct ask *a = &d->ask;
@@ -53,7 +53,7 @@ static enum status submit_ask(struct ask *a)
     return worker_submit_device_info(a->worker, &info, &a->call);
 }
 
-/* Under ask_lock, nothing open. */
+/* Under ask_lock; no question is open. */
 static enum status ask_monitor(struct pool *p, struct device_slot *d, enum message m, uint64_t deadline_ns)
 {
     struct ask *a = &d->ask;
@@ -95,7 +95,7 @@ bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem
     return true;
 }
 
-/* The worker wrote it: strings are closed and the count is bounded before anybody uses it. */
+/* The worker wrote it: terminate the strings and bound the count before use. */
 static void info_take(const struct slice *from, struct device_info *out)
 {
     memcpy(out, from->data, sizeof *out);

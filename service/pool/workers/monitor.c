@@ -1,4 +1,4 @@
-/* One thread that learns of every worker's death the moment it happens. */
+/* One thread that learns of every worker's death when it happens. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -1,10 +1,10 @@
-/* One thread that starts all workers, and the ladder after deaths.
+/* One thread that starts all workers, and the ladder of device states after deaths.
  *
- * Every worker proves itself by its own canary before it is READY. A start that fails makes its device suspect: its warm workers and
- * its device monitor are replaced, and only a fresh device monitor is tried, after a pause. When that fails too the device is quarantined: a device monitor is
- * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
- * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
- * longer than the last, and /readyz says so as long as no worker waits for a session. */
+ * Every worker must pass its own canary before it is READY. A failed start makes its device suspect: its warm workers and its device
+ * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is quarantined: a
+ * device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
+ * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
+ * reports it as long as no worker waits for a session. */
 #include "base/log/log.h"
 #include "base/metrics.h"
 #include "pool/bounds.h"
@@ -124,7 +124,7 @@ static void record_death(struct device_slot *d)
     d->next_try_ns = pause_ns(0);
 }
 
-/* Takes the lock away for a moment: a worker's own lock may not be taken under the pool's. */
+/* Releases the lock for a moment: a worker's own lock may not be taken under the pool's. */
 static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w)
 {
     struct problem why;
@@ -171,7 +171,7 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
     log_info("pool", "device %s: workers can start again", d->public.id);
 }
 
-/* Of a device under a verdict only the device monitor stays, to tell about it. True when there was one. */
+/* A device under a verdict keeps only its device monitor, to report on it. True: there was another worker. */
 static bool warm_discard(struct pool *p, struct device_slot *d)
 {
     struct worker *w = d->warm;
@@ -249,7 +249,7 @@ static void device_monitor_welcome(struct device_slot *d, const struct device_in
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
-    d->canary_ns = now_ns(); /* it computed one to become ready */
+    d->canary_ns = now_ns(); /* it computed a canary to become ready */
 }
 
 bool device_monitor_notice(struct pool *p, struct device_slot *d)
@@ -260,7 +260,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
 
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
         return false;
-    w->pins++; /* so that no other can come to stand where it was */
+    w->pins++; /* so that no other process can take its place */
     pthread_mutex_unlock(&p->lock);
     known =
         device_monitor_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
@@ -275,7 +275,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* A warm worker of a device that nobody waits for makes room for one that somebody waits for. */
+/* A warm worker of a device that nobody waits for makes room for a worker that somebody waits for. */
 static bool evict_for(struct pool *p, struct device_slot *d)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -327,7 +327,7 @@ static bool device_care(struct pool *p, struct device_slot *d)
 
 /* ---- the dead ---- */
 
-/* Destroys one that nobody pins; kills those that still live. Never waits for a death: the monitor will tell. */
+/* Destroys workers that nobody pins; kills those that still live. Never waits for a death: the monitor announces it. */
 static bool graveyard_clear(struct pool *p)
 {
     for (struct worker *w = p->discarded_workers; w; w = w->next) {
@@ -373,7 +373,7 @@ void *refiller_run(void *pool)
 
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
-        if (acted) /* a worker may have been ready before it stood where others look for it */
+        if (acted) /* a worker may have been ready before it was listed */
             pthread_cond_broadcast(&p->changed);
         else if (!p->stopping && seen == p->changes)
             pool_wait(p, next_look(p));

@@ -1,4 +1,4 @@
-/* Calls that wait for work before them: what they wait for, and what they do then. */
+/* Calls that wait for earlier work: what each waits for, and what it does then. */
 #include "worker/commands/internal.h"
 
 static bool events_passed(struct device_worker *w, const struct msg_event_elapsed *m)
@@ -8,7 +8,7 @@ static bool events_passed(struct device_worker *w, const struct msg_event_elapse
     return named_event_query(w, m->from, &unused) != STATUS_PENDING && named_event_query(w, m->to, &unused) != STATUS_PENDING;
 }
 
-/* Of two events that are done. */
+/* Between two events that are done. */
 static enum status elapsed_between(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
                                    struct problem *why)
 {
@@ -28,7 +28,7 @@ static bool barrier_passed(struct device_worker *w, const struct work *k)
     if (k->command.message == MESSAGE_EVENT_ELAPSED)
         return events_passed(w, &b->event_elapsed);
     if (k->command.message == MESSAGE_STREAM_DESTROY)
-        return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* nothing at all may be left on it */
+        return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* no work at all may be left on it */
     if (k->command.message == MESSAGE_STREAM_SYNC && !b->stream_sync.all)
         return streams_passed(w, stream_find(w, b->stream_sync.stream), k->sequence);
     return streams_passed(w, NULL, k->sequence);
@@ -68,7 +68,7 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
     return st;
 }
 
-/* One turn over the list: each is taken out, and put back at the end if it has to go on waiting. */
+/* One pass over the list: each call is taken out, and put back at the end if it must wait longer. */
 bool barriers_advance(struct device_worker *w)
 {
     struct work *last = w->barriers.last;

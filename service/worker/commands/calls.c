@@ -59,7 +59,7 @@ static enum status call_canary(struct device_worker *w, struct work *k, union me
 
 static enum status call_device_info(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
 {
-    static struct device_info info; /* too large for the stack's taste */
+    static struct device_info info; /* too large for the stack */
     struct shm_ref            to = k->command.body.device_info.to;
     unsigned char            *at;
     enum status               st;

@@ -1,5 +1,5 @@
-/* Lists of commands in flight together. They are watched in groups: one event behind each, and, where events tell nothing after a fault,
- * a mark that the device writes into the run's state. So what is told about progress is true also when the context was lost. */
+/* Lists of commands in flight together. They are watched in groups: one event behind each and, where events tell nothing after a fault,
+ * a mark that the device writes into the run's state. So reported progress is correct even when the context was lost. */
 #include <stdlib.h>
 
 #include "ipc/command_list.h"
@@ -10,7 +10,7 @@ struct group {
     uint32_t             end;    /* entries of the list up to here */
     struct device_event *before; /* NULL: not timed */
     struct device_event *timed;  /* NULL: `after` ends the time, too */
-    struct device_event *after;  /* behind everything, the mark included */
+    struct device_event *after;  /* behind everything, including the mark */
 };
 
 struct run {
@@ -25,7 +25,7 @@ struct run {
     unsigned             first, groups_count;
     enum status          refused; /* by the device: what is behind is not issued */
     struct problem       why;
-    bool                 blind; /* an event could not be asked: nothing more is known about progress */
+    bool                 blind; /* an event could not be queried: progress is unknown from here on */
 };
 
 static struct run *run_new(struct device_worker *w, const struct shm_ref *list, const struct shm_ref *state, uint32_t count,
@@ -98,7 +98,7 @@ static enum status check_entry(struct device_worker *w, const struct run_entry *
     }
 }
 
-/* Exactly `count` entries, each of which could come as a command. */
+/* Exactly `count` entries, each valid as a command of its own. */
 static enum status check_list(struct device_worker *w, const struct run *r, uint32_t stream, bool launches_only, struct problem *why)
 {
     struct run_cursor       c = r->cursor;
@@ -234,7 +234,7 @@ void graph_end(struct device_worker *w, uint32_t id)
     g->graph = NULL;
 }
 
-/* Counts as many entries as the graph has; its list holds only what is to be changed. */
+/* Counts as many entries as the graph has; its list holds only the changed ones. */
 enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why)
 {
     const struct msg_graph_run *m = &k->command.body.graph_run;
@@ -288,7 +288,7 @@ static void close_group(struct run *r)
     r->open = (struct group){0};
 }
 
-/* The last event of a group stands behind the mark: who sees it done sees the mark, and nothing is written into the state any more. */
+/* The last event of a group stands behind the mark: when it is done, the mark is visible, and nothing more is written into the state. */
 static enum status end_group(struct device_worker *w, struct stream *s, struct run *r)
 {
     enum status st = mark_group(w, s, r);
@@ -309,7 +309,7 @@ static void give_before(struct device_worker *w, struct run *r)
     r->open.before = NULL;
 }
 
-/* One entry that is watched by itself: a launch is timed, other things are not. */
+/* One entry that is watched by itself: only a launch is timed. */
 static enum status issue_exactly(struct device_worker *w, struct stream *s, struct run *r, const struct run_entry *e)
 {
     bool                launch = e->message == MESSAGE_LAUNCH, marked = uses_marks(w);
@@ -351,7 +351,8 @@ static enum status issue_entry(struct device_worker *w, struct stream *s, struct
     return r->group_size == 1 ? issue_exactly(w, s, r, e) : issue_in_group(w, s, r, e);
 }
 
-/* What was issued of a group before one was refused is waited for; records behind it are made, since others may wait for them. */
+/* The issued part of a group is waited for even if a later entry was refused. The records behind it are still made, since other streams
+ * may wait for them. */
 static void give_up_run(struct device_worker *w, struct stream *s, struct run *r)
 {
     static const struct issue_events none;
@@ -449,7 +450,7 @@ static void land_group(struct device_worker *w, struct stream *s, struct run *r)
     s->items -= g->end - r->done;
     r->done = g->end;
     if (!uses_marks(w) && !r->blind)
-        atomic_store(&r->state->completed, r->done); /* else the device does; its word may be ahead of us */
+        atomic_store(&r->state->completed, r->done); /* else the device writes it, and may be ahead of this */
     group_give(w, g);
     r->first = (r->first + 1) % RUN_ITEMS_MAX;
     r->groups_count--;

@@ -1,8 +1,8 @@
-/* Work on streams: issues it to the device in order, and answers it in order as it gets done.
+/* Work on streams: issues it to the device in order, and answers it in order as it completes.
  *
- * Copies, fills and runs go to the device up to a window; a launch goes alone, and nothing behind it until it is done: so everything
- * that waits can still be cancelled, and a deadline counts the one launch that runs. A run belongs to a batch, which is neither
- * cancelled by halves nor has deadlines within. */
+ * Copies, fills and runs go to the device up to a window. A launch goes alone, and nothing behind it until it is done: so all waiting
+ * work can still be cancelled, and a deadline covers only the launch that runs. A run belongs to a batch, whose parts are not cancelled
+ * and have no deadlines. */
 #include "base/deadline.h"
 #include "worker/bounds.h"
 #include "worker/commands/internal.h"
@@ -27,7 +27,7 @@ struct device_event *stream_first_event(const struct stream *s)
     return k->run ? run_first_event(k->run) : k->after;
 }
 
-/* Before anything is issued: what runs must be seen to end. */
+/* Before issuing anything: the end of what runs must be seen. */
 static enum status take_events(struct device_worker *w, struct work *k)
 {
     enum status st = event_take(w, &k->after);
@@ -66,7 +66,7 @@ static void begin_work(struct stream *s, struct work *k)
     s->runs += k->run != NULL;
 }
 
-/* False when nothing could be done. */
+/* False: nothing could be issued. */
 static bool issue_next(struct device_worker *w, struct stream *s)
 {
     struct work *k = s->waiting;
@@ -88,7 +88,7 @@ static bool issue_next(struct device_worker *w, struct stream *s)
     return true;
 }
 
-/* A long run gives way to other streams and commands now and then. */
+/* A long run lets other streams and commands in between. */
 static bool issue_some(struct device_worker *w, struct stream *s)
 {
     bool any = false, more = true;
@@ -112,7 +112,7 @@ void stream_push(struct device_worker *w, struct stream *s, struct work *k)
 
 /* ---- reap ---- */
 
-/* All are bounded when they are accepted. 0: none. */
+/* All timeouts are bounded when they are accepted. 0: none. */
 static uint64_t timeout_ms(const struct work *k)
 {
     if (k->command.message == MESSAGE_LAUNCH)
@@ -149,7 +149,7 @@ static enum status query_work(struct device_worker *w, struct stream *s, struct 
 static void launch_reply(struct device_worker *w, const struct stream *s, const struct work *k, struct msg_launch_reply *r)
 {
     if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
-        r->gpu_us = 0; /* a driver's odd word is no reason to be ended */
+        r->gpu_us = 0; /* an unexpected value from a driver is no reason to be killed */
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }
 
@@ -177,7 +177,7 @@ static void reap_work(struct device_worker *w, struct stream *s, struct work *k,
     work_answer(w, k, st, &done, why);
 }
 
-/* Answers the oldest one when it is done. Asked all the time while something runs: nothing large is cleared for a look. */
+/* Answers the oldest one when it is done. Polled all the time while something runs, so it clears nothing large. */
 static bool reap_first(struct device_worker *w, struct stream *s)
 {
     struct problem *why = &w->told;

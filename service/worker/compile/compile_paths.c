@@ -1,5 +1,5 @@
-/* Answers trapped path calls by openat2 with RESOLVE_IN_ROOT. Whatever cannot be opened "does not exist", whether it does
- * or not: a compile's log must not tell which files a machine has. */
+/* Answers trapped path calls by openat2 with RESOLVE_IN_ROOT. Whatever cannot be opened "does not exist", whether it does or not: a log
+ * must not reveal which files a machine has. */
 #include "worker/compile/compile_paths.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static long stat_at(const ucontext_t *c)
 {
     const char *path = syscall_pointer(c, 1);
 
-    /* fstat(fd) of the C library arrives in this form. */
+    /* fstat(fd) of the C library arrives as this call. */
     if ((syscall_argument(c, 3) & AT_EMPTY_PATH) && path[0] == '\0')
         return syscall(SYS_fstat, syscall_argument(c, 0), syscall_argument(c, 2)) ? -errno : 0;
     return stat_in_root(path, syscall_pointer(c, 2));

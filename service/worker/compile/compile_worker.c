@@ -23,9 +23,9 @@ struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* NULL: what belongs to the library */
     bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
-    bool        no_sandbox;   /* goes on where this machine offers none */
-    const char *warm_arch;    /* NULL: the job is there, or as good as there. "": an unknown one */
-    bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
+    bool        no_sandbox;   /* continues where this machine offers no sandbox */
+    const char *warm_arch;    /* NULL: the job is there, or nearly. "": the target is unknown */
+    bool        version;      /* only report the compiler's version, and what the lock-down lacks */
 };
 
 static const char *value_of(const char *argument, const char *name)
@@ -129,7 +129,7 @@ static int compile_job(bool assemble)
     return rc;
 }
 
-/* No file of the machine is needed for it. */
+/* Needs no file of the machine. */
 static int assemble_job(const struct arguments *a)
 {
     struct problem why = {0};
@@ -142,7 +142,7 @@ static int assemble_job(const struct arguments *a)
 
 /* ---- getting ready ---- */
 
-/* Common parts of kernels. What the compiler makes of them nobody sees. */
+/* Common parts of kernels. The compiled result is dropped. */
 static const char WARMING_SOURCE[] =
     "template <class T> __device__ T sum(T x) { for (int d = 16; d; d /= 2) x += __shfl_down_sync(~0u, x, d); return x; }\n"
     "extern \"C\" __global__ void warm(float *p, const int *q, int n)\n"
@@ -172,7 +172,7 @@ static void warm_up(const char *arch)
     compile_output_finish(&out);
 }
 
-/* Three lines: version, identity, and why nothing makes code of PTX here, or nothing. What makes it belongs to the compiler. */
+/* Three lines: version, identity, and why there is no assembler of PTX, or nothing. The assembler counts as a part of the compiler. */
 static void write_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
 {
     struct problem missing = {0};
@@ -208,12 +208,12 @@ static int serve_job(const struct arguments *a)
     return a->version ? answer_failure(STATUS_OK, version) : compile_job(false);
 }
 
-/* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
+/* Without exit handlers: ours have nothing to clean up, and the library's must not run in the jail. */
 int compile_worker_main(int argc, char **argv)
 {
     struct arguments a = parse_arguments(argc, argv);
 
-    /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
+    /* The library reads settings from the environment, none of which is the operator's to set; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     _exit(a.assemble ? assemble_job(&a) : serve_job(&a));

@@ -1,4 +1,4 @@
-/* Limits of open files, looked at from inside. */
+/* The limits of open files, tested from inside. */
 #include "worker/jail/files.h"
 #include "worker/bounds.h"
 
@@ -17,7 +17,7 @@ void files_raise(void)
         log_warn("worker", "cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* The machine may have run out of them, too: only opening some tells. 0, or the error. */
+/* The machine may have run out of files, too: only opening some shows it. Returns 0, or the error. */
 static int open_reserve(void)
 {
     int      files[WORKER_FILES_RESERVE];

@@ -18,7 +18,7 @@ static bool become_user(uid_t id)
     return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
 }
 
-/* In a user namespace of few numbers there is none for each process: EINVAL. */
+/* A user namespace of few numbers has none for each process: EINVAL. */
 bool privileges_drop_user(bool *own)
 {
     *own = false;
