@@ -32,7 +32,7 @@ DEVICE void store_rounded(u32 to, uint4 v)
     store_piece(to, rounded_to_tf32(v.x), rounded_to_tf32(v.y), rounded_to_tf32(v.z), rounded_to_tf32(v.w));
 }
 
-/* Tiles of NA x 128, stages PARTS times as deep as 128 bytes. A stage is rounded AHEAD stages after its copies began. */
+/* Tiles of NA x 128; stages PARTS times as deep as 128 bytes. A stage is rounded AHEAD stages after its copies began. */
 template <int NA, int STAGES, int PARTS, int AHEAD> struct turned_product {
     static constexpr int COLUMNS = 64 * MULTIPLIERS;
     typedef fetch<f32, NA, COLUMNS> fetcher;
@@ -48,12 +48,12 @@ template <int NA, int STAGES, int PARTS, int AHEAD> struct turned_product {
     bool       wide;
 
     DEVICE u64 steps() const { return (z.k + DEEP - 1) / DEEP; }
-    /* Four rows of b that are read together, eight words of each, are in banks of their own. */
+    /* Four rows of b that are read together, eight words of each, lie in different banks. */
     static DEVICE u32 at_b(u32 row, u32 piece) { return row * B_ROW + (piece ^ (row & 3) * 2) * 16; }
 
     static DEVICE void round_own(u32 a)
     {
-        constexpr int AT_ONCE = 4; /* with more, what finds a tile would lie in local memory */
+        constexpr int AT_ONCE = 4; /* with more, the indices of a tile would go to local memory */
 #pragma unroll
         for (int i = 0; i < of_a::EACH; i += AT_ONCE) {
             uint4 v[AT_ONCE];

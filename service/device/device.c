@@ -1,4 +1,4 @@
-/* The table of backends, made from devices.def, and the check that each offers what it must. */
+/* The table of backends, made from devices.def, and the check that each has the required members. */
 #include "device/device.h"
 
 #include "base/log/log.h"

@@ -9,12 +9,12 @@ enum {
     INFO_FORMAT_NONE = 1,      /* .nv.info: a byte of format, a byte of attribute, 16 bits of value or of length */
     INFO_FORMAT_SIZED = 4,
     INFO_KERNEL_PARAM = 0x17,
-    INFO_KERNEL_PARAM_LARGE = 0x45, /* where a size needs more than 14 bits: as the other, the last word is the size */
+    INFO_KERNEL_PARAM_LARGE = 0x45, /* when a size needs more than 14 bits: as above, and the last word is the size */
     INFO_KERNEL_PARAM_BYTES = 12,   /* index 32 bits, ordinal 16, offset 16, flags 32 with the size from bit 18 on */
     INFO_SIZE_SHIFT = 18,
 };
 
-/* The bytes at [offset, offset + bytes) of `from`; false when they are not all there. */
+/* The bytes at [offset, offset + bytes) of `from`; false: they are not all inside. */
 static bool slice_of(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
 {
     if (offset > from.bytes || bytes > from.bytes - offset)
@@ -28,7 +28,7 @@ bool cubin_is_elf(struct span image)
     return image.bytes >= SELFMAG && memcmp(image.data, ELFMAG, SELFMAG) == 0;
 }
 
-/* Headers are copied out: nothing in an image need be aligned. */
+/* Headers are copied out: an image may be unaligned. */
 static bool section_at(const struct cubin *c, unsigned i, Elf64_Shdr *out)
 {
     struct span raw;
@@ -45,7 +45,7 @@ static bool section_bytes(const struct cubin *c, const Elf64_Shdr *h, struct spa
     return h->sh_type == SHT_NOBITS || slice_of(c->image, h->sh_offset, h->sh_size, out);
 }
 
-/* A string table ends with NUL, so every string that begins in it ends in it. */
+/* A string table must end with NUL, so that every string in it ends. */
 static bool strings_at(const struct cubin *c, unsigned i, struct span *out)
 {
     Elf64_Shdr h;
@@ -186,7 +186,7 @@ static uint32_t word_at(const char *p)
     return half_at(p) | half_at(p + 2) << 16;
 }
 
-/* Takes the next attribute off *info; false at the end or when it is damaged. */
+/* Takes the next attribute off *info; false: at the end, or damaged. */
 static bool next_info(struct span *info, unsigned *attribute, struct span *value)
 {
     unsigned format;

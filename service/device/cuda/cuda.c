@@ -57,7 +57,7 @@ static enum status context_limit(struct device *d, unsigned which, uint32_t *out
     return st;
 }
 
-/* Devices before 7.0 know no opt-in. */
+/* Devices before 7.0 have no opt-in. */
 static enum status shared_limit(struct device *d, struct problem *why)
 {
     int value = 0;

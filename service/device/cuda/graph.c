@@ -1,4 +1,5 @@
-/* Sequences of launches as graphs of the driver: one chain of kernel nodes, made once. A driver without graphs gets the launches one by one. */
+/* Sequences of launches as graphs of the driver: one chain of kernel nodes, made once. Without graphs in the driver, launches go one by
+ * one. */
 #include "device/cuda/vendor/vendor.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static bool driver_has_graphs(const struct cuda_driver *cu)
            cu->cuGraphExecDestroy && cu->cuGraphExecKernelNodeSetParams_v2 && cu->cuGraphLaunch;
 }
 
-/* Launches of libraries need more of the driver than others. */
+/* Launches of libraries need more driver functions than others. */
 static bool can_build(const struct cuda_driver *cu, const struct device_graph *g)
 {
     bool plans = false;
@@ -50,7 +51,7 @@ static void describe_node(const struct device_launch *l, size_t *bytes, void *ex
                                      .extra = *bytes ? extra : NULL};
 }
 
-/* A copy of the launch in the place, instead of what was there. */
+/* Copies the launch into the place; replaces the old one. */
 static enum status keep_launch(struct place *p, const struct device_launch *l, struct problem *why)
 {
     void *params = malloc(l->params_bytes ? l->params_bytes : 1);
@@ -67,7 +68,7 @@ static enum status keep_launch(struct place *p, const struct device_launch *l, s
     return STATUS_OK;
 }
 
-/* What a library gives the device for one launch, as a graph within the graph. */
+/* What a library queues for one launch, as a graph within the graph. */
 static enum status add_plan(struct device *d, struct device_graph *g, uint32_t i, const cuda_graph_node *before, struct problem *why)
 {
     struct place *p = &g->places[i];
@@ -179,7 +180,7 @@ static enum status set_kernel(struct device *d, struct device_graph *g, uint32_t
     return cuda_check(d, d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->places[index].node, &node), why, "updating a graph");
 }
 
-/* The launches are made one by one from then on: places were changed, so the chain cannot be made anew before all of them are known. */
+/* From then on launches go one by one: places were changed, and the chain cannot be rebuilt before all are known. */
 static void dissolve_graph(struct device *d, struct device_graph *g)
 {
     d->cu->cuGraphExecDestroy(g->exec);
@@ -188,7 +189,7 @@ static void dissolve_graph(struct device *d, struct device_graph *g)
     g->graph = NULL;
 }
 
-/* The kind of a node is for ever, and so is how many kernels a library makes of a launch. */
+/* A node's kind never changes, and neither does the number of kernels that a library makes of a launch. */
 static enum status change_node(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
 {
     bool        plan = l->module->plan != NULL, same = plan == g->places[index].plan;

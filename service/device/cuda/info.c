@@ -21,7 +21,7 @@ static bool read_attribute(const struct device *d, unsigned number, int *value)
     return d->cu->cuDeviceGetAttribute(value, number, d->ordinal) == CUDA_RESULT_SUCCESS;
 }
 
-/* 0 where the driver does not know it. */
+/* 0: unknown to the driver. */
 static uint32_t positive_attribute(const struct device *d, unsigned number)
 {
     int value = 0;

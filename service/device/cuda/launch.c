@@ -52,7 +52,7 @@ static enum status open_shared(struct device *d, struct cuda_kernel *k, uint32_t
     return st;
 }
 
-/* INVALID_VALUE is the driver's word for a launch that it cannot make. */
+/* INVALID_VALUE is the driver's result for an impossible launch. */
 static enum status launch_refused(enum status st, struct problem *why)
 {
     if (st != STATUS_INTERNAL)
@@ -73,7 +73,7 @@ static enum status queue_launch(struct device *d, struct device_stream *s, const
 {
     struct cuda_kernel *kernel = &l->module->kernels[l->kernel];
     size_t              bytes = l->params_bytes;
-    /* The driver reads the block and copies it before it returns. */
+    /* The driver copies the block before it returns. */
     void       *extra[] = {CUDA_LAUNCH_BUFFER, (void *)(uintptr_t)l->params, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END};
     enum status st;
 
@@ -108,7 +108,7 @@ enum status cuda_launch(struct device *d, struct device_stream *s, const struct 
         st = queue_launch(d, cuda_stream_of(d, s), l, why);
     if (st || !l->after || (st = record_event(d, s, l->after, why)) == STATUS_OK)
         return st;
-    /* It runs and nobody would see it end: that is the context's end too. */
+    /* It runs and its end would not be seen: the context is lost, too. */
     return d->lost.status ? st : problem_set(why, STATUS_DEVICE_ERROR, "cannot watch the launch");
 }
 

@@ -1,5 +1,5 @@
-/* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and a free never hands memory out
- * again while queued work of any stream may still use it. */
+/* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and freed memory is not reused while queued
+ * work of any stream may still access it. */
 #include "base/deadline.h"
 #include "base/log/log.h"
 #include "device/cuda/bounds.h"
@@ -13,7 +13,7 @@ enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20 };
 
 static_assert((PLACES_MIN & (PLACES_MIN - 1)) == 0, "places are found by mask");
 
-/* Addresses are multiples of 256, so the low byte says nothing. */
+/* Addresses are multiples of 256, so the low byte is always 0. */
 static size_t home_of(uint64_t address, size_t room)
 {
     return (size_t)((address >> 8) * 0x9E3779B97F4A7C15ull >> 20) & (room - 1);
@@ -84,8 +84,8 @@ static enum status set_pool(struct device *d, unsigned which, void *value, struc
     return cuda_check(d, d->cu->cuMemPoolSetAttribute(d->memory.pool, which, value), why, "configuring the memory pool");
 }
 
-/* Freed memory stays with the process, so that allocating is fast. Reuse across streams is left to the order of our own
- * memory stream: nothing else could make an allocation wait for a kernel. */
+/* Freed memory stays with the process, so that allocating is fast. Only the order of our own memory stream allows reuse: any other way
+ * could make an allocation wait for a kernel. */
 static enum status configure_pool(struct device *d, struct problem *why)
 {
     uint64_t    keep_all = UINT64_MAX;
@@ -156,7 +156,7 @@ void cuda_memory_stop(struct device *d)
     *m = (struct cuda_memory){0};
 }
 
-/* Frees what nobody can use any more. They are done in order, as all their events are on one stream. */
+/* Frees what nobody can use any more. They complete in order, as all their events are on one stream. */
 static enum status reap_pending_frees(struct device *d)
 {
     struct cuda_memory *m = &d->memory;
@@ -255,7 +255,7 @@ enum status cuda_mem_free(struct device *d, uint64_t address)
     st = reap_pending_frees(d);
     idle = !st && cuda_streams_idle(d);
     if (!st)
-        st = cuda_alive(d, NULL); /* asking may have shown that the context is lost */
+        st = cuda_alive(d, NULL); /* the query may have shown that the context is lost */
     if (!st)
         st = idle ? release_allocation(d, &m->places[place]) : defer_free(d, &m->places[place]);
     if (!st)
@@ -281,7 +281,7 @@ static enum status pool_state(struct device *d, struct device_memory *out)
                            "reading the memory pool");
 }
 
-/* A driver that is refused a system call on the way says that all went well, and the memory is gone until the process ends. */
+/* A driver that is refused a system call here still reports success, and the memory is gone until the process ends. */
 static void check_returned(const struct device_memory *before, const struct device_memory *after)
 {
     uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
@@ -308,7 +308,7 @@ static enum status trim_pool(struct device *d)
     return st;
 }
 
-/* Lets pending frees come in for a moment, then gives what the pool does not use back to the device. */
+/* Waits a moment for pending frees, then gives the pool's unused memory back to the device. */
 static enum status trim_after_reaping(struct device *d)
 {
     uint64_t    deadline = deadline_after_ms(FREE_WAIT_MS);
@@ -330,7 +330,7 @@ enum status cuda_mem_trim(struct device *d)
     return st ? st : trim_after_reaping(d);
 }
 
-/* Memory is short: the holes of the pool may help. */
+/* Memory is short: holes in the pool may help. */
 static enum status allocate_again(struct device *d, size_t bytes, cuda_address *address)
 {
     enum status st = trim_after_reaping(d);
@@ -418,7 +418,7 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
     if (st)
         return st;
     m.reserved_bytes += d->memory.shared_bytes;
-    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
+    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so fragmentation does not matter */
     *out = m;
     return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* Loads code into the context and makes its kernel table: from the driver where it can list functions, else from the image. */
+/* Loads code into the context and makes its kernel table: from the driver if it can list functions, else from the image. */
 #include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
@@ -12,7 +12,7 @@ enum {
     FATBIN_HEADER_BYTES = 16, /* magic, 16 bits of version, 16 of header length, 64 of what follows */
 };
 
-/* The driver is told no length, so an image must be shown to end inside its bytes. */
+/* The driver is not told a length, so an image must be shown to end inside its bytes. */
 static bool fatbin_is_whole(struct span image)
 {
     uint16_t header;
@@ -92,7 +92,7 @@ static uint32_t function_attribute(struct device *d, cuda_function f, unsigned w
     return (uint32_t)value;
 }
 
-/* Parameters as the driver tells them. False when it cannot. */
+/* Parameters as the driver reports them. False: it cannot. */
 static bool params_of_driver(struct device *d, cuda_function f, struct cubin_param out[KERNEL_PARAMS_MAX], unsigned *count)
 {
     size_t offset;
@@ -222,7 +222,7 @@ static enum status list_by_image(struct device_module *m, const struct cubin *el
     return st;
 }
 
-/* Names with '$' or '.' are the compiler's own. What the driver does not know by name is left out. */
+/* Names with '$' or '.' are the compiler's own. Kernels that the driver does not know by name are left out. */
 static enum status list_globals(struct device_module *m, const struct cubin *elf, struct problem *why)
 {
     struct cubin_global g;

@@ -1,4 +1,4 @@
-/* Reads live clocks and sensors through libnvidia-ml, which is optional and must never hold a worker up for long. */
+/* Reads live clocks and sensors through libnvidia-ml, which is optional and must never delay a worker for long. */
 #include "device/cuda/nvml.h"
 #include "device/cuda/bounds.h"
 
@@ -101,7 +101,7 @@ static const struct {
 #undef XID
 };
 
-static struct nvmlEventSet_st *events; /* NULL: not asked for, or not offered */
+static struct nvmlEventSet_st *events; /* NULL: not requested, or not offered */
 static bool                    events_tried;
 static struct device_health    known; /* since the start */
 
@@ -132,7 +132,7 @@ static void listen_to(struct nvmlDevice_st *gpu)
         log_info("device", "the management library does not report errors of this device");
 }
 
-/* What has come, without waiting. */
+/* Events so far, without waiting. */
 static void take_events(void)
 {
     for (unsigned i = 0; events && i < EVENTS_AT_ONCE; i++) {

@@ -1,4 +1,4 @@
-/* Memory that other processes of the host map, by a descriptor: each allocation is one of its own, never a part of the pool. */
+/* Memory that other processes of the host map, by a descriptor: each is an allocation of its own, never a part of the pool. */
 #include "device/cuda/internal.h"
 
 static bool has_functions(const struct cuda_driver *cu)
@@ -27,7 +27,7 @@ uint64_t cuda_share_unit(const struct device *d)
     return unit;
 }
 
-/* Readable and writable by this device, and cleared: the driver promises nothing about what stood there before. */
+/* Readable and writable by this device, and cleared: the driver promises nothing about its contents. */
 static enum status open_up(struct device *d, const struct cuda_allocation *a)
 {
     const struct cuda_access access = {.location = {CUDA_LOCATION_DEVICE, d->ordinal}, .flags = CUDA_ACCESS_READ_WRITE};

@@ -3,7 +3,7 @@
 
 enum { FILL_SEED_ELEMENTS = 4096 }; /* 8-byte elements that are set one by one before copying takes over */
 
-/* Where the device sees it, for cuda_mark(); a driver that cannot tell does without. */
+/* The word's device address, for cuda_mark(); unavailable where the driver cannot tell it. */
 static uint64_t device_address(const struct device *d, void *base)
 {
     cuda_address at = 0;
@@ -37,7 +37,7 @@ enum status cuda_host_attach(struct device *d, void *base, size_t bytes)
     return st ? st : cuda_check(d, d->cu->cuMemHostRegister_v2(base, bytes, CUDA_HOST_REGISTER_PORTABLE), NULL, "registering host memory");
 }
 
-/* Of a lost context there is nothing left to undo. */
+/* In a lost context there is nothing left to undo. */
 void cuda_host_detach(struct device *d, void *base)
 {
     if (!cuda_alive(d, NULL))
@@ -75,7 +75,7 @@ static enum status copy_bytes(struct device *d, struct device_stream *s, uint64_
     return cuda_check(d, d->cu->cuMemcpyDtoDAsync_v2(to, from, bytes, s->handle), NULL, "copying memory");
 }
 
-/* The driver leaves overlapping copies undefined; here they go through a temporary allocation. */
+/* The driver leaves overlapping copies undefined: they go through a temporary allocation. */
 static enum status copy_overlapping(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
     uint64_t    between;
@@ -112,7 +112,7 @@ static enum status fill_half(struct device *d, struct device_stream *s, uint64_t
     return cuda_check(d, d->cu->cuMemsetD2D32Async(to, 8, word, 1, count, s->handle), NULL, "filling memory");
 }
 
-/* The driver has no 8-byte fill: some elements are set by halves, then copied onto what follows, twice as many each time. */
+/* The driver has no 8-byte fill: some elements are set by halves, then copied to what follows, twice as many each time. */
 static enum status fill_long(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint64_t count)
 {
     uint64_t    done = count < FILL_SEED_ELEMENTS ? count : FILL_SEED_ELEMENTS;

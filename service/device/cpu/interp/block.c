@@ -9,7 +9,7 @@
 
 enum { LANE_ROUNDING = 64 };
 
-/* Contents need not survive. */
+/* The contents are lost. */
 static bool grow_memory(uint8_t **memory, size_t *room, size_t bytes)
 {
     if (bytes <= *room)
@@ -48,7 +48,7 @@ static void empty_stacks(struct block_run *r)
     r->stack_used = false;
 }
 
-/* The end of the local memory that all lanes have free for frames. */
+/* The end of the part of local memory that is free for frames in all lanes. */
 static uint32_t stack_bottom(const struct block_run *r)
 {
     uint32_t least = r->local_bytes;
@@ -58,7 +58,7 @@ static uint32_t stack_bottom(const struct block_run *r)
     return least;
 }
 
-/* A kernel may read what it never wrote: nothing of this process, where pointers into it lie about. */
+/* A kernel may read what it never wrote: it must not see data of this process, where pointers into it may lie. */
 static bool prepare_shared(struct block_run *r)
 {
     if (r->shared)
@@ -100,7 +100,7 @@ void block_run_finish(struct block_run *r)
     free(r->shared);
 }
 
-/* One value in all lanes; the bounds are read once, since what is written could be them for all the compiler knows. */
+/* One value in all lanes. The bounds are read once: the compiler must assume that the stores may change them. */
 #define FILL(T)                                                           \
     do {                                                                  \
         T *restrict    to = LANE(T, c->place);                            \
@@ -243,7 +243,7 @@ static void fill_registers(struct block_run *r, struct activation *a, const stru
     a->filled_block = r->block_number + 1;
 }
 
-/* Only entries have one: all lanes live. What it says is written out as well, since it stays for every block. */
+/* Only entries have a prologue: all lanes live. Affine results are written to their arrays, too, since they stay for every block. */
 static void run_prologue(struct block_run *r, const struct activation *a, const struct code *code)
 {
     struct lanes     *l = &r->lanes;
@@ -272,7 +272,7 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
            + code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
 }
 
-/* Masks are all zero at the start and again whenever an activation ends without a fault. */
+/* Masks are all zero at the start, and again whenever an activation ends without a fault. */
 static void lay_out_activation(struct block_run *r, struct activation *a, const struct code *code)
 {
     size_t   s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
@@ -301,7 +301,7 @@ static void lay_out_activation(struct block_run *r, struct activation *a, const 
     a->code = code;
 }
 
-/* The same function has run here before, with as many lanes: masks are where they were, and all zero. */
+/* The same function ran here before, with as many lanes: its masks are in place and all zero. */
 static void start_again(struct activation *a)
 {
     memset(a->pending_bits, 0, 2 * a->words * sizeof *a->pending_bits);

@@ -1,6 +1,5 @@
-/* Calls: device functions run for the active lanes until all have returned; printf and assert are done here.
- * Rule: lanes that are not in the call stand still meanwhile, so a barrier inside must be reached by the lanes in the call
- * and by those that already wait. */
+/* Calls: device functions run for the active lanes until all have returned; printf and assert are handled here. Lanes outside the call
+ * wait meanwhile, so a barrier inside needs the lanes in the call and those that already wait at it. */
 #include <stdio.h>
 
 #include "device/cpu/interp/decode/decode.h"
@@ -49,7 +48,7 @@ static void drop_dead(struct block_run *r, struct mask *m)
     mask_measure(m, r->lanes.count);
 }
 
-/* What a function allocates it does not leave behind. */
+/* Frees what the function allocated with alloca. */
 static void keep_stack(struct block_run *r, const struct activation *callee)
 {
     struct lanes *l = &r->lanes;
@@ -110,13 +109,13 @@ static const struct ptx_function *function_at(struct lanes *l, const struct call
     if (address < PTX_FUNCTION_ADDRESS(0) || n >= plan->module->functions_count || address % 16)
         block_fault(l, FAULT_TRAP, lane, "call of 0x%llx, which is not a function", (unsigned long long)address);
     f = &plan->module->functions[n];
-    /* The sizes too: the caller's values are written into the callee's parameter memory. */
+    /* Checks the sizes, too: the caller's values are written into the callee's parameter memory. */
     if (!f->code || f->entry || !ptx_same_signature(&f->signature, plan->shape))
         block_fault(l, FAULT_TRAP, lane, "indirect call of a function with another signature");
     return f;
 }
 
-/* Lanes with the same target go together; the others follow. The place of the scratch mask is in e. */
+/* Lanes with the same target go together; the others follow. e: the place of the scratch mask. */
 static void call_indirect(struct lanes *l, const struct op *o)
 {
     const struct call_plan *plan = o->extra;
@@ -254,7 +253,8 @@ static bool plan_transfers(struct decoder *d, const struct ptx_operand *actual, 
     return true;
 }
 
-/* An indirect call's formals have the offsets of its prototype: results first, then parameters, each aligned, as in the function. */
+/* The parameters of an indirect call have the offsets of its prototype: results first, then parameters, each aligned, as in the
+ * function. */
 bool translate_call(struct decoder *d)
 {
     const struct ptx_call *call = d->insn->call;

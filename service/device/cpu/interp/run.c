@@ -1,5 +1,5 @@
-/* The heart of the interpreter: which lanes run which basic block next, and leaving a block by branch, return or fault.
- * Rule: the lowest block with pending lanes runs. It is right for any control flow, and lanes meet again where paths join. */
+/* The heart of the interpreter: which lanes run which basic block next, and leaving a block by branch, return or fault. The lowest block
+ * with pending lanes runs next: that is right for any control flow, and lanes join again where paths meet. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,8 +103,8 @@ static void check_time(struct block_run *r)
         block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline passed");
 }
 
-/* A loop may wait for lanes, blocks or the host that only run when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
- * rounds; then some other pending block has one turn, each in its order. */
+/* A loop may wait for lanes, blocks or the host, which run only when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
+ * rounds; then another pending block runs once, each in turn. */
 static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint32_t block)
 {
     uint32_t other;
@@ -125,7 +125,7 @@ static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint3
     return other;
 }
 
-/* All of current goes to `target`; returns the block to run next, its lanes in current. */
+/* All of current goes to `target`; returns the block to run next, with its lanes in current. */
 static uint32_t enter_block(struct block_run *r, struct activation *a, const struct code_block *from, uint32_t block, uint32_t target)
 {
     uint32_t next = NO_BLOCK, low;
@@ -163,7 +163,7 @@ static void swap_masks(struct mask *x, struct mask *y)
     *y = t;
 }
 
-/* What is left in current goes on behind `block`; with nobody left, the lowest pending block is next, or NO_BLOCK. */
+/* The rest of current continues behind `block`. If it is empty, the lowest pending block is next, or NO_BLOCK. */
 static uint32_t fall_through(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
 {
     uint32_t next;
@@ -177,7 +177,7 @@ static uint32_t fall_through(struct block_run *r, struct activation *a, const st
     return next;
 }
 
-/* Of the guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
+/* The guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
 static int way_of_all(const struct activation *a, const struct code_block *b)
 {
     const struct affine_value *f = b->guard_affine == NO_AFFINE ? NULL : &a->affine[b->guard_affine];
@@ -236,7 +236,7 @@ static uint32_t branch_table(struct block_run *r, struct activation *a, const st
     return fall_through(r, a, b, block);
 }
 
-/* Lanes that exit leave the block for good: nobody waits for them any more. */
+/* Lanes that exit leave the block for good: no barrier waits for them any more. */
 static void leave_lanes(struct block_run *r, struct activation *a, const struct mask *m)
 {
     mask_remove(r->live, m);
@@ -278,7 +278,7 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
     return fall_through(r, a, b, block);
 }
 
-/* Lanes are to run `next`, or nobody can: barriers that only waited for lanes that left open, then warp operations that wait for
+/* Lanes can run `next`, or no lane can. Then opens barriers that waited only for lanes that left, then warp operations that wait for
  * each other at different places. */
 static uint32_t next_block(struct block_run *r, struct activation *a)
 {

@@ -1,4 +1,4 @@
-/* `call`: target, results and arguments, checked against the signature: the interpreter copies by the callee's sizes. */
+/* `call`: target, results and arguments, checked against the signature, as the interpreter copies by the callee's sizes. */
 #include "device/cpu/ptx/parser.h"
 
 enum { NAME_BYTES = 64 };

@@ -19,7 +19,7 @@ static uint64_t mix_bits(uint64_t n)
     return n ^ n >> 31;
 }
 
-/* Its slot, or the empty one where it belongs. There is room. */
+/* The slot of that constant, or the empty slot where it belongs. There is room. */
 static struct constant_slot *slot_of(struct constant_index *x, uint64_t value, uint32_t width)
 {
     uint64_t at = mix_bits(value + width) & (x->room - 1);

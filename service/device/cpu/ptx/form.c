@@ -1,4 +1,4 @@
-/* Which operands an opcode takes, and that registers are as wide as the operation reads and writes: what the interpreter relies on. */
+/* Which operands an opcode takes, and that registers are as wide as the operation reads and writes. The interpreter relies on it. */
 #include "device/cpu/ptx/parser.h"
 
 #include <stdio.h>
@@ -93,7 +93,7 @@ enum ptx_type ptx_operand_type(const struct ptx_insn *in, unsigned i)
 {
     bool optional;
 
-    /* While bar.red is read its count is open: only the predicate is no number, and it is never a literal. */
+    /* While bar.red is read, its operand count is unknown: only the predicate is no number, and it is never a literal. */
     return in->red ? PTX_U32 : type_of_letter(in, letter_at(in, i, &optional));
 }
 
@@ -142,7 +142,7 @@ static bool check_address(struct ptx_parser *p, const struct ptx_insn *in, unsig
     return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse_operand(p, in, i, "has a base of the wrong width");
 }
 
-/* Fragments are 32-bit registers, of matrices of f64 64-bit ones. */
+/* Fragments are 32-bit registers; those of f64 matrices are 64-bit ones. */
 static bool check_fragment(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o)
 {
     enum ptx_type type = in->types_count && in->types[0] == PTX_F64 ? PTX_B64 : PTX_B32;

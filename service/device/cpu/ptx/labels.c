@@ -1,4 +1,4 @@
-/* Labels of a body: a label belongs to its scope, and may be used before it stands there. */
+/* Labels of a body: a label belongs to its scope, and may be used before its definition. */
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 

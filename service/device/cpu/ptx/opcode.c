@@ -1,4 +1,5 @@
-/* An opcode with its modifiers, "setp.lt.and.s32", to the fields of an instruction. What an opcode cannot carry is refused. */
+/* An opcode with its modifiers, "setp.lt.and.s32", into the fields of an instruction. Modifiers that the opcode cannot carry are
+ * refused. */
 #include "device/cpu/ptx/parser.h"
 
 #include <stdio.h>
@@ -141,7 +142,7 @@ static bool take_bit_action(struct ptx_insn *in, struct span word)
     return in->bit_action && span_is(word, "popc");
 }
 
-/* What only wmma has: which matrix, and how it lies in memory. */
+/* For wmma only: which matrix, and its layout in memory. */
 static bool take_wmma(struct ptx_insn *in, struct span word)
 {
     bool column = span_is(word, "col");
@@ -223,7 +224,7 @@ static bool take_flag(struct ptx_insn *in, struct span word)
     return true;
 }
 
-/* Hints for caches and such, which change nothing on a host. */
+/* Hints for caches and the like: no effect on a host. */
 static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 {
     static const struct { const char *opcodes; const char *word; } rows[] = {

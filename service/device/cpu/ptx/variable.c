@@ -43,7 +43,7 @@ static bool take_align(struct ptx_parser *p, uint32_t *align)
     return true;
 }
 
-/* ".ptr .global .align 4": what a pointer parameter points to; it changes nothing here. */
+/* ".ptr .global .align 4": what a pointer parameter points to; no effect here. */
 static bool skip_pointer(struct ptx_parser *p)
 {
     uint32_t ignored;
@@ -56,7 +56,7 @@ static bool skip_pointer(struct ptx_parser *p)
     return take_align(p, &ignored);
 }
 
-/* ".attribute(.managed)": memory that the host may reach too is ordinary device memory here. */
+/* ".attribute(.managed)": memory that the host may reach, too, is ordinary device memory here. */
 static bool skip_attribute(struct ptx_parser *p)
 {
     while (ptx_is_word(p, ".attribute")) {

@@ -1,4 +1,4 @@
-/* One host thread per block. A block that waits gives up its core at the back edges of its loop. */
+/* One host thread per block. A waiting block yields its core at the back edges of its loop. */
 #include "device/cpu/runtime/cooperative.h"
 
 #include <pthread.h>

@@ -4,13 +4,13 @@
 
 #include "device/cpu/interp/interp.h"
 
-/* How many blocks this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(). Of any size; a launch whose registers the
- * host cannot hold fails with OUT_OF_MEMORY. */
+/* Blocks that this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(), of any size. A launch whose registers
+ * the host cannot hold fails with OUT_OF_MEMORY. */
 uint32_t cpu_resident_blocks(void);
-/* What device_cpu_threads() said, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
+/* The value of device_cpu_threads(), else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
 uint32_t cpu_host_threads(void);
 
-/* Told on some thread of a block that failed; it must stop the others through grid->stop. */
+/* Called on some thread when a block failed; must stop the others through grid->stop. */
 typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);
 
 /* Runs blocks 0 to `blocks` - 1 to their ends. grid->workspace is zero. */

@@ -1,4 +1,4 @@
-/* Loads a module: parses, places its variables in device memory, resolves addresses, decodes, and describes its kernels. */
+/* Loads a module: parses it, places its variables in device memory, resolves addresses, decodes its code, and describes its kernels. */
 #include "device/cpu/runtime/module.h"
 #include "device/cpu/bounds.h"
 
@@ -11,7 +11,7 @@
 
 enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
 
-/* Functions that the interpreter itself provides: bytes of results and parameters, as CUDA's headers declare them. */
+/* Functions that the interpreter provides: bytes of results and parameters, as CUDA's headers declare them. */
 static const struct provided {
     const char *name;
     unsigned    results_count, params_count;
@@ -39,7 +39,7 @@ static bool is_provided(const struct ptx_function *f)
     return false;
 }
 
-/* A function that is declared only, and called or named: the text is incomplete. */
+/* A function that is declared only, but called or named: the text is incomplete. */
 static enum status check_calls(const struct ptx_module *m, struct problem *why)
 {
     for (uint32_t f = 0; f < m->functions_count; f++) {
@@ -58,7 +58,7 @@ static enum status check_calls(const struct ptx_module *m, struct problem *why)
     return STATUS_OK;
 }
 
-/* Gives every variable its offset; *bytes is their sum, *align the strictest demand. `gap` bytes stay free behind each. */
+/* Gives every variable its offset; *bytes is their sum, *align the strictest alignment. `gap` bytes stay free behind each. */
 static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, uint32_t *align, struct problem *why)
 {
     uint64_t constant = 0;
@@ -114,7 +114,7 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
         const struct ptx_symbol *s = &p->symbols[i];
         if (s->init_bytes)
             memcpy((void *)(uintptr_t)s->address, s->init, s->init_bytes);
-        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* what has no initialiser is zero */
+        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* variables without initialiser are zero */
         relocate_symbol(p, s);
     }
     return STATUS_OK;

@@ -84,7 +84,7 @@ static const char *parse_length(const char *p, struct conversion *c)
     return p;
 }
 
-/* What stands behind '%'; NULL when an argument is missing. */
+/* Parses what follows '%'; NULL when an argument is missing. */
 static const char *parse_conversion(const char *p, struct conversion *c, struct arguments *a)
 {
     int64_t n;
@@ -109,14 +109,14 @@ static const char *parse_conversion(const char *p, struct conversion *c, struct 
     return *p ? p + 1 : p;
 }
 
-/* "%-0*.*" with the letters given; room for all. */
+/* "%-0*.*" with the given letters; there is room for all. */
 static void make_format(const struct conversion *c, const char *letters, char out[24])
 {
     snprintf(out, 24, "%%%s*%s%s", c->flags, c->precision >= 0 ? ".*" : "", letters);
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them, of the conversion's own parts */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them from the conversion's own parts */
 static bool            put_integer(struct buf *out, const struct conversion *c, uint64_t v, bool is_signed)
 {
     char letters[4] = {'j', c->letter, '\0'}, format[24];
@@ -195,7 +195,7 @@ static uint64_t narrow_to_length(const struct conversion *c, uint64_t v, bool is
     }
 }
 
-/* False when its argument is missing. Text that does not fit is dropped by the buffer, which remembers. */
+/* False: its argument is missing. The buffer drops text that does not fit, and remembers that. */
 static bool write_conversion(struct buf *out, struct conversion *c, struct arguments *a)
 {
     bool     is_signed = c->letter == 'd' || c->letter == 'i';

@@ -24,7 +24,7 @@ enum operation_kind {
 struct operation {
     struct operation   *next;
     enum operation_kind kind;
-    uint64_t            to;    /* addresses are host addresses here */
+    uint64_t            to;    /* device addresses are host addresses here */
     uint64_t            from;  /* or the fill pattern */
     uint64_t            bytes; /* or the fill count */
     uint32_t            pattern_bytes;
@@ -56,7 +56,7 @@ struct cpu_queue {
     struct problem     problem; /* how the context was lost; valid once lost */
     atomic_bool        lost;
     atomic_ullong      issued;   /* sequence numbers: every operation has one, from 1 */
-    atomic_ullong      finished; /* all up to here are executed; stands still once lost */
+    atomic_ullong      finished; /* all up to here are executed; stops once lost */
     uint64_t           seen;     /* `finished` at the last wait_progress */
 };
 
@@ -70,7 +70,7 @@ static void fill_pattern(unsigned char *to, uint64_t pattern, uint32_t bytes, ui
         memcpy(to + i * bytes, &pattern, bytes);
 }
 
-/* For memcheck. Reading by the host is not checked: it may well fetch a buffer of which kernels wrote a part. */
+/* For memcheck. Reading by the host is not checked: it may fetch a buffer that kernels wrote only in part. */
 static void note_copy(struct cpu_queue *q, const struct operation *o)
 {
     struct cpu_shadow *shadow = cpu_memory_shadow(q->memory);
@@ -149,7 +149,7 @@ static void finish_operation(struct cpu_queue *q, enum status st, const struct p
     pthread_mutex_unlock(&q->lock);
 }
 
-/* A lost context executes nothing more, but what operations own must still be freed. */
+/* A lost context executes nothing more, but what operations own must be freed. */
 static void drop_operation(struct operation *o)
 {
     if (o->kind == OPERATION_FORGET)
@@ -330,7 +330,7 @@ enum status cpu_queue_fill(struct cpu_queue *q, uint64_t to, uint64_t pattern, u
         q, &(struct operation){.kind = OPERATION_FILL, .to = to, .from = pattern, .bytes = count, .pattern_bytes = pattern_bytes});
 }
 
-/* At once when nothing is queued, so that whoever asks next sees the memory as free. Only the command thread queues. */
+/* At once when nothing is queued, so that the next query sees the memory as free. Only the command thread queues. */
 enum status cpu_queue_free(struct cpu_queue *q, uint64_t address)
 {
     bool idle = !atomic_load(&q->lost) && atomic_load(&q->issued) == atomic_load(&q->finished);
@@ -389,7 +389,7 @@ void cpu_event_destroy(struct cpu_queue *q, struct cpu_event *e)
     }
     o = calloc(1, sizeof *o);
     if (!o)
-        return; /* without memory it stays: the dispatcher still writes to it */
+        return; /* if out of memory it leaks: the dispatcher still writes to it */
     o->kind = OPERATION_FORGET;
     o->event = e;
     push_operation(q, o);
@@ -402,7 +402,7 @@ enum status cpu_event_record(struct cpu_queue *q, struct cpu_event *e)
     if (st == STATUS_OK)
         e->sequence = atomic_load(&q->issued);
     else if (atomic_load(&q->lost))
-        e->sequence = SEQUENCE_NEVER; /* asking for it tells how the context was lost, and not of an earlier record */
+        e->sequence = SEQUENCE_NEVER; /* a query must report how the context was lost, not an earlier record */
     return st;
 }
 

@@ -1,5 +1,5 @@
-/* cuBLASLt's binary interface, as far as it is used, in our own words: no CUDA header is needed to build. It is the same in versions 12
- * and 13. tests/unit/device/cuda/vendor/abi_test.c compares it with the real cublasLt.h where a toolkit exists. */
+/* The part of cuBLASLt's binary interface that is used, declared here so that building needs no CUDA header. It is the same in versions
+ * 12 and 13. tests/unit/device/cuda/vendor/abi_test.c compares it with the real cublasLt.h where a toolkit exists. */
 #ifndef GPUREST_DEVICE_CUDA_VENDOR_CUBLASLT_ABI_H
 #define GPUREST_DEVICE_CUDA_VENDOR_CUBLASLT_ABI_H
 
@@ -38,8 +38,8 @@ enum cublaslt_preference_attribute {
     CUBLASLT_PREFERENCE_ALIGNMENT_D = 8,
 };
 
-/* How the parts of a product that is split along k come together: as numbers of the output's type in the output, of the compute type in the
- * workspace, or of the output's type in the workspace. */
+/* How the parts of a product split along k are combined: in the output as its type, in the workspace as the compute type, or in the
+ * workspace as the output's type. */
 enum cublaslt_reduction { CUBLASLT_REDUCTION_IN_PLACE = 1, CUBLASLT_REDUCTION_COMPUTE_TYPE = 2, CUBLASLT_REDUCTION_OUTPUT_TYPE = 4 };
 
 typedef struct cublaslt_context           *cublaslt_handle; /* these four are opaque */

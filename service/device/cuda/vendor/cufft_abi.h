@@ -1,4 +1,4 @@
-/* cuFFT's binary interface, as far as it is used, in our own words: no CUDA header is needed to build. It is the same in versions 11
+/* The part of cuFFT's binary interface that is used, declared here so that building needs no CUDA header. It is the same in versions 11
  * and 12. tests/unit/device/cuda/vendor/abi_test.c compares it with the real cufft.h where a toolkit exists. */
 #ifndef GPUREST_DEVICE_CUDA_VENDOR_CUFFT_ABI_H
 #define GPUREST_DEVICE_CUDA_VENDOR_CUFFT_ABI_H

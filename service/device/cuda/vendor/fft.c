@@ -1,9 +1,9 @@
-/* Fourier transforms by cuFFT. It does not divide the inverse by its length: a small kernel behind it does. */
+/* Fourier transforms by cuFFT. It does not divide the inverse by its length: a small kernel after it does. */
 #include "device/cuda/vendor/vendor.h"
 
 enum { SCALE_BLOCK = 256, SCALE_BLOCKS_MAX = 8192 };
 
-/* p[i] *= factor, for count reals. A driver that reads PTX 6.4 is older than any of these libraries. */
+/* p[i] *= factor, for count reals. Drivers that cannot read PTX 6.4 are older than any of these libraries. */
 #define SCALE(name, real, bytes)                                                                                                           \
     ".visible .entry " name "(.param .u64 p, .param .u64 count, .param ." real " factor)\n"                                                \
     "{\n"                                                                                                                                  \
@@ -40,7 +40,7 @@ static const char scaler_ptx[] = ".version 6.4\n"
                                  ".target sm_75\n"
                                  ".address_size 64\n" SCALE("gpurest_scale_f32", "f32", "4") SCALE("gpurest_scale_f64", "f64", "8");
 
-/* As the kernel takes them; a factor of f32 ends earlier. */
+/* The kernel's parameter block; with an f32 factor it ends earlier. */
 struct scale_params {
     uint64_t at, count;
     union {
@@ -99,7 +99,7 @@ static enum status make_plan(struct device *d, const struct vendor_plan *ask, st
     if (st)
         return st;
     x->made = true;
-    /* Its work area is the launch's: counted as the session's memory, and not shared by streams. */
+    /* The launch has a work area of its own: counted as the session's memory, and not shared between streams. */
     st = check_cufft(d, fft->cufftSetAutoAllocation(x->plan, 0), why, "preparing the transform");
     if (!st)
         st = check_cufft(d,

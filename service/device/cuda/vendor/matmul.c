@@ -1,6 +1,5 @@
-/* Products of matrices by cuBLASLt. It thinks in columns, we in rows: what is m x n in rows is n x m in columns without a byte moved, and
- * out = a b is its own transpose's product the other way round, so b goes where the library takes its left operand and a where its right
- * one. */
+/* Products of matrices by cuBLASLt. The library stores matrices by columns, we by rows: our m x n matrix is its n x m matrix, without
+ * moving a byte. Transposed, out = a b has its factors in reverse order, so b is the library's left operand and a its right one. */
 #include "device/cuda/vendor/vendor.h"
 
 enum { PREFERENCES = 6 };
@@ -10,7 +9,7 @@ struct number {
     enum cublaslt_compute compute;
 };
 
-/* f16 and bf16 are summed in f32; f32 is f32 throughout unless TF32 was asked for by name. */
+/* f16 and bf16 are summed in f32; f32 is f32 throughout unless TF32 was requested by name. */
 static const struct number numbers[] = {
     [VENDOR_F16] = {CUBLASLT_R_16F, CUBLASLT_R_32F, CUBLASLT_COMPUTE_32F},
     [VENDOR_BF16] = {CUBLASLT_R_16BF, CUBLASLT_R_32F, CUBLASLT_COMPUTE_32F},
@@ -59,7 +58,7 @@ static bool product_fits(const struct vendor_plan *ask)
            strides_fit(&ask->a, ask->k) && strides_fit(&ask->b, ask->n) && strides_fit(&ask->out, ask->n);
 }
 
-/* `rows` of `columns` elements each, as the library sees them: columns of that many. */
+/* `rows` of `columns` elements each; for the library, that many columns. */
 static enum status make_layout(struct device *d, const struct vendor_plan *ask, const struct vendor_matrix *x, uint64_t rows,
                                uint64_t columns, cublaslt_layout *out, struct problem *why)
 {
@@ -107,7 +106,7 @@ static enum status set_preference(struct device *d, const struct vendor_plan *as
     return st;
 }
 
-/* The library's own estimate of which of its kernels is the fastest one. */
+/* The library's own estimate of its fastest kernel. */
 static enum status choose_algorithm(struct device *d, const struct vendor_plan *ask, struct cuda_plan *p, struct problem *why)
 {
     const struct cublaslt_functions *lt = cublaslt_functions();

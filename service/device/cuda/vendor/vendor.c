@@ -7,7 +7,8 @@ enum status cuda_vendor_failed(struct device *d, enum status meaning, int number
 {
     enum status st = cuda_alive(d, why);
 
-    /* The libraries tell that something failed, the driver whether the context outlived it: on a stream that is never captured. */
+    /* The libraries report that a call failed; the driver knows whether the context survived: query it on a stream that is never
+     * captured. */
     if (!st)
         st = cuda_check(d, d->cu->cuStreamQuery(d->default_stream->handle), why, what);
     if (st && st != STATUS_PENDING)

@@ -1,5 +1,5 @@
 /* Products and transforms by cuBLASLt and cuFFT, as modules of one kernel. Private to device/cuda/; everything belongs to the worker's
- * one command thread. What a plan needs is made with it, so that its launches make nothing. */
+ * one command thread. A plan's resources are made with it, so that its launches make nothing. */
 #ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_H
 #define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_H
 
@@ -24,7 +24,7 @@ struct cuda_fft {
 
 /* Of a module; owned by it. */
 struct cuda_plan {
-    uint32_t operation; /* enum vendor_operation: says which of the two it is */
+    uint32_t operation; /* enum vendor_operation: which of the two it is */
     uint64_t workspace_bytes;
     union {
         struct cuda_matmul matmul;
@@ -32,8 +32,8 @@ struct cuda_plan {
     };
 };
 
-/* A zeroed *p becomes the plan; on failure what was made of it is for its _free. NOT_IMPLEMENTED: the library is not there, or does not do
- * this. */
+/* A zeroed *p becomes the plan; after a failure, _free releases its parts. NOT_IMPLEMENTED: the library is not there, or does not
+ * support it. */
 enum status cuda_matmul_make(struct device *d, const struct vendor_plan *ask, struct cuda_plan *p, struct problem *why);
 void        cuda_matmul_free(struct cuda_plan *p);
 enum status cuda_matmul_launch(struct device *d, struct device_stream *s, const struct cuda_plan *p, const struct vendor_matmul_params *at,
@@ -43,17 +43,17 @@ void        cuda_fft_free(struct cuda_plan *p);
 enum status cuda_fft_launch(struct device *d, struct device_stream *s, const struct cuda_plan *p, const struct vendor_fft_params *at,
                             struct problem *why);
 
-/* A call of a library failed: how the context was lost, if it was, else *why says with which number and `meaning` is the status. */
+/* A library call failed: returns how the context was lost, if it was; else `meaning`, with the library's number in *why. */
 enum status cuda_vendor_failed(struct device *d, enum status meaning, int number, const char *what, struct problem *why);
 
 /* ---- device/cuda/vendor/vendor.c, of modules ---- */
 void        cuda_plan_free(struct cuda_plan *p); /* NULL is a no-op */
 enum status cuda_plan_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
-/* What the launch gives the device, as a graph of its own, to be destroyed by the caller. NOT_IMPLEMENTED: the driver cannot. */
+/* What the launch queues, as a graph of its own, which the caller destroys. NOT_IMPLEMENTED: the driver cannot. */
 enum status cuda_plan_capture(struct device *d, const struct device_launch *l, cuda_graph *out, struct problem *why);
 /* Whether the driver has all functions for it. */
 bool cuda_can_capture(const struct cuda_driver *cu);
-/* Ends what was made for plans in general. No plan is left. */
+/* Frees what all plans share. No plan is left. */
 void cuda_vendor_stop(struct device *d);
 
 #endif

@@ -25,8 +25,7 @@ static_assert(sizeof(struct cublaslt_functions) == sizeof(void * [COUNT(blas_nam
 static_assert(sizeof(struct cufft_functions) == sizeof(void * [COUNT(fft_names)]), "nothing but pointers, in the order of the names");
 static_assert(COUNT(blas_names) <= FUNCTIONS_MAX && COUNT(fft_names) <= FUNCTIONS_MAX, "there is room to look them up");
 
-/* Where they are when no path is set: in the loader's folders, or the toolkit's. The interface that is used is the same in both versions.
- */
+/* Where they are when no path is set: in the loader's folders, or the toolkit's. The used interface is the same in both versions. */
 static const char *const blas_usual[] = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.12",
                                          "/usr/local/cuda/lib64/libcublasLt.so.12", NULL};
 static const char *const fft_usual[] = {"libcufft.so.12", "/usr/local/cuda/lib64/libcufft.so.12", "libcufft.so.11",

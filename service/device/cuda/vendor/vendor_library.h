@@ -1,5 +1,4 @@
-/* Libraries of the GPU's maker that are used where a machine has them, loaded at run time. Not thread-safe: one thread of a worker uses
- * them. */
+/* Libraries of the GPU's maker, loaded at run time where a machine has them. Not thread-safe: one thread of a worker uses them. */
 #ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
 #define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
 
@@ -8,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Loads what device_cuda_vendor() named, for the life of the process. It opens files: before the worker locks itself. */
+/* Loads what device_cuda_vendor() named, for the life of the process. It opens files: call it before the lock-down. */
 void vendor_libraries_load(void);
 
 /* NULL: not loaded. Borrowed for the life of the process. */

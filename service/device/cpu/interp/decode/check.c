@@ -1,5 +1,5 @@
-/* memcheck in kernels: an operation before each access to device memory that holds it against the memory's shadow. Only code that was
- * decoded for it has these operations. Shared, local and parameter memory are left to the accesses' own checks, which are exact. */
+/* memcheck in kernels: before each access to device memory an operation compares it with the memory's shadow. Only code decoded for
+ * memcheck has these operations. Accesses to shared, local and parameter memory have exact checks of their own. */
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/ops/access.h"
 #include "device/cpu/runtime/memcheck.h"
@@ -11,7 +11,7 @@ static _Noreturn void report_access(struct lanes *l, enum check_access how, enum
     const char        *what = how == CHECK_READ ? "read" : how == CHECK_WRITE ? "write" : "atomic";
     char               where[96];
 
-    /* The first byte in that state is what the text is about. */
+    /* The text names the first byte in that state. */
     while (cpu_shadow_lowest(l->run->grid->shadow, address, 1) != found && bytes > 1) {
         address++;
         bytes--;
@@ -28,7 +28,7 @@ static void check_lane(struct lanes *l, uint64_t address, uint32_t bytes, enum c
     enum shadow_state  found;
 
     if (!s || address - s->base >= s->span || bytes > s->span - (address - s->base))
-        return; /* no device memory: the access itself refuses it */
+        return; /* not device memory: the access itself refuses it */
     found = cpu_shadow_lowest(s, address, bytes);
     if (found == SHADOW_FOREIGN || (found == SHADOW_FRESH && how != CHECK_WRITE))
         report_access(l, how, found, address, bytes, lane);

@@ -1,4 +1,4 @@
-/* Makes code out of a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
+/* Makes code from a parsed function: basic blocks, places of registers and constants, one or more operations per instruction. */
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/affine.h"
 #include "device/cpu/interp/variants.h"
@@ -7,7 +7,7 @@
 
 enum { CODE_ARENA_BYTES = 64 * 1024 * 1024, PLACES_MAX = 1 << 20 };
 
-/* Grows one of the code's arrays; false without memory. */
+/* Grows one of the code's arrays; false: out of memory. */
 static bool room_for(void **array, uint32_t *room, uint32_t count, size_t size)
 {
     uint32_t more = *room ? *room * 2 : 64;
@@ -250,7 +250,7 @@ struct decoded_address decode_address(struct decoder *d, const struct ptx_operan
     return r;
 }
 
-/* Nobody waits for it alone: whoever waits waits for all threads to do so. */
+/* No lane waits for it alone: who waits, waits for all threads to do it. */
 static bool is_cluster_arrival(const struct ptx_insn *in)
 {
     return in->opcode == PTX_OP_BARRIER && in->scope == PTX_SCOPE_CLUSTER && in->action == PTX_DO_ARRIVE;
@@ -276,7 +276,7 @@ static bool needs_warp(const struct ptx_insn *in)
     }
 }
 
-/* Somebody may wait for what these see. */
+/* Another thread may be waiting for what these observe. */
 static bool reads_clock(const struct ptx_insn *in)
 {
     return in->opcode == PTX_OP_ATOM || in->opcode == PTX_OP_RED || in->opcode == PTX_OP_MBARRIER || in->opcode == PTX_OP_CALL || in->opcode == PTX_OP_NANOSLEEP

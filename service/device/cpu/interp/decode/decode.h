@@ -1,4 +1,4 @@
-/* Turning a parsed function into code: the state of that work, and what its two halves give each other. */
+/* Turns a parsed function into code: the state of that work, and the functions that its parts share. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_DECODE_DECODE_H
 #define GPUREST_DEVICE_CPU_INTERP_DECODE_DECODE_H
 
@@ -24,12 +24,12 @@ struct decoder {
 
 /* Space for a value of that many bytes per lane. */
 uint32_t decode_temporary(struct decoder *d, unsigned bytes);
-/* Appends an operation under the instruction's guard. Valid until the next one; never NULL (a scratch one without memory). */
+/* Appends an operation under the instruction's guard. Valid until the next one; never NULL (a scratch one when out of memory). */
 struct op *decode_op(struct decoder *d, op_fn run);
 uint32_t   decode_constant(struct decoder *d, uint64_t value, unsigned bytes);
-/* Where an operand's value stands as an array of elements of exactly `bytes`; may append operations. */
+/* The place of an operand's value as an array of elements of exactly `bytes`; may append operations. */
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
-/* Where a result of `bytes` is to be written, and, after the operation was appended, its way into a wider register. */
+/* The place for a result of `bytes`; and, after the operation was appended, the conversion into a wider register. */
 uint32_t              decode_destination(struct decoder *d, const struct ptx_operand *p, unsigned bytes);
 void                  decode_widen(struct decoder *d, const struct ptx_operand *p, uint32_t place, unsigned bytes, bool is_signed);
 uint32_t              decode_register_bytes(const struct decoder *d, uint32_t reg);
@@ -42,17 +42,19 @@ struct decoded_address {
 };
 struct decoded_address decode_address(struct decoder *d, const struct ptx_operand *p, enum ptx_space space);
 
-/* device/cpu/interp/decode/check.c: under memcheck, appends the check of the access that follows; else nothing. */
+/* device/cpu/interp/decode/check.c: appends the check of the access that follows, under memcheck only. */
 enum check_access { CHECK_READ, CHECK_WRITE, CHECK_UPDATE };
 void decode_check(struct decoder *d, const struct decoded_address *at, unsigned bytes, enum check_access how);
-/* For handlers of several accesses, lane by lane: the same check of a generic or global address, now. Nothing unless memcheck is on. */
+/* For handlers of several accesses, lane by lane: the same check of a generic or global address, now. Does nothing unless memcheck is
+ * on. */
 void check_now(struct lanes *l, enum op_space s, uint64_t address, uint32_t bytes, enum check_access how, uint32_t lane);
 
-/* device/cpu/interp/decode/hoist.c: looks through the function, once; may this instruction be done in the prologue; then, that it is. */
+/* device/cpu/interp/decode/hoist.c: examines the function, once; whether this instruction can go to the prologue; and marks that it
+ * does. */
 void hoist_prepare(struct decoder *d);
 bool hoist_wanted(const struct decoder *d);
 void hoist_done(struct decoder *d);
-/* Is its result, lane by lane, a function of its sources alone? Of ld.param of a kernel, too. */
+/* Whether its result, lane by lane, is a function of its sources alone. Also true of ld.param of a kernel. */
 bool insn_is_pure(const struct ptx_insn *in);
 
 /* Of the instruction being translated: */
@@ -83,7 +85,7 @@ bool translate(struct decoder *d);
 /* A predicate source; with '!' it becomes an array of its own. */
 uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *p);
 bool     translate_setp(struct decoder *d); /* device/cpu/interp/decode/translate_compare.c */
-/* Which comparison a setp or set makes; false: none that is known. */
+/* The comparison of a setp or set; false: unknown. */
 bool insn_comparison(const struct ptx_insn *in, enum compare *how);
 bool translate_set(struct decoder *d);
 bool translate_logic_predicate(struct decoder *d, uint32_t value);
@@ -118,7 +120,7 @@ void offset_address(struct lanes *l, const struct op *o);     /* d = a + immedia
 void local_address(struct lanes *l, const struct op *o);      /* d = immediate + the function's frame */
 void in_window(struct lanes *l, const struct op *o);          /* isspacep; mode: enum ptx_space */
 void read_clock(struct lanes *l, const struct op *o);         /* mode: enum ptx_special */
-void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block, of which there is one */
+void address_in_cluster(struct lanes *l, const struct op *o); /* d = a; b: the rank of a block; there is only one */
 void trap(struct lanes *l, const struct op *o);
 void nap(struct lanes *l, const struct op *o);
 void saturating_add(struct lanes *l, const struct op *o);

@@ -1,6 +1,6 @@
-/* Operations whose results are the same for every block of a launch: done once per launch and host thread instead of once per block.
- * Such an instruction has no effect but its result, its result register is written nowhere else, and its sources are constants,
- * parameters of the kernel, special registers that do not name the block, and results of other such instructions. */
+/* Operations with the same result for every block of a launch: run once per launch and host thread instead of once per block. Such an
+ * instruction has no effect but its result, and its result register is written nowhere else. Its sources are constants, parameters of
+ * the kernel, special registers that do not depend on the block, and results of other such instructions. */
 #include "device/cpu/interp/decode/decode.h"
 
 enum { INVARIANT = 1, WRITTEN = 2, WRITTEN_AGAIN = 4 };
@@ -13,7 +13,7 @@ static void note_write(struct decoder *d, const struct ptx_operand *p)
         note_write(d, &p->elements[k]);
 }
 
-/* Whatever stands first counts as written: too many is right, too few would not be. */
+/* The first operand counts as written: one too many does no harm, one too few would. */
 void hoist_prepare(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->function->insns_count; i++) {

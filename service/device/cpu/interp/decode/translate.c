@@ -1,4 +1,4 @@
-/* One PTX instruction into operations: which handler, and where its operands stand. */
+/* Translates one PTX instruction into operations: chooses the handlers and the places of operands. */
 #include "device/cpu/interp/decode/decode.h"
 
 /* How many bytes source i (from 1) of an arithmetic instruction has. */
@@ -134,7 +134,7 @@ static bool translate_move(struct decoder *d)
     return true;
 }
 
-/* The moved register may be wider than the type in memory: loads extend it, stores cut it off. */
+/* The moved register may be wider than the type in memory: loads extend it, stores truncate it. */
 static unsigned moved_bytes(const struct decoder *d, const struct ptx_operand *p)
 {
     unsigned has = p->kind == PTX_REG ? decode_register_bytes(d, p->reg) : type_bytes(d);
@@ -150,7 +150,7 @@ static void set_address(struct op *o, const struct decoded_address *at)
     o->addresses = true;
 }
 
-/* Of a place that the text names; behind a register each lane may mean another one. */
+/* The address is named in the text; in a register each lane may have another one. */
 static bool load_uniform(struct decoder *d, const struct decoded_address *at)
 {
     unsigned   bytes = type_bytes(d);
@@ -274,7 +274,7 @@ static bool atom_type(enum ptx_type t, enum atom_type *out)
     }
 }
 
-/* Each element by itself, as PTX has it. The results wait in temporaries until all sources were read. */
+/* Element by element, as PTX defines it. The results wait in temporaries until all sources are read. */
 static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type type)
 {
     unsigned                  first = d->insn->opcode == PTX_OP_ATOM, bytes = type_bytes(d);
@@ -314,7 +314,7 @@ static bool atomic_vector(struct decoder *d, enum atom_op op, enum atom_type typ
     return true;
 }
 
-/* Exchanges are of bits, and 64-bit sums have no sign. */
+/* Exchanges move bits, and 64-bit sums have no sign. */
 static bool atom_fits(enum atom_op op, enum ptx_type t)
 {
     if (op == ATOM_EXCH || op == ATOM_CAS)
@@ -445,7 +445,7 @@ static bool map_address(struct decoder *d)
     return true;
 }
 
-/* A vote of the warp, or a cluster's arrival, which is nothing. */
+/* A vote of the warp, or a cluster's arrival, which does nothing. */
 static bool translate_barrier(struct decoder *d)
 {
     return d->insn->warp ? translate_warp_sync(d) : d->insn->scope == PTX_SCOPE_CLUSTER;

@@ -111,7 +111,7 @@ static bool set_predicates(struct decoder *d, bool pair)
     return true;
 }
 
-/* Both results are complete before either is written, since the third operand may be one of them. */
+/* Both results are complete before either is written: the third operand may be one of them. */
 bool translate_setp(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;
@@ -128,7 +128,7 @@ bool translate_setp(struct decoder *d)
     return true;
 }
 
-/* Behind lop3: the second result is whether its own is not zero, combined with the last operand. */
+/* lop3 with a predicate: the second result tells whether the first is not zero, combined with the last operand. */
 bool translate_logic_predicate(struct decoder *d, uint32_t value)
 {
     const struct ptx_insn *in = d->insn;
@@ -189,7 +189,7 @@ static bool set_pair(struct decoder *d)
     return true;
 }
 
-/* As the vendor's assembler has it: pairs give pairs or 32 bits, halves halves or integers, all others 32 bits or a half. */
+/* As NVIDIA's assembler accepts it: pairs give pairs or 32 bits, halves give halves or integers, all others 32 bits or a half. */
 static bool set_types_fit(enum ptx_type to, enum ptx_type from)
 {
     bool half = from == PTX_F16 || from == PTX_BF16;

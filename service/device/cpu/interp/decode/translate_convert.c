@@ -112,7 +112,7 @@ static unsigned packed_bits(enum ptx_type t)
     }
 }
 
-/* Two numbers, clamped, side by side; but for those of 16 bits in front of a third operand. */
+/* Two numbers, clamped, side by side, above a third operand unless they have 16 bits. */
 static bool convert_packed(struct decoder *d)
 {
     const struct ptx_insn *in = d->insn;

@@ -6,7 +6,7 @@ static uint32_t second_predicate(struct decoder *d)
     return d->insn->predicate.kind == PTX_REG ? d->places[d->insn->predicate.reg] : decode_temporary(d, 1);
 }
 
-/* In the old forms without .sync nobody is named: whoever is there takes part. */
+/* The old forms without .sync name no members: the lanes that are there take part. */
 static uint32_t member_mask(struct decoder *d, unsigned i)
 {
     d->members = i < d->insn->operands_count ? decode_source(d, operand(d, i), 4) : decode_constant(d, UINT32_MAX, 4);

@@ -1,7 +1,7 @@
 /* Atomic operations, lane after lane: real host atomics, since other blocks run on other threads. */
 #include "device/cpu/interp/ops/access.h"
 
-/* Sequentially consistent throughout: PTX asks for relaxed, acquire and release, all of which that covers. */
+/* Sequentially consistent, which covers all that PTX asks for: relaxed, acquire and release. */
 #define ORDER __ATOMIC_SEQ_CST
 
 /* surveyed: all addresses are in bounds, and in memory that lanes share. */
@@ -15,12 +15,12 @@
     enum op_space   space = (enum op_space)o->mode;
 #define POINTER(T) \
     (surveyed ? ACCESSED(T, i) : (T *)(void *)lane_pointer(l, space, address[i] + (uint64_t)o->immediate, sizeof(T), i))
-/* Only this host thread is at work there: no need to lock the bus. */
+/* Only this host thread accesses that memory: no bus lock is needed. */
 #define OURS (surveyed && (at.origin == l->run->shared || !l->run->grid->contended))
-/* All of [low, high) go for one address: they do so at one instant, in their order. */
+/* All of [low, high) use one address: they access it at one instant, in their order. */
 #define TOGETHER (pattern == SAME)
 
-/* One host instruction does it. NEW is associative, so that operands can be put together before they meet the memory. */
+/* One host instruction per access. NEW is associative, so operands can be combined before the access. */
 #define DIRECT(name, suffix, T, CALL, NEW)                                \
     static void all_##name##_##suffix(T *p, const T *b, T *d, uint32_t count) \
     {                                                                     \
@@ -109,7 +109,7 @@ LOOPED(add, f32, uint32_t, float, f32_of_bits, bits_of_f32, x + y)
 LOOPED(add, f64, uint64_t, double, f64_of_bits, bits_of_f64, x + y)
 LOOPED(add, f16, uint16_t, float, f32_from_f16, HALF_BITS, x + y)
 
-/* A vector of two halves in 32 bits; its elements need not be added at one instant, but may be. */
+/* A vector of two halves in 32 bits. PTX does not require that both elements are added at one instant. */
 static uint32_t add_halves(uint32_t x, uint32_t y)
 {
     uint32_t low = f16_from_f32(f32_from_f16((uint16_t)x) + f32_from_f16((uint16_t)y), ROUND_NEAREST);

@@ -32,7 +32,7 @@ static void give_result(struct lanes *l, const struct op *o, uint32_t lane, uint
     }
 }
 
-/* The reduction is over all that arrived; each waiting lane gets it in its own activation's registers. */
+/* The reduction covers all that arrived; each waiting lane gets it in its own activation's registers. */
 static void open_barrier(struct block_run *r, uint32_t id)
 {
     uint32_t      ones = 0, total = 0;
@@ -91,7 +91,7 @@ static bool uniform_id(struct block_run *r, const struct activation *a, const st
     return true;
 }
 
-/* All live lanes came at once: nothing to store. */
+/* All live lanes came at once: nothing is stored. */
 static bool all_at_once(struct block_run *r, struct activation *a, const struct op *o)
 {
     struct lanes  *l = &r->lanes;

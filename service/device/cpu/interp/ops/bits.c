@@ -1,7 +1,7 @@
 /* Rarer integer operations: carry chains, byte permutation, dot products, three-input logic, masks, tests of floats. */
 #include "device/cpu/interp/ops/ops.h"
 
-/* Carry chains: mode says whether the condition code is read and written; subtraction borrows, as carry of x + ~y + 1. */
+/* Carry chains: mode says whether the condition code is read and written; subtraction borrows, as the carry of x + ~y + 1. */
 enum { CARRY_IN = 1, CARRY_OUT = 2, CARRY_SUBTRACT = 4, CARRY_HIGH = 8, CARRY_SIGNED = 16 };
 
 #define CARRY_ADD(bits, T)                                                \
@@ -81,7 +81,7 @@ static op_fn carry_handler(const struct ptx_insn *in, uint8_t *mode)
     }
 }
 
-/* The selector of byte k in the special modes, as prmt's table gives it: which of the eight bytes of {b, a}. */
+/* The selector of byte k in the special modes, from prmt's table: an index into the eight bytes of {b, a}. */
 static unsigned special_selector(uint8_t action, unsigned k, unsigned c)
 {
     switch ((int)action) {

@@ -4,7 +4,7 @@
 #define MODE ((enum rounding)(o->mode & 3))
 enum { CONVERT_FTZ = 4, CONVERT_SAT = 8, CONVERT_INTEGRAL = 16 };
 
-/* Fast ways for what kernels do all the time; rounding to nearest is what the host does. */
+/* Fast versions of frequent conversions; the host rounds to nearest. */
 #define FAST(name, S, T, EXPRESSION)                                      \
     static void fast_##name(struct lanes *l, const struct op *o)          \
     {                                                                     \
@@ -30,7 +30,7 @@ FAST(f32_rzi, float, float, truncf(x))
 FAST(f32_rmi, float, float, floorf(x))
 FAST(f32_rpi, float, float, ceilf(x))
 
-/* A number on its way: floats as double (every float type fits exactly), integers as 64 bits. */
+/* An intermediate number: floats as double (every float type fits exactly), integers as 64 bits. */
 struct number {
     enum { IS_SIGNED, IS_UNSIGNED, IS_FLOAT } kind;
     int64_t  s;
@@ -106,7 +106,7 @@ static void write_bits(struct lanes *l, const struct op *o, uint32_t i, unsigned
     }
 }
 
-/* `.sat` clamps to the target's range; otherwise integers are cut off, as in C. */
+/* `.sat` clamps to the target's range; otherwise integers are truncated, as in C. */
 static uint64_t integer_result(const struct number *n, enum lane_type t, bool saturate)
 {
     unsigned bits = 8u * shapes[t].bytes;
@@ -134,7 +134,7 @@ static double to_f64(const struct number *n, enum rounding r)
     return n->kind == IS_FLOAT ? n->f : n->kind == IS_SIGNED ? f64_from_s64(n->s, r) : f64_from_u64(n->u, r);
 }
 
-/* Integers of more than 53 bits are cut off, and the last bit says so: rounding them to a half afterwards is exact. */
+/* Integers of more than 53 bits are truncated with a sticky last bit: rounding them to a half afterwards is exact. */
 static double to_f64_odd(const struct number *n)
 {
     double d = to_f64(n, ROUND_ZERO);
@@ -164,7 +164,7 @@ static void write_float(struct lanes *l, const struct op *o, uint32_t i, enum la
     }
 }
 
-/* NaN becomes 0, but the highest bit alone where 64 bits are involved. */
+/* NaN becomes 0, or only the highest bit where 64 bits are involved. */
 static uint64_t integer_of_float(double f, enum lane_type to, enum lane_type from, enum rounding r)
 {
     unsigned bits = 8u * shapes[to].bytes;

@@ -1,9 +1,9 @@
-/* cp.async: done at once, so that waiting for it is nothing. */
+/* cp.async: copies at once, so that waiting for it does nothing. */
 #include "device/cpu/interp/decode/decode.h"
 
 struct copy_plan {
     int64_t to, from; /* offsets */
-    bool    bounded;  /* c says how many bytes come from the source; the rest is zero */
+    bool    bounded;  /* c: bytes that come from the source; the rest is zero */
 };
 
 static void copy_now(struct lanes *l, const struct op *o)

@@ -30,7 +30,7 @@
         T       *d_ = LANE(T, o->d);                                      \
         LANES_EACH(const T x = IN(a_[i]); d_[i] = OUT(EXPRESSION));       \
     }
-/* The host itself rounds as mode says while these run. */
+/* The host rounds as mode says while these run. */
 #define ROUNDED(KIND, name, suffix, T, IN, OUT, EXPRESSION)               \
     KIND(name##_in_mode, suffix, T, IN, OUT, EXPRESSION)                  \
     static void op_##name##_##suffix(struct lanes *l, const struct op *o) \
@@ -47,21 +47,21 @@
     KIND(name, f32, float, KEEP, KEEP, F32)                               \
     KIND(name, f32_ftz, float, flush_f32, flush_f32, F32)                 \
     KIND(name, f64, double, KEEP, KEEP, F64)
-/* As ALL_FLOATS, with the exact result, or one on its side of every power of two, for what `.ftz` flushes. */
+/* As ALL_FLOATS, with the exact result, or one on the same side of every power of two, for what `.ftz` flushes. */
 #define FLUSHED_FLOATS(KIND, name, F32, EXACT, F64)                              \
     KIND(name, f32, float, KEEP, KEEP, F32)                                      \
     KIND(name, f32_ftz, float, flush_f32, flush_f32, flush_rounded(F32, EXACT))  \
     KIND(name, f64, double, KEEP, KEEP, F64)
 #define BY_FLOAT(name) {op_##name##_f32, op_##name##_f32_ftz, op_##name##_f64}
 
-/* What is too small before it is rounded is flushed, although rounding makes it the smallest normal number: so do GPUs, in every rounding
- * (seen on the H200 for products, sums with products and quotients). */
+/* `.ftz` flushes what is too small before rounding, even if rounding makes it the smallest normal number. GPUs do so in every rounding
+ * (seen on an H200 for products, sums with products and quotients). */
 static inline float flush_rounded(float r, double exact)
 {
     return fabs(exact) < 0x1p-126 ? copysignf(0.0f, r) : r;
 }
 
-/* `.xorsign.abs`: of the magnitudes, under the product's sign. */
+/* `.xorsign.abs`: min or max of the magnitudes, with the product's sign. */
 static inline float under_sign_f32(float magnitude, float x, float y)
 {
     uint32_t sign = (bits_of_f32(x) ^ bits_of_f32(y)) & 0x80000000u;

@@ -1,5 +1,5 @@
-/* cvt between pairs of 8-bit floats and binary32 or pairs of binary16. Numbers of 8 bits are rounded to nearest even once, from the exact
- * value, and saturate at the largest finite one, as PTX requires of these forms. */
+/* cvt between pairs of 8-bit floats and binary32 or pairs of binary16. 8-bit numbers are rounded to nearest even once, from the exact
+ * value, and saturate at the largest finite one, as PTX requires. */
 #include "device/cpu/interp/decode/decode.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static uint8_t fp8_from(const struct fp8_shape *s, double v, bool relu)
         return sign | s->most;
     frexp(a, &exponent);
     exponent = exponent - 1 < s->least || a == 0 ? s->least : exponent - 1;
-    /* Exact until rint rounds: a whole number of the format's steps at that exponent. A carry runs into the exponent's bits. */
+    /* Exact until rint rounds: an integral number of the format's steps at that exponent. A carry runs into the exponent's bits. */
     steps = (int)rint(ldexp(a, s->mantissa - exponent)) + ((exponent - s->least) << s->mantissa);
     return sign | (uint8_t)(steps > s->most ? s->most : steps);
 }
@@ -41,7 +41,7 @@ static double value_of(const struct fp8_shape *s, uint8_t b)
     return b & 0x80 ? -a : a;
 }
 
-/* Every number of 8 bits is one of binary16. */
+/* Binary16 represents every 8-bit number exactly. */
 static uint16_t half_of(const struct fp8_shape *s, uint8_t b, bool relu)
 {
     if (s == &e5m2 ? (b & 0x7f) > 0x7c : (b & 0x7f) == FP8_NAN)

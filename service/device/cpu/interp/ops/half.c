@@ -85,7 +85,7 @@ static uint16_t half_once(unsigned mode, uint16_t a, uint16_t b, uint16_t c)
     return op >= HALF_MIN ? choose_half(op, mode & HALF_BF16, a, b) : compute_half(mode, a, b, c);
 }
 
-/* Absent operands are places that hold anything: the result does not depend on them. */
+/* Absent operands have arbitrary places: the result does not depend on them. */
 static void half_single(struct lanes *l, const struct op *o)
 {
     const uint16_t *a_ = LANE(uint16_t, o->a), *b_ = LANE(uint16_t, o->b), *c_ = LANE(uint16_t, o->c);

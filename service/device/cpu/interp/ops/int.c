@@ -85,7 +85,7 @@ WIDE(s16, int16_t, int32_t, uint32_t)
 WIDE(u32, uint32_t, uint64_t, uint64_t)
 WIDE(s32, int32_t, int64_t, uint64_t)
 
-/* Division by zero gives all ones, and so does the remainder; the most negative number by -1 wraps. No host trap in any lane. */
+/* Division by zero gives all ones, and so does the remainder; the most negative number by -1 wraps. No lane traps on the host. */
 #define NEGATE(v) (0 - (uint64_t)(v))
 #define DIVIDE_U (y ? x / (y ? y : 1) : UINT64_MAX)
 #define REMAIN_U (y ? x % (y ? y : 1) : UINT64_MAX)
@@ -98,8 +98,8 @@ WIDE(s32, int32_t, int64_t, uint64_t)
 BOTH_SIGNS_BUT_32(BINARY, div, DIVIDE_U, DIVIDE_S)
 BOTH_SIGNS_BUT_32(BINARY, rem, REMAIN_U, REMAIN_S)
 
-/* Of 32 bits in binary64, which vectors have: a true quotient below the next whole number stays below it when rounded, since the two
- * are at least 1 / y > 2^-32 apart and the rounding error is less than x / y * 2^-53. */
+/* 32-bit division in binary64, which vectors support. A true quotient below the next integer stays below it when rounded: they are at
+ * least 1 / y > 2^-32 apart, and the rounding error is less than x / y * 2^-53. */
 #define QUOTIENT ((uint32_t)(int64_t)((double)x / (double)(y ? y : 1)))
 BINARY(div, u32, uint32_t, y ? QUOTIENT : UINT32_MAX)
 BINARY(rem, u32, uint32_t, y ? x - QUOTIENT * y : UINT32_MAX)
@@ -201,7 +201,7 @@ static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t n)
 }
 TERNARY(fns, b32, uint32_t, nth_set(x, y, (int32_t)z))
 
-/* Results of 32 bits whatever the operand. */
+/* The result has 32 bits whatever the operand. */
 #define COUNTING(name, suffix, T, EXPRESSION)                             \
     static void name##_##suffix(struct lanes *l, const struct op *o)      \
     {                                                                     \

@@ -3,7 +3,7 @@
 
 #include <fenv.h>
 
-/* Moves a nearest result to the neighbour that the rounding asks for; `error` has the sign of (exact - r). */
+/* Moves a result rounded to nearest to the neighbour that the rounding mode asks for; `error` has the sign of (exact - r). */
 static float direct_f32(float r, double error, enum rounding mode)
 {
     if (error != error || error == 0 || mode == ROUND_NEAREST)
@@ -23,7 +23,7 @@ static double sum_error(double a, double b, double s)
     return (a - (s - bb)) + (b - bb);
 }
 
-/* A finite exact value overflowed: directed rounding may stop at the largest number. */
+/* A finite exact value overflowed: directed rounding may return the largest number. */
 static double overflow_error(double r)
 {
     return r > 0 ? -1 : 1;
@@ -138,7 +138,7 @@ uint16_t bf16_from_f64(double d, enum rounding r)
 {
     float f = f32_from_f64(d, ROUND_ZERO);
 
-    if (isfinite(d) && (double)f != d) /* what was cut off shows in the last bit: far below what is kept */
+    if (isfinite(d) && (double)f != d) /* what is cut off shows in the last bit: far below the kept bits */
         f = f32_of_bits(bits_of_f32(f) | 1);
     return bf16_from_f32(f, r);
 }
@@ -176,7 +176,7 @@ float f32_from_f16(uint16_t h)
     return f32_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* Should the magnitude be one step larger? `rest` are the bits cut off, `half` their middle. */
+/* Whether the magnitude must be one step larger. `rest`: the bits cut off; `half`: their middle. */
 static bool round_away(uint64_t kept, uint64_t rest, uint64_t half, bool negative, enum rounding r)
 {
     switch (r) {
@@ -206,7 +206,7 @@ uint16_t f16_from_f64(double d, enum rounding r)
         return fraction ? 0x7fff : (uint16_t)(sign | 0x7c00);
     if (exponent > 15)
         return overflow_f16(negative, r);
-    if (exponent < -40) /* below half of the smallest subnormal; zero itself has nothing to round */
+    if (exponent < -40) /* below half of the smallest subnormal; zero has nothing to round */
         return (uint16_t)(sign | round_away(0, u << 1 ? 1 : 0, 2, negative, r));
     fraction |= 1ull << 52;
     if (exponent < -14)

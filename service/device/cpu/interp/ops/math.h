@@ -1,5 +1,5 @@
-/* Arithmetic that C's operators do not give: directed rounding, halves, saturating conversions, approximations.
- * All functions are pure. Compiled without contraction: every operation rounds once. */
+/* Arithmetic that C's operators lack: directed rounding, halves, saturating conversions, approximations. All functions are pure.
+ * Compiled without contraction: every operation rounds once. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_OPS_MATH_H
 #define GPUREST_DEVICE_CPU_INTERP_OPS_MATH_H
 
@@ -85,7 +85,7 @@ static inline double max_f64(double a, double b)
     return a > b || b != b ? a : b;
 }
 
-/* 2 to the power of f, off by little more than half a unit in the last place. Of operations that vectors have, without a branch. */
+/* 2 to the power of f, off by little more than half a unit in the last place. Uses only operations that vectors have, and no branch. */
 static inline float exp2_f32(float f)
 {
     const double whole_at = 0x1.8p52; /* adding it leaves no bits behind the point */
@@ -106,11 +106,11 @@ static inline float exp2_f32(float f)
     return x == x ? (float)(p * f64_of_bits(scale)) : f;
 }
 
-/* From here on the calling thread's host arithmetic rounds so, until rounding_leave gets what this returned. Operands must come out of
- * memory and results go there in between: calls are the only thing compilers order arithmetic by. */
+/* From here on the calling thread's host arithmetic rounds so, until rounding_leave gets the returned value. Operands must be loaded
+ * from memory and results stored in between: compilers order arithmetic only by calls. */
 int  rounding_enter(enum rounding r);
 void rounding_leave(int before);
-/* a * b exactly (both have at most 26 significant bits) plus c, inexact results with an odd last bit: rounding it once more to a
+/* a * b exactly (both have at most 26 significant bits) plus c; inexact results have an odd last bit. Rounding it once more to a
  * narrower type gives the exact result rounded once. */
 double fma_odd(double a, double b, double c);
 

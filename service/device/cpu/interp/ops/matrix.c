@@ -1,5 +1,5 @@
-/* Products of matrices that the threads of a warp hold together. Each warp's fragments are gathered, multiplied and dealt again.
- * Sums are exact or nearly so in binary64 and rounded once, where a GPU's tensor cores cut off between the steps. */
+/* Products of matrices that the threads of a warp hold together: gathers each warp's fragments, multiplies them and distributes the
+ * result. Sums are exact or nearly so in binary64 and rounded once, where a GPU's tensor cores truncate between the steps. */
 #include "device/cpu/interp/ops/matrix.h"
 
 enum { GROUP_LANES = 4, TILE = 8, MULTIPLICANDS_MAX = 16 * 256, SUMS_MAX = 256 };

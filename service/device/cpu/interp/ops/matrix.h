@@ -1,4 +1,4 @@
-/* What mma and wmma share: how the elements of a matrix are dealt to the threads of a warp, and the product of two matrices. */
+/* What mma and wmma share: how the elements of a matrix are distributed over the threads of a warp, and the product of two matrices. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_OPS_MATRIX_H
 #define GPUREST_DEVICE_CPU_INTERP_OPS_MATRIX_H
 
@@ -17,7 +17,7 @@ struct fragment {
     uint16_t                    rows, columns;
     enum ptx_type               type;
     unsigned                    elements;  /* of a register */
-    unsigned                    registers; /* that differ; the others repeat them */
+    unsigned                    registers; /* distinct ones; the others repeat them */
     const struct vector_places *places;
 };
 
@@ -31,14 +31,14 @@ struct multiply_plan {
 unsigned matrix_type_bits(enum ptx_type t);
 /* The type that stands for signed and unsigned ones in struct matrix_shape. */
 enum ptx_type matrix_type_family(enum ptx_type t);
-/* May sums of such products have that type? */
+/* Whether sums of such products may have that type. */
 bool matrix_sum_fits(enum ptx_type product, enum ptx_type sum);
-/* What the modifiers of a product of those types may be. */
+/* Which modifiers a product of those types may have. */
 bool matrix_modifiers_fit(const struct ptx_insn *in, enum ptx_type product);
-/* Where element j of register r of that lane (of the warp) stands. */
+/* The place of element j of register r of that lane (of the warp). */
 void     matrix_place(const struct fragment *f, unsigned lane, unsigned r, unsigned j, unsigned *row, unsigned *column);
 uint64_t matrix_register(struct lanes *l, const struct fragment *f, unsigned r, uint32_t lane);
-/* Operand i as that matrix; false unless it is a vector of `registers` registers, 0 standing for as many as hold the matrix once. */
+/* Operand i as that matrix; false unless it is a vector of `registers` registers; 0: as many as hold the matrix once. */
 bool matrix_fragment(struct decoder *d, unsigned i, char matrix, enum ptx_type type, const struct matrix_shape *s, unsigned registers,
                      struct fragment *out);
 /* Appends the operation. d, a, b and c are operands 0 to 3 and have the types t; a_registers: as above. */

@@ -1,10 +1,10 @@
-/* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. A block runs on one host thread, so nobody else is at
- * such an object. A thread that waits asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
+/* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. A block runs on one host thread, so no other thread
+ * accesses such an object. A waiting thread asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
 #include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/interp/ops/access.h"
 
-/* The object's 64 bits, which PTX leaves open: from the low end arrivals still missing in this phase, arrivals that each phase takes,
- * and the number of the phase. A state is the object as it was before the arrival. */
+/* The object's 64 bits, whose layout PTX leaves open. From the low end: arrivals missing in this phase, arrivals expected in each phase,
+ * and the number of the phase. A state is the object before the arrival. */
 enum { COUNT_BITS = 20, COUNT_MASK = (1 << COUNT_BITS) - 1, PHASE_BIT = 2 * COUNT_BITS };
 
 static uint64_t mbarrier_object(uint64_t phase, uint32_t expected, uint32_t missing)
@@ -54,7 +54,7 @@ static void mbarrier_invalidate(struct lanes *l, const struct op *o)
     LANES_EACH(*object_at(l, o, i) = 0);
 }
 
-/* drop: those that arrive will not do so in later phases. */
+/* drop: later phases do not expect those that arrive. */
 static uint64_t arrived(struct lanes *l, uint64_t v, uint32_t count, bool drop, uint32_t lane)
 {
     uint32_t expected = expected_of(v) - (drop ? count : 0), missing = missing_of(v);
@@ -75,7 +75,7 @@ static void mbarrier_arrive(struct lanes *l, const struct op *o)
     LANES_EACH(const uint64_t v = read_object(l, o, i); *object_at(l, o, i) = arrived(l, v, count[i], o->width, i); state[i] = v);
 }
 
-/* Has the phase of the state in c ended? */
+/* Whether the phase of the state in c has ended. */
 static void test_state(struct lanes *l, const struct op *o)
 {
     const uint64_t *state = LANE(uint64_t, o->c);
@@ -84,7 +84,7 @@ static void test_state(struct lanes *l, const struct op *o)
     LANES_EACH(done[i] = read_object(l, o, i) >> PHASE_BIT != state[i] >> PHASE_BIT);
 }
 
-/* Has the latest phase of the parity in c ended? The running phase's has not; the one before has the other parity. */
+/* Whether the latest phase of the parity in c has ended. The running phase has not; the one before has the other parity. */
 static void test_parity(struct lanes *l, const struct op *o)
 {
     const uint32_t *parity = LANE(uint32_t, o->c);
@@ -164,8 +164,8 @@ bool translate_mbarrier(struct decoder *d)
                          in->action == PTX_DO_INIT ? decode_source(d, operand(d, 1), 4) : 0, 0, 0);
 }
 
-/* Copies are done when they are asked for (device/cpu/interp/ops/copy.c), so the arrival comes at once; without `.noinc` it is one that the phase did not
- * wait for before, and changes nothing. */
+/* Copies are done at once (device/cpu/interp/ops/copy.c), so the arrival comes at once. Without `.noinc` the phase did not expect it
+ * before, and nothing changes. */
 bool translate_copy_arrival(struct decoder *d)
 {
     struct decoded_address at = decode_address(d, operand(d, 0), (enum ptx_space)d->insn->space);

@@ -88,7 +88,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
                        const R v_ = (R)*(const M *)(const void *)(at.origin + at_); into[i] = m_[i] ? v_ : into[i]); \
         }                                                                             \
     } while (0)
-/* Registers and kernels' memory never overlap. Counted by size_t: compilers see that such an index does not wrap. */
+/* Registers and kernels' memory never overlap. The index is a size_t: compilers see that it does not wrap. */
 #define MOVE_ALL(T, F, to, from)                                                      \
     {                                                                                 \
         T *restrict       to_ = to;                                                   \
@@ -99,7 +99,7 @@ const uint8_t *lane_peek(struct lanes *l, uint64_t address, uint32_t bytes, uint
     }
 #define LOAD_ALL(M, R, to, first)    MOVE_ALL(R, M, to, (const M *)(const void *)(first))
 #define STORE_ALL(M, R, first, from) MOVE_ALL(M, R, (M *)(void *)(first), from)
-/* A run's elements all at once: they are read before any is written. */
+/* All elements of a run at once: they are read before any is written. */
 #define LOAD_RUNS(M, R, into)                                                         \
     for (uint32_t i = l->low; i < l->high; i += RUN_LANES) {                          \
         M        run[RUN_LANES];                                                      \

@@ -1,4 +1,4 @@
-/* What the files of operations share with the decoder: each file answers which handler executes a form, NULL if none does. */
+/* What operations share with the decoder: each file tells which handler executes a form of an instruction, NULL: none. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_OPS_OPS_H
 #define GPUREST_DEVICE_CPU_INTERP_OPS_OPS_H
 
@@ -10,13 +10,13 @@
 /* An access's space; generic addresses carry theirs in their value. */
 enum op_space { OP_GENERIC, OP_GLOBAL, OP_SHARED, OP_LOCAL, OP_PARAM, OP_PARAM_KERNEL };
 
-/* The type an operation computes in. */
+/* The type in which an operation computes. */
 enum lane_type {
     LANE_PRED, LANE_U8, LANE_S8, LANE_U16, LANE_S16, LANE_U32, LANE_S32, LANE_U64, LANE_S64, LANE_F16, LANE_BF16, LANE_F32, LANE_F64,
     LANE_TYPES
 };
 
-/* Of the type of an instruction; bits count as unsigned, packed halves as 32 bits, 128 bits as LANE_TYPES. */
+/* The type of an instruction's lanes; bits count as unsigned, packed halves as 32 bits, 128 bits as LANE_TYPES. */
 enum lane_type lane_type_of(enum ptx_type t);
 unsigned lane_type_bytes(enum lane_type t);
 bool     lane_type_is_float(enum lane_type t);
@@ -82,9 +82,9 @@ enum atom_op { ATOM_ADD, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_EXCH, ATOM_CAS, ATOM_
 enum atom_type { ATOM_B16, ATOM_B32, ATOM_S32, ATOM_B64, ATOM_S64, ATOM_F16, ATOM_F16X2, ATOM_BF16, ATOM_BF16X2, ATOM_F32, ATOM_F64 };
 /* mode: the space; a: address, b and c: operands, d: the old value. */
 op_fn atom_handler(enum atom_op op, enum atom_type type);
-/* Faults unless each lane's address is aligned to `width` bytes and they are inside its space. */
+/* Faults unless each lane's address is aligned to `width` bytes and the bytes lie inside its space. */
 void  check_alignment(struct lanes *l, const struct op *o);
-/* Behind a load that acquires; before a store that releases. */
+/* After a load that acquires; before a store that releases. */
 void  fence_acquire(struct lanes *l, const struct op *o);
 void  fence_release(struct lanes *l, const struct op *o);
 void  fence_all(struct lanes *l, const struct op *o);

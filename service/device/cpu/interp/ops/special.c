@@ -1,4 +1,4 @@
-/* Small operations that belong nowhere else: addresses of frames and windows, clocks, traps, naps, saturating sums. */
+/* Small operations without a family: addresses of frames and windows, clocks, traps, naps, saturating sums. */
 #include <sched.h>
 
 #include "base/deadline.h"
@@ -32,7 +32,7 @@ static bool inside_window(const struct grid_run *g, enum ptx_space space, uint64
     case PTX_GENERIC:
         return address - g->memory_base < g->memory_span;
     case PTX_CONST:
-        return false; /* constants are device memory here: global claims them */
+        return false; /* constants are device memory here: they count as global */
     }
     return false;
 }
@@ -59,7 +59,7 @@ void read_clock(struct lanes *l, const struct op *o)
         LANES_SET(uint32_t, o->d, , t);
 }
 
-/* Addresses of 32 bits name shared memory itself; the operand is widened and cut off again. */
+/* 32-bit addresses name shared memory directly: the operand is widened, and the result truncated. */
 void address_in_cluster(struct lanes *l, const struct op *o)
 {
     const uint64_t *a_ = LANE(uint64_t, o->a);
@@ -75,7 +75,7 @@ void trap(struct lanes *l, const struct op *o)
     LANES_EACH(block_fault(l, FAULT_TRAP, i, "trap"));
 }
 
-/* Sleeping would hold up all lanes and perhaps whom they wait for: giving up the core is enough. */
+/* Sleeping would hold up all lanes, perhaps those that it waits for: yielding the core is enough. */
 void nap(struct lanes *l, const struct op *o)
 {
     (void)l;

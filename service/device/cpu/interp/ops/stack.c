@@ -1,4 +1,4 @@
-/* alloca, stacksave and stackrestore: each thread's frames grow up from the low end of its local memory, what it allocates down from the
+/* alloca, stacksave and stackrestore: each thread's frames grow up from the low end of its local memory, its allocations down from the
  * high end. A function's allocations end with it (device/cpu/interp/call.c). */
 #include "device/cpu/interp/decode/decode.h"
 

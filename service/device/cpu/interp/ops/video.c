@@ -1,4 +1,4 @@
-/* Sums of absolute differences of the bytes or halves in a register: the instructions that are left of a larger family. */
+/* Sums of absolute differences of the bytes or halves in a register: the instructions that remain of a larger family. */
 #include "device/cpu/interp/decode/decode.h"
 
 struct differences {

@@ -19,7 +19,7 @@ static bool passes(struct block_run *r, uint32_t lane)
     return true;
 }
 
-/* A lane may go when every live member it names stands here too. The others wait as deferred lanes of `block`: they are tried
+/* A lane may continue when every live member that it names is here, too. The others wait as deferred lanes of `block`: they are tried
  * again whenever lanes join them. */
 void warp_gather(struct block_run *r, struct activation *a, uint32_t block)
 {
@@ -163,7 +163,7 @@ void warp_shuffle(struct lanes *l, const struct op *o)
     }
 }
 
-/* What each lane of one warp brings, before any result is written. */
+/* What each lane of one warp contributes, read before any result is written. */
 struct warp_view {
     uint32_t first, count, active;
 };

@@ -1,5 +1,5 @@
-/* Matrices of a warp that are loaded, multiplied and stored as wholes: wmma. How a fragment's elements are dealt to the threads is the
- * device's own business. Here they lie as mma has them; fragments with more registers than elements hold these several times over. */
+/* wmma: matrices of a warp that are loaded, multiplied and stored as a whole. PTX leaves open how a fragment's elements are distributed
+ * over the threads. Here they lie as mma has them; fragments with more registers than elements repeat them. */
 #include "device/cpu/interp/ops/matrix.h"
 
 enum { F16_REGISTERS = 8 }; /* of a and b, whatever the shape */
@@ -27,7 +27,7 @@ static const struct matrix_shape *shape_of(const struct ptx_insn *in, enum ptx_t
     return NULL;
 }
 
-/* Of a sum the type of the factors is not known: any row of that shape that has such sums will do, m and n are the same. */
+/* Of a sum the type of the factors is unknown: any row of that shape with such sums will do; m and n are the same. */
 static const struct matrix_shape *shape_of_sum(const struct ptx_insn *in, enum ptx_type type)
 {
     for (size_t i = 0; i < COUNT(shapes); i++) {
@@ -37,7 +37,7 @@ static const struct matrix_shape *shape_of_sum(const struct ptx_insn *in, enum p
     return NULL;
 }
 
-/* Bytes that one access moves: an element, or a whole register of smaller ones, which lie side by side. */
+/* Bytes per access: an element, or a whole register of smaller ones, which lie side by side. */
 static unsigned access_bytes(const struct fragment *f)
 {
     return matrix_type_bits(f->type) < 8 ? 4 : matrix_type_bits(f->type) / 8;
@@ -101,7 +101,7 @@ static void store_matrix(struct lanes *l, const struct op *o)
     LANES_EACH(for (unsigned r = 0; r < p->f.places->count; r++) store_register(l, o, p, r, i));
 }
 
-/* What the distance is when it is not given: the matrix lies densely. */
+/* The default of the distance: the matrix is dense. */
 static uint32_t stride_of(struct decoder *d, const struct transfer_plan *p, unsigned operands)
 {
     if (d->insn->operands_count > operands)
@@ -139,7 +139,7 @@ static bool translate_transfer(struct decoder *d, bool store)
     return true;
 }
 
-/* Of f16 only the sums are named, d and c; of the others all four types. */
+/* f16 names only the sums, d and c; the others name all four types. */
 static bool translate_multiply(struct decoder *d)
 {
     const struct ptx_insn     *in = d->insn;
