@@ -18,7 +18,7 @@ enum { ACCEPT_AT_ONCE = 32 };
 
 /* ---- answers ---- */
 
-void queue_push(struct queue *q, struct work *k)
+void queue_push(struct command_queue *q, struct accepted_command *k)
 {
     k->next = NULL;
     if (q->last)
@@ -28,9 +28,9 @@ void queue_push(struct queue *q, struct work *k)
     q->last = k;
 }
 
-struct work *queue_pop(struct queue *q)
+struct accepted_command *queue_pop(struct command_queue *q)
 {
-    struct work *k = q->first;
+    struct accepted_command *k = q->first;
 
     q->first = k->next;
     if (!q->first)
@@ -78,21 +78,21 @@ static void answer_command(struct device_worker *w, uint64_t call, enum status s
     send_completion(w, done);
 }
 
-static void work_free(struct device_worker *w, struct work *k)
+static void command_free(struct device_worker *w, struct accepted_command *k)
 {
     run_destroy(w, k->run);
     k->run = NULL;
-    k->next = w->works_free;
-    w->works_free = k;
+    k->next = w->commands_free;
+    w->commands_free = k;
 }
 
-void work_answer(struct device_worker *w, struct work *k, enum status st, struct completion *done, const struct problem *why)
+void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
     struct problem lost = {0};
     bool           fatal = status_is_fatal(st);
 
     answer_command(w, k->command.call, st, done, why, fatal);
-    work_free(w, k);
+    command_free(w, k);
     if (!fatal || w->lost)
         return;
     lost = *why;
@@ -100,7 +100,7 @@ void work_answer(struct device_worker *w, struct work *k, enum status st, struct
     worker_lose(w, &lost);
 }
 
-void work_started(struct device_worker *w, const struct work *k)
+void command_started(struct device_worker *w, const struct accepted_command *k)
 {
     struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
 
@@ -109,18 +109,18 @@ void work_started(struct device_worker *w, const struct work *k)
 
 void worker_lose(struct device_worker *w, const struct problem *why)
 {
-    struct work *k;
+    struct accepted_command *k;
 
     w->lost = true;
     while ((k = streams_pop_any(w))) {
         struct completion done = {0};
 
-        work_answer(w, k, why->status, &done, why);
+        command_answer(w, k, why->status, &done, why);
     }
     while (w->barriers.first) {
         struct completion done = {0};
 
-        work_answer(w, queue_pop(&w->barriers), why->status, &done, why);
+        command_answer(w, queue_pop(&w->barriers), why->status, &done, why);
     }
     log_warn("worker", "the context is lost: %s: %s", status_code(why->status), why->detail);
 }
@@ -135,11 +135,11 @@ static bool command_fits(const struct command *c, size_t bytes)
     return bytes >= fixed && c->bytes == bytes - fixed && message_fits(c->message, &c->body, c->bytes);
 }
 
-static struct work *work_new(struct device_worker *w)
+static struct accepted_command *command_new(struct device_worker *w)
 {
-    struct work *k = w->works_free;
+    struct accepted_command *k = w->commands_free;
 
-    w->works_free = k->next;
+    w->commands_free = k->next;
     k->next = NULL;
     k->issued = false;
     k->refused = STATUS_OK;
@@ -150,25 +150,25 @@ static struct work *work_new(struct device_worker *w)
     return k;
 }
 
-static void refuse_length(struct device_worker *w, struct work *k)
+static void refuse_length(struct device_worker *w, struct accepted_command *k)
 {
     struct completion done = {0};
     struct problem    why;
 
     problem_set(&why, STATUS_INVALID_REQUEST, "invalid length of a command");
-    work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
+    command_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
 }
 
 /* True: there was one. Polled all the time, so an empty poll must be cheap. */
 static bool accept_one(struct device_worker *w)
 {
-    struct work *k;
-    size_t       bytes;
-    enum status  st;
+    struct accepted_command *k;
+    size_t                   bytes;
+    enum status              st;
 
-    if (!w->works_free || !ring_ready(&w->commands))
+    if (!w->commands_free || !ring_ready(&w->commands))
         return false;
-    k = work_new(w);
+    k = command_new(w);
     st = ring_pop(&w->commands, &k->command, &bytes);
     if (st == STATUS_OK && command_fits(&k->command, bytes)) {
         worker_accept(w, k);
@@ -178,7 +178,7 @@ static bool accept_one(struct device_worker *w)
         refuse_length(w, k);
         return true;
     }
-    work_free(w, k);
+    command_free(w, k);
     w->lost = w->lost || st == STATUS_INTERNAL; /* the ring is corrupt */
     return false;
 }
@@ -247,10 +247,10 @@ const char *worker_argument(int argc, char **argv, const char *name)
     return NULL;
 }
 
-static void works_link(struct device_worker *w)
+static void link_commands(struct device_worker *w)
 {
     for (unsigned i = RING_SLOTS; i-- > 0;)
-        work_free(w, &w->works[i]);
+        command_free(w, &w->accepted[i]);
     w->streams[0].used = true;
     w->streams_end = 1;
 }
@@ -384,7 +384,7 @@ int device_worker_main(int argc, char **argv)
     choose_spin(argc, argv);
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
-    works_link(&w);
+    link_commands(&w);
     st = start_device(&w, argc, argv, &ready, &why);
     answer_command(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)

@@ -21,7 +21,7 @@ static enum status elapsed_between(struct device_worker *w, const struct msg_eve
     return st;
 }
 
-static bool barrier_passed(struct device_worker *w, const struct work *k)
+static bool barrier_passed(struct device_worker *w, const struct accepted_command *k)
 {
     const union message_body *b = &k->command.body;
 
@@ -41,7 +41,7 @@ static void stream_close(struct device_worker *w, struct stream *s)
     s->used = false;
 }
 
-static enum status barrier_do(struct device_worker *w, const struct work *k, union message_reply *reply, struct problem *why)
+static enum status barrier_do(struct device_worker *w, const struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const union message_body *b = &k->command.body;
     enum status               st = STATUS_OK;
@@ -71,15 +71,15 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
 /* One pass over the list: each call is taken out, and put back at the end if it must wait longer. */
 bool barriers_advance(struct device_worker *w)
 {
-    struct work *last = w->barriers.last;
-    bool         moved = false;
-    bool         end = last == NULL;
+    struct accepted_command *last = w->barriers.last;
+    bool                     moved = false;
+    bool                     end = last == NULL;
 
     while (!end && !w->lost) {
-        struct work      *k = queue_pop(&w->barriers);
-        struct completion done = {0};
-        struct problem    why = {0};
-        enum status       st;
+        struct accepted_command *k = queue_pop(&w->barriers);
+        struct completion        done = {0};
+        struct problem           why = {0};
+        enum status              st;
 
         end = k == last;
         if (!barrier_passed(w, k)) {
@@ -88,7 +88,7 @@ bool barriers_advance(struct device_worker *w)
         }
         st = barrier_do(w, k, &done.reply, &why);
         moved = true;
-        work_answer(w, k, st, &done, &why);
+        command_answer(w, k, st, &done, &why);
     }
     return moved;
 }

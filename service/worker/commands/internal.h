@@ -9,36 +9,36 @@
 struct run;
 
 /* One accepted command that is not answered yet. */
-struct work {
-    struct work         *next;
-    uint64_t             sequence; /* order of arrival */
-    bool                 issued;   /* given to the device, or refused by it */
-    enum status          refused;  /* by the device at issue: it has not run at all */
-    struct problem       why;      /* of refused */
-    uint64_t             started_ns;
-    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
-    struct device_event *after;
-    struct run          *run; /* RUN and GRAPH_RUN only; owned */
-    struct command       command;
+struct accepted_command {
+    struct accepted_command *next;
+    uint64_t                 sequence; /* order of arrival */
+    bool                     issued;   /* given to the device, or refused by it */
+    enum status              refused;  /* by the device at issue: it has not run at all */
+    struct problem           why;      /* of refused */
+    uint64_t                 started_ns;
+    struct device_event     *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
+    struct device_event     *after;
+    struct run              *run; /* RUN and GRAPH_RUN only; owned */
+    struct command           command;
 };
 
-/* A first-in first-out list of work. */
-struct queue {
-    struct work *first;
-    struct work *last;
+/* First in, first out. */
+struct command_queue {
+    struct accepted_command *first;
+    struct accepted_command *last;
 };
 
 /* The default stream is slot 0 and has no handle. */
 struct stream {
-    bool                  used;
-    uint16_t              generation; /* of the slot: ids of a destroyed stream are found out */
-    struct device_stream *handle;
-    struct queue          queue;   /* oldest first: first the issued ones, then the waiting ones */
-    struct work          *waiting; /* the first one not issued, or a run not wholly issued; NULL = all are */
-    unsigned              issued;
-    bool                  launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
-    unsigned              runs;      /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
-    unsigned              items;     /* entries of runs in flight */
+    bool                     used;
+    uint16_t                 generation; /* of the slot: ids of a destroyed stream are found out */
+    struct device_stream    *handle;
+    struct command_queue     queue;   /* oldest first: first the issued ones, then the waiting ones */
+    struct accepted_command *waiting; /* the first one not issued, or a run not wholly issued; NULL = all are */
+    unsigned                 issued;
+    bool                     launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
+    unsigned                 runs;      /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
+    unsigned                 items;     /* entries of runs in flight */
 };
 
 struct module_slot {
@@ -86,12 +86,12 @@ struct device_worker {
     struct device           *device;
     struct shm               shm;
     struct ring              commands, completions;
-    struct work              works[RING_SLOTS];
-    struct work             *works_free;
+    struct accepted_command  accepted[RING_SLOTS];
+    struct accepted_command *commands_free;
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
     unsigned                 streams_end; /* slots ever used: the rest need no check */
-    struct queue             barriers;    /* calls that wait for earlier work */
+    struct command_queue     barriers;    /* calls that wait for earlier work */
     struct device_event     *events_free[2 * RING_SLOTS + 2 * STREAM_ITEMS_IN_FLIGHT_MAX];
     unsigned                 events_count;
     struct named_event       named[EVENTS_PER_SESSION_MAX];
@@ -110,10 +110,11 @@ struct device_worker {
 
 /* ---- device_worker.c ---- */
 /* Answers `k` and frees it. `done` has only its reply set; why may be NULL when st is OK. */
-void         work_answer(struct device_worker *w, struct work *k, enum status st, struct completion *done, const struct problem *why);
-void         work_started(struct device_worker *w, const struct work *k);
-void         queue_push(struct queue *q, struct work *k);
-struct work *queue_pop(struct queue *q);
+void                     command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done,
+                                        const struct problem *why);
+void                     command_started(struct device_worker *w, const struct accepted_command *k);
+void                     queue_push(struct command_queue *q, struct accepted_command *k);
+struct accepted_command *queue_pop(struct command_queue *q);
 /* These three mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */
@@ -149,8 +150,8 @@ enum status launch_describe(struct device_worker *w, const struct msg_launch *m,
 
 /* ---- run.c ---- */
 /* Copies and checks the list of a RUN or GRAPH_RUN; sets k->run, which must be destroyed in every case. */
-enum status run_accept(struct device_worker *w, struct work *k, struct problem *why);
-enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why);
+enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
+enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
 void        run_destroy(struct device_worker *w, struct run *r); /* NULL is a no-op */
 /* Gives as much of it to the device as is allowed now. True: some of it was given. */
 bool run_issue(struct device_worker *w, struct stream *s, struct run *r);
@@ -170,16 +171,16 @@ struct device_event *stream_first_event(const struct stream *s);
 /* NULL when there is no such stream. */
 struct stream *stream_find(struct device_worker *w, uint32_t id);
 /* Queues it, and gives it to the device at once if allowed. */
-void stream_push(struct device_worker *w, struct stream *s, struct work *k);
+void stream_push(struct device_worker *w, struct stream *s, struct accepted_command *k);
 /* Issues what may be issued, answers what is done. True: something moved. */
 bool streams_advance(struct device_worker *w);
 bool streams_in_flight(const struct device_worker *w);
 /* Everything before `sequence` is answered: on one stream, or on all with NULL. */
 bool streams_passed(const struct device_worker *w, const struct stream *s, uint64_t sequence);
 /* Takes out a launch that was not given to the device yet; NULL when there is none of that tag. */
-struct work *streams_withdraw(struct device_worker *w, uint64_t tag);
+struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag);
 /* All work, in order; for worker_lose(). */
-struct work *streams_pop_any(struct device_worker *w);
+struct accepted_command *streams_pop_any(struct device_worker *w);
 
 /* ---- barriers.c ---- */
 /* Answers the calls that wait for earlier work and whose time has come. True: there was one. */
@@ -187,7 +188,7 @@ bool barriers_advance(struct device_worker *w);
 
 /* ---- worker/commands/calls.c ---- */
 /* Handles a new command: answers it, or puts it on its stream or among the barriers. */
-void                  worker_accept(struct device_worker *w, struct work *k);
+void                  worker_accept(struct device_worker *w, struct accepted_command *k);
 struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
 /* Checks a command before it goes on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);

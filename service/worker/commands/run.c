@@ -130,7 +130,7 @@ static void publish_groups(struct run *r)
     atomic_store(&r->state->completed, 0);
 }
 
-enum status run_accept(struct device_worker *w, struct work *k, struct problem *why)
+enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why)
 {
     const struct msg_command_list *m = &k->command.body.command_list;
     enum status                    st;
@@ -235,7 +235,7 @@ void graph_end(struct device_worker *w, uint32_t id)
 }
 
 /* Counts as many entries as the graph has; its list holds only the changed ones. */
-enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why)
+enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why)
 {
     const struct msg_graph_run *m = &k->command.body.graph_run;
     const struct graph         *g = graph_find(w, m->graph);
