@@ -38,7 +38,7 @@ static void stop_watching(struct request *r, struct following *f)
 }
 
 /* Also the end of a request whose client went away: what is still queued then has nobody to wait for it. */
-static void on_launch_finish(struct request *r)
+static void on_finish(struct request *r)
 {
     struct following *f = r->progress;
 
@@ -51,7 +51,7 @@ static void on_launch_finish(struct request *r)
     session_return(f->session);
 }
 
-static enum status follow_launch(struct request *r, struct following **out)
+static enum status follow(struct request *r, struct following **out)
 {
     struct prefer     prefer = request_prefer(r);
     struct following *f = arena_alloc(&r->arena, sizeof *f);
@@ -66,7 +66,7 @@ static enum status follow_launch(struct request *r, struct following **out)
     f->wait_s = !f->wait_asked ? WAIT_S_DEFAULT : prefer.wait_s < WAIT_S_MAX ? prefer.wait_s : WAIT_S_MAX;
     f->deadline_ns = deadline_after_ns(f->wait_s * NS_PER_S);
     r->progress = f;
-    r->on_finish = on_launch_finish;
+    r->on_finish = on_finish;
     *out = f;
     return STATUS_OK;
 }
@@ -119,7 +119,7 @@ static enum status wait_for_end(struct request *r, struct following *f)
 
 /* ---- POST ---- */
 
-static void set_preference_applied(struct request *r, const struct following *f, bool async)
+static void applied(struct request *r, const struct following *f, bool async)
 {
     if (async)
         reply_header_text(&r->reply, "Preference-Applied", "respond-async");
@@ -158,21 +158,21 @@ static enum status answer_submitted(struct request *r, struct following *f)
     stop_watching(r, f);
     launch_info_of(f->launch, info);
     f->answered = true;
-    set_preference_applied(r, f, async);
+    applied(r, f, async);
     return async ? answer_launch(r, info, 202) : answer_end_of(r, info);
 }
 
 /* Everything begins anew there. */
 static enum status to_executor(struct request *r)
 {
-    on_launch_finish(r);
+    on_finish(r);
     r->on_finish = NULL;
     r->progress = NULL;
     r->wants_executor = true;
     return STATUS_PENDING;
 }
 
-static enum status submit_launch(struct request *r)
+static enum status submit(struct request *r)
 {
     struct json_document *doc = NULL;
     struct launch_spec    spec;
@@ -183,7 +183,7 @@ static enum status submit_launch(struct request *r)
 
     timing_begin(r);
     if (!st)
-        st = follow_launch(r, &f);
+        st = follow(r, &f);
     if (st)
         return st;
     st = launch_decode(r, &spec, &doc);
@@ -203,7 +203,7 @@ static enum status submit_launch(struct request *r)
 
 enum status launches_create(struct request *r)
 {
-    return r->progress ? answer_submitted(r, r->progress) : submit_launch(r);
+    return r->progress ? answer_submitted(r, r->progress) : submit(r);
 }
 
 /* ---- GET ---- */
@@ -218,7 +218,7 @@ static enum status answer_followed(struct request *r, struct following *f)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the launch");
     stop_watching(r, f);
     launch_info_of(f->launch, info);
-    set_preference_applied(r, f, false);
+    applied(r, f, false);
     if (seen.bytes && etag_listed(seen, etag_of_launch(info, etag), true)) {
         reply_header_text(&r->reply, "ETag", etag);
         return reply_empty(&r->reply, 304);
@@ -226,7 +226,7 @@ static enum status answer_followed(struct request *r, struct following *f)
     return answer_launch(r, info, 200);
 }
 
-static enum status find_launch(struct request *r, struct following **out)
+static enum status find(struct request *r, struct following **out)
 {
     struct launch *launch;
     enum status    st = query_check(r, NULL);
@@ -234,7 +234,7 @@ static enum status find_launch(struct request *r, struct following **out)
     if (!st)
         st = conditions_check(r);
     if (!st)
-        st = follow_launch(r, out);
+        st = follow(r, out);
     if (!st)
         st = launch_borrow((*out)->session, r->params[1], &launch, &r->problem);
     if (!st)
@@ -246,7 +246,7 @@ static enum status find_launch(struct request *r, struct following **out)
 enum status launches_get(struct request *r)
 {
     struct following *f = r->progress;
-    enum status       st = f ? STATUS_OK : find_launch(r, &f);
+    enum status       st = f ? STATUS_OK : find(r, &f);
 
     if (!st && f->wait_asked)
         st = wait_for_end(r, f);
@@ -287,7 +287,7 @@ enum status launches_list(struct request *r)
 /* ---- DELETE ---- */
 
 /* A running kernel is stopped only with its worker: the whole session starts anew. */
-static enum status cancel_launch(struct request *r, struct session *s, struct launch *l, bool force)
+static enum status cancel(struct request *r, struct session *s, struct launch *l, bool force)
 {
     struct launch_info *info = arena_alloc(&r->arena, sizeof *info);
     bool                cancelled, reset;
@@ -317,7 +317,7 @@ enum status launches_delete(struct request *r)
         return st;
     st = launch_borrow(s, r->params[1], &l, &r->problem);
     if (!st) {
-        st = cancel_launch(r, s, l, force);
+        st = cancel(r, s, l, force);
         launch_return(l);
     }
     session_return(s);

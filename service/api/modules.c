@@ -37,7 +37,7 @@ static enum status check_type(struct request *r)
 }
 
 /* The spans in *spec borrow from *doc. */
-static enum status decode_module(struct request *r, struct module_spec *spec, struct json_document **doc)
+static enum status decode(struct request *r, struct module_spec *spec, struct json_document **doc)
 {
     enum status st;
 
@@ -69,7 +69,7 @@ static enum status create_in(struct request *r, struct session *s, struct module
     struct json_document *doc = NULL;
     struct module        *m;
     bool                  created = false;
-    enum status           st = decode_module(r, spec, &doc);
+    enum status           st = decode(r, spec, &doc);
 
     if (!st)
         st = module_create(s, spec, &r->arena, &m, &created, &r->problem);
@@ -81,7 +81,7 @@ static enum status create_in(struct request *r, struct session *s, struct module
     return st;
 }
 
-static enum status create_module(struct request *r, struct span id)
+static enum status create(struct request *r, struct span id)
 {
     struct module_spec spec = {.id = id};
     struct session    *s;
@@ -112,12 +112,12 @@ enum status modules_put_begin(struct request *r)
 
 enum status modules_create(struct request *r)
 {
-    return create_module(r, (struct span){0});
+    return create(r, (struct span){0});
 }
 
 enum status modules_put(struct request *r)
 {
-    return create_module(r, r->params[1]);
+    return create(r, r->params[1]);
 }
 
 /* Calls `answer` with the module named by the path. */

@@ -31,7 +31,7 @@ enum {
 
     /* batches */
     GRAPH_PARAM_BYTES_MAX = 4096, /* a launch with more of them does not become a part of a program's graph */
-    RUN_EXTRA_IDLE_S = 30, /* the workers of the second and further ones stay so long without work */
+    RUN_SPARE_IDLE_S = 30, /* the workers of the second and further ones stay so long without work */
     BATCH_WATCH_MS = 100, /* a batch that is under way is asked so often whether its client is still there */
 
     /* workers */

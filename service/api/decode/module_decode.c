@@ -17,7 +17,7 @@ static const struct json_field create_fields[] = {
     JSON_FIELD(FIELD_ANY, struct module_request, name_expressions, false, 0),
 };
 
-static enum status module_wrong(const struct decoding *d, const char *pointer, const char *what, unsigned most)
+static enum status wrong(const struct decoding *d, const char *pointer, const char *what, unsigned most)
 {
     return problem_field(d->why, STATUS_INVALID_FIELD, pointer, "value", "expected %s with at most %u items", what, most);
 }
@@ -31,13 +31,13 @@ static enum status decode_texts(struct decoding *d, const struct json *v, const 
     if (!v)
         return STATUS_OK;
     if (json_type_of(v) != JSON_ARRAY || json_count(v) > most)
-        return module_wrong(d, pointer, "an array of strings", most);
+        return wrong(d, pointer, "an array of strings", most);
     texts = arena_array(d->arena, json_count(v), sizeof *texts);
     if (!texts)
         return problem_set(d->why, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     for (const struct json *e = json_first(v); e; e = json_next(e)) {
         if (json_type_of(e) != JSON_STRING)
-            return module_wrong(d, pointer, "an array of strings", most);
+            return wrong(d, pointer, "an array of strings", most);
         texts[n++] = json_text(e);
     }
     *out = texts;
@@ -53,14 +53,14 @@ static enum status decode_headers(struct decoding *d, const struct json *v, stru
     if (!v)
         return STATUS_OK;
     if (json_type_of(v) != JSON_OBJECT || json_count(v) > COMPILE_HEADERS_MAX)
-        return module_wrong(d, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
+        return wrong(d, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
     names = arena_array(d->arena, json_count(v), sizeof *names);
     texts = arena_array(d->arena, json_count(v), sizeof *texts);
     if (!names || !texts)
         return problem_set(d->why, STATUS_OUT_OF_MEMORY, "not enough memory for the request");
     for (const struct json *m = json_first(v); m; m = json_next(m), n++) {
         if (json_type_of(m) != JSON_STRING)
-            return module_wrong(d, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
+            return wrong(d, "/headers", "an object of strings", COMPILE_HEADERS_MAX);
         names[n] = json_name(m);
         texts[n] = json_text(m);
     }

@@ -228,7 +228,7 @@ static enum status enter_caller(struct exchange *x)
     return problem_limit(&x->r.problem, STATUS_TOO_MANY_IN_FLIGHT, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, before, 1);
 }
 
-static enum status begin_handler(struct exchange *x)
+static enum status begin(struct exchange *x)
 {
     enum status st = x->r.endpoint->begin ? x->r.endpoint->begin(&x->r) : STATUS_OK;
 
@@ -277,6 +277,6 @@ enum status exchange_admit(struct exchange *x, struct span method)
         return STATUS_OK;
     }
     if (!st)
-        st = begin_handler(x);
+        st = begin(x);
     return st ? st : integrity_hold(x);
 }

@@ -59,7 +59,7 @@ static void look_at_idle(struct connection *c)
     c->looked = true;
 }
 
-static bool is_overdue(uint64_t since_ns, unsigned seconds, uint64_t now)
+static bool overdue(uint64_t since_ns, unsigned seconds, uint64_t now)
 {
     return now > since_ns && now - since_ns > seconds * NS_PER_S;
 }
@@ -101,7 +101,7 @@ static void watch_body(struct connection *c, uint64_t now)
     const struct server_config *config = &c->loop->server->config;
     uint64_t                    since_ns = c->exchange->progress_ns;
 
-    if (is_overdue(since_ns, config->body_stall_s, now) || pace_too_slow(c->exchange, config->body_bytes_per_s, now))
+    if (overdue(since_ns, config->body_stall_s, now) || pace_too_slow(c->exchange, config->body_bytes_per_s, now))
         time_out(c);
     else if (now > since_ns && now - since_ns > 2 * SWEEP_INTERVAL_MS * NS_PER_MS)
         cut_if_ended(c);
@@ -118,7 +118,7 @@ static void watch_answer(struct connection *c, uint64_t now)
         return; /* its I/O thread has sent it */
     if (pace_too_slow(x, config->answer_bytes_per_s, now)) {
         connection_cut(c);
-    } else if (!x->stall_bound && is_overdue(x->pace.since_ns, config->body_stall_s, now)) {
+    } else if (!x->stall_bound && overdue(x->pace.since_ns, config->body_stall_s, now)) {
         x->stall_bound = true;
         MHD_set_connection_option(x->mhd, MHD_CONNECTION_OPTION_TIMEOUT, config->body_stall_s);
     }
@@ -138,7 +138,7 @@ static void watch_request(struct connection *c, uint64_t now)
     }
     switch (x->state) {
     case EXCHANGE_LINE:
-        if (is_overdue(x->header_since_ns, config->header_deadline_s, now))
+        if (overdue(x->header_since_ns, config->header_deadline_s, now))
             time_out(c);
         return;
     case EXCHANGE_BODY:
@@ -161,7 +161,7 @@ void connections_sweep(struct loop *loop, uint64_t now)
         next = c->next;
         if (c->exchange)
             watch_request(c, now);
-        else if (is_overdue(c->since_ns, c->used ? config->idle_s : config->header_deadline_s, now))
+        else if (overdue(c->since_ns, c->used ? config->idle_s : config->header_deadline_s, now))
             connection_cut(c);
         else
             look_at_idle(c);

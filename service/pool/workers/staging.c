@@ -32,7 +32,7 @@ static unsigned run_find(const struct staging *s, unsigned want)
     return s->slices_count;
 }
 
-/* Under lock. A registered waker is not added twice. */
+/* Under lock. A waker registered already stays once. */
 static void waiter_add(struct staging *s, struct waker *waker)
 {
     for (struct waker *w = s->waiters; w; w = w->next)
@@ -42,7 +42,7 @@ static void waiter_add(struct staging *s, struct waker *waker)
     s->waiters = waker;
 }
 
-/* Under lock, so that after unwatch() no wake() runs. */
+/* Under lock, so that unwatch() can promise that no wake() runs any more. */
 static void waiters_wake(struct staging *s)
 {
     while (s->waiters) {

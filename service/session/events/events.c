@@ -8,14 +8,14 @@
 
 /* ---- the ring; with session.lock held ---- */
 
-static struct kept_event *event_at(const struct event_ring *ring, uint64_t id)
+static struct kept_event *at(const struct event_ring *ring, uint64_t id)
 {
     return &ring->items[id % EVENTS_KEPT_MAX];
 }
 
 static void drop_oldest(struct event_ring *ring)
 {
-    struct kept_event *e = event_at(ring, ring->oldest++);
+    struct kept_event *e = at(ring, ring->oldest++);
 
     ring->text_bytes -= e->text_bytes;
     free(e->text);
@@ -42,7 +42,7 @@ static void wake_all(struct event_ring *ring)
 }
 
 /* Room for one more; NULL without memory. It counts when wake_all() is called. */
-static struct kept_event *push_event(struct event_ring *ring, enum event_type type)
+static struct kept_event *push(struct event_ring *ring, enum event_type type)
 {
     struct kept_event *e;
 
@@ -57,14 +57,14 @@ static struct kept_event *push_event(struct event_ring *ring, enum event_type ty
     }
     if (ring->newest - ring->oldest == EVENTS_KEPT_MAX)
         drop_oldest(ring);
-    e = event_at(ring, ring->newest);
+    e = at(ring, ring->newest);
     *e = (struct kept_event){.event = {.id = ring->newest, .type = type, .wall_ns = wall_ns()}};
     return e;
 }
 
 void events_publish_session(struct session *s)
 {
-    struct kept_event *e = push_event(&s->events, EVENT_SESSION_STATE);
+    struct kept_event *e = push(&s->events, EVENT_SESSION_STATE);
 
     if (e) {
         e->event.state.session = s->state;
@@ -76,7 +76,7 @@ void events_publish_session(struct session *s)
 
 void events_publish_device(struct session *s, enum device_state state)
 {
-    struct kept_event *e = push_event(&s->events, EVENT_DEVICE_HEALTH);
+    struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
 
     if (e)
         e->event.state.device = state;
@@ -85,7 +85,7 @@ void events_publish_device(struct session *s, enum device_state state)
 
 void events_publish_budget(struct session *s, bool spent)
 {
-    struct kept_event *e = push_event(&s->events, EVENT_FAULTS_BUDGET);
+    struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
 
     if (e)
         e->event.state.spent = spent;
@@ -111,7 +111,7 @@ static void keep_text(struct event_ring *ring, struct kept_event *e, struct span
 
 void events_publish(struct session *s, const struct event *what, struct span text)
 {
-    struct kept_event *e = push_event(&s->events, what->type);
+    struct kept_event *e = push(&s->events, what->type);
 
     if (e) {
         uint64_t id = e->event.id, wall = e->event.wall_ns;
@@ -142,23 +142,23 @@ uint64_t events_newest(struct session *s)
     return newest;
 }
 
-static void copy_event(const struct kept_event *e, struct event *out, struct buf *text)
+static void copy(const struct kept_event *e, struct event *out, struct buf *text)
 {
     *out = e->event;
     buf_add(text, e->text, e->text_bytes);
 }
 
 /* With session.lock held. */
-static enum event_next next_event(struct event_ring *ring, struct event_cursor *c, struct event *out, struct buf *text)
+static enum event_next next(struct event_ring *ring, struct event_cursor *c, struct event *out, struct buf *text)
 {
     if (c->last > ring->newest || (c->last < ring->newest && c->last + 1 < ring->oldest)) {
         c->last = c->last > ring->newest ? ring->newest : ring->oldest - 1;
         return EVENTS_GAP;
     }
     while (c->last < ring->newest) {
-        const struct kept_event *e = event_at(ring, ++c->last);
+        const struct kept_event *e = at(ring, ++c->last);
         if (c->types & 1u << e->event.type) {
-            copy_event(e, out, text);
+            copy(e, out, text);
             return EVENTS_ONE;
         }
     }
@@ -166,14 +166,14 @@ static enum event_next next_event(struct event_ring *ring, struct event_cursor *
 }
 
 /* With session.lock held. */
-static void watch_ring(struct event_ring *ring, struct event_cursor *c)
+static void watch(struct event_ring *ring, struct event_cursor *c)
 {
     c->watching = true;
     c->waker.next = ring->watchers;
     ring->watchers = &c->waker;
 }
 
-static void unwatch_ring(struct event_ring *ring, struct event_cursor *c)
+static void unwatch(struct event_ring *ring, struct event_cursor *c)
 {
     struct waker **w = &ring->watchers;
 
@@ -191,10 +191,10 @@ enum event_next events_next(struct session *s, struct event_cursor *c, struct ev
 
     pthread_mutex_lock(&s->lock);
     if (c->watching)
-        unwatch_ring(&s->events, c);
-    found = next_event(&s->events, c, out, text);
+        unwatch(&s->events, c);
+    found = next(&s->events, c, out, text);
     if (found == EVENTS_NONE)
-        watch_ring(&s->events, c);
+        watch(&s->events, c);
     pthread_mutex_unlock(&s->lock);
     return found;
 }
@@ -203,7 +203,7 @@ void events_unwatch(struct session *s, struct event_cursor *c)
 {
     pthread_mutex_lock(&s->lock);
     if (c->watching)
-        unwatch_ring(&s->events, c);
+        unwatch(&s->events, c);
     pthread_mutex_unlock(&s->lock);
 }
 

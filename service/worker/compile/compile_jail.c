@@ -1,5 +1,4 @@
-/* chroot or its substitute, limits, a user of its own, Landlock and a system-call list. In this order each step is still allowed when
- * its turn comes. */
+/* chroot or its stand-in, limits, an own user, Landlock and a system-call list, in the order in which they stay possible. */
 #include "worker/compile/compile_jail.h"
 #include "worker/bounds.h"
 
@@ -23,7 +22,7 @@
 
 enum {
     ROOT_FD = COMPILE_OUTPUT_FD + 1,
-    CPU_SECONDS_MAX = 2 * COMPILE_DEADLINE_MS / 1000, /* the parent kills far earlier; this is for when it cannot */
+    CPU_SECONDS_MAX = 2 * COMPILE_DEADLINE_MS / 1000, /* the parent kills far earlier; for the case that it cannot */
 };
 
 struct jail {
@@ -71,14 +70,14 @@ static void enter_root(struct jail *j)
         j->rooted = true;
         return;
     }
-    if (chdir("/")) /* names of files must not show where it is */
+    if (chdir("/")) /* where it is must not show in names of files */
         say_missing(j, "a neutral folder");
     j->trapped = compile_paths_install(j->root_fd);
     if (!j->trapped)
         say_missing(j, "a root of its own");
 }
 
-/* Afterwards only the job, the output, ROOT_FD and the Landlock rules are open besides 0, 1, 2. */
+/* Afterwards only the job, the output, ROOT_FD and the Landlock rules are left besides 0, 1, 2. */
 static void close_others(struct jail *j)
 {
     int keep = ROOT_FD;
@@ -101,7 +100,7 @@ static void close_others(struct jail *j)
 
 /* ---- limits and identity ---- */
 
-/* Existing mappings (the library; with a sanitizer, terabytes of shadow) do not count against the compilation. */
+/* What the process maps already (the library; under a sanitizer, terabytes of shadow) does not count against the compile. */
 static rlim_t address_space_max(void)
 {
     unsigned long long pages = 0;
@@ -176,10 +175,10 @@ static const int calls_allowed[] = {
     SCMP_SYS(sched_get_priority_min),
 };
 
-/* With a chroot these may run; else compile_paths.c answers them. */
+/* With a root of the kernel's making these may run; else compile_paths.c answers them. */
 static const int calls_reading_paths[] = {SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat)};
 
-/* The library makes these calls without need: they are refused, not killed. */
+/* The library asks these without need: it is refused, not killed. */
 static const int calls_refused[] = {
     SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(mkdir),      SCMP_SYS(mkdirat),   SCMP_SYS(rmdir),      SCMP_SYS(rename),
     SCMP_SYS(readlink), SCMP_SYS(ioctl),    SCMP_SYS(fcntl),      SCMP_SYS(statx),     SCMP_SYS(clone),      SCMP_SYS(fork),
@@ -246,8 +245,8 @@ static bool seccomp_enter(const struct jail *j)
 
 /* ---- all of it ---- */
 
-/* The compiler's back end writes to descriptors 1 and 2: none of it may be taken for an answer or a log line of ours. */
-static enum status silence_output(struct problem *why)
+/* The compiler's back end writes to descriptor 1 and its last words to 2: none of it may be read as an answer or a log of ours. */
+static enum status silence(struct problem *why)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -272,7 +271,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
         return st;
     tzset(); /* for __TIME__: reads the zone's file now or never */
     landlock_prepare(&j);
-    if (silence_output(why))
+    if (silence(why))
         return STATUS_INTERNAL;
     enter_root(&j);
     close_others(&j);
@@ -282,7 +281,7 @@ enum status compile_jail_enter(const struct compile_jail *wanted, struct problem
     if (!privileges_bind(parent))
         say_missing(&j, "process attributes");
     guard_files(&j);
-    dup2(STDIN_FILENO, STDERR_FILENO); /* nothing can be reported from here on */
+    dup2(STDIN_FILENO, STDERR_FILENO); /* from here on nothing can be said any more */
     if (!seccomp_enter(&j)) {
         j.trapped = false; /* without the list nothing is trapped */
         if (!wanted->optional)

@@ -23,9 +23,9 @@ struct arguments {
     const char *nvrtc_path;   /* NULL: the usual places */
     const char *include_path; /* NULL: what belongs to the library */
     bool        assemble;     /* the job is PTX: NVRTC is not needed, nvJitLink is */
-    bool        no_sandbox;   /* continues where this machine offers no sandbox */
-    const char *warm_arch;    /* NULL: the job is there, or nearly. "": the target is unknown */
-    bool        version;      /* only report the compiler's version, and what the lock-down lacks */
+    bool        no_sandbox;   /* goes on where this machine offers none */
+    const char *warm_arch;    /* NULL: the job is there, or as good as there. "": an unknown one */
+    bool        version;      /* only tell the compiler's version, and report what the lock-down lacks */
 };
 
 static const char *value_of(const char *argument, const char *name)
@@ -35,7 +35,7 @@ static const char *value_of(const char *argument, const char *name)
     return strncmp(argument, name, n) == 0 ? argument + n : NULL;
 }
 
-static struct arguments parse_arguments(int argc, char **argv)
+static struct arguments parse(int argc, char **argv)
 {
     struct arguments a = {0};
 
@@ -81,7 +81,7 @@ static bool read_all(struct buf *into)
     }
 }
 
-static int answer_job(const struct compile_output *out)
+static int answer(const struct compile_output *out)
 {
     struct buf bytes;
     bool       sent;
@@ -101,7 +101,7 @@ static int answer_failure(enum status st, const char *text)
     compile_output_init(&out);
     out.status = st;
     buf_add_text(&out.log, text);
-    rc = answer_job(&out);
+    rc = answer(&out);
     compile_output_finish(&out);
     return rc;
 }
@@ -121,7 +121,7 @@ static int compile_job(bool assemble)
         rc = answer_failure(STATUS_INTERNAL, "The job could not be read");
     else {
         (assemble ? assembler_run : compiler_run)(&job, &out);
-        rc = answer_job(&out);
+        rc = answer(&out);
     }
     buf_finish(&bytes);
     arena_finish(&arena);
@@ -129,8 +129,8 @@ static int compile_job(bool assemble)
     return rc;
 }
 
-/* Needs no file of the machine. */
-static int assemble_job(const struct arguments *a)
+/* No file of the machine is needed for it. */
+static int assemble(const struct arguments *a)
 {
     struct problem why = {0};
     enum status    st = assembler_load(a->nvrtc_path, &why);
@@ -142,7 +142,7 @@ static int assemble_job(const struct arguments *a)
 
 /* ---- getting ready ---- */
 
-/* Common parts of kernels. The compiled result is dropped. */
+/* Common parts of kernels. What the compiler makes of them nobody sees. */
 static const char WARMING_SOURCE[] =
     "template <class T> __device__ T sum(T x) { for (int d = 16; d; d /= 2) x += __shfl_down_sync(~0u, x, d); return x; }\n"
     "extern \"C\" __global__ void warm(float *p, const int *q, int n)\n"
@@ -172,7 +172,7 @@ static void warm_up(const char *arch)
     compile_output_finish(&out);
 }
 
-/* Three lines: version, identity, and why there is no assembler of PTX, or nothing. The assembler counts as a part of the compiler. */
+/* Three lines: version, identity, and why nothing makes code of PTX here, or nothing. What makes it belongs to the compiler. */
 static void write_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
 {
     struct problem missing = {0};
@@ -184,7 +184,7 @@ static void write_version(const struct arguments *a, const char *include, char o
 }
 
 /* The version travels as the log of an output without code. */
-static int serve_job(const struct arguments *a)
+static int work(const struct arguments *a)
 {
     struct problem why = {0};
     char           found[PATH_MAX];
@@ -208,13 +208,13 @@ static int serve_job(const struct arguments *a)
     return a->version ? answer_failure(STATUS_OK, version) : compile_job(false);
 }
 
-/* Without exit handlers: ours have nothing to clean up, and the library's must not run in the jail. */
+/* Without exit handlers: there is nothing of ours to clean up, and those of the library are not wanted in the jail. */
 int compile_worker_main(int argc, char **argv)
 {
-    struct arguments a = parse_arguments(argc, argv);
+    struct arguments a = parse(argc, argv);
 
-    /* The library reads settings from the environment, none of which is the operator's to set; the driver's cache would be shared. */
+    /* The library takes settings from the environment, none of which is the operator's to make; the driver's cache would be shared. */
     clearenv();
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    _exit(a.assemble ? assemble_job(&a) : serve_job(&a));
+    _exit(a.assemble ? assemble(&a) : work(&a));
 }

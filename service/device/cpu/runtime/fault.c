@@ -11,7 +11,7 @@ enum { SIGNAL_STACK_BYTES = 64 * 1024 };
 static _Thread_local struct fault_guard *guard_of_thread;
 static bool                              installed;
 
-/* Restores the default action; the access repeats on return, and the process dies with the true cause. */
+/* The default action is put back, and the access repeats on return: the process dies with the true cause. */
 static void not_ours(int number)
 {
     struct sigaction plain;
