@@ -40,8 +40,20 @@ struct device_shared {
     uint64_t taken;  /* bytes of the shared mapping */
 };
 
+/* What a device that is reached through a driver needs, of which only its backend knows. */
+struct device_driver {
+    /* The build of the driver's library, "580.95.05", by which its system calls are known; "" where it does not tell. Borrowed. */
+    const char *(*build)(struct device *d);
+    const char *const *reads;        /* files and folders of the driver's own that a locked worker may read; NULL-terminated */
+    const char        *device_files; /* how the names of its files in /dev begin; a locked worker may use these */
+};
+
 struct device_ops {
     const char *name;
+
+    /* (optional) Takes a setting of the service, such as "libcuda" and a path, before the first count() and open(). False: this backend has
+     * no setting of that name. The value may be NULL; it is borrowed for the process's life. Default: no settings. */
+    bool (*set)(struct span name, const char *value);
 
     /* Whether recording two events is cheap compared to a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;
@@ -54,9 +66,8 @@ struct device_ops {
     /* Frees what is still allocated. NULL is a no-op. */
     void (*close)(struct device *d);
 
-    /* (optional) The build of the driver's library, "580.95.05", which determines its system calls; "": unknown. Borrowed. Default: the
-     * device has no driver, and once open makes no system calls but those for memory and threads. */
-    const char *(*driver_build)(struct device *d);
+    /* (optional) Default: the device has no driver, and once open makes no system calls but those for memory and threads. */
+    const struct device_driver *driver;
 
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);
@@ -163,14 +174,7 @@ const struct device_ops *device_ops_at(unsigned i);
 /* The name of the first required member that is NULL; NULL: all are there. */
 const char *device_ops_missing(const struct device_ops *ops);
 
-/* Names the CUDA driver library before the first count() of "cuda"; NULL or "" = libcuda.so.1 in the usual places. Borrowed. */
-void device_cuda_library(const char *path);
-
-/* Names cuBLASLt and cuFFT before the first open() of "cuda"; NULL = none, "" = the usual places. Borrowed. Default: none. */
-void device_cuda_vendor(const char *cublaslt, const char *cufft);
-
-/* Host threads that "cpu" deals the blocks of a launch to, before its first open(); 0 = one for each core that the process may use. At
- * most CPU_POOL_THREADS_MAX. Default: 0. */
-void device_cpu_threads(unsigned threads);
+/* Offers a setting to every backend; ignored where none has it. Before the first count() and open(). The value is borrowed. */
+void device_set(struct span name, const char *value);
 
 #endif

@@ -50,6 +50,14 @@ struct device_health {
     int64_t  ecc_uncorrected;   /* errors since the driver was loaded; -1 = unknown */
 };
 
+/* What module_load takes of code that the service compiled for compile_arch. */
+enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODES };
+
+struct device_library {
+    char name[16];    /* "cublaslt" */
+    char version[32]; /* "13.1.0" */
+};
+
 /* Sizes in bytes, clocks in kHz. */
 struct device_info {
     char     name[256];
@@ -73,10 +81,12 @@ struct device_info {
     int32_t  utilization_pct;
     struct device_health health;
     char     compile_arch[16]; /* the target of compilation: "sm_90", or "compute_75" for PTX */
-    uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
+    char     compiler[16];     /* the compiler of CUDA C++ for it: "nvrtc"; "" = none here */
+    uint32_t code_format;      /* enum device_code */
+    uint32_t on_host;          /* 1: host processors run the kernels */
     uint32_t sharing;          /* enum device_sharing */
     uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0: nothing is shared */
-    char     cublaslt[32], cufft[32]; /* versions of the vendor's libraries in use: "13.1.0"; "" = not used */
+    struct device_library libraries[DEVICE_LIBRARIES_MAX]; /* the vendor's libraries in use; entries without a name are unused */
     char     unsupported[1024]; /* comma-separated words for what kernels may not use; "" = unknown */
     uint32_t attributes_count;
     struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];

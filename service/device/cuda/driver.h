@@ -11,12 +11,14 @@ struct cuda_driver {
 #undef DRIVER
 };
 
-/* At the first call, loads the library that device_cuda_library() named, else the first of the usual ones; borrowed for the life of the
- * process. NULL, with DEVICE_NOT_FOUND in *why: it is not there or lacks a required function; a later call tries again. */
+/* At the first call, loads the chosen library, else the first of the usual ones; borrowed for the life of the process. NULL, with
+ * DEVICE_NOT_FOUND in *why: it is not there or lacks a required function; a later call tries again. */
 const struct cuda_driver *cuda_driver_load(struct problem *why);
 
 /* The build of the loaded library from its file name, "580.95.05"; "" before it is loaded, or unknown. Static. */
 const char *cuda_driver_build(void);
+/* The path of the library, before it is loaded; NULL or "": the usual places. Borrowed. */
+void cuda_driver_choose(const char *path);
 
 /* Our status for a driver's result. Total. */
 enum status cuda_status(cuda_result r);

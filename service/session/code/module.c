@@ -204,6 +204,9 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return keep_image(&o->cubin, spec->source, image, why);
+    if (!m->worker_session->facts.compiles_cuda)
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
+                           "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");
     st = compile_for_caller(m, spec, !m->worker_session->facts.wants_ptx, arena, why);
     *image = !m->worker_session->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;

@@ -7,15 +7,16 @@
 #ifndef GPUREST_WORKER_DEVICE_JAIL_H
 #define GPUREST_WORKER_DEVICE_JAIL_H
 
+#include "device/device.h"
 #include "ipc/message.h"
 
 struct device_jail {
-    bool        driven;         /* the device is reached through a driver */
-    const char *driver;         /* the build of its library, "580.95.05"; "" = unknown. Borrowed */
-    bool        device_monitor; /* serves no caller, and reads sensors through files: only the deny-list */
-    bool        sharing;        /* there is a socket for descriptors */
-    uint64_t    memory;         /* host memory in bytes that is the device's; 0: it has memory of its own */
-    bool        optional;       /* leave out what this machine does not offer, and log it */
+    const struct device_driver *driver;         /* the device is reached through it; NULL: it has none */
+    const char                 *driver_build;   /* "580.95.05"; "" = unknown. Borrowed */
+    bool                        device_monitor; /* serves no caller, and reads sensors through files: only the deny-list */
+    bool                        sharing;        /* there is a socket for descriptors */
+    uint64_t                    memory;         /* host memory in bytes that is the device's; 0: it has memory of its own */
+    bool                        optional;       /* leave out what this machine does not offer, and log it */
 };
 
 /* Before the device is opened: files, for all threads that come later. Only without a driver: the needs of one before it is open are

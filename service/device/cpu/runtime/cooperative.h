@@ -7,7 +7,9 @@
 /* Blocks that this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(), of any size. A launch whose registers
  * the host cannot hold fails with OUT_OF_MEMORY. */
 uint32_t cpu_resident_blocks(void);
-/* The value of device_cpu_threads(), else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
+/* Host threads that the blocks of a launch are dealt to, at most CPU_POOL_THREADS_MAX; 0: one for each core. Before the first launch. */
+void cpu_host_threads_choose(unsigned threads);
+/* The chosen number, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
 uint32_t cpu_host_threads(void);
 
 /* Called on some thread when a block failed; must stop the others through grid->stop. */

@@ -2,12 +2,15 @@
 #ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
 #define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
 
+#include "base/span.h"
 #include "device/cuda/vendor/cublaslt_abi.h"
 #include "device/cuda/vendor/cufft_abi.h"
 
 #include <stdbool.h>
 
-/* Loads what device_cuda_vendor() named, for the life of the process. It opens files: call it before the lock-down. */
+/* Sets the path of "cublaslt" or "cufft", borrowed; "": the usual places; NULL: unused (default). False: another name. */
+bool vendor_library_choose(struct span name, const char *path);
+/* Loads what was chosen, for the life of the process. It opens files: call it before the lock-down. */
 void vendor_libraries_load(void);
 
 /* NULL: not loaded. Borrowed for the life of the process. */
