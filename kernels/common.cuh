@@ -1,8 +1,8 @@
-/* What all built-in kernels share: types of fixed width, half precision without the toolkit's headers, wide loads, and the ways in which the
- * threads of a warp, a block and a whole grid work together.
+/* What all built-in kernels share: types of fixed width, half precision without the toolkit's headers, wide loads, and cooperation of
+ * the threads of a warp, a block and a whole grid.
  *
- * f16 is IEEE binary16, bf16 is binary32 cut to 16 bits; both are computed with in f32 and rounded to nearest even when stored.
- * Element counts are 64 bits wide everywhere. */
+ * f16 is IEEE binary16, bf16 is binary32 cut to 16 bits; both are computed in f32 and rounded to nearest even when stored. Element
+ * counts are 64 bits wide everywhere. */
 #pragma once
 
 typedef signed char        i8;
@@ -49,14 +49,14 @@ struct bf16 {
     DEVICE operator f32() const { return __uint_as_float((u32)bits << 16); }
 };
 
-/* What a T is computed with. */
+/* The type in which a T is computed. */
 template <class T> struct compute { typedef T type; };
 template <> struct compute<f16> { typedef f32 type; };
 template <> struct compute<bf16> { typedef f32 type; };
 template <> struct compute<bool> { typedef u8 type; };
 template <class T> using compute_t = typename compute<T>::type;
 
-/* What sums of T are kept in, and what means of it are. */
+/* The types of sums of T, and of means. */
 template <class T> struct traits;
 template <> struct traits<f16> { typedef f32 sum; typedef f32 mean; typedef f16 sum_out; typedef f16 mean_out; enum { real = 1, is_signed = 1 }; };
 template <> struct traits<bf16> { typedef f32 sum; typedef f32 mean; typedef bf16 sum_out; typedef bf16 mean_out; enum { real = 1, is_signed = 1 }; };
@@ -79,7 +79,7 @@ template <> struct is_bool<bool> { enum { value = 1 }; };
 
 template <class T> DEVICE bool is_nan(T x) { return x != x; }
 
-/* Least and greatest values, infinities where there are some. */
+/* Least and greatest values; infinities where the type has them. */
 template <class T> struct limit {
     static DEVICE T lowest() { return traits<T>::is_signed ? (T)((u64)1 << (8 * sizeof(T) - 1)) : (T)0; }
     static DEVICE T highest() { return traits<T>::is_signed ? (T)(((u64)1 << (8 * sizeof(T) - 1)) - 1) : (T)~(u64)0; }
@@ -104,7 +104,7 @@ template <> struct word<4> { typedef u32 type; };
 template <> struct word<2> { typedef u16 type; };
 template <> struct word<1> { typedef u8 type; };
 
-/* N elements that travel as one word. */
+/* N elements that move as one word. */
 template <class T, int N> union pack {
     typename word<sizeof(T) * N>::type raw;
     T                                  v[N];
@@ -125,7 +125,7 @@ template <class T, int N> DEVICE bool aligned(const T *p) { return (u64)p % (siz
 template <class T> __device__ constexpr int pack_of() { return 16 / (int)sizeof(T); }
 __device__ constexpr int least(int a, int b) { return a < b ? a : b; }
 
-/* Threads of a block of kernels that take any number of them: their results are the same with each. */
+/* Block width of kernels that work with any width and give the same results with each. */
 #define FLAT_THREADS 256
 
 DEVICE u64 global_thread() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -168,7 +168,8 @@ template <class S> DEVICE S shuffle_to_all(S value, int from)
     return u.value;
 }
 
-/* The combination of the states of the first `lanes` lanes of a warp, in lane 0 alone. merge(a, b) is associative and a comes before b. All lanes call it. */
+/* Combines the states of the first `lanes` lanes of a warp, into lane 0 alone. merge(a, b) is associative and a comes before b. All
+ * lanes call it. */
 template <class S, class M> DEVICE S warp_reduce(S state, int lanes, M merge)
 {
     int lane = threadIdx.x % 32;
@@ -181,7 +182,7 @@ template <class S, class M> DEVICE S warp_reduce(S state, int lanes, M merge)
     return state;
 }
 
-/* The same of all threads' states, in thread 0 alone. blockDim.x is a multiple of 32, at most 1024; all threads call it. */
+/* Combines the states of all threads, into thread 0 alone. blockDim.x is a multiple of 32, at most 1024; all threads call it. */
 template <class S, class M> DEVICE S block_reduce(S state, M merge)
 {
     __shared__ alignas(16) char room[32 * sizeof(S)];
@@ -198,7 +199,8 @@ template <class S, class M> DEVICE S block_reduce(S state, M merge)
     return warp == 0 ? warp_reduce(of_warp[lane < warps ? lane : 0], warps, merge) : state;
 }
 
-/* Two ends of a launch's own scratch memory: one for each slot (a stream of the session), so that launches of different streams do not meet. */
+/* Bounds of a module's scratch memory. It has one part for each slot (a stream of the session), so that launches of different streams do
+ * not meet. */
 #ifndef SLOTS
 #define SLOTS 65
 #endif
@@ -206,7 +208,7 @@ template <class S, class M> DEVICE S block_reduce(S state, M merge)
 #define BLOCKS_AT_ONCE_MAX 1056
 #endif
 
-/* For a cooperative grid: everybody waits until everybody is here; what was written before is seen by all behind it. */
+/* For a cooperative grid: all threads wait until all have arrived; later reads see earlier writes. */
 struct grid_gate {
     u32 arrived, generation;
 };
@@ -234,10 +236,12 @@ DEVICE void grid_wait(u32 slot)
 
 /* ---- rows in registers ---- */
 
-/* Elements of a row that a thread can keep: five vectors of 16 bytes, or two of halves, which are twice as wide when computed with. */
+/* Elements of a row that a thread can keep in registers: five vectors of 16 bytes, or two of halves, which take twice the space when
+ * computed. */
 template <class T> __device__ constexpr int row_slots() { return (sizeof(T) == 2 ? 2 : 5) * pack_of<T>(); }
 
-/* The combination of all threads' values, in all threads. `room` holds 32 of them; blockDim.x is a multiple of 32. All threads get the same bits. */
+/* Combines the values of all threads, into all threads. `room` holds 32 values; blockDim.x is a multiple of 32. All threads get the same
+ * bits. */
 template <class C, class F> DEVICE C block_all(C value, C *room, F combine)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -259,7 +263,7 @@ template <class C, class F> DEVICE C block_all(C value, C *room, F combine)
     return __shfl_sync(FULL_WARP, value, 0);
 }
 
-/* f(slot, value) for the elements of a row that are this thread's, once all of them are on their way; slots without one get `none`. */
+/* f(slot, value) for this thread's elements of a row, after all of them were requested; slots without an element get `none`. */
 template <class T, int N, class F> DEVICE void row_load(const T *row, u64 columns, T none, F f)
 {
     constexpr int VECTORS = row_slots<T>() / N;
@@ -280,7 +284,7 @@ template <class T, int N, class F> DEVICE void row_load(const T *row, u64 column
         for (int e = 0; e < N; e++)
             f(k * N + e, (compute_t<T>)p[k].v[e]);
 }
-/* f(slot) for each slot that has one. */
+/* f(slot) for each slot with an element. */
 template <class T, int N, class F> DEVICE void row_each(u64 columns, F f)
 {
     u32 count = (u32)(columns / N);
@@ -291,7 +295,7 @@ template <class T, int N, class F> DEVICE void row_each(u64 columns, F f)
             for (int e = 0; e < N; e++)
                 f(k * N + e);
 }
-/* f(slot, place) is what the element becomes. */
+/* Stores f(slot, place) as the element. */
 template <class T, int N, class F> DEVICE void row_store(T *row, u64 columns, F f)
 {
     u32 count = (u32)(columns / N);

@@ -14,7 +14,8 @@
 enum { THREADS = 256, CHANNELS = 64, PLACES = 128, EACH_CHANNELS = 8, EACH_PLACES = 4, ACROSS = PLACES / EACH_PLACES };
 /* Summands at a time. */
 template <class C> constexpr __device__ int depth_of() { return sizeof(C) == 8 ? 8 : 16; }
-/* Which places of a tile are a thread's: neighbours where one load has all of them, else such that a warp's loads are of neighbours. */
+/* The places of a tile that belong to a thread: neighbours where one load covers all of them, else such that a warp's loads are of
+ * neighbours. */
 template <class C> DEVICE u32 place_in_tile(int j)
 {
     u32 across = threadIdx.x % ACROSS;
@@ -24,7 +25,7 @@ template <class C> DEVICE u32 place_in_tile(int j)
 DEVICE f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 DEVICE f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 
-/* I is the integer that offsets are computed in. */
+/* I: the integer type of offsets. */
 template <class I> struct planes {
     I batch, groups, channels, height, width, out_channels, out_height, out_width, kernel_height, kernel_width;
     I stride_rows, stride_columns, padding_rows, padding_columns, dilation_rows, dilation_columns;
@@ -34,8 +35,8 @@ template <class I> struct planes {
     DEVICE I of_image() const { return channels * height * width; }
 };
 
-/* Whether no offset, nor how far a place reaches into x, comes to 2^30, so that even the next tile of a grid is below 2^32. Products of all sides of a buffer
- * are at most 2^62: the launch was refused else. */
+/* Whether every offset, and the reach of a place into x, is below 2^30, so that even the next tile of a grid stays below 2^32. Products
+ * of all sides of a buffer are at most 2^62: else the launch was refused. */
 DEVICE bool is_small(const planes<u64> &p)
 {
     u64 sides = p.batch | p.groups | p.channels | p.height | p.width | p.out_channels | p.out_height | p.out_width;
@@ -56,7 +57,7 @@ template <class I> DEVICE summand<I> summand_at(const planes<I> &p, u32 k)
 {
     return {k / (p.kernel_height * p.kernel_width), (u32)(k / p.kernel_width % p.kernel_height), (u32)(k % p.kernel_width)};
 }
-/* The sum of two without a division. */
+/* Adds two, without a division. */
 template <class I> DEVICE void advance(summand<I> &s, const summand<I> &by, const planes<I> &p)
 {
     s.column += by.column;
@@ -78,23 +79,23 @@ template <class C> struct operands {
     alignas(16) C b[2][DEPTH][PLACES];
 };
 
-/* Where the images of a group begin: `next` is from one to the next. */
+/* Where the images of a group begin: `next` is the distance between them. */
 template <class T, class I> struct images {
     T *first;
     I  next;
 };
 
-/* A thread's share of one step: weights of channel threadIdx.x / DEPTH and on, and what lies under one place. */
+/* A thread's share of one step: weights of channel threadIdx.x / DEPTH and following, and the elements under one place. */
 template <class T, class I> struct share {
     typedef compute_t<T> C;
     static constexpr int DEPTH = depth_of<C>(), WEIGHTS = CHANNELS * DEPTH / THREADS, FETCHES = PLACES * DEPTH / THREADS;
     C          a[WEIGHTS], b[FETCHES];
     const T   *x; /* the place's image */
-    I          row, column; /* of the place, in x; above and before it they have wrapped around */
+    I          row, column; /* of the place, in x; outside, above and left, they have wrapped around */
     I          weights_at[WEIGHTS]; /* of the step's first summand */
-    summand<I> at, step; /* of the next to be fetched, and from one of this thread's to the next */
+    summand<I> at, step; /* of the next to fetch, and the distance between two of this thread's */
 
-    /* What no result is asked for of, channels and places beyond the last, takes the first one's operands: its sums go nowhere. */
+    /* Channels and places beyond the last, whose results are not stored, use the first one's operands. */
     DEVICE void begin(const planes<I> &p, const images<const T, I> &of, I channel, I place)
     {
 #pragma unroll
@@ -201,7 +202,7 @@ DEVICE void convolve(operands<compute_t<T>> &shared, const planes<I> &p, const i
     mine.fetch(p, weights, 0);
     mine.keep(shared, 0);
     __syncthreads();
-    /* What is kept for the next step lies where the step before this one was read, and all have come past the barrier behind that. */
+    /* The next step's operands overwrite those of the step before this one: all threads have passed the barrier after reading them. */
     for (I k = 0; k < p.depth(); k += operands<C>::DEPTH, half ^= 1) {
         mine.fetch(p, weights, k + operands<C>::DEPTH);
         multiply(sum, shared, half, down);

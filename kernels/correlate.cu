@@ -14,7 +14,7 @@ enum { OUTSIDE_ZERO, OUTSIDE_NEAREST, OUTSIDE_WRAP, OUTSIDE_MIRROR };
 DEVICE f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 DEVICE f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 
-/* Where in 0..n-1 place `at` finds its element; -1: nowhere. */
+/* The index in 0..n-1 where place `at` finds its element; -1: outside. */
 DEVICE i64 inside(i64 at, i64 n, u32 boundary)
 {
     if (at >= 0 && at < n)

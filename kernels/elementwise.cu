@@ -7,7 +7,7 @@
  * Integers wrap around; floor_div and mod by 0 give 0, and mod has the sign of the divisor. Casts from a real number to an integer cut off the
  * fraction and take the nearest limit of the type; NaN becomes 0. shl and shr by the width or more give 0 (shr of a negative number -1). */
 
-/* Vectors that a thread takes at a time; the service says how many, by the kernel's row in kernels.def. */
+/* Vectors that a thread handles at a time; the service sets it from the kernel's row in kernels.def. */
 #ifndef FLAT_VECTORS
 #define FLAT_VECTORS 1
 #endif
@@ -24,7 +24,7 @@ template <int N, class O, class F, class... I> DEVICE void one_vector(u64 at, O 
     pack_store<O, N>(out, at, r);
 }
 
-/* V vectors of one operand, a block's width apart: all of them are on their way before the first is used. */
+/* V vectors of one operand, a block's width apart: all are requested before the first is used. */
 template <class T, int N, int V> struct operand {
     pack<T, N> part[V];
 
@@ -43,7 +43,7 @@ template <int N, int V, class O, class F, class... I> DEVICE void step(u64 at, O
         one_vector<N>(at + k * FLAT_THREADS, out, f, in.part[k]...);
 }
 
-/* A block has FLAT_THREADS threads and takes V vectors for each at a time; only the last of all such pieces need not be whole. */
+/* A block has FLAT_THREADS threads and handles V vectors for each at a time; only the last of all such pieces may be incomplete. */
 template <int N, int V, class O, class F, class... I> DEVICE void vectors(u64 count, O *out, F f, const I *... in)
 {
     u64 at = (u64)blockIdx.x * (FLAT_THREADS * V) + threadIdx.x;
@@ -66,7 +66,7 @@ template <class O, class F, class... I> DEVICE void elementwise(u64 n, O *out, F
 
     for (bool one : each)
         wide = wide && one;
-    /* A number instead of a branch: of a small array's time, what is asked for one after the other is a good part. */
+    /* A number instead of a branch: requests one after the other are a large part of a small array's time. */
     u64 whole = wide ? n / N : 0, done = whole * N;
     vectors<N, FLAT_VECTORS>(whole, out, f, in...);
     if (done == n)
@@ -105,7 +105,7 @@ template <class To, class From> DEVICE To whole(From x)
     C c = (C)x;
     if (is_nan(c))
         return (To)0;
-    /* 2^63 and the like are reals; the greatest integer below them may be none. */
+    /* 2^63 and the like are representable; the greatest integer below may not be. */
     C top = (C)((u64)1 << (8 * sizeof(To) - 1 - (traits<To>::is_signed ? 1 : 0))) * (C)2;
     if (c >= top)
         return limit<To>::highest();

@@ -119,7 +119,7 @@ template <int R, class C> DEVICE void turn_all(complex<C> (&v)[R], complex<C> w)
 
 /* ---- across memory ---- */
 
-/* A pass takes elements that lie 2^log_step apart (2^log_radix of them), after passes whose radices have the product 2^log_p. */
+/* A pass combines 2^log_radix elements that lie 2^log_step apart, after passes whose radices have the product 2^log_p. */
 struct pass {
     u64  outer, inner;
     int  log_n, log_radix, log_p;
@@ -153,13 +153,13 @@ template <class C> struct tile {
     const pass  &p;
     const point *x;
     point       *out, *kept;
-    u64          base, columns; /* its first column, and those of all tiles */
+    u64          base, columns; /* the tile's first column, and the columns of all tiles */
     C            scale;
 
     DEVICE int log_columns() const { return LOG - p.log_radix; }
     /* Neighbouring threads have neighbouring columns, unless those are whole transforms. */
     DEVICE bool across() const { return p.inner > 1 || p.log_n > p.log_radix; }
-    /* The results of a column lie side by side, those of neighbouring columns apart: they change hands before they leave. */
+    /* A column's results lie side by side, those of neighbouring columns apart: threads exchange them before storing. */
     DEVICE bool exchanged_last() const { return across() && p.inner == 1 && p.log_p == 0; }
     static DEVICE int padded(int at) { return at + at / 16; }
     DEVICE int place(int c, int element) const { return padded(across() ? element << log_columns() | c : c << p.log_radix | element); }

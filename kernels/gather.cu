@@ -14,7 +14,7 @@ DEVICE u64 place_of(i64 index, u64 rows)
     return place;
 }
 
-/* f(place in the array by index, place among the rows that move) for every element that moves. */
+/* f(place in the array by index, place among the moving rows) for every element that moves. */
 template <class F> DEVICE void each_moved(const i64 *index, u64 n, u64 rows, u64 width, F f)
 {
     u64 all = n * width;

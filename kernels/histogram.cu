@@ -13,7 +13,7 @@ struct bin_rule {
     u64 bins;
 
     DEVICE f64 edge(u64 i) const { return i == bins ? high : low + (f64)i * width; }
-    /* `bins` for what is not counted. */
+    /* `bins`: the element is not counted. */
     DEVICE u64 of(f64 x) const
     {
         if (!(x >= low && x <= high))

@@ -3,7 +3,7 @@
  * the same operand for all. out must overlap neither operand nor, by its strides, itself.
  *
  * Method: blocks take tiles of the result in turn, neighbouring ones at the same time, so that they find each other's operands in the cache.
- * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh; turned.cuh), from 8.0 on by mma.sync in tiles of
+ * f16, bf16 and, as matmul_tf32, f32 use tensor cores: on compute capability 9.0 by warpgroups (warpgroup.cuh; matmul_tf32_transposed.cuh), from 8.0 on by mma.sync in tiles of
  * 256 x 128, or 128 x 64 where those would leave multiprocessors idle; a warp has 64 x 64 or 32 x 32 of it; the operands come by asynchronous copies,
  * four stages deep, into shared memory whose 16-byte pieces are permuted so that no two rows of a fragment share a bank, and into registers one stage
  * ahead. Everything else is computed by ordinary arithmetic: tiles of 128 x 128 or 64 x 64, 8 x 8 or 4 x 4 of it in the registers of each thread, the
@@ -26,7 +26,7 @@
 
 enum { THREADS = 256, BAND = 8 };
 
-/* Elements from one row to the next and from one matrix of the batch to the next. */
+/* Distances in elements: between rows, and between matrices of the batch. */
 struct layout {
     u64 row, matrix;
 };
@@ -39,7 +39,7 @@ DEVICE sizes without_gaps(u64 m, u64 n, u64 k, u64 batch) { return {m, n, k, bat
 /* Every row begins at a multiple of V elements. */
 template <class T, int V> DEVICE bool rows_aligned(const T *p, layout l) { return aligned<T, V>(p) && l.row % V == 0 && l.matrix % V == 0; }
 
-/* Where a tile lies: in bands of BAND rows of tiles, column by column. */
+/* The place of a tile: in bands of BAND rows of tiles, column by column. */
 struct place {
     u64 row, column, batch;
 };
@@ -47,7 +47,7 @@ template <class I> DEVICE place place_among(I tile, I down, I across, u32 tile_m
 {
     I each = down * across, batch = 0, band = 0;
 
-    /* Even short divisions are left out where they tell nothing. */
+    /* Skips divisions whose result is known. */
     if (tile >= each) {
         batch = tile / each;
         tile -= batch * each;
@@ -60,12 +60,12 @@ template <class I> DEVICE place place_among(I tile, I down, I across, u32 tile_m
 
     return {(u64)(band * BAND + tile - column * rows) * tile_m, (u64)column * tile_n, batch};
 }
-/* Divisions of 64 bits take long, and nothing can be fetched before them. */
+/* 64-bit divisions are slow, and nothing can be fetched before them. */
 DEVICE place place_of(u64 tile, const sizes &s, u32 tile_m, u32 tile_n)
 {
     u64 down = (s.m + tile_m - 1) / tile_m, across = (s.n + tile_n - 1) / tile_n;
 
-    /* BAND rows of tiles are below 2^32 then, too. */
+    /* Then BAND rows of tiles are below 2^32, too. */
     if (down * across * s.batch >> 28 == 0)
         return place_among<u32>((u32)tile, (u32)down, (u32)across, tile_m, tile_n);
     return place_among<u64>(tile, down, across, tile_m, tile_n);
@@ -91,7 +91,7 @@ template <class C, int G> struct shared_pieces {
     alignas(16) C b[2][DEEP][64 * G];
 };
 
-/* A piece of `rows` x `columns` of a matrix on its way: each thread has PER vectors of V elements. */
+/* A piece of `rows` x `columns` of a matrix in registers: each thread has PER vectors of V elements. */
 template <class T, class C, int PER, int V> struct carried {
     C v[PER][V];
 
@@ -203,7 +203,7 @@ template <class T, class C, int G> struct plain_product {
 #if HAS_TENSOR_CORES
 DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
 
-/* 16 bytes, of which those beyond `bytes` are 0. */
+/* 16 bytes; those beyond `bytes` are 0. */
 DEVICE void copy_begin(u32 to, const void *from, u32 bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
@@ -367,7 +367,7 @@ template <class T, int W> struct tensor_product {
         copy_wait<STAGES - 1>();
         __syncthreads();
         take(held[0], 0);
-        /* The next stage comes into registers while this one is multiplied; its own place in shared memory is free from here on. */
+        /* The next stage is loaded into registers while this one is multiplied; its shared memory is free from here on. */
         for (u64 s = 0; s < steps; s += 2)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
@@ -407,14 +407,14 @@ template <class T, int W> struct tensor_product {
 
 #if HAS_WARPGROUPS
 #include "warpgroup.cuh"
-#include "turned.cuh"
+#include "matmul_tf32_transposed.cuh"
 #else
 enum { WARPGROUP_THREADS = THREADS };
 #endif
 
 /* ---- kernels ---- */
 
-/* The grid is two blocks for every multiprocessor: larger tiles only where they keep them all at work. */
+/* The grid is two blocks per multiprocessor: larger tiles only where they keep all of them busy. */
 template <class T> DEVICE bool many(const sizes &z, u32 tile_m, u32 tile_n)
 {
     return tiles_of(z, tile_m, tile_n) >= gridDim.x / 2;

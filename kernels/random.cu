@@ -86,7 +86,7 @@ template <class T> struct bits_of {
     }
 };
 
-/* The high half of a product, so that no value is more likely than another by more than range / 2^64. */
+/* The high half of a product: no value is more likely than another by more than range / 2^64. */
 template <class T> struct integers_of {
     enum { EACH = 2 };
     u64 low, range;
@@ -97,7 +97,7 @@ template <class T> struct integers_of {
     }
 };
 
-/* Whole vectors first, without further questions; what does not fill one, or lies beside the alignment, by itself. */
+/* Whole vectors first, without checks; then, one by one, the elements outside of vectors or of the alignment. */
 template <class T, class R> DEVICE void fill_with(const R &numbers, T *out, u64 n, u64 seed, u64 offset)
 {
     constexpr int N = R::EACH;

@@ -11,7 +11,7 @@
  * device, as every combination happens in a fixed order. */
 #include "common.cuh"
 
-/* ---- states: what elements are collected in ---- */
+/* ---- states: what elements are combined into ---- */
 
 /* sum + lost is the exact sum but for the rounding of `lost`. */
 template <class C> struct exact {
@@ -218,7 +218,7 @@ template <class T, int N, int U> struct take<var_of<T>, T, N, U> {
         s = var_of<T>::merge(s, moments<T>{mean, squares, N * U});
     }
 };
-/* Places ascend here, so that only what is better counts, and 32 bits tell which one it was. */
+/* Places ascend here, so only a strictly better element replaces the state, and 32 bits are enough for its place. */
 template <class T, bool GREATEST, int N, int U> struct take<place_of<T, GREATEST>, T, N, U> {
     static DEVICE void vectors(typename place_of<T, GREATEST>::state &s, const pack<T, N> (&p)[U], u64 first, u64 step)
     {
@@ -240,7 +240,7 @@ template <class T, bool GREATEST, int N, int U> struct take<place_of<T, GREATEST
     }
 };
 
-/* Those who share out elements: this thread is number `rank` of the `width` of team `number`. */
+/* The threads that share elements: this thread is number `rank` of the `width` of team `number`. */
 struct team {
     u32 rank, width;
     u64 number, teams;
@@ -275,11 +275,11 @@ template <class R, class T> DEVICE typename R::state share_of(const T *x, u64 n,
 
 /* ---- all elements ---- */
 
-/* What blocks leave for the last one, by slot. */
+/* The results of blocks for the last one, by slot. */
 template <class S> __device__ u32 shares[SLOTS][BLOCKS_AT_ONCE_MAX * sizeof(S) / 4];
 static __device__ u32 arrivals[SLOTS];
 
-/* True in the block that comes last: it sees what the others wrote. */
+/* True in the block that arrives last: it sees what the others wrote. */
 DEVICE bool last_to_arrive(u32 slot)
 {
     __shared__ bool last;
@@ -332,11 +332,11 @@ template <class T, class R> __global__ void __launch_bounds__(512) reduce_ddof(c
 
 /* ---- along an axis ---- */
 
-/* Rows of up to so many elements are a warp's, longer ones a block's. */
+/* Rows of up to so many elements go to one warp, longer ones to a block. */
 #ifndef ROW_OF_WARP
 #define ROW_OF_WARP 2048
 #endif
-/* Warps of a block. Where they share out one result, its sum depends on their number; short rows are one warp's each. */
+/* Warps of a block. Where they share one result, its sum depends on their number; short rows have one warp each. */
 enum { WARPS = 8, THREADS = 32 * WARPS, STRIPS_FOR_VECTORS = 256 };
 
 template <class T, class R> DEVICE void reduce_short_rows(const T *x, typename R::out *out, u64 rows, u64 length, f64 ddof)

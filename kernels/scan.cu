@@ -20,7 +20,7 @@ template <class T> struct scan_prod {
     static DEVICE C none() { return (C)1; }
     static DEVICE C both(C a, C b) { return a * b; }
 };
-/* Small integers travel in registers of 32 bits. */
+/* Small integers are kept in registers of 32 bits. */
 template <class T> struct wide_enough { typedef compute_t<T> type; };
 template <> struct wide_enough<i8> { typedef i32 type; };
 template <> struct wide_enough<i16> { typedef i32 type; };
@@ -40,11 +40,11 @@ template <class T> struct scan_max {
     static DEVICE C both(C a, C b) { return is_nan(a) || a > b ? a : b; }
 };
 
-/* What a tile has said, in scratch memory. */
+/* What a tile publishes, in scratch memory. */
 enum { NOTHING = 0, OWN_TOTAL = 1, RUNNING_TOTAL = 2 };
 template <class C, int BYTES = sizeof(C)> struct tile_word;
 
-/* Four bytes travel with what they are. */
+/* Four bytes and their meaning fit one word. */
 template <class C> struct tile_word<C, 4> {
     u64 word;
 
@@ -70,7 +70,7 @@ template <class C> struct tile_word<C, 4> {
         return (u32)w;
     }
 };
-/* Longer ones come before the word that tells of them, each in a place of its own. */
+/* Longer values are written before the word that announces them, each in a place of its own. */
 template <class C> struct alignas(32) tile_word<C, 8> {
     u32 what;
     u32 unused;
@@ -93,7 +93,7 @@ template <class C> struct alignas(32) tile_word<C, 8> {
     }
 };
 
-/* By a whole warp: the combination of all tiles before this one. */
+/* A whole warp: the combination of all tiles before this one. */
 template <class S> DEVICE typename S::C look_back(const tile_word<typename S::C> *words, u64 tile)
 {
     typedef typename S::C C;
@@ -136,7 +136,7 @@ template <class S> DEVICE typename S::C warp_scan(typename S::C value, int lanes
     return value;
 }
 
-/* A warp's part of a tile: VECTORS vectors of N elements for each lane, one vector of all lanes behind the other. */
+/* A warp's part of a tile: VECTORS vectors of N elements for each lane, one vector of all lanes after the other. */
 template <class T, class S, int N> struct warp_part {
     typedef typename S::C C;
     static constexpr int VECTORS = KEPT_BYTES / (N * (int)sizeof(C));
@@ -193,7 +193,7 @@ template <class T, class S, int N> struct warp_part {
         return before;
     }
 
-    /* The element before each takes its place; `first` before them all. */
+    /* Each element is replaced by the one before; `first` comes before all. */
     DEVICE void shift(C first)
     {
         int lane = threadIdx.x % 32;
@@ -231,7 +231,7 @@ template <class T, class S, int N> struct warp_part {
     }
 };
 
-/* By the first warp: what comes before each warp's part, in the place of its total. */
+/* The first warp replaces each warp's total by the combination of what comes before it. */
 template <class S> DEVICE void place_tile(typename S::C *of_warp, tile_word<typename S::C> *words, u64 tile)
 {
     typedef typename S::C C;

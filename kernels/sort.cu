@@ -43,7 +43,7 @@ template <class T> DEVICE typename ordered<T>::B ordered_key(T x, bool descendin
     return ordered<T>::from(u.bits, traits<T>::real && is_nan((compute_t<T>)x), descending);
 }
 
-/* Lanes whose digit is the same. */
+/* Lanes with the same digit. */
 DEVICE u32 same_digit(u32 digit, bool here)
 {
     u32 same = __ballot_sync(FULL_WARP, here);
@@ -55,7 +55,7 @@ DEVICE u32 same_digit(u32 digit, bool here)
     return same;
 }
 
-/* By all SORT_THREADS threads: the sum of the values of those before. */
+/* All SORT_THREADS threads: the sum of the values of the threads before. */
 DEVICE u32 sum_before(u32 value, u32 *of_warp)
 {
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, sum = value;
@@ -72,7 +72,7 @@ DEVICE u32 sum_before(u32 value, u32 *of_warp)
     return sum - value;
 }
 
-/* Keys of a pass: the first reads T, the last writes T, those between have the integers. */
+/* Keys of a pass: the first reads T, the last writes T, those between use the integers. */
 template <class T, bool PAIRS> struct sorting {
     typedef typename ordered<T>::B B;
     static constexpr int ITEMS = PAIRS || sizeof(T) == 8 ? 8 : 16, TILE = SORT_THREADS * ITEMS, PASSES = sizeof(T);
@@ -108,7 +108,8 @@ template <class T, bool PAIRS> struct sorting {
             (to_out() ? values_out : scratch_values)[i] = value;
     }
 
-    /* Loads are begun before the first is waited for, AT_ONCE to a thread: adding to shared memory between them would make each wait for the one before. */
+    /* Starts AT_ONCE loads per thread before waiting for the first: additions to shared memory between them would make each wait for the
+     * one before. */
     enum { AT_ONCE = 8 };
 
     DEVICE void count(room &r) const
@@ -159,8 +160,9 @@ template <class T, bool PAIRS> struct sorting {
         return sum_before(total, r.of_warp) + before;
     }
 
-    /* `offset` is the next place of this thread's digit. No barrier is needed behind a tile: what its writing reads (keys, values, shift) is changed by
-     * the next one behind barriers of its own, and counts, which the next one begins with, were last read before the last barrier of this one. */
+    /* `offset` is the next place of this thread's digit. No barrier is needed after a tile. The next tile changes what its writing reads
+     * (keys, values, shift) only after barriers of its own; counts, which the next tile changes first, were last read before this tile's
+     * last barrier. */
     DEVICE void move_tile(room &r, u64 from, u32 &offset) const
     {
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, count = end - from < TILE ? (u32)(end - from) : TILE;
@@ -210,7 +212,7 @@ template <class T, bool PAIRS> struct sorting {
                     r.values[at] = carried[i];
             }
         __syncthreads();
-        /* All of a thread's are read before the first is written, for the same reason as when counting. */
+        /* All of a thread's elements are read before the first is written, for the same reason as when counting. */
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
             u32 at = threadIdx.x + i * SORT_THREADS;

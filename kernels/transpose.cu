@@ -8,7 +8,8 @@
 /* Rows of a tile, a multiple of 32, and the warps that move it, a divisor of 32. */
 enum { ACROSS = 32, DOWN = 64, WARPS = 8 };
 
-/* The tile of x whose first element is (row, column); all its elements are on their way before the first is stored. WHOLE: all of it lies in x. */
+/* The tile of x whose first element is (row, column); all its elements are requested before the first is stored. WHOLE: all of it lies
+ * in x. */
 template <class T, bool WHOLE>
 DEVICE void transpose_tile(T (&tile)[DOWN][ACROSS + 1], const T *x, T *out, u64 rows, u64 columns, u64 row, u64 column)
 {

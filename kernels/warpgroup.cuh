@@ -1,4 +1,4 @@
-/* Products of matrices of f16 and bf16 by warpgroups (wgmma), which compute capability 9.0 alone has, and what those of f32 (turned.cuh) share with
+/* Products of matrices of f16 and bf16 by warpgroups (wgmma), which compute capability 9.0 alone has, and what those of f32 (matmul_tf32_transposed.cuh) share with
  * them. Included by matmul.cu, whose sizes and places it takes.
  *
  * Method: a block of three warpgroups has nearly all of a multiprocessor's shared memory ("warp specialised", as NVIDIA's CUTLASS calls it). One
@@ -52,33 +52,33 @@ DEVICE u32 permuted(u32 row, u32 piece) { return row * ROW_BYTES + (piece ^ (row
 DEVICE void group_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int PENDING> DEVICE void group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
-/* Keeps uses of the sums on their side of a wait. */
+/* Keeps the compiler from moving uses of the sums across a wait. */
 template <int N> DEVICE void settle(f32 (&d)[N])
 {
 #pragma unroll
     for (int i = 0; i < N; i++)
         asm volatile("" : "+f"(d[i])::"memory");
 }
-/* What ordinary stores and copies wrote is seen by the instructions above. */
+/* Makes ordinary stores and copies visible to the instructions above. */
 DEVICE void show_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 template <int N> DEVICE void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 
-/* ---- what the compiler is told ---- */
+/* ---- hints for the compiler ---- */
 
-/* The compiler does not look where a value comes from: what is reached by additions it would else reach by a product each, all in registers at
- * once, and what is at hand it would compute again. */
+/* Hides where a value comes from. Otherwise the compiler replaces additions by products, all in registers at once, and computes
+ * available values again. */
 template <class T> DEVICE void as_it_is(const T *&p) { asm volatile("" : "+l"(p)); }
 DEVICE void as_it_is(u32 &x) { asm volatile("" : "+r"(x)); }
-/* What all threads of a warp have alike, and the compiler knows that they do. */
+/* A value that all threads of a warp share, known as such to the compiler. */
 DEVICE u32 of_warp(u32 x) { return __shfl_sync(~0u, x, 0); }
 
 /* ---- barriers ---- */
 
 DEVICE void barrier_init(u32 barrier, u32 arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
 DEVICE void barrier_arrive(u32 barrier) { asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
-/* As soon as this thread's copies have come. */
+/* Arrives as soon as this thread's copies are complete. */
 DEVICE void barrier_arrive_with_copies(u32 barrier) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory"); }
 DEVICE void barrier_wait(u32 barrier, u32 phase)
 {
@@ -89,7 +89,7 @@ DEVICE void barrier_wait(u32 barrier, u32 phase)
     while (!done);
 }
 
-/* Where a product's stages and their barriers lie: of the first stage; barriers are 8 bytes each. */
+/* Where a product's stages and their barriers lie, from the first stage on; barriers are 8 bytes each. */
 struct stages {
     u32 room, full, empty;
 };
@@ -102,8 +102,8 @@ template <int STAGES> DEVICE stages stages_at(const char *dynamic, const u64 *ba
     return s;
 }
 
-/* What a block does: a product of STAGES stages, p, fetched by one warpgroup and multiplied by the others, which have so many registers for a thread of
- * the 168 for each of 384. */
+/* A block: a product p of STAGES stages. One warpgroup fetches, the others multiply and have this many registers per thread, of the 168
+ * for each of 384 threads. */
 template <int STAGES, int FETCHING, int MULTIPLYING, class P> DEVICE void run_specialised(const P &p)
 {
     static_assert(FETCHING + MULTIPLIERS * MULTIPLYING <= 168 * (1 + MULTIPLIERS), "there are so many registers");
@@ -163,7 +163,7 @@ template <class T, int ROWS, int ACROSS> struct rectangle {
     /* This thread's first piece. */
     static DEVICE const T *first(const T *x, u64 stride, u64 row0, u64 column0) { return x + (row0 + row()) * stride + column0 + column() * V; }
 
-    /* at(row, piece) is the place of one; it repeats with every other step. `from` is what first() tells. */
+    /* at(row, piece) is the place of a piece; it repeats with every other step. `from`: the result of first(). */
     template <class F> static DEVICE void copy(const T *from, u64 stride, F at)
     {
         u32 even = at(row(), column()), odd = at(row() + STEP, column()), two = at(row() + 2 * STEP, column()) - even;
@@ -173,7 +173,7 @@ template <class T, int ROWS, int ACROSS> struct rectangle {
             copy_begin((i % 2 ? odd : even) + i / 2 * two, from, 16);
         }
     }
-    /* Where some of it may lie beyond the matrix or rows begin anywhere. */
+    /* Where a part may lie beyond the matrix, or rows begin anywhere. */
     template <class F> static DEVICE void fetch(const T *x, u64 stride, u64 row0, u64 rows, u64 column0, u64 columns, bool wide, F at)
     {
 #pragma unroll 1
@@ -322,7 +322,7 @@ template <class T, int N, int STAGES, int PARTS> struct warpgroup_product {
 #pragma unroll
                 for (int part = 0; part < PARTS; part++)
                     fetcher::begin(o, w, at.room + slot * STAGE_BYTES + part * fetcher::BYTES, k + part * PART_DEEP, at_b);
-                /* Both kinds of arrival follow what this thread has stored or copied. */
+                /* Both kinds of arrival come after this thread's stores or copies. */
                 if (wide)
                     barrier_arrive_with_copies(at.full + slot * 8);
                 else
@@ -360,7 +360,7 @@ template <class T, int N, int STAGES, int PARTS> struct warpgroup_product {
             }
         group_commit();
     }
-    /* A stage is given back when the next one's product has begun and its own is complete. */
+    /* A stage is released when the next one's product has begun and its own is complete. */
     DEVICE void multiply_all() const
     {
         u64 tiles = tiles_of(z, TILE_M, N);

@@ -14,8 +14,8 @@
 #include "api/drain.h"
 #include "api/endpoints.h"
 #include "base/buf.h"
-#include "base/log.h"
-#include "base/own_file.h"
+#include "base/log/log.h"
+#include "base/log/own_file.h"
 #include "base/spin.h"
 #include "base/version.h"
 #include "config/bind.h"
@@ -40,7 +40,7 @@ struct frontend {
     char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
 };
 
-static bool refuse(const char *what, const struct problem *why)
+static bool refuse_start(const char *what, const struct problem *why)
 {
     fprintf(stderr, "gpurestd: %s%s%s\n", what, why->detail[0] ? ": " : "", why->detail);
     return false;
@@ -68,7 +68,7 @@ static bool take_signals(struct frontend *f)
     signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) == 0)
         f->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return f->signals >= 0 || refuse("cannot receive signals", &why);
+    return f->signals >= 0 || refuse_start("cannot receive signals", &why);
 }
 
 static bool choose_addresses(struct frontend *f)
@@ -76,10 +76,10 @@ static bool choose_addresses(struct frontend *f)
     struct problem why = {0};
 
     if (bind_check(f->config, &why))
-        return refuse("not started", &why);
+        return refuse_start("not started", &why);
     if (f->config->listen.count > LISTENERS_MAX) {
         problem_set(&why, STATUS_INVALID_REQUEST, "too many addresses, at most %d are possible", LISTENERS_MAX);
-        return refuse("--listen", &why);
+        return refuse_start("--listen", &why);
     }
     for (unsigned i = 0; i < f->config->listen.count; i++)
         f->listen[f->listen_count++] = f->config->listen.items[i];
@@ -95,7 +95,7 @@ static bool check_sandbox(const struct frontend *f)
     if (privileges_check(&why) == STATUS_OK)
         return true;
     if (!f->config->allow_no_sandbox)
-        return refuse("not started", &why);
+        return refuse_start("not started", &why);
     log_warn("frontend", "workers and compilers run without a sandbox: clients that send code can do whatever this service can");
     return true;
 }
@@ -113,7 +113,7 @@ static bool make_auth(struct frontend *f)
     const char    *path = f->config->tokens;
     struct problem why = {0};
 
-    return auth_create(&f->app.auth, path[0] ? path : NULL, &why) == STATUS_OK || refuse("--tokens", &why);
+    return auth_create(&f->app.auth, path[0] ? path : NULL, &why) == STATUS_OK || refuse_start("--tokens", &why);
 }
 
 static bool make_compiler(struct frontend *f)
@@ -130,11 +130,11 @@ static bool make_compiler(struct frontend *f)
                                     .keep_ready = !c->no_spare_compiler};
 
     if (compile_service_create(&f->app.compiler, &config))
-        return refuse("cannot create the compile service", &why);
+        return refuse_start("cannot create the compile service", &why);
     if (compile_service_version(f->app.compiler)[0] == '\0')
         log_warn("frontend", "no runtime compiler was found: only PTX can be loaded");
     if (code_cache_create(&f->cache, c->cache[0] ? c->cache : NULL, c->cache_mib * 1024 * 1024))
-        return refuse("not enough memory for the code cache", &why);
+        return refuse_start("not enough memory for the code cache", &why);
     return true;
 }
 
@@ -181,8 +181,8 @@ static bool make_pool(struct frontend *f)
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
     if (!make_device_arguments(f))
-        return refuse("not enough memory to start workers", &why);
-    return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no usable device", &why);
+        return refuse_start("not enough memory to start workers", &why);
+    return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse_start("no usable device", &why);
 }
 
 static bool make_registry(struct frontend *f)
@@ -200,7 +200,7 @@ static bool make_registry(struct frontend *f)
                                      .shared_bytes_max = f->config->local_sharing ? f->config->local_sharing_mib * 1024 * 1024 : 0};
 
     if (registry_create(&f->app.registry, &config))
-        return refuse("not enough memory for sessions", &why);
+        return refuse_start("not enough memory for sessions", &why);
     return true;
 }
 
@@ -237,7 +237,7 @@ static bool make_server(struct frontend *f)
 
     config.endpoints = endpoints_table(&config.endpoints_count);
     if (server_create(&f->server, &config, &why))
-        return refuse("cannot serve", &why);
+        return refuse_start("cannot serve", &why);
     atomic_store(&f->app.server, f->server);
     return true;
 }
@@ -259,7 +259,7 @@ static bool write_port_file(const struct frontend *f)
         buf_printf(&text, "%s\n", server_address(f->server, i));
     st = text.failed ? problem_set(&why, STATUS_OUT_OF_MEMORY, "out of memory") : own_file_replace(path, buf_span(&text), &why);
     buf_finish(&text);
-    return !st || refuse("--port-file", &why);
+    return !st || refuse_start("--port-file", &why);
 }
 
 static void announce(const struct frontend *f)
@@ -275,7 +275,7 @@ static void announce(const struct frontend *f)
     fflush(stdout);
 }
 
-static bool start(struct frontend *f)
+static bool start_parts(struct frontend *f)
 {
     raise_file_limit();
     return choose_addresses(f) && check_sandbox(f) && take_signals(f) && make_auth(f) && make_compiler(f) && make_pool(f) &&
@@ -295,7 +295,7 @@ static int next_signal(const struct frontend *f, int timeout_ms)
     return (int)info.ssi_signo;
 }
 
-static void reload(struct frontend *f)
+static void reload_tokens(struct frontend *f)
 {
     struct problem why = {0};
 
@@ -309,19 +309,19 @@ static void reload(struct frontend *f)
     notify("READY=1");
 }
 
-static void serve(struct frontend *f)
+static void serve_signals(struct frontend *f)
 {
     for (;;) {
         int signal_number = next_signal(f, -1);
         if (signal_number == SIGHUP)
-            reload(f);
+            reload_tokens(f);
         else if (signal_number)
             return;
     }
 }
 
 /* Existing sessions are served on, over new connections too, until they end or the time is up; a second signal ends it at once. */
-static void drain(struct frontend *f)
+static void drain_sessions(struct frontend *f)
 {
     uint64_t deadline = deadline_after_ns(f->config->drain_timeout * NS_PER_S);
 
@@ -331,7 +331,7 @@ static void drain(struct frontend *f)
     while (registry_count(f->app.registry) && deadline_left_ns(deadline)) {
         int signal_number = next_signal(f, DRAIN_POLL_MS);
         if (signal_number == SIGHUP)
-            reload(f);
+            reload_tokens(f);
         else if (signal_number)
             return;
     }
@@ -343,7 +343,7 @@ static void drain(struct frontend *f)
 }
 
 /* Requests that are still waiting for a worker have had their time. */
-static void stop(struct frontend *f)
+static void stop_parts(struct frontend *f)
 {
     if (f->app.compiler)
         compile_service_stop(f->app.compiler);
@@ -377,11 +377,11 @@ static bool start_log(const struct config *c)
     log_format_set(format);
     if (!c->access_log)
         log_level_set(LOG_CATEGORY_ACCESS, LOG_LEVEL_WARN);
-    if (!log_tell_workers(most))
-        return refuse("not enough memory for the environment", &why);
+    if (!log_set_for_workers(most))
+        return refuse_start("not enough memory for the environment", &why);
     if (c->log_file[0] && log_file_open(c->log_file, c->log_file_mib * 1024 * 1024, (unsigned)c->log_files, &why))
-        return refuse("cannot open --log-file", &why);
-    return (log_start() && log_relay_start()) || refuse("cannot start the threads of the log", &why);
+        return refuse_start("cannot open --log-file", &why);
+    return (log_start() && log_relay_start()) || refuse_start("cannot start the threads of the log", &why);
 }
 
 int frontend_main(const struct config *config)
@@ -393,16 +393,16 @@ int frontend_main(const struct config *config)
         return 2;
     spin_cpus_set((unsigned)config->spin_cpus);
     notify_begin();
-    started = start(&f);
+    started = start_parts(&f);
     if (started) {
         warn_if_open(&f);
         announce(&f);
         notify("READY=1\nSTATUS=serving");
-        serve(&f);
-        drain(&f);
+        serve_signals(&f);
+        drain_sessions(&f);
         log_info("frontend", "stopping");
     }
-    stop(&f);
+    stop_parts(&f);
     log_relay_stop();
     log_stop();
     log_file_close();

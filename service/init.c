@@ -13,7 +13,7 @@ enum { EXIT_CODE_OF_SIGNAL = 128 }; /* and its number, as shells have it */
 
 static const int passed_on[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-static void fill(sigset_t *set)
+static void fill_signals(sigset_t *set)
 {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
@@ -22,7 +22,7 @@ static void fill(sigset_t *set)
 }
 
 /* All that have ended by now. True when the service is among them. */
-static bool reap(pid_t service, int *exit_code)
+static bool reap_children(pid_t service, int *exit_code)
 {
     bool  over = false;
     int   status;
@@ -36,12 +36,12 @@ static bool reap(pid_t service, int *exit_code)
     return over;
 }
 
-static void watch(pid_t service, const sigset_t *set, int *exit_code)
+static void watch_service(pid_t service, const sigset_t *set, int *exit_code)
 {
     for (;;) {
         int got = sigwaitinfo(set, NULL);
 
-        if (got == SIGCHLD && reap(service, exit_code))
+        if (got == SIGCHLD && reap_children(service, exit_code))
             return;
         if (got > 0 && got != SIGCHLD)
             kill(service, got);
@@ -55,7 +55,7 @@ bool init_become_service(int *exit_code)
 
     if (getpid() != 1)
         return true;
-    fill(&set);
+    fill_signals(&set);
     sigprocmask(SIG_BLOCK, &set, &before);
     service = fork();
     if (service < 0) {
@@ -64,7 +64,7 @@ bool init_become_service(int *exit_code)
         return false;
     }
     if (service) {
-        watch(service, &set, exit_code);
+        watch_service(service, &set, exit_code);
         return false;
     }
     sigprocmask(SIG_SETMASK, &before, NULL);

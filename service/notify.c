@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 static struct sockaddr_un manager; /* sun_family 0: there is none */
 static socklen_t          manager_bytes;

@@ -4,7 +4,7 @@
 #include "api/bounds.h"
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 #define LINES_TYPE "text/plain; charset=utf-8"
 
@@ -180,7 +180,7 @@ static enum status number_of(struct request *r, const char *name, uint64_t least
                          (unsigned)most);
 }
 
-static enum status parse(struct request *r, struct wanted *w)
+static enum status parse_log_query(struct request *r, struct wanted *w)
 {
     static const char *const names[] = {"follow", "lines", "level", "timeout_seconds", NULL};
     struct span              level;
@@ -206,7 +206,7 @@ enum status logs_get(struct request *r)
     uint64_t      newest = log_newest();
     struct wanted w;
     uint64_t      last;
-    enum status   st = parse(r, &w);
+    enum status   st = parse_log_query(r, &w);
 
     if (st)
         return st;

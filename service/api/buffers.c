@@ -185,7 +185,7 @@ static enum status create_sized(struct request *r, struct session *s, struct spa
     return make_sized(r, s, id, &q);
 }
 
-static enum status create(struct request *r, struct span id)
+static enum status create_buffer(struct request *r, struct span id)
 {
     struct session *s;
     enum status     st;
@@ -212,12 +212,12 @@ enum status buffers_put_begin(struct request *r)
 
 enum status buffers_create(struct request *r)
 {
-    return create(r, (struct span){0});
+    return create_buffer(r, (struct span){0});
 }
 
 enum status buffers_put(struct request *r)
 {
-    return create(r, r->params[1]);
+    return create_buffer(r, r->params[1]);
 }
 
 /* ---- look at, free ---- */

@@ -84,7 +84,7 @@ static void add_sessions(struct change_stream *s, struct sha256 *h)
 
 /* ---- the stream ---- */
 
-static void compare(struct change_stream *s, enum part part, void (*add)(struct change_stream *, struct sha256 *))
+static void compare_part(struct change_stream *s, enum part part, void (*add)(struct change_stream *, struct sha256 *))
 {
     unsigned char now[SHA256_BYTES];
     struct sha256 h;
@@ -107,9 +107,9 @@ static enum status next_lines(struct change_stream *s)
     s->sent = 0;
     if (now >= s->end_ns)
         return STATUS_OK;
-    compare(s, PART_SERVICE, add_service);
-    compare(s, PART_DEVICES, add_devices);
-    compare(s, PART_SESSIONS, add_sessions);
+    compare_part(s, PART_SERVICE, add_service);
+    compare_part(s, PART_DEVICES, add_devices);
+    compare_part(s, PART_SESSIONS, add_sessions);
     if (s->lines.failed)
         return problem_set(&s->request->problem, STATUS_OUT_OF_MEMORY, "not enough memory for an event");
     if (!buf_span(&s->lines).bytes && atomic_load(&app_of(s->request)->draining))
@@ -145,7 +145,7 @@ static void close_stream(struct body_source *source)
 }
 
 /* Takes the caller's place. */
-static enum status start(struct request *r, uint64_t seconds)
+static enum status start_changes(struct request *r, uint64_t seconds)
 {
     struct change_stream *s = calloc(1, sizeof *s);
     uint64_t              now = now_ns();
@@ -180,5 +180,5 @@ enum status changes_get(struct request *r)
     if (r->method == METHOD_HEAD)
         return event_stream_head(r);
     st = event_stream_take(r);
-    return st ? st : start(r, seconds);
+    return st ? st : start_changes(r, seconds);
 }

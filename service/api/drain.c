@@ -6,7 +6,7 @@
 
 #include "api/call.h"
 #include "api/endpoints.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 /* Under phase_lock: what those see that look without the lock. */
 static void set_draining(struct app *app, bool on)
@@ -43,7 +43,7 @@ static void drain_now(struct app *app)
     pthread_mutex_unlock(&app->phase_lock);
 }
 
-static enum status resume(struct app *app, struct problem *why)
+static enum status resume_sessions(struct app *app, struct problem *why)
 {
     bool leaving;
 
@@ -100,7 +100,7 @@ enum status resume_post(struct request *r)
     enum status st = nothing_check(r);
 
     if (!st)
-        st = resume(app_of(r), &r->problem);
+        st = resume_sessions(app_of(r), &r->problem);
     if (st)
         return st;
     log_info("frontend", "%s ended the drain", r->caller->name);

@@ -164,7 +164,7 @@ static enum status read_lines(struct body_source *source, char *to, size_t room,
 }
 
 /* A cursor's registration outlives one wait, so it has a waker of its own. */
-static void pass_on(struct waker *w)
+static void wake_reader(struct waker *w)
 {
     struct event_stream *s = (struct event_stream *)((char *)w - offsetof(struct event_stream, cursor.waker));
 
@@ -212,7 +212,7 @@ static enum status parse_types(struct request *r, struct span list, unsigned *ty
     return STATUS_OK;
 }
 
-static enum status parse(struct request *r, struct wanted *w)
+static enum status parse_events_query(struct request *r, struct wanted *w)
 {
     static const char *const names[] = {"types", "timeout_seconds", NULL};
     struct span              text, last = request_header(r, "Last-Event-ID");
@@ -230,7 +230,7 @@ static enum status parse(struct request *r, struct wanted *w)
     return st;
 }
 
-static void fill(struct event_stream *s, struct request *r, const struct wanted *w)
+static void fill_events(struct event_stream *s, struct request *r, const struct wanted *w)
 {
     struct session_info info;
     uint64_t            now = now_ns();
@@ -238,7 +238,7 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
     s->source = (struct body_source){.read = read_lines, .close = close_stream};
     s->request = r;
     s->cursor =
-        (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = pass_on}};
+        (struct event_cursor){.last = w->resumes ? w->last : events_newest(s->session), .types = w->types, .waker = {.wake = wake_reader}};
     s->budget = app_of(r)->config->crash_budget;
     s->heartbeat_ns = app_of(r)->config->event_heartbeat_s * NS_PER_S;
     s->beat_ns = now + s->heartbeat_ns;
@@ -252,7 +252,7 @@ static void fill(struct event_stream *s, struct request *r, const struct wanted 
 }
 
 /* Takes the borrowed session, and the caller's place, on success. */
-static enum status start(struct request *r, struct session *session, const struct wanted *w)
+static enum status start_events(struct request *r, struct session *session, const struct wanted *w)
 {
     struct event_stream *s = calloc(1, sizeof *s);
     enum status          st = s ? STATUS_OK : problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the event stream");
@@ -264,7 +264,7 @@ static enum status start(struct request *r, struct session *session, const struc
         return st;
     }
     s->session = session;
-    fill(s, r, w);
+    fill_events(s, r, w);
     event_stream_headers(r);
     return reply_source_take(&r->reply, 200, &s->source, REPLY_BYTES_UNKNOWN);
 }
@@ -279,7 +279,7 @@ enum status events_get(struct request *r)
 {
     struct session *session;
     struct wanted   w;
-    enum status     st = parse(r, &w);
+    enum status     st = parse_events_query(r, &w);
 
     if (!st)
         st = session_of(r, &session);
@@ -289,7 +289,7 @@ enum status events_get(struct request *r)
         return answer_head(r, session);
     st = event_stream_take(r);
     if (!st) {
-        st = start(r, session, &w);
+        st = start_events(r, session, &w);
         if (st)
             event_stream_give(r);
     }

@@ -71,7 +71,7 @@ bool limit_find(const char *name, uint64_t *max)
     return false;
 }
 
-static void add(struct json_writer *w, const char *name, uint64_t max, uint64_t used)
+static void write_limit(struct json_writer *w, const char *name, uint64_t max, uint64_t used)
 {
     json_open_object(w, name);
     add_limit(w, "max", max);
@@ -92,19 +92,19 @@ static void add_counted(struct json_writer *w, const struct request *r)
     const struct app *app = app_of(r);
     struct tenant     t = tenant_of(r);
 
-    add(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
-    add(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
-    add(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
-    add(w, "requests_per_s", rate_of(r), UNCOUNTED);
-    add(w, "faults", app->config->crash_budget ? app->config->crash_budget : UNCOUNTED, registry_faults_of(app->registry, &t));
-    add(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
-    add(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, keys_of(r));
-    add(w, "connections", app->config->connections, UNCOUNTED);
-    add(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
-    add(w, "workers", app->config->workers_max, UNCOUNTED);
-    add(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
-    add(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, use_of(r).shared_bytes);
-    add(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
+    write_limit(w, "sessions", t.sessions_max, registry_count_of(app->registry, &t));
+    write_limit(w, "caller_memory_bytes", t.memory_max_bytes, registry_memory_of(app->registry, &t));
+    write_limit(w, "requests_in_flight", REQUESTS_IN_FLIGHT_PER_CALLER_MAX, atomic_load(&r->caller->in_flight));
+    write_limit(w, "requests_per_s", rate_of(r), UNCOUNTED);
+    write_limit(w, "faults", app->config->crash_budget ? app->config->crash_budget : UNCOUNTED, registry_faults_of(app->registry, &t));
+    write_limit(w, "event_streams", EVENT_STREAMS_PER_CALLER_MAX, atomic_load(&r->caller->event_streams));
+    write_limit(w, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, keys_of(r));
+    write_limit(w, "connections", app->config->connections, UNCOUNTED);
+    write_limit(w, "connections_per_address", app->config->connections_per_address, UNCOUNTED);
+    write_limit(w, "workers", app->config->workers_max, UNCOUNTED);
+    write_limit(w, "body_stall_s", app->config->body_stall_s, UNCOUNTED);
+    write_limit(w, "shared_bytes", app->config->local_sharing ? app->config->local_sharing_mib * 1024 * 1024 : 0, use_of(r).shared_bytes);
+    write_limit(w, "result_ttl_s", app->config->result_ttl_s, UNCOUNTED);
 }
 
 enum status limits_get(struct request *r)
@@ -118,7 +118,7 @@ enum status limits_get(struct request *r)
     json_open_object(&a.w, "limits");
     add_counted(&a.w, r);
     for (size_t i = 0; i < COUNT(fixed); i++)
-        add(&a.w, fixed[i].name, fixed[i].max, fixed[i].used ? fixed[i].used(r) : UNCOUNTED);
+        write_limit(&a.w, fixed[i].name, fixed[i].max, fixed[i].used ? fixed[i].used(r) : UNCOUNTED);
     json_close_object(&a.w);
     return answer_end(&a, r, 200);
 }

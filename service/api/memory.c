@@ -19,7 +19,7 @@ static enum status answer_memory(struct request *r, const struct session_memory 
     return answer_end(&a, r, 200);
 }
 
-static enum status ask(struct request *r, memory_fn *how)
+static enum status answer_memory_as(struct request *r, memory_fn *how)
 {
     struct session       *s;
     struct session_memory m;
@@ -36,12 +36,12 @@ enum status memory_get(struct request *r)
 {
     enum status st = query_check(r, NULL);
 
-    return st ? st : ask(r, session_memory_of);
+    return st ? st : answer_memory_as(r, session_memory_of);
 }
 
 enum status memory_trim(struct request *r)
 {
     enum status st = nothing_check(r);
 
-    return st ? st : ask(r, session_memory_trim);
+    return st ? st : answer_memory_as(r, session_memory_trim);
 }

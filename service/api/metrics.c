@@ -9,7 +9,7 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-static const char *label(struct buf *labels, const char *name, const char *value)
+static const char *metric_label(struct buf *labels, const char *name, const char *value)
 {
     metrics_label(labels, name, value);
     return labels->data ? labels->data : "";
@@ -18,7 +18,7 @@ static const char *label(struct buf *labels, const char *name, const char *value
 static const char *device_label(struct buf *labels, const struct pool_device *d)
 {
     buf_clear(labels);
-    return label(labels, "device", d->id);
+    return metric_label(labels, "device", d->id);
 }
 
 static void add_sessions(struct buf *out, struct buf *labels, struct registry *registry)
@@ -29,7 +29,7 @@ static void add_sessions(struct buf *out, struct buf *labels, struct registry *r
     metrics_head(out, METRIC_SESSIONS);
     for (unsigned i = 0; i < SESSION_STATES; i++) {
         buf_clear(labels);
-        metrics_sample(out, METRIC_SESSIONS, label(labels, "state", session_state_name(i)), counts[i]);
+        metrics_sample(out, METRIC_SESSIONS, metric_label(labels, "state", session_state_name(i)), counts[i]);
     }
 }
 
@@ -38,9 +38,9 @@ static void add_workers(struct buf *out, struct buf *labels, const struct pool_d
     metrics_head(out, METRIC_WORKERS);
     for (unsigned i = 0; i < count; i++) {
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_WORKERS, label(labels, "state", "warm"), devices[i].workers_warm);
+        metrics_sample(out, METRIC_WORKERS, metric_label(labels, "state", "warm"), devices[i].workers_warm);
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_WORKERS, label(labels, "state", "used"), devices[i].workers_used);
+        metrics_sample(out, METRIC_WORKERS, metric_label(labels, "state", "used"), devices[i].workers_used);
     }
 }
 
@@ -49,9 +49,9 @@ static void add_memory(struct buf *out, struct buf *labels, const struct pool_de
     metrics_head(out, METRIC_DEVICE_MEMORY);
     for (unsigned i = 0; i < count; i++) {
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_DEVICE_MEMORY, label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "total"), (double)devices[i].info.total_bytes);
         device_label(labels, &devices[i]);
-        metrics_sample(out, METRIC_DEVICE_MEMORY, label(labels, "kind", "free"), (double)devices[i].info.free_bytes);
+        metrics_sample(out, METRIC_DEVICE_MEMORY, metric_label(labels, "kind", "free"), (double)devices[i].info.free_bytes);
     }
 }
 
@@ -61,7 +61,7 @@ static void add_states(struct buf *out, struct buf *labels, const struct pool_de
     for (unsigned i = 0; i < count; i++)
         for (unsigned s = 0; s <= DEVICE_HOT; s++) {
             device_label(labels, &devices[i]);
-            metrics_sample(out, METRIC_DEVICE_STATE, label(labels, "state", device_state_name((enum device_state)s)),
+            metrics_sample(out, METRIC_DEVICE_STATE, metric_label(labels, "state", device_state_name((enum device_state)s)),
                            devices[i].state == (enum device_state)s);
         }
     metrics_head(out, METRIC_DEVICE_ECC);
@@ -114,11 +114,11 @@ static void add_service(struct request *r, struct buf *out, struct buf *labels)
     metrics_sample(out, METRIC_READY, "", ready);
     metrics_head(out, METRIC_BUILD_INFO);
     buf_clear(labels);
-    label(labels, "version", GPUREST_VERSION);
-    metrics_sample(out, METRIC_BUILD_INFO, label(labels, "compiler", compile_service_version(app->compiler)), 1);
+    metric_label(labels, "version", GPUREST_VERSION);
+    metrics_sample(out, METRIC_BUILD_INFO, metric_label(labels, "compiler", compile_service_version(app->compiler)), 1);
 }
 
-static enum status answer(struct request *r, struct buf *out)
+static enum status answer_metrics(struct request *r, struct buf *out)
 {
     if (out->failed)
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the metrics");
@@ -142,7 +142,7 @@ enum status metrics_get(struct request *r)
     add_devices(r, &out, &labels);
     add_service(r, &out, &labels);
     out.failed = out.failed || labels.failed;
-    st = answer(r, &out);
+    st = answer_metrics(r, &out);
     buf_finish(&labels);
     buf_finish(&out);
     return st;

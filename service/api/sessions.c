@@ -149,7 +149,7 @@ static enum status create_in(struct request *r, struct span id, const struct ses
     return st;
 }
 
-static enum status create(struct request *r, struct span id)
+static enum status create_session(struct request *r, struct span id)
 {
     struct session_request q = {
         .memory_limit = MEMORY_LIMIT_NONE, .idle_timeout_s = IDLE_TIMEOUT_S_DEFAULT, .max_lifetime_s = LIFETIME_S_MAX};
@@ -166,12 +166,12 @@ static enum status create(struct request *r, struct span id)
 
 enum status sessions_create(struct request *r)
 {
-    return create(r, (struct span){0});
+    return create_session(r, (struct span){0});
 }
 
 enum status sessions_put(struct request *r)
 {
-    return create(r, r->params[0]);
+    return create_session(r, r->params[0]);
 }
 
 enum status sessions_list(struct request *r)

@@ -18,7 +18,7 @@ struct upload {
     uint64_t           bytes, received;
 };
 
-static enum status create(struct upload *u, struct problem *why)
+static enum status create_target(struct upload *u, struct problem *why)
 {
     enum status st = STATUS_OK;
 
@@ -32,9 +32,9 @@ static enum status create(struct upload *u, struct problem *why)
     return st;
 }
 
-static enum status prepare(struct request *r)
+static enum status prepare_upload(struct request *r)
 {
-    return create(r->progress, &r->problem);
+    return create_target(r->progress, &r->problem);
 }
 
 /* PENDING until there is a buffer to write to. */
@@ -42,7 +42,7 @@ static enum status make_transfer(struct upload *u, struct request *r)
 {
     if (u->transfer)
         return STATUS_OK;
-    r->prepare = prepare;
+    r->prepare = prepare_upload;
     return STATUS_PENDING;
 }
 
@@ -65,7 +65,7 @@ static enum status commit_room(struct body_sink *sink, struct request *r, size_t
 }
 
 /* On the loop: nothing here waits for a worker. */
-static void on_finish(struct request *r)
+static void on_upload_finish(struct request *r)
 {
     struct upload *u = r->progress;
 
@@ -76,7 +76,7 @@ static void on_finish(struct request *r)
     free(u);
 }
 
-static struct upload *start(struct request *r, struct session *s, uint64_t bytes, const struct condition *condition)
+static struct upload *start_upload(struct request *r, struct session *s, uint64_t bytes, const struct condition *condition)
 {
     struct upload *u = calloc(1, sizeof *u);
 
@@ -91,14 +91,14 @@ static struct upload *start(struct request *r, struct session *s, uint64_t bytes
     u->condition = *condition;
     r->sink = &u->sink;
     r->progress = u;
-    r->on_finish = on_finish;
+    r->on_finish = on_upload_finish;
     return u;
 }
 
 enum status upload_start(struct request *r, struct session *s, struct span buffer, uint64_t offset, uint64_t bytes,
                          const struct condition *condition)
 {
-    struct upload *u = start(r, s, bytes, condition);
+    struct upload *u = start_upload(r, s, bytes, condition);
 
     if (!u)
         return STATUS_OUT_OF_MEMORY;
@@ -108,12 +108,12 @@ enum status upload_start(struct request *r, struct session *s, struct span buffe
         return problem_set(&r->problem, STATUS_INVALID_FIELD, "the id is too long");
     if (r->wants_inline)
         return STATUS_OK; /* the write begins with its first piece, so that a body that is refused before changes no entity tag */
-    return create(u, &r->problem);
+    return create_target(u, &r->problem);
 }
 
 enum status upload_start_new(struct request *r, struct session *s, struct span id, uint64_t bytes, const struct condition *condition)
 {
-    struct upload *u = start(r, s, bytes, condition);
+    struct upload *u = start_upload(r, s, bytes, condition);
 
     if (!u)
         return STATUS_OUT_OF_MEMORY;
@@ -129,7 +129,7 @@ enum status upload_finish(struct request *r)
 {
     struct upload *u = r->progress;
     uint64_t       start = now_ns();
-    enum status    st = u->transfer ? STATUS_OK : create(u, &r->problem); /* a body without a byte has brought no write */
+    enum status    st = u->transfer ? STATUS_OK : create_target(u, &r->problem); /* a body without a byte has brought no write */
 
     timing_begin(r);
     if (!st && u->received != u->bytes)

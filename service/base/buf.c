@@ -26,7 +26,7 @@ void buf_clear(struct buf *b)
         b->data[0] = '\0';
 }
 
-static char *fail(struct buf *b)
+static char *fail_buf(struct buf *b)
 {
     b->failed = true;
     return NULL;
@@ -38,14 +38,14 @@ char *buf_make_room(struct buf *b, size_t bytes)
     char  *grown;
 
     if (b->failed || bytes > b->max - b->bytes)
-        return fail(b);
+        return fail_buf(b);
     while (room - 1 < b->bytes + bytes)
         room = room > SIZE_MAX / 2 ? b->bytes + bytes + 1 : room * 2;
     if (room == b->room)
         return b->data + b->bytes;
     grown = realloc(b->data, room);
     if (!grown)
-        return fail(b);
+        return fail_buf(b);
     b->data = grown;
     b->room = room;
     b->data[b->bytes] = '\0';
@@ -108,7 +108,7 @@ bool buf_printf(struct buf *b, const char *format, ...)
     va_start(args, format);
     n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    at = n < 0 ? fail(b) : buf_reserve(b, (size_t)n);
+    at = n < 0 ? fail_buf(b) : buf_reserve(b, (size_t)n);
     if (!at)
         return false;
     va_start(args, format);

@@ -14,7 +14,7 @@
 
 enum { PIECE_BYTES = 4096 };
 
-static enum status fails(struct problem *why, const char *what, int error)
+static enum status read_failed(struct problem *why, const char *what, int error)
 {
     return problem_set(why, STATUS_INVALID_REQUEST, "%s: %s", what, strerror(error));
 }
@@ -25,7 +25,7 @@ enum status input_file_open(const char *path, int *fd, struct problem *why)
 
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (*fd < 0)
-        return fails(why, "cannot be opened", errno);
+        return read_failed(why, "cannot be opened", errno);
     if (fstat(*fd, &what) == 0 && (S_ISREG(what.st_mode) || S_ISFIFO(what.st_mode) || S_ISCHR(what.st_mode)))
         return STATUS_OK;
     close(*fd);
@@ -43,7 +43,7 @@ static enum status wait_for_bytes(int fd, uint64_t deadline, struct problem *why
         ready = poll(&p, 1, (int)(deadline_left_ns(deadline) / NS_PER_MS));
     while (ready < 0 && errno == EINTR);
     if (ready < 0)
-        return fails(why, "cannot be read", errno);
+        return read_failed(why, "cannot be read", errno);
     return ready ? STATUS_OK
                  : problem_set(why, STATUS_INVALID_REQUEST, "does not reach its end: a pipe must end within %d s", INPUT_PIPE_S);
 }
@@ -56,7 +56,7 @@ static enum status read_piece(int fd, struct buf *out, bool *more, struct proble
 
     *more = n != 0;
     if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? STATUS_OK : fails(why, "cannot be read", errno);
+        return errno == EAGAIN || errno == EINTR ? STATUS_OK : read_failed(why, "cannot be read", errno);
     if ((size_t)n > out->max - out->bytes)
         return problem_set(why, STATUS_INVALID_REQUEST, "is longer than %zu bytes", out->max);
     if (n > 0 && !buf_add(out, piece, (size_t)n))

@@ -32,25 +32,25 @@ static struct histogram times[TIMES_COUNT];
 
 /* ---- counting ---- */
 
-static void add(_Atomic uint64_t *to, uint64_t n)
+static void add_relaxed(_Atomic uint64_t *to, uint64_t n)
 {
     atomic_fetch_add_explicit(to, n, memory_order_relaxed);
 }
 
-static uint64_t get(const _Atomic uint64_t *from)
+static uint64_t load_relaxed(const _Atomic uint64_t *from)
 {
     return atomic_load_explicit(from, memory_order_relaxed);
 }
 
 void counter_add(enum counter c, uint64_t n)
 {
-    add(&counters[c], n);
+    add_relaxed(&counters[c], n);
 }
 
 void count_problem(enum status st)
 {
     if ((unsigned)st < STATUS_COUNT)
-        add(&problems[st], 1);
+        add_relaxed(&problems[st], 1);
 }
 
 /* ---- histograms ---- */
@@ -89,8 +89,8 @@ static unsigned bucket_of(enum histogram_kind kind, uint64_t value)
 
 void histogram_add(struct histogram *h, enum histogram_kind kind, uint64_t value)
 {
-    add(&h->buckets[bucket_of(kind, value)], 1);
-    add(&h->sum, value);
+    add_relaxed(&h->buckets[bucket_of(kind, value)], 1);
+    add_relaxed(&h->sum, value);
 }
 
 uint64_t histogram_count(const struct histogram *h)
@@ -98,7 +98,7 @@ uint64_t histogram_count(const struct histogram *h)
     uint64_t n = 0;
 
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS_MAX; i++)
-        n += get(&h->buckets[i]);
+        n += load_relaxed(&h->buckets[i]);
     return n;
 }
 
@@ -133,7 +133,7 @@ static void add_count(struct buf *out, enum metric m, const char *labels, uint64
     buf_printf(out, " %" PRIu64 "\n", value);
 }
 
-static double scaled(enum histogram_kind kind, uint64_t value)
+static double scaled_value(enum histogram_kind kind, uint64_t value)
 {
     return kind == HISTOGRAM_TIMES ? (double)value / 1e9 : (double)value;
 }
@@ -146,13 +146,13 @@ void metrics_histogram(struct buf *out, enum metric m, const char *labels, enum 
     uint64_t        n = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        n += get(&h->buckets[i]);
-        buf_printf(out, "%s_bucket{%s%sle=\"%.10g\"} %" PRIu64 "\n", families[m].name, labels, comma, scaled(kind, bounds[i]), n);
+        n += load_relaxed(&h->buckets[i]);
+        buf_printf(out, "%s_bucket{%s%sle=\"%.10g\"} %" PRIu64 "\n", families[m].name, labels, comma, scaled_value(kind, bounds[i]), n);
     }
-    n += get(&h->buckets[count]);
+    n += load_relaxed(&h->buckets[count]);
     buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", families[m].name, labels, comma, n);
     add_series(out, m, "_sum", labels);
-    buf_printf(out, " %.15g\n", scaled(kind, get(&h->sum)));
+    buf_printf(out, " %.15g\n", scaled_value(kind, load_relaxed(&h->sum)));
     add_series(out, m, "_count", labels);
     buf_printf(out, " %" PRIu64 "\n", n);
 }
@@ -176,7 +176,7 @@ static void write_counters(struct buf *out)
     for (unsigned i = 0; i < COUNTER_COUNT; i++) {
         if (i == 0 || counter_rows[i].family != counter_rows[i - 1].family)
             metrics_head(out, counter_rows[i].family);
-        add_count(out, counter_rows[i].family, counter_rows[i].labels, get(&counters[i]));
+        add_count(out, counter_rows[i].family, counter_rows[i].labels, load_relaxed(&counters[i]));
     }
 }
 
@@ -188,10 +188,10 @@ static void write_problems(struct buf *out)
         char        text[64] = "code=\"";
         const char *code = status_code(st);
 
-        if (!get(&problems[st]) || !span_copy(span_of(code), text + 6, sizeof text - 8))
+        if (!load_relaxed(&problems[st]) || !span_copy(span_of(code), text + 6, sizeof text - 8))
             continue;
         memcpy(text + 6 + strlen(code), "\"", 2);
-        add_count(out, METRIC_PROBLEMS, text, get(&problems[st]));
+        add_count(out, METRIC_PROBLEMS, text, load_relaxed(&problems[st]));
     }
 }
 

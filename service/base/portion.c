@@ -7,7 +7,7 @@
 #include "limits.h"
 
 /* What the other callers leave. */
-static uint64_t left(const struct portion *p)
+static uint64_t portion_left(const struct portion *p)
 {
     uint64_t others = p->used - p->mine;
 
@@ -17,7 +17,7 @@ static uint64_t left(const struct portion *p)
 
 uint64_t portion_max(const struct portion *p)
 {
-    return left(p) - left(p) / PORTION_DIVISOR;
+    return portion_left(p) - portion_left(p) / PORTION_DIVISOR;
 }
 
 bool portion_fits(const struct portion *p, uint64_t more)

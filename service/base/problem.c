@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void __attribute__((format(printf, 3, 0))) start(struct problem *why, enum status st, const char *format, va_list args)
+static void __attribute__((format(printf, 3, 0))) start_problem(struct problem *why, enum status st, const char *format, va_list args)
 {
     *why = (struct problem){.status = st};
     vsnprintf(why->detail, sizeof why->detail, format, args);
@@ -33,7 +33,7 @@ enum status problem_set(struct problem *why, enum status st, const char *format,
     if (!why)
         return st;
     va_start(args, format);
-    start(why, st, format, args);
+    start_problem(why, st, format, args);
     va_end(args);
     return st;
 }
@@ -45,7 +45,7 @@ enum status problem_field(struct problem *why, enum status st, const char *point
     if (!why)
         return st;
     va_start(args, format);
-    start(why, st, format, args);
+    start_problem(why, st, format, args);
     va_end(args);
     snprintf(why->fields[0].pointer, sizeof why->fields[0].pointer, "%s", pointer);
     snprintf(why->fields[0].code, sizeof why->fields[0].code, "%s", code);
@@ -73,7 +73,7 @@ enum status problem_cuda(struct problem *why, enum status st, int result, const 
     if (!why)
         return st;
     va_start(args, format);
-    start(why, st, format, args);
+    start_problem(why, st, format, args);
     va_end(args);
     why->cuda_result = result;
     snprintf(why->cuda_name, sizeof why->cuda_name, "%s", name ? name : "");

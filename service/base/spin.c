@@ -38,7 +38,7 @@ unsigned spin_quota_cpus(struct span text)
 }
 
 /* Reads the root of the mounted hierarchy, which has the quota of a container. */
-static unsigned quota(void)
+static unsigned cgroup_quota(void)
 {
     char    text[64];
     int     file = open("/sys/fs/cgroup/cpu.max", O_RDONLY | O_CLOEXEC);
@@ -49,30 +49,30 @@ static unsigned quota(void)
     return got > 0 ? spin_quota_cpus((struct span){text, (size_t)got}) : UINT32_MAX;
 }
 
-static unsigned usable(void)
+static unsigned usable_cpus(void)
 {
     cpu_set_t set;
     unsigned  n = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-    unsigned  most = quota();
+    unsigned  most = cgroup_quota();
 
     return n < most ? n : most;
 }
 
-static void choose(void)
+static void choose_cpus(void)
 {
-    cpus_known = cpus_set ? cpus_set : usable();
+    cpus_known = cpus_set ? cpus_set : usable_cpus();
     chosen = spin_budgets_for(cpus_known);
 }
 
 const struct spin_budgets *spin_budgets(void)
 {
-    pthread_once(&once, choose);
+    pthread_once(&once, choose_cpus);
     return &chosen;
 }
 
 unsigned spin_cpus(void)
 {
-    pthread_once(&once, choose);
+    pthread_once(&once, choose_cpus);
     return cpus_known;
 }
 

@@ -1,4 +1,4 @@
-/* The only file that opens nvJitLink, and its one use: one PTX text in, one cubin out. */
+/* The only user of nvJitLink: one PTX text in, one cubin out. */
 #include "compile/assembler.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ enum status assembler_load(const char *nvrtc_path, struct problem *why)
     return STATUS_OK;
 }
 
-/* The head of it: as for compilers, the first errors matter most. */
+/* The head of the log: the first errors matter most, as with compilers. */
 static void take_log(jitlink_handle handle, struct compile_output *out)
 {
     size_t      bytes = 0;
@@ -95,8 +95,8 @@ static enum status take_cubin(jitlink_handle handle, struct buf *into)
     return STATUS_OK;
 }
 
-/* The name is what errors call the text. */
-static enum status assemble(jitlink_handle handle, struct span ptx, struct compile_output *out)
+/* Errors call the text by this name. */
+static enum status assemble_ptx(jitlink_handle handle, struct span ptx, struct compile_output *out)
 {
     int result = jitlink.add(handle, JITLINK_PTX, ptx.data, ptx.bytes, "module.ptx");
 
@@ -111,7 +111,7 @@ static enum status assemble(jitlink_handle handle, struct span ptx, struct compi
 }
 
 /* The library reads a C string. */
-static enum status run(const struct compile_job *job, struct compile_output *out)
+static enum status run_assembler(const struct compile_job *job, struct compile_output *out)
 {
     char           arch[ARCH_OPTION_BYTES];
     const char    *options[] = {arch, "-O3"};
@@ -128,7 +128,7 @@ static enum status run(const struct compile_job *job, struct compile_output *out
         return STATUS_COMPILER_CRASHED;
     buf_init(&text, job->source.bytes + 1);
     if (buf_add_span(&text, job->source) && buf_add(&text, "", 1))
-        st = assemble(handle, buf_span(&text), out);
+        st = assemble_ptx(handle, buf_span(&text), out);
     buf_finish(&text);
     jitlink.destroy(&handle);
     return st;
@@ -136,7 +136,7 @@ static enum status run(const struct compile_job *job, struct compile_output *out
 
 enum status assembler_run(const struct compile_job *job, struct compile_output *out)
 {
-    out->status = run(job, out);
+    out->status = run_assembler(job, out);
     if (out->status)
         buf_clear(&out->cubin);
     return out->status;

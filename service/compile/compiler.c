@@ -1,4 +1,4 @@
-/* One compile by NVRTC: a program is made, compiled, and its log, code and names are taken out. */
+/* One compilation by NVRTC: creates a program, compiles it, and takes out its log, code and names. */
 #include "compile/compiler.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "compile/nvrtc.h"
 #include "ipc/utf8.h"
 
-/* What diagnostics call the source. A constant: NVRTC searches quoted includes in the folder of this name. */
+/* Diagnostics call the source by this name. It is constant: NVRTC searches quoted includes in the folder of this name. */
 static const char PROGRAM_NAME[] = "kernel.cu";
 
 /* Below the folder of CUDA headers. */
@@ -22,7 +22,7 @@ static struct nvrtc nvrtc;
 static char         version_text[COMPILE_VERSION_BYTES];
 static const char  *include_folder;
 
-/* One compile under way; everything in it dies with the arena and the program. */
+/* One compilation under way; everything in it dies with the arena and the program. */
 struct unit {
     const struct compile_job *job;
     struct compile_output    *out;
@@ -59,7 +59,7 @@ void compiler_use_include(const char *folder)
     include_folder = folder;
 }
 
-/* Out of memory inside the compiler is the source's doing (its process has a bound of its own), so it is a failed compile. */
+/* Out of memory inside the compiler is a failed compilation: the source caused it, as the process has a limit of its own. */
 static enum status status_of(int result)
 {
     switch (result) {
@@ -81,8 +81,8 @@ static enum status fail_text(struct unit *u, const char *text)
     return STATUS_COMPILE_FAILED;
 }
 
-/* Translates a result; when the compiler itself logged nothing, the log names the result. */
-static enum status check(struct unit *u, int result)
+/* Translates a result. The log names the result when the compiler itself logged nothing. */
+static enum status check_nvrtc(struct unit *u, int result)
 {
     enum status st = status_of(result);
 
@@ -91,7 +91,7 @@ static enum status check(struct unit *u, int result)
     return st;
 }
 
-/* NULL when it did not fit. */
+/* NULL: it did not fit. */
 static const char *c_string(struct unit *u, struct span s)
 {
     return arena_copy(&u->arena, s).data;
@@ -112,7 +112,7 @@ static enum status program_create(struct unit *u)
         if (!texts[i] || !names[i])
             return STATUS_OUT_OF_MEMORY;
     }
-    return check(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
+    return check_nvrtc(u, nvrtc.call.program_create(&u->program, source, PROGRAM_NAME, (int)n, texts, names));
 }
 
 static enum status add_expressions(struct unit *u)
@@ -125,12 +125,12 @@ static enum status add_expressions(struct unit *u)
         return STATUS_OUT_OF_MEMORY;
     for (size_t i = 0; !st && i < n; i++) {
         u->expressions[i] = c_string(u, u->job->name_expressions[i]);
-        st = u->expressions[i] ? check(u, nvrtc.call.name_add(u->program, u->expressions[i])) : STATUS_OUT_OF_MEMORY;
+        st = u->expressions[i] ? check_nvrtc(u, nvrtc.call.name_add(u->program, u->expressions[i])) : STATUS_OUT_OF_MEMORY;
     }
     return st;
 }
 
-/* The newest architecture the library knows that is not newer than `wanted`; 0 = none. */
+/* The newest architecture that the library knows and that is not newer than `wanted`; 0 = none. */
 static int newest_known(int wanted)
 {
     int  count = 0;
@@ -148,7 +148,7 @@ static int newest_known(int wanted)
     return best;
 }
 
-/* A device newer than the library gets PTX of the newest architecture that the library knows; its driver translates that. */
+/* A device newer than the library gets PTX of the newest architecture that the library knows; the device's driver translates it. */
 static bool choose_arch(struct unit *u)
 {
     uint64_t wanted;
@@ -174,7 +174,7 @@ static const char **fixed_options(struct unit *u, const char **at)
     *at++ = arena_printf(&u->arena, "--gpu-architecture=%s", u->arch);
     *at++ = "--no-cache"; /* also keeps the CUDA driver out of this process */
     if (!include_folder)
-        *at++ = "--no-source-include"; /* else CUDA's own headers do not find their neighbours; the jail has nothing but them */
+        *at++ = "--no-source-include"; /* without it CUDA's headers do not find each other; the jail contains nothing else */
     for (size_t i = 0; include_folder && i < COUNT(header_folders); i++)
         *at++ = arena_printf(&u->arena, "-I%s%s", strcmp(include_folder, "/") == 0 ? "" : include_folder, header_folders[i]);
     return at;
@@ -198,7 +198,7 @@ static enum status program_compile(struct unit *u)
     return STATUS_OK;
 }
 
-/* The head of the log: errors come in the order of the source, so the first ones matter most. */
+/* The head of the log: the first errors matter most. */
 static void take_log(struct unit *u)
 {
     size_t      bytes = 0;
@@ -241,7 +241,7 @@ static enum status take_ptx(struct unit *u)
     struct buf *ptx = &u->out->ptx;
     enum status st = take_code(u, nvrtc.call.ptx_bytes, nvrtc.call.ptx, ptx);
 
-    if (!st && ptx->data[ptx->bytes - 1] == '\0') /* the size that NVRTC tells counts the closing NUL */
+    if (!st && ptx->data[ptx->bytes - 1] == '\0') /* NVRTC's size includes the closing NUL */
         ptx->bytes--;
     return st;
 }
@@ -261,7 +261,7 @@ static enum status take_lowered(struct unit *u)
         const char *name = NULL;
         struct buf *b = &o->lowered[o->lowered_count];
         buf_init(b, KERNEL_NAME_BYTES - 1);
-        st = check(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
+        st = check_nvrtc(u, nvrtc.call.name_lowered(u->program, u->expressions[o->lowered_count], &name));
         if (!st && !buf_add_text(b, name))
             st = fail_text(u, "A kernel's name is longer than its limit");
     }
@@ -277,7 +277,7 @@ static enum status take_all(struct unit *u)
     return st ? st : take_lowered(u);
 }
 
-static enum status run(struct unit *u)
+static enum status run_unit(struct unit *u)
 {
     enum status st;
 
@@ -291,7 +291,7 @@ static enum status run(struct unit *u)
     if (st)
         return st;
     take_log(u);
-    st = check(u, u->compiled);
+    st = check_nvrtc(u, u->compiled);
     return st ? st : take_all(u);
 }
 
@@ -300,7 +300,7 @@ enum status compiler_run(const struct compile_job *job, struct compile_output *o
     struct unit u = {.job = job, .out = out};
 
     arena_init(&u.arena, COMPILE_ARENA_BYTES);
-    out->status = run(&u);
+    out->status = run_unit(&u);
     if (out->status) {
         buf_clear(&out->ptx);
         buf_clear(&out->cubin);

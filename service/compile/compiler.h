@@ -1,16 +1,17 @@
-/* Compiling CUDA C++ at run time. Runs in a compile worker: a process of its own per compile, with an empty environment. */
+/* Compiles CUDA C++ at run time. Runs in a compile worker: one process per compilation, with an empty environment. */
 #ifndef GPUREST_COMPILE_COMPILER_H
 #define GPUREST_COMPILE_COMPILER_H
 
 #include "ipc/compile_job.h"
 
-/* Loads NVRTC (by `nvrtc_path`, or the usual places when NULL) before the process is locked down. */
+/* Loads NVRTC (from `nvrtc_path`, or the usual places when NULL) before the process is locked down. */
 enum status compiler_load(const char *nvrtc_path, struct problem *why);
 /* "nvrtc 13.0"; static. Only after compiler_load. */
 const char *compiler_version(void);
 /* The folder of CUDA headers that belongs to the loaded library; false when there is none. Only after compiler_load. */
 bool compiler_include_folder(char *out, size_t room);
-/* Where the compiler is to look for those headers, as this process will see the file system; borrowed. NULL (the default): nowhere. */
+/* The folder in which the compiler looks for those headers, as this process will see the file system; borrowed. NULL (the default):
+ * none. */
 void compiler_use_include(const char *folder);
 /* Compiles one job; *out must be initialised. Returns out->status. */
 enum status compiler_run(const struct compile_job *job, struct compile_output *out);

@@ -1,4 +1,4 @@
-/* Looks at what is loaded and at the tree of headers. */
+/* Digests the loaded objects and the tree of headers. */
 #include "compile/identity.h"
 
 #include <elf.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/random.h"
 #include "limits.h"
 
@@ -27,12 +27,12 @@ static void add_file(struct sha256 *h, struct span name, const struct stat *s)
     add_number(h, (uint64_t)s->st_mtim.tv_nsec);
 }
 
-static size_t padded(size_t bytes)
+static size_t padded_to_four(size_t bytes)
 {
     return (bytes + 3) / 4 * 4;
 }
 
-/* In a segment of notes, each a head, a name and content, both padded to four bytes. */
+/* In a segment of notes. Each note has a head, a name and content, the latter two padded to four bytes. */
 static bool find_in_notes(struct span notes, struct span *id)
 {
     ElfW(Nhdr) head;
@@ -41,8 +41,8 @@ static bool find_in_notes(struct span notes, struct span *id)
         size_t name_bytes, all;
 
         memcpy(&head, notes.data, sizeof head);
-        name_bytes = padded(head.n_namesz);
-        all = sizeof head + name_bytes + padded(head.n_descsz);
+        name_bytes = padded_to_four(head.n_namesz);
+        all = sizeof head + name_bytes + padded_to_four(head.n_descsz);
         if (all > notes.bytes)
             return false;
         if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == sizeof ELF_NOTE_GNU &&
@@ -66,7 +66,7 @@ static bool find_build_id(const struct dl_phdr_info *object, struct span *id)
     return false;
 }
 
-/* The executable has no name here, and the kernel's own object no file: another kernel makes no other code. */
+/* Skips the executable, which has no name here, and the kernel's vDSO, which has no file and does not affect the code. */
 static int add_object(struct dl_phdr_info *object, size_t bytes, void *context)
 {
     bool           executable = object->dlpi_name[0] == '\0';
@@ -92,7 +92,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Links are not followed: out of the tree none leads in the jail. False when not all of it can be looked at. */
+/* Links are not followed: none leads out of the tree in the jail. False: not all of it can be read. */
 static bool add_entries(struct sha256 *h, FTS *tree, size_t root_bytes)
 {
     unsigned files = 0;

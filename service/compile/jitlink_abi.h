@@ -1,4 +1,4 @@
-/* nvJitLink's binary interface, as far as it is used, in our own words: no CUDA header is needed to build.
+/* The part of nvJitLink's binary interface that is used, declared here so that building needs no CUDA header.
  * tests/unit/compile/jitlink_abi_test.c compares it with the real nvJitLink.h where a toolkit exists. */
 #ifndef GPUREST_COMPILE_JITLINK_ABI_H
 #define GPUREST_COMPILE_JITLINK_ABI_H

@@ -1,4 +1,4 @@
-/* The only file that opens NVRTC: finds the library, its builtins and its headers. */
+/* The only user of NVRTC's library file: finds the library, its builtins and its headers. */
 #include "compile/nvrtc.h"
 
 #include <dlfcn.h>
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 
-/* By the loader's own search first, then the toolkit's folder. Versioned names only: the plain one is for linking. */
+/* The loader's own search first, then the toolkit's folder. Versioned names only: the plain one is for linking. */
 static const char *const usual_places[] = {
     "libnvrtc.so.13",
     "libnvrtc.so.12",
@@ -105,8 +105,8 @@ static void find_folder(struct nvrtc *n)
     snprintf(n->folder, sizeof n->folder, "%s", real);
 }
 
-/* NVRTC opens its builtins by plain name at the first compile, which works only on the loader's path and not in the jail.
- * Loaded beforehand by full path, the name is already known to the loader. */
+/* NVRTC opens its builtins by plain name at the first compilation. That works only on the loader's path and not in the jail. Loading
+ * them beforehand by full path makes the name known to the loader. */
 static void load_builtins(const struct nvrtc *n)
 {
     char path[PATH_MAX + 64];

@@ -1,4 +1,4 @@
-/* Finding and loading the NVRTC library. One per process; not thread-safe: a compile worker has one thread. */
+/* Finds and loads the NVRTC library. One per process; not thread-safe: a compile worker has one thread. */
 #ifndef GPUREST_COMPILE_NVRTC_H
 #define GPUREST_COMPILE_NVRTC_H
 

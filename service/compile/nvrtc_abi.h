@@ -1,4 +1,4 @@
-/* NVRTC's binary interface, as far as it is used, in our own words: no CUDA header is needed to build.
+/* The part of NVRTC's binary interface that is used, declared here so that building needs no CUDA header.
  * tests/unit/compile/nvrtc_abi_test.c compares it with the real nvrtc.h where a toolkit exists. */
 #ifndef GPUREST_COMPILE_NVRTC_ABI_H
 #define GPUREST_COMPILE_NVRTC_ABI_H
@@ -19,7 +19,7 @@ enum nvrtc_result {
 
 typedef struct nvrtc_program *nvrtc_program; /* opaque */
 
-typedef int nvrtc_code; /* an enum nvrtc_result, or a value of a newer library that the list above does not name */
+typedef int nvrtc_code; /* an enum nvrtc_result, or a value that only a newer library has */
 
 struct nvrtc_functions {
 #define NVRTC_FUNCTION(member, symbol, result, parameters) result(*member) parameters;

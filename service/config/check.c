@@ -18,13 +18,13 @@ struct verdict {
     unsigned wrong;
 };
 
-static void wrong(struct verdict *v, const char *flag, const char *value, const char *why)
+static void report_wrong(struct verdict *v, const char *flag, const char *value, const char *why)
 {
     fprintf(stderr, "gpurestd: --%s %s%s%s\n", flag, value, value[0] ? ": " : "", why);
     v->wrong++;
 }
 
-static void note(const char *flag, const char *value, const char *why)
+static void report_remark(const char *flag, const char *value, const char *why)
 {
     printf("# --%s %s: %s\n", flag, value, why);
 }
@@ -39,13 +39,13 @@ static void check_address(struct verdict *v, const char *address)
     case ADDRESS_GOOD:
         return;
     case ADDRESS_IN_USE:
-        note("listen", address, "in use now");
+        report_remark("listen", address, "in use now");
         return;
     case ADDRESS_NO_FOLDER:
-        note("listen", address, "its folder does not exist yet");
+        report_remark("listen", address, "its folder does not exist yet");
         return;
     case ADDRESS_BAD:
-        wrong(v, "listen", address, why.detail);
+        report_wrong(v, "listen", address, why.detail);
     }
 }
 
@@ -54,10 +54,10 @@ static void check_addresses(struct verdict *v, const struct config *c)
     struct problem why = {0};
 
     if (bind_check(c, &why))
-        wrong(v, "listen", "", why.detail);
+        report_wrong(v, "listen", "", why.detail);
     if (c->listen.count > LISTENERS_MAX) {
         problem_set(&why, STATUS_INVALID_REQUEST, "too many addresses, at most %d are possible", LISTENERS_MAX);
-        wrong(v, "listen", "", why.detail);
+        report_wrong(v, "listen", "", why.detail);
     }
     for (unsigned i = 0; i < c->listen.count; i++)
         check_address(v, c->listen.items[i]);
@@ -71,11 +71,11 @@ static void check_proxies(struct verdict *v, const struct config *c)
 
     if (c->trusted_proxy.count > TRUSTED_PROXIES_MAX) {
         problem_set(&why, STATUS_INVALID_REQUEST, "too many trusted proxies, at most %d are possible", TRUSTED_PROXIES_MAX);
-        wrong(v, "trusted-proxy", "", why.detail);
+        report_wrong(v, "trusted-proxy", "", why.detail);
     }
     for (unsigned i = 0; i < c->trusted_proxy.count; i++)
         if (server_check_proxy(c->trusted_proxy.items[i], &why))
-            wrong(v, "trusted-proxy", c->trusted_proxy.items[i], why.detail);
+            report_wrong(v, "trusted-proxy", c->trusted_proxy.items[i], why.detail);
 }
 
 /* ---- files that are read ---- */
@@ -94,7 +94,7 @@ static void check_tls(struct verdict *v, const struct config *c)
     struct problem       why = {0};
 
     if (server_check_tls(&config, &why))
-        wrong(v, "tls-cert", c->tls_cert, why.detail);
+        report_wrong(v, "tls-cert", c->tls_cert, why.detail);
 }
 
 static void check_tokens(struct verdict *v, const struct config *c)
@@ -105,7 +105,7 @@ static void check_tokens(struct verdict *v, const struct config *c)
     if (!c->tokens[0])
         return;
     if (auth_create(&auth, c->tokens, &why))
-        wrong(v, "tokens", c->tokens, why.detail);
+        report_wrong(v, "tokens", c->tokens, why.detail);
     else
         auth_destroy(auth);
 }
@@ -114,7 +114,7 @@ static void check_tokens(struct verdict *v, const struct config *c)
 static void check_library(struct verdict *v, const char *flag, const char *path)
 {
     if (strchr(path, '/') && access(path, R_OK))
-        wrong(v, flag, path, strerror(errno));
+        report_wrong(v, flag, path, strerror(errno));
 }
 
 static void check_headers(struct verdict *v, const char *path)
@@ -124,9 +124,9 @@ static void check_headers(struct verdict *v, const char *path)
     if (!path[0])
         return;
     if (stat(path, &what))
-        wrong(v, "cuda-include", path, strerror(errno));
+        report_wrong(v, "cuda-include", path, strerror(errno));
     else if (!S_ISDIR(what.st_mode) || access(path, R_OK | X_OK))
-        wrong(v, "cuda-include", path, "not a readable folder");
+        report_wrong(v, "cuda-include", path, "not a readable folder");
 }
 
 /* ---- what is written ---- */
@@ -136,9 +136,9 @@ static void check_folder(struct verdict *v, const char *flag, const char *folder
     if (access(folder, W_OK | X_OK) == 0)
         return;
     if (errno == ENOENT)
-        note(flag, folder, "the folder does not exist yet");
+        report_remark(flag, folder, "the folder does not exist yet");
     else
-        wrong(v, flag, folder, strerror(errno));
+        report_wrong(v, flag, folder, strerror(errno));
 }
 
 static void check_written_file(struct verdict *v, const char *flag, const char *path)
@@ -149,7 +149,7 @@ static void check_written_file(struct verdict *v, const char *flag, const char *
     if (!path[0])
         return;
     if (!span_copy(span_of(path), folder, sizeof folder)) {
-        wrong(v, flag, path, "the path is too long");
+        report_wrong(v, flag, path, "the path is too long");
         return;
     }
     slash = strrchr(folder, '/');

@@ -72,7 +72,7 @@ const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYT
 }
 
 /* The name in the layer's notation. */
-static const char *label(const struct setting *s, const struct config_layer *layer, char out[SETTING_LABEL_BYTES])
+static const char *setting_label(const struct setting *s, const struct config_layer *layer, char out[SETTING_LABEL_BYTES])
 {
     char flag[SETTING_NAME_BYTES];
 
@@ -164,7 +164,7 @@ static bool take_choice(char **to, struct span value, const struct setting *s, c
 bool config_take(struct config *c, const struct setting *s, struct span value, struct config_layer *layer)
 {
     char        out[SETTING_LABEL_BYTES];
-    const char *name = label(s, layer, out);
+    const char *name = setting_label(s, layer, out);
     void       *to = setting_member(c, s);
     bool        first = !layer->seen[s - settings];
 
@@ -283,7 +283,7 @@ static bool take_all(struct config *c, int argc, char *const argv[], bool *only_
     return ok;
 }
 
-static bool answered(int argc, char *const argv[])
+static bool answered_at_once(int argc, char *const argv[])
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
@@ -308,7 +308,7 @@ bool config_parse(int argc, char *const argv[], struct config *out, int *exit_co
 
     *out = (struct config){0};
     *exit_code = 0;
-    if (answered(argc, argv))
+    if (answered_at_once(argc, argv))
         return false;
     if (!take_all(out, argc, argv, &only_check)) {
         *exit_code = 2;

@@ -1,7 +1,7 @@
-/* The table of backends, made from devices.def, and the check that each offers what it must. */
+/* The table of backends, made from devices.def, and the check that each has the required members. */
 #include "device/device.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #define DEVICE(name) extern const struct device_ops device_##name;
 #include "device/devices.def"

@@ -30,14 +30,14 @@ struct device_launch {
     const void          *params;      /* laid out as the kernel's table says; copied before launch() returns */
     uint32_t             params_bytes;
     uint64_t             deadline_ms;    /* execution deadline; a backend that can stop a kernel stops it then (EXECUTION_TIMEOUT) */
-    struct device_event *before, *after; /* (optional, both or none) recorded right before and right behind it; not in graphs */
+    struct device_event *before, *after; /* (optional, both or none) recorded right before and right after it; not in graphs */
 };
 
 /* An allocation that other processes map, too. */
 struct device_shared {
     uint64_t address;
-    uint64_t offset; /* of the address in what others map */
-    uint64_t taken;  /* bytes of what others map */
+    uint64_t offset; /* offset of the address in the shared mapping */
+    uint64_t taken;  /* bytes of the shared mapping */
 };
 
 /* What a device that is reached through a driver needs, of which only its backend knows. */
@@ -51,14 +51,14 @@ struct device_driver {
 struct device_ops {
     const char *name;
 
-    /* (optional) Takes a setting of the service, as "libcuda" and a path, before the first count() and open(); false: this backend has none of
-     * that name. The value, which may be NULL, is borrowed for the process's life. Default: there are no settings. */
+    /* (optional) Takes a setting of the service, such as "libcuda" and a path, before the first count() and open(). False: this backend has
+     * no setting of that name. The value may be NULL; it is borrowed for the process's life. Default: no settings. */
     bool (*set)(struct span name, const char *value);
 
-    /* Whether recording two events costs little beside a launch: then every launch is timed and watched by itself. */
+    /* Whether recording two events is cheap compared to a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;
 
-    /* How many devices of this kind are here. 0, with the reason in *why, is no error. May be called before open. */
+    /* How many devices of this kind there are. 0, with the reason in *why, is no error. May be called before open. */
     unsigned (*count)(struct problem *why);
 
     /* Opens device `index` < count(). Slow (0.3 s on a GPU). On failure *out is untouched. */
@@ -66,7 +66,7 @@ struct device_ops {
     /* Frees what is still allocated. NULL is a no-op. */
     void (*close)(struct device *d);
 
-    /* (optional) Default: the device has no driver, and once it is open makes no system calls but those for memory and threads. */
+    /* (optional) Default: the device has no driver, and once open makes no system calls but those for memory and threads. */
     const struct device_driver *driver;
 
     /* Attributes are fixed; memory, clocks and sensors are read now. */
@@ -82,10 +82,10 @@ struct device_ops {
     /* Only what mem_alloc gave. Takes effect behind all work already queued on any stream. */
     enum status (*mem_free)(struct device *d, uint64_t address);
 
-    /* (optional) As mem_alloc, an allocation of its own, all zeros, which other processes may map: what they do to it harms its contents alone.
-     * DEVICE_SHARES_FILE: it is the memory of `file`, of file_bytes >= bytes whole pages, whose size cannot change; borrowed for the call.
-     * DEVICE_SHARES_EXPORT: file is -1, and mem_export gives descriptors, the caller's, for processes that use the driver; they keep the
-     * memory alive past mem_free. NOT_IMPLEMENTED when this device shares nothing, so by default. */
+    /* (optional) As mem_alloc, but an allocation of its own, all zeros, that other processes may map: what they do to it harms only its
+     * contents. DEVICE_SHARES_FILE: it is the memory of `file`, of file_bytes >= bytes whole pages, whose size cannot change; borrowed
+     * for the call. DEVICE_SHARES_EXPORT: file is -1, and mem_export returns descriptors, which the caller owns, for processes that use
+     * the driver; they keep the memory alive past mem_free. NOT_IMPLEMENTED: this device shares nothing (default). */
     enum status (*mem_alloc_shared)(struct device *d, uint64_t bytes, int file, uint64_t file_bytes, struct device_shared *out);
     enum status (*mem_export)(struct device *d, uint64_t address, int *fd);
 
@@ -93,17 +93,17 @@ struct device_ops {
     enum status (*host_attach)(struct device *d, void *base, size_t bytes);
     void (*host_detach)(struct device *d, void *base);
 
-    /* (optional) Memory kept for later allocations goes back to the device. Does not wait for running kernels, so that what they still
-     * use may stay. Default: nothing is kept. */
+    /* (optional) Gives memory kept for later allocations back to the device. Does not wait for running kernels, so what they use may
+     * stay. Default: nothing is kept. */
     enum status (*mem_trim)(struct device *d);
 
-    /* (optional) Errors in memory are looked for, from now on and in modules that are loaded from now on: accesses beyond an allocation, to
-     * freed memory, and reads of bytes that nobody wrote, each a KERNEL_FAULT that names the thread and the line. Once, before the first
-     * mem_alloc of the user. OUT_OF_MEMORY changes nothing. Default: the device cannot do it. */
+    /* (optional) Detects memory errors from now on, in modules that are loaded from now on: accesses beyond an allocation, to freed
+     * memory, and reads of bytes that were never written. Each is a KERNEL_FAULT that names the thread and the line. Once, before the
+     * first mem_alloc of the user. OUT_OF_MEMORY changes nothing. Default: the device cannot do it. */
     enum status (*memcheck)(struct device *d);
 
-    /* Async. The host memory must stay untouched until an event recorded behind the copy is done.
-     * Ranges were checked by the caller against its own allocations. */
+    /* Async. The host memory must stay untouched until an event recorded after the copy is done. The caller has checked the ranges
+     * against its own allocations. */
     enum status (*mem_write)(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes);
     enum status (*mem_read)(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes);
     enum status (*mem_copy)(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
@@ -114,9 +114,9 @@ struct device_ops {
     /* image: a cubin, fatbin or PTX text on cuda; PTX text on cpu (a NUL stands behind `bytes`). MODULE_INVALID names what is wrong,
      * for PTX with its line. The image may be freed afterwards. */
     enum status (*module_load)(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
-    /* (optional) As module_load, of a plan: a library of the device's maker does it. Its launches are of one block of one thread, are not cooperative
-     * and take an address of *workspace_bytes each has for itself. NOT_IMPLEMENTED: no such library is here, or it does not do this.
-     * Default: there are none. */
+    /* (optional) As module_load, of a plan, which a library of the device's maker executes. Its launches are one block of one thread,
+     * not cooperative, and take the address of *workspace_bytes that each has for itself. NOT_IMPLEMENTED: no such library is here, or
+     * it does not support the plan. Default: no plans. */
     enum status (*vendor_load)(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
                                struct problem *why);
     /* No launch of it may be unfinished. NULL is a no-op. */
@@ -124,43 +124,43 @@ struct device_ops {
     /* Borrowed until module_unload: kernels with their parameter layout, and globals. */
     const struct kernel_table *(*module_table)(const struct device_module *m);
 
-    /* Async. LAUNCH_CONFIG_INVALID or ARGUMENT_MISMATCH when the device itself refuses; nothing ran then and the context lives on. */
+    /* Async. LAUNCH_CONFIG_INVALID or ARGUMENT_MISMATCH when the device itself refuses: then nothing ran and the context lives on. */
     enum status (*launch)(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
-    /* The block size of greatest occupancy for 1-dimensional blocks. */
+    /* The 1-dimensional block size of greatest occupancy. */
     enum status (*best_block)(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
 
-    /* NULL as a stream means the device's own default stream, which is always there. */
+    /* A NULL stream is the device's default stream, which always exists. */
     enum status (*stream_create)(struct device *d, struct device_stream **out);
     void (*stream_destroy)(struct device *d, struct device_stream *s);
 
-    /* An event is done once everything queued on its stream before the record is done. Recording anew re-arms it. */
+    /* An event is done once everything queued on its stream before the record is done. Recording again re-arms it. */
     enum status (*event_create)(struct device *d, struct device_event **out);
     void (*event_destroy)(struct device *d, struct device_event *e);
     enum status (*event_record)(struct device *d, struct device_stream *s, struct device_event *e);
     /* PENDING, OK, or how the context was lost (KERNEL_FAULT with cuda_result in *why, EXECUTION_TIMEOUT, DEVICE_ERROR). Never blocks. */
     enum status (*event_query)(struct device *d, struct device_event *e, struct problem *why);
-    /* Async. What is queued on the stream from now on comes behind the event's last record, of whichever stream. */
+    /* Async. Later work of the stream waits for the event's last record, on whichever stream. */
     enum status (*stream_wait)(struct device *d, struct device_stream *s, struct device_event *e);
-    /* (optional) Async. `value` stands in *word, in memory given to host_register(), once everything queued before is done: to be read
-     * even when the context was lost afterwards, where events tell nothing any more. NOT_IMPLEMENTED when this device cannot.
-     * Default: events are asked, whose answers stay true for what was done before a fault. */
+    /* (optional) Async. Writes `value` to *word, in memory given to host_register(), once everything queued before is done. It is
+     * readable even when the context was lost afterwards, where events tell nothing. NOT_IMPLEMENTED: this device cannot. Default:
+     * events are queried; their results stay true for what was done before a fault. */
     enum status (*mark)(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value);
     /* Both done. In microseconds, may be 0. */
     enum status (*event_elapsed)(struct device *d, struct device_event *from, struct device_event *to, float *us);
-    /* (optional) Waits up to `ns` for any queued work to make progress, instead of the caller's polling. Default: the caller spins and naps. */
+    /* (optional) Waits up to `ns` for any queued work to make progress, instead of polling. Default: the caller spins and naps. */
     void (*wait_progress)(struct device *d, uint64_t ns);
 
-    /* Appends what kernels that are done printed since the last call, on all streams. Bounded by out->max; what does not fit is dropped. */
+    /* Appends what finished kernels printed since the last call, on all streams. Bounded by out->max; the rest is dropped. */
     enum status (*take_output)(struct device *d, struct device_stream *s, struct buf *out);
 
-    /* A sequence of count >= 1 launches, which are checked and copied with their parameters. Refusals as of launch(). */
+    /* A sequence of count >= 1 launches, checked and copied with their parameters. Refusals as of launch(). */
     enum status (*graph_create)(struct device *d, const struct device_launch *launches, uint32_t count, struct device_graph **out,
                                 struct problem *why);
-    /* Puts another launch in the place `index`, for the runs queued from now on. Refusals as of launch(): nothing is changed then. */
+    /* Replaces the launch at `index`, for runs queued from now on. Refusals as of launch(): nothing is changed then. */
     enum status (*graph_set)(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why);
-    /* Async. All of them, in their order. */
+    /* Async. Runs all of them, in order. */
     enum status (*graph_run)(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why);
-    /* No run of it may be unfinished, and the modules are still loaded. NULL is a no-op. */
+    /* No run of it may be unfinished, and its modules must still be loaded. NULL is a no-op. */
     void (*graph_destroy)(struct device *d, struct device_graph *g);
 
     /* (optional) Asks running kernels to stop soon. Default: the worker is killed at its deadline. */
@@ -171,7 +171,7 @@ struct device_ops {
 const struct device_ops *device_ops_find(struct span name);
 /* The i-th row of devices.def; NULL past the end. */
 const struct device_ops *device_ops_at(unsigned i);
-/* Name of the first required member that is NULL; NULL when all are there. */
+/* The name of the first required member that is NULL; NULL: all are there. */
 const char *device_ops_missing(const struct device_ops *ops);
 
 /* Offers a setting to every backend; ignored where none has it. Before the first count() and open(). The value is borrowed. */

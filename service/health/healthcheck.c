@@ -71,7 +71,7 @@ static const char *choose_address(const struct config *c)
 
 /* ---- asking ---- */
 
-static int ask(const char *address, bool tls)
+static int ask_address(const char *address, bool tls)
 {
     struct probe_target target = {.address = address, .path = "/readyz", .tls = tls, .timeout_ms = HEALTHCHECK_TIMEOUT_MS};
     struct probe_answer answer;
@@ -98,7 +98,7 @@ static int ask_configured(void)
 
     if (!take_settings(&config, &code))
         return code ? code : 2;
-    code = ask(choose_address(&config), config.tls_cert[0] != '\0');
+    code = ask_address(choose_address(&config), config.tls_cert[0] != '\0');
     config_finish(&config);
     return code;
 }
@@ -115,6 +115,6 @@ int healthcheck_main(int argc, char **argv)
     if (argc < 3)
         return ask_configured();
     if (span_starts(given, https))
-        return ask(given.data + sizeof https - 1, true);
-    return ask(given.data + (span_starts(given, http) ? sizeof http - 1 : 0), false);
+        return ask_address(given.data + sizeof https - 1, true);
+    return ask_address(given.data + (span_starts(given, http) ? sizeof http - 1 : 0), false);
 }

@@ -11,7 +11,7 @@
 #include "base/deadline.h"
 #include "http/engine/address.h"
 
-static enum status failed(struct problem *why, const char *what)
+static enum status probe_failed(struct problem *why, const char *what)
 {
     return problem_set(why, STATUS_NOT_READY, "%s: %s", what,
                        errno == ETIMEDOUT || errno == EAGAIN ? "no answer in time" : strerror(errno));
@@ -33,7 +33,7 @@ bool probe_wait(int fd, short events, uint64_t deadline)
 }
 
 /* What became of a connection that was not made at once; sets errno. */
-static bool connected(int fd, uint64_t deadline)
+static bool await_connected(int fd, uint64_t deadline)
 {
     int       error = 0;
     socklen_t bytes = sizeof error;
@@ -61,7 +61,8 @@ static int connect_within(const struct sockaddr *a, socklen_t bytes, uint64_t de
 
     if (fd < 0)
         return -1;
-    if (connect_when_there_is_room(fd, a, bytes, deadline) == 0 || ((errno == EINPROGRESS || errno == EINTR) && connected(fd, deadline)))
+    if (connect_when_there_is_room(fd, a, bytes, deadline) == 0 ||
+        ((errno == EINPROGRESS || errno == EINTR) && await_connected(fd, deadline)))
         return fd;
     saved = errno;
     close(fd);
@@ -81,7 +82,7 @@ static enum status connect_tcp(const struct probe_target *t, uint64_t deadline, 
     for (const struct addrinfo *a = found; a && *fd < 0; a = a->ai_next)
         *fd = connect_within(a->ai_addr, a->ai_addrlen, deadline);
     freeaddrinfo(found);
-    return *fd < 0 ? failed(why, "cannot connect") : STATUS_OK;
+    return *fd < 0 ? probe_failed(why, "cannot connect") : STATUS_OK;
 }
 
 static enum status connect_unix(const struct probe_target *t, uint64_t deadline, int *fd, struct problem *why)
@@ -92,7 +93,7 @@ static enum status connect_unix(const struct probe_target *t, uint64_t deadline,
     if (st)
         return st;
     *fd = connect_within((const struct sockaddr *)&a, sizeof a, deadline);
-    return *fd < 0 ? failed(why, "cannot connect") : STATUS_OK;
+    return *fd < 0 ? probe_failed(why, "cannot connect") : STATUS_OK;
 }
 
 enum status probe_take(struct probe_answer *out, size_t bytes, struct problem *why)
@@ -119,7 +120,7 @@ static enum status probe_plain(int fd, struct span request, uint64_t deadline, s
     size_t bytes = 0;
 
     if (send(fd, request.data, request.bytes, MSG_NOSIGNAL) != (ssize_t)request.bytes)
-        return failed(why, "cannot send");
+        return probe_failed(why, "cannot send");
     while (bytes < sizeof out->text - 1) {
         ssize_t n = recv(fd, out->text + bytes, sizeof out->text - 1 - bytes, 0);
 
@@ -128,7 +129,7 @@ static enum status probe_plain(int fd, struct span request, uint64_t deadline, s
         if (n > 0)
             bytes += (size_t)n;
         else if (!try_again() || !probe_wait(fd, POLLIN, deadline))
-            return failed(why, "cannot receive");
+            return probe_failed(why, "cannot receive");
     }
     return probe_take(out, bytes, why);
 }

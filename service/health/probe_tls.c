@@ -13,29 +13,30 @@ static bool again(gnutls_session_t session, long error, uint64_t deadline)
     return probe_wait(gnutls_transport_get_int(session), gnutls_record_get_direction(session) ? POLLOUT : POLLIN, deadline);
 }
 
-static enum status refused(struct problem *why, const char *what, long error)
+static enum status tls_refused(struct problem *why, const char *what, long error)
 {
     bool late = error == GNUTLS_E_AGAIN || error == GNUTLS_E_INTERRUPTED;
 
     return problem_set(why, STATUS_NOT_READY, "%s: %s", what, late ? "no answer in time" : gnutls_strerror((int)error));
 }
 
-static enum status handshake(gnutls_session_t session, gnutls_certificate_credentials_t credentials, int fd, uint64_t deadline,
-                             struct problem *why)
+static enum status tls_handshake(gnutls_session_t session, gnutls_certificate_credentials_t credentials, int fd, uint64_t deadline,
+                                 struct problem *why)
 {
     int done = gnutls_set_default_priority(session);
 
     done = done < 0 ? done : gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
     if (done < 0)
-        return refused(why, "no TLS", done);
+        return tls_refused(why, "no TLS", done);
     gnutls_transport_set_int(session, fd);
     do
         done = gnutls_handshake(session);
     while (done < 0 && again(session, done, deadline));
-    return done < 0 ? refused(why, "no TLS", done) : STATUS_OK;
+    return done < 0 ? tls_refused(why, "no TLS", done) : STATUS_OK;
 }
 
-static enum status exchange(gnutls_session_t session, struct span request, uint64_t deadline, struct probe_answer *out, struct problem *why)
+static enum status tls_exchange(gnutls_session_t session, struct span request, uint64_t deadline, struct probe_answer *out,
+                                struct problem *why)
 {
     size_t  bytes = 0;
     ssize_t n;
@@ -44,7 +45,7 @@ static enum status exchange(gnutls_session_t session, struct span request, uint6
         n = gnutls_record_send(session, request.data, request.bytes);
     while (n < 0 && again(session, n, deadline));
     if (n != (ssize_t)request.bytes)
-        return refused(why, "cannot send", n < 0 ? n : GNUTLS_E_PUSH_ERROR);
+        return tls_refused(why, "cannot send", n < 0 ? n : GNUTLS_E_PUSH_ERROR);
     while (bytes < sizeof out->text - 1) {
         n = gnutls_record_recv(session, out->text + bytes, sizeof out->text - 1 - bytes);
         if (n == 0 || n == GNUTLS_E_PREMATURE_TERMINATION)
@@ -52,7 +53,7 @@ static enum status exchange(gnutls_session_t session, struct span request, uint6
         if (n > 0)
             bytes += (size_t)n;
         else if (!again(session, n, deadline))
-            return refused(why, "cannot receive", n);
+            return tls_refused(why, "cannot receive", n);
     }
     return probe_take(out, bytes, why);
 }
@@ -65,9 +66,9 @@ static enum status with_credentials(int fd, gnutls_certificate_credentials_t cre
 
     if (gnutls_init(&session, GNUTLS_CLIENT) < 0)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for TLS");
-    st = handshake(session, credentials, fd, deadline, why);
+    st = tls_handshake(session, credentials, fd, deadline, why);
     if (!st)
-        st = exchange(session, request, deadline, out, why);
+        st = tls_exchange(session, request, deadline, out, why);
     gnutls_deinit(session);
     return st;
 }

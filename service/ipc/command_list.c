@@ -5,7 +5,7 @@ enum { RUN_ALIGN_BYTES = 8 };
 
 static_assert(sizeof(struct run_entry) % RUN_ALIGN_BYTES == 0, "a body is aligned as its entry is");
 
-static size_t padded(size_t bytes)
+static size_t padded_bytes(size_t bytes)
 {
     return (bytes + RUN_ALIGN_BYTES - 1) / RUN_ALIGN_BYTES * RUN_ALIGN_BYTES;
 }
@@ -13,7 +13,7 @@ static size_t padded(size_t bytes)
 bool command_list_add(struct command_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes)
 {
     struct run_entry entry = {(uint32_t)m, (uint32_t)(head_bytes + tail_bytes)};
-    size_t           all = sizeof entry + padded(head_bytes + tail_bytes);
+    size_t           all = sizeof entry + padded_bytes(head_bytes + tail_bytes);
     unsigned char   *to = l->at + l->bytes;
 
     if (l->count == RUN_ITEMS_MAX || all > l->room - l->bytes)
@@ -27,7 +27,7 @@ bool command_list_add(struct command_list *l, enum message m, const void *head, 
     return true;
 }
 
-static bool listable(uint32_t message)
+static bool is_listable(uint32_t message)
 {
     return message == MESSAGE_LAUNCH || message == MESSAGE_MEM_COPY || message == MESSAGE_MEM_FILL || message == MESSAGE_EVENT_RECORD ||
            message == MESSAGE_EVENT_WAIT;
@@ -40,8 +40,8 @@ const struct run_entry *command_list_next(struct run_cursor *c, bool *malformed)
 
     if (c->left == 0)
         return NULL;
-    all = c->left < sizeof *e || e->bytes > c->left - sizeof *e ? SIZE_MAX : sizeof *e + padded(e->bytes);
-    if (all > c->left || !listable(e->message) || !message_fits(e->message, e + 1, e->bytes)) {
+    all = c->left < sizeof *e || e->bytes > c->left - sizeof *e ? SIZE_MAX : sizeof *e + padded_bytes(e->bytes);
+    if (all > c->left || !is_listable(e->message) || !message_fits(e->message, e + 1, e->bytes)) {
         *malformed = true;
         return NULL;
     }

@@ -1,7 +1,8 @@
-/* Many commands of one stream in one message: the list that a COMMAND_LIST or a GRAPH_CREATE finds in staging memory, and what a run tells there.
+/* Many commands of one stream in one message: the list in staging memory that a COMMAND_LIST or a GRAPH_CREATE names, and the state of a
+ * run.
  *
- * A list is a sequence of entries, each a head, a body as the command of that message has it, and padding to 8 bytes. The worker copies
- * it before it looks at it. The state is written by the worker, and by the device itself, while the run goes on: it outlives both. */
+ * A list is a sequence of entries. Each has a head, the body of that command's message, and padding to 8 bytes. The worker copies the
+ * list before it reads it. The worker and the device itself write the state while the run goes on: it outlives both. */
 #ifndef GPUREST_IPC_COMMAND_LIST_H
 #define GPUREST_IPC_COMMAND_LIST_H
 
@@ -14,7 +15,7 @@ struct run_entry {
     uint32_t bytes;   /* of the body behind it */
 };
 
-/* Entries are watched in groups: all of a group, or none, are known to be done, and time is taken for a group as a whole. */
+/* Entries are watched in groups: all of a group or none are known to be done, and time is measured per group. */
 struct run_state {
     _Atomic uint32_t completed;             /* entries known to be done; only grows, up to the group that failed */
     uint32_t         group;                 /* entries of each group but the last; 0 = nothing was issued yet */
@@ -27,7 +28,7 @@ struct command_list {
     size_t         room, bytes;
     uint32_t       count;
 };
-/* Appends an entry whose body is head and tail, one behind the other. False when it has no place; nothing is changed then. */
+/* Appends an entry whose body is head followed by tail. False: no room; nothing is changed. */
 bool command_list_add(struct command_list *l, enum message m, const void *head, size_t head_bytes, const void *tail, size_t tail_bytes);
 
 /* The worker's side: a walk over its own copy. */
@@ -35,8 +36,8 @@ struct run_cursor {
     const unsigned char *at;
     size_t               left;
 };
-/* The next entry, which lies whole in the list and has the length that its message must have; NULL at the end, or when it is malformed
- * (*malformed is set then, and never cleared). */
+/* The next entry; it lies wholly in the list and has the length of its message. NULL at the end, or when it is malformed (*malformed is
+ * set then, and never cleared). */
 const struct run_entry   *command_list_next(struct run_cursor *c, bool *malformed);
 static inline const void *run_entry_body(const struct run_entry *e)
 {

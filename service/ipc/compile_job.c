@@ -1,5 +1,5 @@
-/* Compile jobs and their outcomes as bytes: a magic word, counts, and fields of length plus content, in host byte order
- * (both ends are this executable; a cache entry of another machine has another key or fails its check). */
+/* Compile jobs and their results as bytes: a magic word, counts, and fields of length plus content, in host byte order. Both ends are
+ * this executable; a cache entry of another machine has another key or fails its check. */
 #include "ipc/compile_job.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void put_field(struct buf *b, struct span field)
     buf_add_span(b, field);
 }
 
-static struct span take(struct reader *r, size_t bytes)
+static struct span take_bytes(struct reader *r, size_t bytes)
 {
     struct span got = {r->rest.data, bytes};
 
@@ -41,7 +41,7 @@ static struct span take(struct reader *r, size_t bytes)
 static uint64_t take_u64(struct reader *r)
 {
     uint64_t    value = 0;
-    struct span s = take(r, sizeof value);
+    struct span s = take_bytes(r, sizeof value);
 
     if (s.data)
         memcpy(&value, s.data, sizeof value);
@@ -59,12 +59,12 @@ static uint64_t take_at_most(struct reader *r, uint64_t max)
 
 static struct span take_field(struct reader *r)
 {
-    return take(r, take_at_most(r, SIZE_MAX));
+    return take_bytes(r, take_at_most(r, SIZE_MAX));
 }
 
 static bool take_magic(struct reader *r, const char magic[8])
 {
-    struct span s = take(r, 8);
+    struct span s = take_bytes(r, 8);
 
     return s.data && memcmp(s.data, magic, 8) == 0;
 }

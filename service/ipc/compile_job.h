@@ -1,5 +1,4 @@
-/* What a compile worker is asked and what it answers, and both as bytes. Shared by the front-end, the compile worker
- * and the code cache. */
+/* The request and the result of a compile worker, and both as bytes. Shared by the front-end, the compile worker and the code cache. */
 #ifndef GPUREST_IPC_COMPILE_JOB_H
 #define GPUREST_IPC_COMPILE_JOB_H
 
@@ -25,7 +24,7 @@ struct compile_job {
     size_t                       options_count;
     const struct span           *name_expressions;
     size_t                       name_expressions_count;
-    bool                         assemble; /* source is PTX, of which only the cubin is made; with it come no headers, options or names */
+    bool                         assemble; /* source is PTX, to be assembled to a cubin only; it comes without headers, options or names */
     struct span                  arch;     /* "sm_90": cubin and PTX; "compute_75": PTX only */
 };
 
@@ -43,7 +42,7 @@ struct compile_output {
 void compile_output_init(struct compile_output *o);
 void compile_output_finish(struct compile_output *o);
 
-/* Wire form between front-end and compile worker, and of cache entries. Decoders check every length; INTERNAL when malformed. */
+/* Encoding between front-end and compile worker, and of cache entries. Decoders check every length; INTERNAL when malformed. */
 enum status compile_job_encode(const struct compile_job *job, struct buf *out);
 enum status compile_job_decode(struct span bytes, struct arena *a, struct compile_job *job);
 enum status compile_output_encode(const struct compile_output *o, struct buf *out);

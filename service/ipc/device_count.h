@@ -1,4 +1,4 @@
-/* How the role `count` answers which devices are here: rows of this struct through a pipe, one per backend. */
+/* The answer of the role `count`: which devices exist. One row per backend, through a pipe. */
 #ifndef GPUREST_IPC_DEVICE_COUNT_H
 #define GPUREST_IPC_DEVICE_COUNT_H
 

@@ -1,11 +1,11 @@
-/* The kernels and globals of a module: building the table, and its form as bytes. */
+/* The kernels and globals of a module: building the table, and its encoding as bytes. */
 #include "ipc/kernel_table.h"
 #include "ipc/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All numbers are in the machine's own order: both sides are the same program on the same machine. */
+/* All numbers are in host byte order: both sides are the same program on the same machine. */
 struct table_head {
     uint32_t magic;
     uint32_t kernels_count;
@@ -47,8 +47,8 @@ void kernel_table_finish(struct kernel_table *t)
     *t = (struct kernel_table){0};
 }
 
-/* Room for one more of `size` bytes; the array doubles at every power of two. */
-static void *grown(void *array, uint32_t count, size_t size)
+/* Room for one more element of `size` bytes; the array doubles at every power of two. */
+static void *grow_array(void *array, uint32_t count, size_t size)
 {
     if (count & (count - 1))
         return array;
@@ -67,7 +67,7 @@ struct kernel_desc *kernel_table_add(struct kernel_table *t, struct span name, u
 
     if (t->kernels_count == KERNELS_PER_MODULE_MAX || params_count > KERNEL_PARAMS_MAX || !name_fits(name))
         return NULL;
-    array = grown(t->kernels, t->kernels_count, sizeof *array);
+    array = grow_array(t->kernels, t->kernels_count, sizeof *array);
     if (!array)
         return NULL;
     t->kernels = array;
@@ -89,7 +89,7 @@ struct kernel_global *kernel_table_add_global(struct kernel_table *t, struct spa
 
     if (t->globals_count == GLOBALS_PER_MODULE_MAX || !name_fits(name))
         return NULL;
-    array = grown(t->globals, t->globals_count, sizeof *array);
+    array = grow_array(t->globals, t->globals_count, sizeof *array);
     if (!array)
         return NULL;
     t->globals = array;
@@ -137,7 +137,7 @@ enum status kernel_table_encode(const struct kernel_table *t, struct buf *out)
 
 /* ---- from bytes ---- */
 
-static bool take(struct span *in, void *to, size_t bytes)
+static bool take_from(struct span *in, void *to, size_t bytes)
 {
     if (in->bytes < bytes)
         return false;
@@ -173,8 +173,8 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     struct span         name;
     struct kernel_desc *k;
 
-    if (!take(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) || row.params_count > KERNEL_PARAMS_MAX ||
-        in->bytes < row.params_count * sizeof *k->params)
+    if (!take_from(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) ||
+        row.params_count > KERNEL_PARAMS_MAX || in->bytes < row.params_count * sizeof *k->params)
         return STATUS_INTERNAL;
     k = kernel_table_add(t, name, row.params_count);
     if (!k)
@@ -186,7 +186,7 @@ static enum status kernel_take(struct span *in, struct kernel_table *t)
     k->max_threads = row.max_threads;
     k->max_dynamic_shared_bytes = row.max_dynamic_shared_bytes;
     k->params_bytes = row.params_bytes;
-    take(in, k->params, row.params_count * sizeof *k->params);
+    take_from(in, k->params, row.params_count * sizeof *k->params);
     return params_fit(k) ? STATUS_OK : STATUS_INTERNAL;
 }
 
@@ -196,7 +196,8 @@ static enum status global_take(struct span *in, struct kernel_table *t)
     struct span           name;
     struct kernel_global *g;
 
-    if (!take(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) || row.bytes > UINT64_MAX - row.address)
+    if (!take_from(in, &row, sizeof row) || !take_span(in, row.name_bytes, &name) || !name_fits(name) ||
+        row.bytes > UINT64_MAX - row.address)
         return STATUS_INTERNAL;
     g = kernel_table_add_global(t, name);
     if (!g)
@@ -207,12 +208,12 @@ static enum status global_take(struct span *in, struct kernel_table *t)
     return STATUS_OK;
 }
 
-static enum status decode(struct span in, struct kernel_table *t)
+static enum status decode_table(struct span in, struct kernel_table *t)
 {
     struct table_head head;
     enum status       st = STATUS_OK;
 
-    if (!take(&in, &head, sizeof head) || head.magic != MAGIC || head.kernels_count > KERNELS_PER_MODULE_MAX ||
+    if (!take_from(&in, &head, sizeof head) || head.magic != MAGIC || head.kernels_count > KERNELS_PER_MODULE_MAX ||
         head.globals_count > GLOBALS_PER_MODULE_MAX)
         return STATUS_INTERNAL;
     t->prints = head.prints != 0;
@@ -228,7 +229,7 @@ enum status kernel_table_decode(struct span bytes, struct kernel_table *t)
     enum status st;
 
     kernel_table_init(t);
-    st = decode(bytes, t);
+    st = decode_table(bytes, t);
     if (st)
         kernel_table_finish(t);
     return st;

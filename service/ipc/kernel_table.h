@@ -37,7 +37,7 @@ struct kernel_table {
     uint32_t              kernels_count;
     struct kernel_global *globals; /* [globals_count], owned */
     uint32_t              globals_count;
-    bool                  prints; /* kernels of it may print: one launch at a time, so that it is known who did */
+    bool                  prints; /* its kernels may print: one launch runs at a time, so that the output's launch is known */
 };
 
 void kernel_table_init(struct kernel_table *t);

@@ -1,5 +1,5 @@
-/* What the front-end and a worker say to each other: fixed structs, no pointers. Both sides are the same executable.
- * The front-end trusts nothing a worker wrote: it copies, checks the copy, and uses the copy. */
+/* The messages between the front-end and a worker: fixed structs, no pointers. Both sides are the same executable. The front-end trusts
+ * nothing that a worker wrote: it copies, checks the copy, and uses the copy. */
 #ifndef GPUREST_IPC_MESSAGE_H
 #define GPUREST_IPC_MESSAGE_H
 
@@ -27,26 +27,26 @@ struct device_attribute {
 
 enum { DEVICE_SENSOR_UNKNOWN = INT32_MIN };
 
-/* How memory of the device becomes that of other processes of the host. */
+/* How device memory becomes memory of other processes of the host. */
 enum device_sharing {
     DEVICE_SHARES_NOTHING,
-    DEVICE_SHARES_FILE,   /* it is host memory: an allocation can be a file's, given by its descriptor */
-    DEVICE_SHARES_EXPORT, /* the driver hands out descriptors, for processes that use it, too */
+    DEVICE_SHARES_FILE,   /* it is host memory: an allocation can be that of a file, given by descriptor */
+    DEVICE_SHARES_EXPORT, /* the driver hands out descriptors, for processes that use the driver, too */
 };
 
-/* What an error of the hardware asks for, in order of weight. */
+/* What a hardware error asks for, by increasing weight. */
 enum device_action {
-    DEVICE_ACTION_NONE,  /* nothing, or the end of the context that it struck */
-    DEVICE_ACTION_DRAIN, /* the device is to be reset: nothing new is begun on it */
-    DEVICE_ACTION_END,   /* results are in doubt, or the device is gone: everything on it ends */
+    DEVICE_ACTION_NONE,  /* nothing, or the end of the context that it hit */
+    DEVICE_ACTION_DRAIN, /* the device needs a reset: no new work is started on it */
+    DEVICE_ACTION_END,   /* results are in doubt, or the device is gone: all its work ends */
 };
 
-/* As the management library tells; nothing is known where watched is 0. */
+/* As reported by the management library; unknown where watched is 0. */
 struct device_health {
     uint32_t watched;
-    uint32_t action;            /* enum device_action: the weightiest since the process started */
-    uint32_t xid;               /* the error that asked for it; 0 = none, or the device does not answer any more */
-    int32_t  temperature_max_c; /* where the device begins to slow down; DEVICE_SENSOR_UNKNOWN */
+    uint32_t action;            /* enum device_action: the heaviest since the process started */
+    uint32_t xid;               /* the error that asked for it; 0 = none, or the device stopped answering */
+    int32_t  temperature_max_c; /* where the device starts to slow down; or DEVICE_SENSOR_UNKNOWN */
     int64_t  ecc_uncorrected;   /* errors since the driver was loaded; -1 = unknown */
 };
 
@@ -80,14 +80,14 @@ struct device_info {
     int32_t  power_w;
     int32_t  utilization_pct;
     struct device_health health;
-    char     compile_arch[16]; /* what modules are compiled for: "sm_90", or "compute_75" for PTX */
-    char     compiler[16];     /* what makes code for it of CUDA C++: "nvrtc"; "" = nothing here does */
+    char     compile_arch[16]; /* the target of compilation: "sm_90", or "compute_75" for PTX */
+    char     compiler[16];     /* the compiler of CUDA C++ for it: "nvrtc"; "" = none here */
     uint32_t code_format;      /* enum device_code */
-    uint32_t on_host;          /* 1: the host's own processors run the kernels */
+    uint32_t on_host;          /* 1: host processors run the kernels */
     uint32_t sharing;          /* enum device_sharing */
-    uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0 where nothing is shared */
-    struct device_library libraries[DEVICE_LIBRARIES_MAX]; /* of its maker, that compute here; those without a name are none */
-    char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */
+    uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0: nothing is shared */
+    struct device_library libraries[DEVICE_LIBRARIES_MAX]; /* the vendor's libraries in use; entries without a name are unused */
+    char     unsupported[1024]; /* comma-separated words for what kernels may not use; "" = unknown */
     uint32_t attributes_count;
     struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];
 };
@@ -95,7 +95,7 @@ struct device_info {
 struct device_memory {
     uint64_t total_bytes;
     uint64_t free_bytes;
-    uint64_t allocated_bytes; /* by this context, as asked for */
+    uint64_t allocated_bytes; /* in use by this context, as requested */
     uint64_t reserved_bytes;  /* taken from the device for it */
     uint64_t peak_bytes;      /* greatest allocated_bytes so far */
     uint64_t largest_free_bytes;
@@ -119,7 +119,7 @@ struct msg_memcheck_reply { uint32_t unused; };
 struct msg_mem_alloc { uint64_t bytes; };
 struct msg_mem_alloc_reply { uint64_t address; };
 
-/* All zeros. `file`: the number of the descriptor, sent before, of the memory that it is to be (DEVICE_SHARES_FILE), of file_bytes bytes. */
+/* All zeros. `file`: the number of the descriptor sent before, whose memory it becomes (DEVICE_SHARES_FILE), of file_bytes bytes. */
 struct msg_mem_alloc_shared { uint64_t bytes; uint64_t file; uint64_t file_bytes; };
 struct msg_mem_alloc_shared_reply { uint64_t address; uint64_t offset; uint64_t taken; }; /* bytes of the mapping before it; in all */
 
@@ -129,14 +129,14 @@ struct msg_mem_export_reply { uint32_t unused; };
 struct msg_mem_free { uint64_t address; };
 struct msg_mem_free_reply { uint32_t unused; };
 
-/* `beside`: the allocation with whose end the mapping ends, too. */
+/* `beside`: also the allocation at whose end the mapping ends. */
 struct msg_host_map { uint64_t file; uint64_t bytes; uint64_t beside; };
 struct msg_host_map_reply { uint32_t host; }; /* never 0 */
 
 struct msg_host_unmap { uint32_t host; };
 struct msg_host_unmap_reply { uint32_t unused; };
 
-/* `stream` is 0 (default) or what STREAM_CREATE gave; `host` 0 (the piece is of staging memory) or what HOST_MAP gave. */
+/* `stream`: 0 (default) or from STREAM_CREATE. `host`: 0 (the piece lies in staging memory) or from HOST_MAP. */
 struct msg_mem_write { uint32_t stream; uint32_t host; uint64_t to; struct shm_ref from; };
 struct msg_mem_write_reply { uint32_t unused; };
 
@@ -149,8 +149,8 @@ struct msg_mem_fill_reply { uint32_t unused; };
 struct msg_mem_copy { uint32_t stream; uint64_t to; uint64_t from; uint64_t bytes; };
 struct msg_mem_copy_reply { uint32_t unused; };
 
-/* An image larger than one piece comes as several calls: all but the last have more = 1. A new offset 0 drops what came before.
- * plan = 1: the image is a struct vendor_plan. */
+/* An image larger than one piece comes in several calls: all but the last have more = 1. A new offset 0 drops the earlier pieces. plan =
+ * 1: the image is a struct vendor_plan. */
 struct msg_module_load { struct shm_ref piece; uint64_t offset; uint32_t more; uint32_t plan; struct shm_ref table_to; };
 struct msg_module_load_reply { uint32_t module; uint64_t table_bytes; uint64_t workspace_bytes; };
 
@@ -167,7 +167,7 @@ struct msg_best_block { uint32_t module; uint32_t kernel; uint32_t shared_bytes;
 struct msg_best_block_reply { uint32_t threads; };
 
 struct msg_launch {
-    uint64_t tag; /* the front-end's, unique in the worker's life: names it for LAUNCH_CANCEL and TAKE_OUTPUT */
+    uint64_t tag; /* the front-end's, unique in the worker's life: LAUNCH_CANCEL and TAKE_OUTPUT name the launch by it */
     uint32_t module;
     uint32_t kernel;
     uint32_t stream;
@@ -185,7 +185,7 @@ struct msg_launch_reply {
 };
 
 struct msg_launch_cancel { uint64_t tag; };
-struct msg_launch_cancel_reply { uint32_t cancelled; }; /* 0: too late. 1: the launch itself completes with CANCELLED */
+struct msg_launch_cancel_reply { uint32_t cancelled; }; /* 0: too late. 1: the launch itself ends with CANCELLED */
 
 struct msg_take_output { uint64_t tag; struct shm_ref to; };
 struct msg_take_output_reply { uint64_t bytes; };
@@ -193,8 +193,8 @@ struct msg_take_output_reply { uint64_t bytes; };
 struct msg_stream_sync { uint32_t stream; uint32_t all; };
 struct msg_stream_sync_reply { uint32_t unused; };
 
-/* An event is a place of EVENTS_PER_SESSION_MAX and the number of its record, never used twice: a place serves one record after the
- * other. Who waits names a record that was submitted before. */
+/* An event is a place below EVENTS_PER_SESSION_MAX and the number of its record, never used twice: a place serves one record after the
+ * other. Waiting is for a record that was submitted before. */
 struct event_name { uint32_t place; uint32_t number; };
 
 struct msg_event_record { uint32_t stream; struct event_name event; };
@@ -213,7 +213,7 @@ struct msg_command_list_reply { uint32_t unused; };
 struct msg_graph_create { uint32_t count; struct shm_ref list; };
 struct msg_graph_create_reply { uint32_t graph; }; /* never 0 */
 
-/* The list's launches take the places of earlier ones, from now on: each one's tag is the number of the place. count may be 0. */
+/* The list's launches replace earlier ones from now on: the tag of each is the number of the place. count may be 0. */
 struct msg_graph_run { uint32_t stream; uint32_t graph; uint32_t count; struct shm_ref list; struct shm_ref state; uint64_t timeout_ms; };
 struct msg_graph_run_reply { uint32_t unused; };
 
@@ -233,20 +233,20 @@ union message_reply {
 };
 
 struct command {
-    uint64_t           call; /* the front-end's number of this call; comes back in the completion */
+    uint64_t           call; /* the front-end's number of this call; returned in the completion */
     uint32_t           message;
     uint32_t           bytes; /* of body in use */
     union message_body body;
 };
 
-/* What a worker is held to since it reported READY. */
+/* The sandbox of a worker since it reported READY. */
 enum worker_sandbox {
     WORKER_SANDBOX_NONE,
     WORKER_SANDBOX_DENY_LIST,  /* system calls that lead out of the process are refused */
-    WORKER_SANDBOX_ALLOW_LIST, /* all but the needed ones are */
+    WORKER_SANDBOX_ALLOW_LIST, /* all but the needed system calls are refused */
 };
 
-/* What a worker's start consists of, after its process. */
+/* The phases of a worker's start, after its process. */
 enum worker_start_phase { WORKER_START_DEVICE, WORKER_START_CANARY, WORKER_START_LOCK, WORKER_START_PHASES };
 
 enum completion_kind {
@@ -259,7 +259,7 @@ struct completion {
     uint32_t kind;
     uint32_t status; /* enum status */
     int32_t  cuda_result;
-    uint32_t worker_session_lost; /* 1: this worker can do nothing more */
+    uint32_t worker_session_lost; /* 1: this worker cannot serve any more */
     uint32_t sandbox;      /* call 0, READY: enum worker_sandbox */
     uint32_t start_ms[WORKER_START_PHASES]; /* ...: what took how long */
     uint64_t limit_max;    /* DEVICE_MEMORY_EXHAUSTED: total, used and requested bytes */
@@ -274,11 +274,11 @@ static_assert(sizeof(struct command) <= COMMAND_BYTES_MAX, "a command fits its r
 static_assert(sizeof(struct completion) <= COMPLETION_BYTES_MAX, "a completion fits its ring slot");
 
 const char *message_name(enum message m);
-/* Bytes of the fixed part of that message's body; LAUNCH counts without params. 0 for no message. */
+/* Bytes of the fixed part of that message's body; for LAUNCH without params. 0: no such message. */
 size_t message_bytes(enum message m);
-/* Whether a worker may answer so (worker_statuses.def). */
+/* Whether a worker may answer with that status (worker_statuses.def). */
 bool message_status_fits(uint32_t status);
-/* Whether `bytes` is what such a body must have. */
+/* Whether a body of that message may have `bytes` bytes. */
 bool message_fits(uint32_t message, const void *body, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The single-producer single-consumer ring by which front-end and worker talk. */
+/* The single-producer single-consumer ring between front-end and worker. */
 #include "ipc/ring.h"
 
 #include <linux/futex.h>
@@ -10,7 +10,7 @@
 
 #include "base/deadline.h"
 
-/* What stands in a slot before its payload. */
+/* The head of a slot, before its payload. */
 struct slot_head {
     uint32_t bytes;
     uint32_t unused;
@@ -76,7 +76,7 @@ enum status ring_push(struct ring *r, const void *data, size_t bytes)
     memcpy(slot, &head, sizeof head);
     memcpy(slot + sizeof head, data, bytes);
     atomic_store_explicit(&r->own, own + 1, memory_order_relaxed);
-    /* Sequentially consistent on both words: either the sleeper sees the new head, or we see that it sleeps. */
+    /* Sequentially consistent on both words: either the sleeper sees the new head, or this side sees that it sleeps. */
     atomic_store(&r->shared->head, own + 1);
     if (atomic_load(&r->shared->sleeping))
         ring_poke(r);

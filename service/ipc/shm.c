@@ -1,4 +1,4 @@
-/* Makes and checks the sealed memory that a front-end and a worker share. */
+/* Creates and checks the sealed memory that a front-end and a worker share. */
 #include "ipc/shm.h"
 
 #include <fcntl.h>
@@ -17,29 +17,29 @@ struct shm_header {
     uint64_t magic;
     uint64_t bytes;
     uint64_t staging_bytes;
-    uint32_t command_bytes; /* the two sides must be the same program */
+    uint32_t command_bytes; /* both sides must be the same program */
     uint32_t completion_bytes;
 };
 
-static size_t pages(size_t bytes)
+static size_t round_to_pages(size_t bytes)
 {
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
 static size_t staging_offset(void)
 {
-    return PAGE_BYTES + pages(ring_bytes(sizeof(struct command))) + pages(ring_bytes(sizeof(struct completion)));
+    return PAGE_BYTES + round_to_pages(ring_bytes(sizeof(struct command))) + round_to_pages(ring_bytes(sizeof(struct completion)));
 }
 
 static void parts_set(struct shm *m, uint64_t staging_bytes)
 {
     m->commands = m->base + PAGE_BYTES;
-    m->completions = m->base + PAGE_BYTES + pages(ring_bytes(sizeof(struct command)));
+    m->completions = m->base + PAGE_BYTES + round_to_pages(ring_bytes(sizeof(struct command)));
     m->staging = m->base + staging_offset();
     m->staging_bytes = staging_bytes;
 }
 
-static bool map(struct shm *m)
+static bool map_shm(struct shm *m)
 {
     void *at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
 
@@ -47,16 +47,16 @@ static bool map(struct shm *m)
     return m->base != NULL;
 }
 
-/* All of staging memory, so that no transfer waits for its pages; of a ring what short messages take. A kernel that cannot make pages ahead
- * makes them at their first use. */
-static void populate(struct shm *m)
+/* Populates all of staging memory, so that no transfer waits for pages, and of a ring what short messages use. A kernel that cannot
+ * populate ahead makes the pages at first use. */
+static void populate_shm(struct shm *m)
 {
     ring_populate(m->commands, sizeof(struct command));
     ring_populate(m->completions, sizeof(struct completion));
     madvise(m->staging, m->staging_bytes, MADV_POPULATE_WRITE);
 }
 
-/* Above FD_LEAST: lower numbers are where a child's descriptors are put. */
+/* Above FD_LEAST: a child's descriptors are put on lower numbers. */
 static int memory_file(size_t bytes)
 {
     int fd = memfd_create("gpurest-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -84,12 +84,12 @@ enum status shm_create(struct shm *m, uint64_t staging_bytes)
         return STATUS_OUT_OF_MEMORY;
     m->bytes = staging_offset() + (size_t)slices * STAGING_SLICE_BYTES;
     m->fd = memory_file(m->bytes);
-    if (m->fd < 0 || !map(m)) {
+    if (m->fd < 0 || !map_shm(m)) {
         shm_finish(m);
         return STATUS_OUT_OF_MEMORY;
     }
     parts_set(m, slices * STAGING_SLICE_BYTES);
-    populate(m);
+    populate_shm(m);
     header.bytes = m->bytes;
     header.staging_bytes = m->staging_bytes;
     memcpy(m->base, &header, sizeof header);
@@ -113,13 +113,13 @@ enum status shm_attach(struct shm *m, int fd)
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) != 0 || file.st_size < (off_t)PAGE_BYTES)
         goto failed;
     m->bytes = (size_t)file.st_size;
-    if (!map(m))
+    if (!map_shm(m))
         goto failed;
     memcpy(&header, m->base, sizeof header);
     if (!header_fits(m, &header))
         goto failed;
     parts_set(m, header.staging_bytes);
-    populate(m);
+    populate_shm(m);
     return STATUS_OK;
 failed:
     shm_finish(m);

@@ -1,5 +1,5 @@
-/* The memory a front-end shares with one worker: a sealed memfd of header, command ring, completion ring, staging.
- * Sealed, so that a hostile worker cannot shrink it under the front-end (SIGBUS). */
+/* The memory that a front-end shares with one worker: a sealed memfd of header, command ring, completion ring, staging. It is sealed so
+ * that a hostile worker cannot shrink it under the front-end (SIGBUS). */
 #ifndef GPUREST_IPC_SHM_H
 #define GPUREST_IPC_SHM_H
 
@@ -16,14 +16,14 @@ struct shm {
     uint64_t       staging_bytes;
 };
 
-/* Makes, seals, maps and touches it all. staging_bytes > 0 is rounded up to whole slices. OUT_OF_MEMORY; *m is empty then. */
+/* Creates, seals, maps and touches all of it. staging_bytes > 0 is rounded up to whole slices. OUT_OF_MEMORY; *m is empty then. */
 enum status shm_create(struct shm *m, uint64_t staging_bytes);
-/* The worker's side: checks seals, size and header of `fd`, which it owns from then on. INTERNAL when it is not such a memory. */
+/* The worker's side: checks seals, size and header of `fd` and takes ownership of it. INTERNAL: it is not such memory. */
 enum status shm_attach(struct shm *m, int fd);
 /* Unmaps and closes; a shm with fd -1 and base NULL is fine. */
 void shm_finish(struct shm *m);
 
-/* A checked piece of staging; `ref` must be a copy in own memory. INVALID_REQUEST when it lies outside. */
+/* A checked piece of staging; `ref` must be a private copy. INVALID_REQUEST when it lies outside. */
 enum status shm_piece(const struct shm *m, struct shm_ref ref, unsigned char **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checks and repairs text that did not come from us. */
+/* Checks and repairs text from outside. */
 #include "ipc/utf8.h"
 
 static const struct {

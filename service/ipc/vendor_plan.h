@@ -1,5 +1,5 @@
-/* A product or a transform that a library of the GPU's maker is to prepare. Fixed bytes, all of them set: equal plans are equal bytes.
- * What comes of it is a module of one kernel, whose parameters are addresses: struct vendor_matmul_params or struct vendor_fft_params. */
+/* A product or a transform for a library of the GPU's maker to prepare. Fixed bytes, all of them set: equal plans are equal bytes. A
+ * plan becomes a module of one kernel whose parameters are addresses: struct vendor_matmul_params or struct vendor_fft_params. */
 #ifndef GPUREST_IPC_VENDOR_PLAN_H
 #define GPUREST_IPC_VENDOR_PLAN_H
 
@@ -15,7 +15,7 @@ enum vendor_operation {
 
 enum vendor_number { VENDOR_F16, VENDOR_BF16, VENDOR_F32, VENDOR_TF32, VENDOR_F64 };
 
-/* In elements; alignment_bytes, a power of two, is what every address of it is a multiple of. */
+/* In elements; every address is a multiple of alignment_bytes, a power of two. */
 struct vendor_matrix {
     uint64_t row;    /* from one row to the next */
     uint64_t matrix; /* from one matrix of the batch to the next; 0: the same one */
@@ -35,7 +35,7 @@ struct vendor_plan {
 
 static_assert(sizeof(struct vendor_plan) == 2 * sizeof(uint32_t) + 18 * sizeof(uint64_t), "no byte of it is padding");
 
-/* workspace is that many bytes which the launch has for itself, aligned to 256; 0 where it needs none. */
+/* workspace: that many bytes for this launch alone, aligned to 256; 0 if none is needed. */
 struct vendor_matmul_params {
     uint64_t a, b, out, workspace;
 };

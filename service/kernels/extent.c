@@ -14,7 +14,7 @@ struct evaluation {
     bool                  failed; /* beyond EXTENT_MAX, or a malformed row */
 };
 
-static bool take(struct evaluation *e, char c)
+static bool take_char(struct evaluation *e, char c)
 {
     if (e->rest.bytes == 0 || *e->rest.data != c)
         return false;
@@ -39,7 +39,7 @@ static bool in_name(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static uint64_t named(struct evaluation *e)
+static uint64_t named_value(struct evaluation *e)
 {
     struct span name = {e->rest.data, 0};
 
@@ -59,17 +59,17 @@ static uint64_t named(struct evaluation *e)
     return 0;
 }
 
-/* A number, a name, or "(name-1)", which is 0 for 0. */
+/* A number, a name, or "(name-1)", which is 0 if the name's value is 0. */
 static uint64_t factor(struct evaluation *e)
 {
     uint64_t value;
 
     if (e->rest.bytes && *e->rest.data >= '0' && *e->rest.data <= '9')
         return number(e);
-    if (!take(e, '('))
-        return named(e);
-    value = named(e);
-    if (!take(e, '-') || !take(e, '1') || !take(e, ')'))
+    if (!take_char(e, '('))
+        return named_value(e);
+    value = named_value(e);
+    if (!take_char(e, '-') || !take_char(e, '1') || !take_char(e, ')'))
         e->failed = true;
     return value ? value - 1 : 0;
 }
@@ -80,11 +80,11 @@ static uint64_t term(struct evaluation *e)
     uint64_t by;
 
     for (;;) {
-        if (take(e, '*')) {
+        if (take_char(e, '*')) {
             by = factor(e);
             if (__builtin_mul_overflow(value, by, &value))
                 e->failed = true;
-        } else if (take(e, '/')) {
+        } else if (take_char(e, '/')) {
             by = number(e);
             value = by ? value / by : 0;
         } else {
@@ -104,7 +104,7 @@ bool builtin_extent(const struct builtin *k, const char *expression, enum builti
         if (value > EXTENT_MAX || sum > EXTENT_MAX - value)
             e.failed = true;
         sum += value;
-    } while (!e.failed && take(&e, '+'));
+    } while (!e.failed && take_char(&e, '+'));
     *out = sum;
     return !e.failed && e.rest.bytes == 0;
 }

@@ -1,5 +1,5 @@
-/* The built-in kernels: what there is, what each takes, and with which grid it is launched. The rows stand in kernels/kernels.def, the CUDA C++
- * sources beside them; both become a part of the executable. Pure functions over constant tables: thread-safe, nothing is owned. */
+/* The built-in kernels: their names, parameters and launch shapes. Their rows are in kernels/kernels.def, beside the CUDA C++ sources;
+ * both are part of the executable. Pure functions over constant tables: thread-safe, nothing is owned. */
 #ifndef GPUREST_KERNELS_KERNELS_H
 #define GPUREST_KERNELS_KERNELS_H
 
@@ -27,7 +27,7 @@ struct builtin_param {
     enum builtin_access access;
     unsigned            type; /* enum builtin_dtype or builtin_type */
     const char         *name;
-    const char         *elements;     /* a buffer holds at least so many: builtin_extent() */
+    const char         *elements;     /* minimum count of elements in a buffer: builtin_extent() */
     uint64_t            least, most;  /* of an integer VALUE */
     bool                power_of_two; /* it must be one */
     const char         *meaning;
@@ -36,12 +36,12 @@ struct builtin_param {
 /* How the grid follows from the arguments. */
 enum builtin_rule {
     BUILTIN_FLAT,   /* count[0] elements, `vectors` of 16 bytes per thread */
-    BUILTIN_SHARES, /* the same, but no more blocks than `per_sm` for each multiprocessor; a slot */
+    BUILTIN_SHARES, /* the same, but at most `per_sm` blocks for each multiprocessor; a slot */
     BUILTIN_ROWS,   /* count[0] rows of count[1] elements: a block for each, as wide as a row needs */
     BUILTIN_AXIS,   /* count[0] x count[1] x count[2], reduced over the middle one */
     BUILTIN_TILES,  /* tile[i] of count[i] in direction i */
-    BUILTIN_POOL,   /* no more blocks than `per_sm` for each multiprocessor, which share out count[0] / tile[0] pieces */
-    BUILTIN_WHOLE,  /* cooperative: per_sm blocks for each multiprocessor, or fewer when count[0] / tile[0] are fewer */
+    BUILTIN_POOL,   /* at most `per_sm` blocks for each multiprocessor, which share count[0] / tile[0] pieces */
+    BUILTIN_WHOLE,  /* cooperative: per_sm blocks for each multiprocessor, or count[0] / tile[0] if that is less */
 };
 
 struct builtin_shape {
@@ -56,7 +56,7 @@ struct builtin_shape {
 };
 
 struct builtin {
-    const char                 *name, *family; /* the family is its source's file name */
+    const char                 *name, *family; /* the family: its source's file name */
     const char                 *function;      /* the expression that instantiates it; $T is the dtype */
     uint32_t                    dtypes;        /* a bit for each */
     struct builtin_shape        shape;
@@ -74,16 +74,16 @@ struct builtin_source {
 /* The architecture whose warpgroups multiply matrices. */
 #define BUILTIN_WARPGROUP_ARCH "sm_90"
 
-/* What of the device counts. */
+/* The facts of the device that matter here. */
 struct builtin_device {
     uint32_t multiprocessors;
     bool     warpgroups; /* multiply matrices together (wgmma): it is a BUILTIN_WARPGROUP_ARCH */
-    bool     on_host;    /* processors of the host run the threads: it is the cpu device */
+    bool     on_host;    /* host processors run the threads: it is the cpu device */
     uint32_t max_grid[3];
 };
 
-/* A launch's shape. Kernels that share scratch memory of their module between the blocks of a launch take the number of a slot as one more
- * argument (u32), behind it those with scratch of their own its address. */
+/* A launch's shape. A kernel whose blocks share scratch memory of their module takes the number of a slot as one more argument (u32);
+ * one with scratch memory of its own takes the address after it. */
 struct builtin_plan {
     uint32_t grid[3], block[3];
     uint32_t vectors;      /* BUILTIN_FLAT: those of a thread, which the source is compiled for (FLAT_VECTORS); else 0 */
@@ -94,13 +94,13 @@ struct builtin_plan {
 };
 
 /* ---- catalog.c ---- */
-/* In the order of their rows; NULL behind the last. */
+/* In the order of their rows; NULL past the end. */
 const struct builtin        *builtin_at(unsigned index);
 const struct builtin        *builtin_find(struct span name); /* NULL: none */
 const struct builtin_source *builtin_source_of(const struct builtin *k);
-/* What all of them include. */
+/* The header that all of them include. */
 const struct builtin_source *builtin_common_source(void);
-/* Every header that some of them include, that one among them; NULL behind the last, which is not beyond BUILTIN_HEADERS_MAX. */
+/* Every header that some of them include, the common one among them; NULL past the end, which is at most BUILTIN_HEADERS_MAX. */
 const struct builtin_source *builtin_header_at(unsigned index);
 const char                  *builtin_dtype_name(unsigned dtype);
 /* False: no dtype, or not one of this kernel. */
@@ -108,29 +108,30 @@ bool builtin_dtype_find(const struct builtin *k, struct span name, enum builtin_
 /* The dtype that a parameter has. */
 enum builtin_dtype builtin_type_of(const struct builtin_param *p, enum builtin_dtype dtype);
 unsigned           builtin_type_bytes(const struct builtin_param *p, enum builtin_dtype dtype);
-/* A parameter's type in words: "f32", "T". */
+/* A parameter's type as text: "f32", "T". */
 const char *builtin_type_name(const struct builtin_param *p);
 /* The function's expression with its dtype; false when `room` is too small. */
 bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
 
 /* ---- library.c ---- */
 enum builtin_library { BUILTIN_LIBRARY_NONE, BUILTIN_LIBRARY_CUBLASLT, BUILTIN_LIBRARY_CUFFT, BUILTIN_LIBRARIES };
-/* Of the GPU's maker, which does the same where a device has it; *dtypes has a bit for each that it does it for. */
+/* The vendor library that does the same where a device has it; *dtypes has a bit for each dtype that it supports. */
 enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtypes);
 /* "cublaslt"; NULL for none. */
 const char *builtin_library_name(enum builtin_library library);
 
 /* ---- extent.c ---- */
-/* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by numbers.
- * sizeof_T, sizeof_accumulator and blocks are names too. `values` are the arguments by parameter, `blocks` may be 0. False: it exceeds 2^62. */
+/* The value of an expression over the integer VALUEs, "rows*cols+1": products and sums of names, numbers, "(name-1)", quotients by
+ * numbers. sizeof_T, sizeof_accumulator and blocks are names, too. `values`: the arguments by parameter; `blocks` may be 0. False: it
+ * exceeds 2^62. */
 bool builtin_extent(const struct builtin *k, const char *expression, enum builtin_dtype dtype, const uint64_t *values, uint64_t blocks,
                     uint64_t *out);
 
 /* ---- plan.c ---- */
-/* `values`: each VALUE's bits, by parameter. ARGUMENT_MISMATCH with /args/N for one out of its bounds, LAUNCH_CONFIG_INVALID. */
+/* `values`: each VALUE's bits, by parameter. ARGUMENT_MISMATCH with /args/N: out of bounds. LAUNCH_CONFIG_INVALID: the shape is. */
 enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, const struct builtin_device *device,
                             struct builtin_plan *out, struct problem *why);
-/* Bytes that the buffer of parameter `i` must have behind its offset. */
+/* Minimum bytes of the buffer of parameter `i`, counted from its offset. */
 enum status builtin_buffer_bytes(const struct builtin *k, enum builtin_dtype dtype, const uint64_t *values, unsigned i, uint64_t *out,
                                  struct problem *why);
 

@@ -1,4 +1,4 @@
-/* Which built-in kernels a library of the GPU's maker can do as well. */
+/* Which built-in kernels a library of the GPU's maker can replace. */
 #include "kernels/kernels.h"
 
 #define BIT(dtype) (1u << BUILTIN_DTYPE_##dtype)
@@ -6,7 +6,7 @@
 static const struct {
     const char          *name;
     enum builtin_library library;
-    uint32_t             dtypes; /* a bit for each: of the kernel's, those that the library takes */
+    uint32_t             dtypes; /* a bit for each of the kernel's dtypes that the library takes */
 } rows[] = {
     {"matmul", BUILTIN_LIBRARY_CUBLASLT, BIT(f16) | BIT(bf16) | BIT(f32) | BIT(f64)},
     {"matmul_tf32", BUILTIN_LIBRARY_CUBLASLT, BIT(f32)},

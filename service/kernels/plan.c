@@ -22,8 +22,8 @@ static uint64_t quotient_up(uint64_t n, uint64_t by)
     return n / by + (n % by != 0);
 }
 
-/* At least one block, and no more than fit: kernels go on behind their grid where that can happen. */
-static uint32_t bounded(uint64_t blocks, uint32_t most)
+/* At least one block, and no more than the grid may have: kernels that can meet the limit loop over the rest. */
+static uint32_t bounded_blocks(uint64_t blocks, uint32_t most)
 {
     return blocks == 0 ? 1 : blocks > most ? most : (uint32_t)blocks;
 }
@@ -63,51 +63,51 @@ static void shape_axis(const struct builtin *k, const struct counts *c, const st
         blocks = quotient_up(c->n[0], k->shape.block / WARP_THREADS);
     else if (c->n[2] != 1 && __builtin_mul_overflow(c->n[0], quotient_up(c->n[2], AXIS_COLUMNS), &blocks))
         blocks = UINT64_MAX;
-    out->grid[0] = bounded(blocks, device->max_grid[0]);
+    out->grid[0] = bounded_blocks(blocks, device->max_grid[0]);
 }
 
 static void shape_tiles(const struct builtin *k, const struct counts *c, const struct builtin_device *device, struct builtin_plan *out)
 {
     out->block[0] = k->shape.block;
     for (unsigned i = 0; i < 3; i++)
-        out->grid[i] = bounded(quotient_up(c->n[i], k->shape.tile[i]), device->max_grid[i]);
+        out->grid[i] = bounded_blocks(quotient_up(c->n[i], k->shape.tile[i]), device->max_grid[i]);
 }
 
 static uint32_t at_once(uint32_t per_sm, const struct builtin_device *device)
 {
     uint64_t blocks = (uint64_t)per_sm * (device->multiprocessors ? device->multiprocessors : 1);
 
-    return bounded(blocks, BUILTIN_BLOCKS_AT_ONCE_MAX);
+    return bounded_blocks(blocks, BUILTIN_BLOCKS_AT_ONCE_MAX);
 }
 
-/* With warpgroups, one block for each multiprocessor has nearly all of its shared memory. */
+/* With warpgroups, one block per multiprocessor has nearly all of its shared memory. */
 static void shape_pool(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
                        struct builtin_plan *out)
 {
     bool warpgroups = device->warpgroups && (k->shape.warpgroup >> dtype & 1);
 
     out->block[0] = warpgroups ? BUILTIN_WARPGROUP_THREADS : k->shape.block;
-    out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(warpgroups ? 1 : k->shape.per_sm, device));
+    out->grid[0] = bounded_blocks(quotient_up(c->n[0], k->shape.tile[0]), at_once(warpgroups ? 1 : k->shape.per_sm, device));
     out->shared_bytes = warpgroups ? BUILTIN_WARPGROUP_BYTES : 0;
 }
 
-static void shape(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
-                  struct builtin_plan *out)
+static void set_shape(const struct builtin *k, enum builtin_dtype dtype, const struct counts *c, const struct builtin_device *device,
+                      struct builtin_plan *out)
 {
     switch (k->shape.rule) {
     case BUILTIN_FLAT:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype, device)), device->max_grid[0]);
+        out->grid[0] = bounded_blocks(quotient_up(c->n[0], per_block(k, dtype, device)), device->max_grid[0]);
         out->vectors = vectors_of(k, device);
         break;
     case BUILTIN_SHARES:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));
+        out->grid[0] = bounded_blocks(quotient_up(c->n[0], per_block(k, dtype, device)), at_once(k->shape.per_sm, device));
         out->takes_slot = true;
         break;
     case BUILTIN_ROWS:
         out->block[0] = row_threads(c->n[1], dtype);
-        out->grid[0] = bounded(c->n[0], device->max_grid[0]);
+        out->grid[0] = bounded_blocks(c->n[0], device->max_grid[0]);
         break;
     case BUILTIN_AXIS:
         shape_axis(k, c, device, out);
@@ -120,7 +120,7 @@ static void shape(const struct builtin *k, enum builtin_dtype dtype, const struc
         break;
     case BUILTIN_WHOLE:
         out->block[0] = k->shape.block;
-        out->grid[0] = bounded(quotient_up(c->n[0], k->shape.tile[0]), at_once(k->shape.per_sm, device));
+        out->grid[0] = bounded_blocks(quotient_up(c->n[0], k->shape.tile[0]), at_once(k->shape.per_sm, device));
         out->cooperative = out->takes_slot = true;
         break;
     }
@@ -166,7 +166,7 @@ enum status builtin_plan_of(const struct builtin *k, enum builtin_dtype dtype, c
             st = too_much(k, why);
     if (st)
         return st;
-    shape(k, dtype, &c, device, out);
+    set_shape(k, dtype, &c, device, out);
     if (!k->shape.scratch)
         return STATUS_OK;
     out->takes_scratch = true;

@@ -5,22 +5,22 @@
 #include "limits.h"
 
 enum {
-    SHARE_MESSAGES_MAX = 64, /* looked at for one descriptor that a worker sends */
-    COMPILE_TURN_WAIT_MS = 2 * COMPILE_DEADLINE_MS, /* for a turn to compile: longer than a compilation that is stopped at its deadline */
-    COMPILE_BUILTIN_TURNS = 1, /* beside the other turns, for built-in kernels alone */
+    SHARE_MESSAGES_MAX = 64, /* messages examined for one descriptor that a worker sends */
+    COMPILE_TURN_WAIT_MS = 2 * COMPILE_DEADLINE_MS, /* for a turn to compile: longer than a compilation runs until its deadline */
+    COMPILE_BUILTIN_TURNS = 1, /* beside the other turns, for built-in kernels only */
     DEVICE_MONITOR_STAGING_BYTES = STAGING_SLICE_BYTES, /* a device monitor moves no long bodies */
     BACKENDS_MAX = 8,
     DEVICE_ARGUMENTS_MAX = 16, /* settings of backends */
-    DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: each call under way has two at most */
-    DEVICE_MONITOR_ANSWER_MS = 1000, /* what a request may wait for a device monitor */
+    DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: a call has two at most */
+    DEVICE_MONITOR_ANSWER_MS = 1000, /* longest wait of a request for a device monitor */
     QUARANTINE_RETRY_MS = 10 * 1000,
-    HEALTH_PERIOD_MS = 2 * 1000, /* sensors and errors of devices that have them are read this often */
+    HEALTH_PERIOD_MS = 2 * 1000, /* interval of reading sensors and errors */
     TEMPERATURE_HYSTERESIS_C = 5,
-    WORKER_SLOW_MS = 5 * 1000, /* a worker that takes longer to start or to end is told to the log as a warning */
+    WORKER_SLOW_MS = 5 * 1000, /* a longer start or end of a worker is logged as a warning */
     RESPAWN_BACKOFF_MIN_MS = 100,
     RESPAWN_BACKOFF_MAX_MS = 10 * 1000,
 };
 
-static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* of a launch, or between two events, as a worker tells; beyond a deadline and its grace it is no time */
+static const uint64_t GPU_TIME_US_MAX = 2ull * EXECUTION_TIMEOUT_MS_MAX * 1000; /* longest plausible time of a launch, or between two events, beyond deadline and grace */
 
 #endif

@@ -1,8 +1,8 @@
-/* The pool as the sessions see it: taking workers, giving them back, asking about devices. */
+/* The sessions' view of the pool: take a worker, give it back, ask about devices. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
@@ -29,8 +29,8 @@ static void locks_init(struct pool *p)
     pthread_condattr_destroy(&attributes);
 }
 
-/* Waits until each device is known to be well or not; how many are. */
-static unsigned settle(struct pool *p, struct problem *why)
+/* Waits until each device is known to be healthy or not; returns the number of healthy ones. */
+static unsigned settle_devices(struct pool *p, struct problem *why)
 {
     unsigned healthy = 0;
 
@@ -48,7 +48,7 @@ static unsigned settle(struct pool *p, struct problem *why)
     return healthy;
 }
 
-static enum status start(struct pool *p, struct problem *why)
+static enum status start_threads(struct pool *p, struct problem *why)
 {
     enum status st = monitor_create(&p->monitor);
 
@@ -64,7 +64,7 @@ static enum status start(struct pool *p, struct problem *why)
     p->health_runs = pthread_create(&p->health, NULL, health_run, p) == 0;
     if (!p->health_runs)
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot start the thread that watches devices");
-    return settle(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
+    return settle_devices(p, why) > 0 ? STATUS_OK : why && why->status ? why->status : STATUS_DEVICE_ERROR;
 }
 
 enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why)
@@ -76,7 +76,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the pool");
     p->config = *config;
     locks_init(p);
-    st = start(p, why);
+    st = start_threads(p, why);
     if (st)
         pool_destroy(p);
     else
@@ -87,7 +87,7 @@ enum status pool_create(struct pool **out, const struct pool_config *config, str
 /* Takes any worker out of any list; NULL when none is left. The refiller is idle. */
 static struct worker *any_worker(struct pool *p)
 {
-    struct worker **lists[DEVICES_MAX + 2] = {&p->used, &p->graveyard};
+    struct worker **lists[DEVICES_MAX + 2] = {&p->used, &p->discarded_workers};
     struct worker  *w;
 
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -105,7 +105,7 @@ static struct worker *any_worker(struct pool *p)
     return NULL;
 }
 
-/* A question still open ends now with the worker. */
+/* An open question ends now, with its worker. */
 static void asks_end(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -119,7 +119,7 @@ static void asks_end(struct pool *p)
     }
 }
 
-/* Nobody waits for what they may yet have to tell. The refiller is idle, so that none of them is freed meanwhile. */
+/* Nobody waits for their answers any more. The refiller is idle, so that none is freed meanwhile. */
 static void device_monitors_kill(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -139,13 +139,13 @@ static void list_kill(struct worker *list)
         worker_kill(list, STATUS_WORKER_LOST, NULL);
 }
 
-/* All before any is waited for: their ends take a driver as long as they take, but together. Nobody else is left. */
+/* Kills all before it waits for any: a driver may take its time, but they end together. Nobody else is left. */
 static void workers_kill(struct pool *p)
 {
     for (unsigned i = 0; i < p->devices_count; i++)
         list_kill(p->devices[i].warm);
     list_kill(p->used);
-    list_kill(p->graveyard);
+    list_kill(p->discarded_workers);
 }
 
 void pool_destroy(struct pool *p)
@@ -186,7 +186,7 @@ unsigned pool_device_count(const struct pool *p)
     return p->devices_count;
 }
 
-/* Under lock. What the ladder says, and on top of it what sensors and errors of the hardware say. */
+/* Under lock. The state from starts and deaths, and on top of it the state from sensors and hardware errors. */
 static enum device_state state_of(const struct device_slot *d)
 {
     if (d->verdict)
@@ -194,7 +194,7 @@ static enum device_state state_of(const struct device_slot *d)
     return d->public.state == DEVICE_HEALTHY && atomic_load(&d->hot) ? DEVICE_HOT : d->public.state;
 }
 
-/* Under lock. Of those that could serve a caller; what was known before, while there are none. */
+/* Under lock. Of the devices that could serve a caller; as known before, while there are none. */
 static void sandbox_look(struct pool *p, unsigned i)
 {
     struct device_slot  *d = &p->devices[i];
@@ -320,7 +320,7 @@ static enum status device_ready(struct pool *p, struct device_slot *d, uint64_t 
     return STATUS_OK;
 }
 
-/* Behind what is there already, as far as there is room. */
+/* Appends as far as there is room. */
 static void add_reason(struct problem *all, const struct problem *one)
 {
     size_t used = strlen(all->detail);
@@ -476,7 +476,7 @@ void pool_give_back(struct pool *p, struct worker *w)
     p->workers--;
     d->public.workers_used--;
     if (d->shortages)
-        d->next_try_ns = 0; /* what was missing may be back with it */
+        d->next_try_ns = 0; /* a call that failed for lack of it may succeed now */
     if (died) {
         d->public.restarts++;
         d->canary_ns = 0; /* its death may be the device's fault: ask */

@@ -16,7 +16,7 @@ struct pool_config {
     uint64_t    start_deadline_ms;
     const char *const
             *device_arguments;  /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
-    unsigned temperature_max_c; /* from which a device takes no new work; 0: what the device tells itself */
+    unsigned temperature_max_c; /* temperature from which a device takes no new work; 0: the device's own limit */
     bool     sharing;           /* workers may exchange descriptors of memory with the front-end */
     bool     allow_no_sandbox;  /* workers may start where the machine offers no sandbox */
 };
@@ -27,15 +27,15 @@ struct pool_device {
     char                id[32]; /* "cuda:0" */
     char                backend[16];
     enum device_state   state;
-    struct device_info  info; /* as of its device monitor worker's start; the live figures come from pool_device_refresh */
+    struct device_info  info; /* as of its device monitor's start; pool_device_refresh reads live figures */
     unsigned            workers_warm;
     unsigned            workers_used;
     uint64_t            restarts;
-    enum worker_sandbox sandbox; /* the weakest of its workers' */
+    enum worker_sandbox sandbox; /* the weakest of its workers' sandboxes */
 };
 
-/* Starts one device monitor worker per device (never handed out: it answers device_info and canaries) and the warm sets, in parallel.
- * Fails when no device could be opened at all. */
+/* Starts, in parallel, one device monitor per device (never handed out: it answers device_info and canaries) and the warm sets. Fails
+ * when no device could be opened. */
 enum status pool_create(struct pool **out, const struct pool_config *config, struct problem *why);
 /* Kills every worker and waits for it. NULL is a no-op. */
 void pool_destroy(struct pool *p);
@@ -45,34 +45,35 @@ unsigned pool_device_count(const struct pool *p);
 bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out);
 /* QUARANTINED past the end. */
 enum device_state pool_device_state(struct pool *p, unsigned i);
-/* OK, or OVERLOADED while the device is too hot to begin anything on it. Cheap. */
+/* OK, or OVERLOADED while the device is too hot for new work. Cheap. */
 enum status pool_device_accepts(struct pool *p, unsigned i, struct problem *why);
-/* OK, or DEVICE_ERROR when the hardware failed such that nothing that runs on it can be trusted. */
+/* OK, or DEVICE_ERROR: the hardware failed, and nothing that runs on it can be trusted. */
 enum status pool_device_verdict(struct pool *p, unsigned i, struct problem *why);
 /* Index of that id; -1 if there is none. */
 int pool_device_find(struct pool *p, struct span id);
-/* For a session: the device of that id; of a backend's name, its healthy device with the fewest workers in use, the first of equals; of an
- * empty wish, the same for the first backend in order of preference that has a healthy device. -1 if there is none. */
+/* The device for a session. A device's id: that device. A backend's name: its healthy device with the fewest workers in use, the first
+ * of equals. Empty: the same for the first backend, in order of preference, that has a healthy device. -1 if there is none. */
 int pool_device_choose(struct pool *p, struct span wish);
-/* That wish could have chosen device `i`, whatever its state. */
+/* Whether that wish could choose device `i`, whatever the device's state. */
 bool pool_device_fits(const struct pool *p, unsigned i, struct span wish);
-/* As pool_device_at, with memory, clocks and sensors read now through the device monitor; falls back to the last known ones. Blocks up to 1 s. */
+/* As pool_device_at, with memory, clocks and sensors read now through the device monitor; falls back to the last known values. Blocks up
+ * to 1 s. */
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out);
 
-/* A warm worker of that device at once, else a new one when workers_max allows (blocks for its start), else NO_WORKER.
- * DEVICE_ERROR when the device is quarantined. The caller owns it until pool_give_back. */
+/* A warm worker of that device at once, else a new one within workers_max (blocks for its start), else NO_WORKER. DEVICE_ERROR: the
+ * device is quarantined. The caller owns it until pool_give_back. */
 enum status pool_take(struct pool *p, unsigned device, struct worker **out, struct problem *why);
-/* A warm worker that is ready now, as pool_take; false when there is none, or the device is quarantined. Does not block. */
+/* As pool_take, but only a warm worker that is ready now; false when there is none, or the device is quarantined. Does not block. */
 bool pool_take_ready(struct pool *p, unsigned device, struct worker **out);
-/* Whether one more worker may be started now; somebody else may be quicker. */
+/* Whether one more worker may be started now; another thread may be quicker. */
 bool pool_has_room(struct pool *p);
-/* Ends the worker; its slot is refilled in the background. No call of the worker may be unfinished except those that
- * then fail with WORKER_LOST before this returns. NULL is a no-op. */
+/* Ends the worker; its slot is refilled in the background. Unfinished calls of the worker end with WORKER_LOST before this returns. NULL
+ * is a no-op. */
 void pool_give_back(struct pool *p, struct worker *w);
 
-/* For /readyz: a device is healthy, has answered its canary not longer than `fresh_ms` ago (asked anew if it is older; blocks up to 1 s a
- * device), and has a worker that waits, or none that could not be started just now. OK, or the first device's failure. Either way the
- * detail of *why tells of every device of which that does not hold; empty: it holds of all. `why` may be NULL. */
+/* For /readyz: OK, or the first device's failure. A device passes when it is healthy, answered its canary at most `fresh_ms` ago (asked
+ * anew if older; blocks up to 1 s a device), and has a warm worker, or could have one. Either way *why has the detail on every device
+ * that does not pass; empty: all pass. `why` may be NULL. */
 enum status pool_ready(struct pool *p, uint64_t fresh_ms, struct problem *why);
 
 #endif

@@ -7,14 +7,14 @@
 enum {
     /* the compiler */
     COMPILE_ADDRESS_SPACE_MIB = 2048,
-    COMPILE_STACK_MIB = 64, /* soft; deep nesting then ends as a crash instead of eating the machine */
+    COMPILE_STACK_MIB = 64, /* soft; deep nesting then ends as a crash instead of using up the machine */
     COMPILE_STACK_HARD_MIB = 256,
     COMPILE_FILES_MAX = 64, /* descriptors: nested headers */
 
     /* batches */
-    RUN_EXACT_ITEMS_MAX = 16, /* of so many each is watched by itself; of more, where watching is dear, a group */
+    RUN_EXACT_ITEMS_MAX = 16, /* of up to so many each is watched by itself; of more, where watching is expensive, a group */
     RUN_GROUP_ITEMS = 16,
-    RUN_ISSUE_AT_ONCE = 64, /* given to the device before the worker looks around */
+    RUN_ISSUE_AT_ONCE = 64, /* given to the device before the worker polls other things */
     STREAM_ITEMS_IN_FLIGHT_MAX = 512, /* fewer than a driver queues before its calls block */
     GRAPHS_PER_WORKER_MAX = PROGRAMS_PER_SESSION_MAX * GRAPHS_PER_PROGRAM_MAX,
 
@@ -22,13 +22,13 @@ enum {
     COPIES_IN_FLIGHT_MAX = 64, /* per stream: copies and fills given to the device and not yet done */
     WORKER_NAP_US_MIN = 20,
     WORKER_NAP_US_MAX = 1000,
-    WORKER_SLEEP_MS = 100, /* longest sleep without looking around */
-    WORKER_UID_FIRST = 0x70000000, /* under root each worker is the user of this number and its process id: of numbers that nobody gives out */
-    WORKER_FILES_SPARE = 16, /* that a worker must be able to open at its start */
-    WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not to blame: a driver opens up to some dozens a device */
+    WORKER_SLEEP_MS = 100, /* longest sleep between two polls */
+    WORKER_UID_FIRST = 0x70000000, /* under root each worker's user is this number plus its process id: numbers that no system gives out */
+    WORKER_FILES_RESERVE = 16, /* descriptors that a worker must be able to open at its start */
+    WORKER_FILES_OF_DRIVER_MIN = 256, /* with a lower limit a device that does not open is not at fault: a driver opens up to some dozens a device */
 };
 
-static const uint64_t WORKER_OWN_BYTES = 4ull << 30; /* of memory that a cpu worker may have besides its device's: modules, its heap, stacks of its threads */
+static const uint64_t WORKER_OWN_BYTES = 4ull << 30; /* memory of a cpu worker beyond its device's: modules, its heap, stacks of its threads */
 static const uint64_t WORKER_OWN_BYTES_PER_CPU = 1ull << 30; /* ... and for each processor: registers of the blocks that run there, and stacks of a cooperative launch's threads */
 
 #endif

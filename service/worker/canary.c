@@ -42,7 +42,7 @@ struct canary_params {
     uint32_t count;
 };
 
-static enum status prepare(struct device_worker *w, struct problem *why)
+static enum status prepare_canary(struct device_worker *w, struct problem *why)
 {
     const struct device_ops *ops = w->ops;
     struct canary           *c = &w->canary;
@@ -59,7 +59,7 @@ static enum status prepare(struct device_worker *w, struct problem *why)
     return ops->module_load(w->device, ptx, sizeof ptx - 1, &c->module, why);
 }
 
-static enum status submit(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)
+static enum status submit_canary(struct device_worker *w, const uint32_t *in, uint32_t *out, struct problem *why)
 {
     const struct device_ops *ops = w->ops;
     const struct canary     *c = &w->canary;
@@ -100,12 +100,12 @@ enum status canary_run(struct device_worker *w, struct problem *why)
     static uint32_t in[NUMBERS], out[NUMBERS]; /* outlive a canary that never came back */
     enum status     st;
 
-    if ((st = prepare(w, why)))
+    if ((st = prepare_canary(w, why)))
         return st;
     w->canary.seed++;
     for (uint32_t i = 0; i < NUMBERS; i++)
         in[i] = (i + w->canary.seed) * 2654435761u;
-    if ((st = submit(w, in, out, why)) || (st = wait_done(w, why)))
+    if ((st = submit_canary(w, in, out, why)) || (st = wait_done(w, why)))
         return st;
     for (uint32_t i = 0; i < NUMBERS; i++)
         if (out[i] != in[i] * 3 + 7)

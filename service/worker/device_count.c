@@ -1,9 +1,9 @@
-/* Tells the front-end which devices are here, so that it never loads a driver itself. */
+/* Reports the devices to the front-end, which therefore never loads a driver. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
 #include "worker/commands/internal.h"
@@ -18,7 +18,7 @@ enum { ACCEPT_AT_ONCE = 32 };
 
 /* ---- answers ---- */
 
-void queue_push(struct queue *q, struct work *k)
+void queue_push(struct command_queue *q, struct accepted_command *k)
 {
     k->next = NULL;
     if (q->last)
@@ -28,9 +28,9 @@ void queue_push(struct queue *q, struct work *k)
     q->last = k;
 }
 
-struct work *queue_pop(struct queue *q)
+struct accepted_command *queue_pop(struct command_queue *q)
 {
-    struct work *k = q->first;
+    struct accepted_command *k = q->first;
 
     q->first = k->next;
     if (!q->first)
@@ -44,8 +44,8 @@ bool status_is_fatal(enum status st)
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR || st == STATUS_EXECUTION_TIMEOUT;
 }
 
-/* The front-end always drains, so a full ring empties; a front-end that is gone ends this process. */
-static void send(struct device_worker *w, const struct completion *c)
+/* The front-end always drains, so a full ring empties; when the front-end is gone, this process ends. */
+static void send_completion(struct device_worker *w, const struct completion *c)
 {
     const struct timespec nap = {0, 50 * 1000};
     enum status           st;
@@ -56,7 +56,7 @@ static void send(struct device_worker *w, const struct completion *c)
         _exit(WORKER_EXIT_LOST);
 }
 
-static void describe(struct completion *c, const struct problem *why)
+static void describe_problem(struct completion *c, const struct problem *why)
 {
     c->cuda_result = why->cuda_result;
     c->limit_max = why->limit_max;
@@ -66,32 +66,33 @@ static void describe(struct completion *c, const struct problem *why)
     span_copy(span_first(span_of(why->detail), sizeof c->detail - 1), c->detail, sizeof c->detail);
 }
 
-static void answer(struct device_worker *w, uint64_t call, enum status st, struct completion *done, const struct problem *why, bool lost)
+static void answer_command(struct device_worker *w, uint64_t call, enum status st, struct completion *done, const struct problem *why,
+                           bool lost)
 {
     done->call = call;
     done->kind = COMPLETION_DONE;
     done->status = st;
     done->worker_session_lost = lost;
     if (st && why)
-        describe(done, why);
-    send(w, done);
+        describe_problem(done, why);
+    send_completion(w, done);
 }
 
-static void work_free(struct device_worker *w, struct work *k)
+static void command_free(struct device_worker *w, struct accepted_command *k)
 {
     run_destroy(w, k->run);
     k->run = NULL;
-    k->next = w->works_free;
-    w->works_free = k;
+    k->next = w->commands_free;
+    w->commands_free = k;
 }
 
-void work_answer(struct device_worker *w, struct work *k, enum status st, struct completion *done, const struct problem *why)
+void command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done, const struct problem *why)
 {
     struct problem lost = {0};
     bool           fatal = status_is_fatal(st);
 
-    answer(w, k->command.call, st, done, why, fatal);
-    work_free(w, k);
+    answer_command(w, k->command.call, st, done, why, fatal);
+    command_free(w, k);
     if (!fatal || w->lost)
         return;
     lost = *why;
@@ -99,34 +100,34 @@ void work_answer(struct device_worker *w, struct work *k, enum status st, struct
     worker_lose(w, &lost);
 }
 
-void work_started(struct device_worker *w, const struct work *k)
+void command_started(struct device_worker *w, const struct accepted_command *k)
 {
     struct completion started = {.call = k->command.call, .kind = COMPLETION_STARTED};
 
-    send(w, &started);
+    send_completion(w, &started);
 }
 
 void worker_lose(struct device_worker *w, const struct problem *why)
 {
-    struct work *k;
+    struct accepted_command *k;
 
     w->lost = true;
     while ((k = streams_pop_any(w))) {
         struct completion done = {0};
 
-        work_answer(w, k, why->status, &done, why);
+        command_answer(w, k, why->status, &done, why);
     }
     while (w->barriers.first) {
         struct completion done = {0};
 
-        work_answer(w, queue_pop(&w->barriers), why->status, &done, why);
+        command_answer(w, queue_pop(&w->barriers), why->status, &done, why);
     }
     log_warn("worker", "the context is lost: %s: %s", status_code(why->status), why->detail);
 }
 
 /* ---- commands ---- */
 
-/* The length must be exactly what that message has. */
+/* The length must be exactly that of the message. */
 static bool command_fits(const struct command *c, size_t bytes)
 {
     size_t fixed = offsetof(struct command, body);
@@ -134,11 +135,11 @@ static bool command_fits(const struct command *c, size_t bytes)
     return bytes >= fixed && c->bytes == bytes - fixed && message_fits(c->message, &c->body, c->bytes);
 }
 
-static struct work *work_new(struct device_worker *w)
+static struct accepted_command *command_new(struct device_worker *w)
 {
-    struct work *k = w->works_free;
+    struct accepted_command *k = w->commands_free;
 
-    w->works_free = k->next;
+    w->commands_free = k->next;
     k->next = NULL;
     k->issued = false;
     k->refused = STATUS_OK;
@@ -149,25 +150,25 @@ static struct work *work_new(struct device_worker *w)
     return k;
 }
 
-static void refuse_length(struct device_worker *w, struct work *k)
+static void refuse_length(struct device_worker *w, struct accepted_command *k)
 {
     struct completion done = {0};
     struct problem    why;
 
     problem_set(&why, STATUS_INVALID_REQUEST, "invalid length of a command");
-    work_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
+    command_answer(w, k, STATUS_INVALID_REQUEST, &done, &why);
 }
 
-/* True when there was one. Asked all the time: what is no more than a look must cost no more. */
+/* True: there was one. Polled all the time, so an empty poll must be cheap. */
 static bool accept_one(struct device_worker *w)
 {
-    struct work *k;
-    size_t       bytes;
-    enum status  st;
+    struct accepted_command *k;
+    size_t                   bytes;
+    enum status              st;
 
-    if (!w->works_free || !ring_ready(&w->commands))
+    if (!w->commands_free || !ring_ready(&w->commands))
         return false;
-    k = work_new(w);
+    k = command_new(w);
     st = ring_pop(&w->commands, &k->command, &bytes);
     if (st == STATUS_OK && command_fits(&k->command, bytes)) {
         worker_accept(w, k);
@@ -177,8 +178,8 @@ static bool accept_one(struct device_worker *w)
         refuse_length(w, k);
         return true;
     }
-    work_free(w, k);
-    w->lost = w->lost || st == STATUS_INTERNAL; /* the ring makes no sense any more */
+    command_free(w, k);
+    w->lost = w->lost || st == STATUS_INTERNAL; /* the ring is corrupt */
     return false;
 }
 
@@ -193,7 +194,7 @@ static bool accept_some(struct device_worker *w)
 
 /* ---- waiting ---- */
 
-/* The longer the device works already, the longer the nap: about 3 % late at most. */
+/* The longer the device has been working, the longer the nap: about 3 % late at most. */
 static uint64_t nap_ns(uint64_t quiet_ns)
 {
     uint64_t ns = quiet_ns / 32;
@@ -203,8 +204,8 @@ static uint64_t nap_ns(uint64_t quiet_ns)
     return ns < (uint64_t)WORKER_NAP_US_MAX * NS_PER_US ? ns : (uint64_t)WORKER_NAP_US_MAX * NS_PER_US;
 }
 
-/* Nothing moved since `since`. */
-static void idle(struct device_worker *w, uint64_t since)
+/* Nothing has moved since `since`. */
+static void wait_idle(struct device_worker *w, uint64_t since)
 {
     const struct spin_budgets *spin = spin_budgets();
     uint64_t                   quiet = now_ns() - since;
@@ -218,7 +219,7 @@ static void idle(struct device_worker *w, uint64_t since)
         ring_wait(&w->commands, busy ? nap_ns(quiet) : (uint64_t)WORKER_SLEEP_MS * NS_PER_MS);
 }
 
-static void serve(struct device_worker *w)
+static void serve_commands(struct device_worker *w)
 {
     uint64_t moved_ns = now_ns();
 
@@ -230,7 +231,7 @@ static void serve(struct device_worker *w)
         if (moved)
             moved_ns = now_ns();
         else if (!w->lost)
-            idle(w, moved_ns);
+            wait_idle(w, moved_ns);
     }
 }
 
@@ -256,10 +257,10 @@ void worker_arguments_set(int argc, char **argv)
     }
 }
 
-static void works_link(struct device_worker *w)
+static void link_commands(struct device_worker *w)
 {
     for (unsigned i = RING_SLOTS; i-- > 0;)
-        work_free(w, &w->works[i]);
+        command_free(w, &w->accepted[i]);
     w->streams[0].used = true;
     w->streams_end = 1;
 }
@@ -272,7 +273,7 @@ static bool argument_given(int argc, char **argv, const char *flag)
     return false;
 }
 
-static enum status device_find(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
+static enum status find_device(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
 {
     const char *backend = worker_argument(argc, argv, "backend");
     const char *number = worker_argument(argc, argv, "index");
@@ -286,7 +287,7 @@ static enum status device_find(struct device_worker *w, int argc, char **argv, u
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown backend");
 }
 
-static enum status device_take(struct device_worker *w, unsigned index, struct problem *why)
+static enum status take_device(struct device_worker *w, unsigned index, struct problem *why)
 {
     enum status st = w->ops->open(&w->device, index, why);
 
@@ -295,7 +296,7 @@ static enum status device_take(struct device_worker *w, unsigned index, struct p
     return st;
 }
 
-/* Now, which is when the next phase begins. */
+/* Returns the time now, when the next phase begins. */
 static uint64_t phase_end(struct completion *ready, enum worker_start_phase phase, uint64_t began_ns)
 {
     uint64_t now = now_ns(), ms = (now - began_ns) / NS_PER_MS;
@@ -304,11 +305,11 @@ static uint64_t phase_end(struct completion *ready, enum worker_start_phase phas
     return now;
 }
 
-/* A driver that may open no files says that there is no device, or anything else: then nothing is known of the device. */
-static enum status device_open(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
+/* A driver that may open no files reports no device, or anything else: then nothing is known of the device. */
+static enum status open_device(struct device_worker *w, unsigned index, struct completion *ready, struct problem *why)
 {
     uint64_t    began = now_ns();
-    enum status st = device_take(w, index, why);
+    enum status st = take_device(w, index, why);
 
     began = phase_end(ready, WORKER_START_DEVICE, began);
     if (!st) {
@@ -319,7 +320,7 @@ static enum status device_open(struct device_worker *w, unsigned index, struct c
     return files_suffice(WORKER_FILES_OF_DRIVER_MIN, why) ? st : STATUS_OVERLOADED;
 }
 
-/* 0: a driver's device has its own. */
+/* 0: the device has memory of its own. */
 static uint64_t host_memory(struct device_worker *w)
 {
     struct device_memory memory = {0};
@@ -327,8 +328,8 @@ static uint64_t host_memory(struct device_worker *w)
     return w->ops->driver || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
 }
 
-/* Everything up to the first caller's command, and nothing of a caller's before the lock. */
-static enum status start(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
+/* Everything up to the first command. Nothing of a caller's comes before the lock-down. */
+static enum status start_device(struct device_worker *w, int argc, char **argv, struct completion *ready, struct problem *why)
 {
     enum worker_sandbox sandbox = WORKER_SANDBOX_NONE;
     struct device_jail  jail = {.device_monitor = argument_given(argc, argv, "--device-monitor"),
@@ -336,15 +337,15 @@ static enum status start(struct device_worker *w, int argc, char **argv, struct 
                                 .sharing = argument_given(argc, argv, "--sharing")};
     uint64_t            began;
     unsigned            index = 0;
-    enum status         st = device_find(w, argc, argv, &index, why);
+    enum status         st = find_device(w, argc, argv, &index, why);
 
     if (st)
         return st;
     w->sharing = jail.sharing;
     jail.driver = w->ops->driver;
-    if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
+    if (!files_suffice(WORKER_FILES_RESERVE, why)) /* without them a barrier that needs a file would be left out, too */
         return STATUS_OVERLOADED;
-    if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, ready, why)))
+    if ((st = device_jail_prepare(&jail, why)) || (st = open_device(w, index, ready, why)))
         return st;
     jail.driver_build = jail.driver ? jail.driver->build(w->device) : "";
     jail.memory = host_memory(w);
@@ -366,7 +367,7 @@ static void choose_spin(int argc, char **argv)
 
 int device_worker_main(int argc, char **argv)
 {
-    static struct device_worker w; /* large: it is the process */
+    static struct device_worker w; /* large: static, as there is one per process */
     struct completion           ready = {0};
     struct problem              why = {0};
     enum status                 st;
@@ -380,10 +381,10 @@ int device_worker_main(int argc, char **argv)
     choose_spin(argc, argv);
     ring_init(&w.commands, w.shm.commands, sizeof(struct command));
     ring_init(&w.completions, w.shm.completions, sizeof(struct completion));
-    works_link(&w);
-    st = start(&w, argc, argv, &ready, &why);
-    answer(&w, 0, st, &ready, &why, st != STATUS_OK);
+    link_commands(&w);
+    st = start_device(&w, argc, argv, &ready, &why);
+    answer_command(&w, 0, st, &ready, &why, st != STATUS_OK);
     if (!st)
-        serve(&w);
+        serve_commands(&w);
     _exit(st || w.lost ? WORKER_EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */
 }

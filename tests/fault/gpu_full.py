@@ -176,9 +176,9 @@ def beside_a_neighbour(options, folder, name, tally):
     bench = Bench(options, folder / name, "--pool-size", "0" if name == "kills" else str(options.pool), "--workers-max", "64")
     client = bench.client("good")
     assert client.put("/v1/admin/logging", {"levels": {"pool": "debug"}}).status == 200
-    keepers, pid = bench.workers(), bench.front_end()
+    monitors, pid = bench.workers(), bench.front_end()
     neighbour = Neighbour(bench.place("good", "neighbour"))
-    bench.spared = keepers | bench.workers()
+    bench.spared = monitors | bench.workers()
     neighbour.start()
     before = vitals(bench, client)
     CAMPAIGNS[name](bench, tally)

@@ -1,6 +1,6 @@
 """SIGKILLs of workers whose kernels run, beside a neighbour.
 
-There are no warm workers. Once every session has its kernel running, each worker but the neighbour's and the device's keeper is therefore a busy
+There are no warm workers. Once every session has its kernel running, each worker but the neighbour's and the device's monitor is therefore a busy
 one: all of them are killed one by one at random moments, and each session then comes back as fast as it can."""
 import os
 import signal

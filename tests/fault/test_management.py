@@ -12,7 +12,7 @@ from kernels import fill7
 
 DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/nvml.def").read_text()
 FUNCTIONS = re.findall(r"^NVML\((\w+),", DEFINITIONS, re.M)
-ASKED_AGAIN = [name for name in FUNCTIONS if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents")]  # after a keeper's start
+ASKED_AGAIN = [name for name in FUNCTIONS if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents")]  # after a device monitor's start
 ERRORS = (1, 2, 3, 4, 6, 9, 10, 15, 16, 17, 18, 23, 999)
 LOST = ("nvmlDeviceGetHandleByUUID", 15)  # this one says that the device is gone
 
@@ -64,7 +64,7 @@ def restarts(client):
     return client.get("/readyz?verbose=1").json()["devices"][0]["restarts"]
 
 
-@pytest.mark.skipif(not FULL, reason="each takes a keeper's whole deadline, 10 s")
+@pytest.mark.skipif(not FULL, reason="each takes a device monitor's whole deadline, 10 s")
 def test_calls_of_the_library_that_never_return(managed):
     steer, client = managed
     with Campaign("calls of the library that hang", 0, 0.05) as c:
@@ -76,7 +76,7 @@ def test_calls_of_the_library_that_never_return(managed):
             device(client)
             assert computes(client), "who has a worker goes on"
             steer("")
-            until(lambda: restarts(client) > before and client.get("/readyz").status == 200, f"{function}: the keeper is not replaced", 90)
+            until(lambda: restarts(client) > before and client.get("/readyz").status == 200, f"{function}: the monitor is not replaced", 90)
             assert computes(client)
             c.recovered()
             if not c.due():

@@ -17,7 +17,7 @@ from workload import VADD, floats
 
 
 def role_of(pid):
-    """"worker" (warm, used, or a device's keeper), "compile-worker" or the like; "" when it is gone, or not yet more than a copy of the front-end."""
+    """"worker" (warm, used, or a device's monitor), "compile-worker" or the like; "" when it is gone, or not yet more than a copy of the front-end."""
     try:
         words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:2]
     except (FileNotFoundError, ProcessLookupError):
@@ -183,17 +183,17 @@ def test_a_worker_that_stays_stopped_is_replaced(start):
 
 
 @pytest.mark.skipif(not FULL, reason="takes a canary's whole deadline, 10 s")
-def test_a_keeper_that_stays_stopped_is_replaced(start):
+def test_a_device_monitor_that_stays_stopped_is_replaced(start):
     service = start("--pool-size", "0")
     client = service.client()
-    with Campaign("keepers stopped for good", 3, 0.02) as c:
+    with Campaign("monitors stopped for good", 3, 0.02) as c:
         while c.due():
-            until(lambda: len(service.children()) == 1 and client.get("/readyz").status == 200, "no keeper", 60)
-            keeper = next(iter(service.children()))
-            os.kill(keeper, signal.SIGSTOP)
+            until(lambda: len(service.children()) == 1 and client.get("/readyz").status == 200, "no monitor", 60)
+            monitor = next(iter(service.children()))
+            os.kill(monitor, signal.SIGSTOP)
             c.fault()
             until(lambda: client.get("/readyz").status == 503, "nobody notices", 30)
-            until(lambda: is_gone(keeper) and client.get("/readyz").status == 200, "it is not replaced", 60)
+            until(lambda: is_gone(monitor) and client.get("/readyz").status == 200, "it is not replaced", 60)
             assert client.get("/v1/devices/cpu:0").json()["state"] == "healthy"
             c.recovered()
 

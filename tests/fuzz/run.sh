@@ -20,9 +20,9 @@ inputs=("$work")
 if [ -d "tests/fuzz/seeds/$target" ]; then inputs+=("tests/fuzz/seeds/$target"); fi
 options=(-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$findings/$target-" -print_final_stats=1)
 if [ "$target" = ptx ]; then
-    inputs+=(tests/unit/device/cpu/ptx)
+    inputs+=(tests/unit/device/cpu/fixtures)
     # The words of the language, from the tables that the parser itself is made of.
-    sed -nE 's/^[A-Z_]+\([A-Z0-9_]+, "([^"]+)".*/"\1"/p' service/device/cpu/ptx/{opcodes,modifiers,specials,types}.def | sort -u >"$work.dict"
+    sed -nE 's/^[A-Z_]+\([A-Z0-9_]+, "([^"]+)".*/"\1"/p' service/device/cpu/ptx/tables/{opcodes,modifiers,specials,types}.def | sort -u >"$work.dict"
     options+=(-dict="$work.dict" -max_len=16384)
 fi
 exec "$programs/fuzz_$target" "${options[@]}" "${inputs[@]}"

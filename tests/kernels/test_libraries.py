@@ -1,5 +1,5 @@
 """What cuBLASLt and cuFFT do as built-in kernels, by the measures that ours are held to. Only where a device has them; that sizes, strides and batches
-come to them as they were meant is tested everywhere, on fakes (tests/unit/device/vendor_test.c, tests/service/test_engines.py)."""
+come to them as they were meant is tested everywhere, on fakes (tests/unit/device/cuda/vendor/vendor_test.c, tests/service/test_engines.py)."""
 import pytest
 
 np = pytest.importorskip("numpy")

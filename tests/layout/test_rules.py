@@ -1,8 +1,10 @@
 """The rules of the source tree that a reader relies on, kept by a test: who may include whom, who owns a foreign header, how long a file
 may be, and that nothing unfinished is marked as done."""
+import collections
 import pathlib
 import re
 import subprocess
+import warnings
 
 import pytest
 
@@ -27,14 +29,20 @@ MAY_INCLUDE = {
     "compile": {"ipc"},
 }
 
-# The same between the rooms of session/; events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
-SESSION_MAY_INCLUDE = {
-    "life": {"events"},
-    "events": {"life"},
-    "memory": {"life"},
-    "code": {"memory", "life"},
-    "launch": {"code", "memory", "life", "events"},
-    "batch": {"launch", "code", "memory", "life", "events"},
+# The same between the rooms of a folder; "" are the files beside its rooms, which may include all unless a row says otherwise. In session/
+# events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
+ROOM_MAY_INCLUDE = {
+    "base": {"": set(), "log": set()},
+    "session": {
+        "life": {"events"},
+        "events": {"life"},
+        "memory": {"life"},
+        "code": {"memory", "life"},
+        "launch": {"code", "memory", "life", "events"},
+        "batch": {"launch", "code", "memory", "life", "events"},
+    },
+    "device/cpu": {"ptx": set(), "interp": {"ptx", "runtime"}, "runtime": {"ptx", "interp"}},
+    "device/cuda": {"vendor": set()},
 }
 
 # The rooms of the clients in C, each of which may include itself and those before it. Files beside the rooms may include all.
@@ -48,7 +56,7 @@ OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
     "cJSON.h": r"service/http/json/json\.c",
-    "dlfcn.h": r"service/(device/cuda/driver|device/cuda/nvml|compile/nvrtc|compile/assembler)\.c",
+    "dlfcn.h": r"service/(device/cuda/driver|compile/nvrtc|compile/assembler)\.c",
     "gnutls/": r"service/(http/engine/tls(_crl)?\.[ch]|health/probe_tls\.c)",
     "nettle/": r"service/base/digest\.c",
     "seccomp.h": r"(service/worker/(jail|compile)/\w+|tests/fault/learn_syscalls|tests/unit/worker/\w+)\.c",
@@ -60,6 +68,7 @@ OWNERS = {
 }
 
 LINES_MAX = 600
+UNITS_HINT = 25
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
@@ -77,9 +86,12 @@ def folder_of(path):
     return parts[0] if len(parts) > 1 else ""
 
 
-def room_of(path):
-    """(folder, room) of a path from the root of service/."""
-    return (*path.parts[:-1], "", "")[:2]
+def room_of(path, folder):
+    """The room within the folder, "" for a file beside its rooms, None for one that is elsewhere. The path counts from the root of service/."""
+    if not path.startswith(folder + "/"):
+        return None
+    room, _, inside = path[len(folder) + 1 :].partition("/")
+    return room if inside else ""
 
 
 def test_there_are_sources_in_every_folder_of_the_picture():
@@ -103,17 +115,19 @@ def test_folders_include_only_what_the_picture_allows():
     assert not wrong, "\n".join(wrong)
 
 
-def test_rooms_of_session_include_only_what_stands_below_them():
-    wrong = []
+@pytest.mark.parametrize("folder,rooms", ROOM_MAY_INCLUDE.items())
+def test_rooms_include_only_what_stands_below_them(folder, rooms):
+    present, wrong = set(), []
     for path in sources():
-        own, name = room_of(path.relative_to(SERVICE))
-        if own != "session" or not name:
+        own = room_of(str(path.relative_to(SERVICE)), folder)
+        present |= {own} - {None, ""}
+        if own not in rooms:
             continue
         for _, included in INCLUDE.findall(path.read_text()):
-            target, room = room_of(pathlib.PurePath(included))
-            if target == "session" and room not in ("", name, *SESSION_MAY_INCLUDE[name]):
+            if room_of(included, folder) not in (None, "", own, *rooms[own]):
                 wrong.append(f"{path.relative_to(ROOT)} includes {included}")
     assert not wrong, "\n".join(wrong)
+    assert set(rooms) - {""} == present
 
 
 def test_a_rooms_internal_header_stays_in_its_folder():
@@ -178,6 +192,14 @@ def test_no_file_outgrows_its_purpose():
         if (count := len(path.read_text().splitlines())) > LINES_MAX
     ]
     assert not too_long, "\n".join(too_long)
+
+
+def test_folders_that_hold_many_files_are_named():
+    """A hint, never a failure. A .c and its .h are one."""
+    units = collections.Counter(path.parent for path in {path.with_suffix("") for path in sources() + tracked("tests/unit/*.c", "tests/unit/*.h")})
+    for folder, count in units.items():
+        if count > UNITS_HINT:
+            warnings.warn(f"{folder.relative_to(ROOT)} holds {count} units; is it one idea?")
 
 
 def test_every_c_file_says_what_it_is_for():

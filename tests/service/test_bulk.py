@@ -32,7 +32,7 @@ def header(method, path, length=None):
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-@pytest.fixture(params=[(), ("--no-offload",), ("--io-threads", "1")], ids=["handoff", "inline", "one-thread"])
+@pytest.fixture(params=[(), ("--no-offload",), ("--io-threads", "1")], ids=["offload", "inline", "one-thread"])
 def own(request, start):
     """A client of a service of its own, and a session there."""
     service = start(*request.param)

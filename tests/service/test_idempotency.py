@@ -24,13 +24,13 @@ def endless(client, session):
     assert client.put(session + "/buffers/p", {"size": 4}).status == 201
 
 
-def keyed(client, path, body, key, **headers):
+def idempotent(client, path, body, key, **headers):
     return client.post(path, body, Idempotency_Key=key, **headers)
 
 
 def test_a_repeated_create_makes_one(client, session, key):
-    first = keyed(client, session + "/buffers", {"size": 64}, key)
-    again = keyed(client, session + "/buffers", {"size": 64}, f'"{key}"')
+    first = idempotent(client, session + "/buffers", {"size": 64}, key)
+    again = idempotent(client, session + "/buffers", {"size": 64}, f'"{key}"')
     assert first.status == again.status == 201
     assert again.body == first.body and again.headers["Location"] == first.headers["Location"]
     assert again.headers["Idempotency-Replayed"] == "true" and first.headers["Idempotency-Replayed"] is None
@@ -39,17 +39,17 @@ def test_a_repeated_create_makes_one(client, session, key):
 
 
 def test_another_payload_path_or_key_is_another_matter(client, session, key):
-    first = keyed(client, session + "/buffers", {"size": 64}, key)
+    first = idempotent(client, session + "/buffers", {"size": 64}, key)
     assert first.status == 201
-    assert keyed(client, session + "/buffers", {"size": 32}, key).code == "idempotency_key_reused"
-    assert keyed(client, session + "/buffers", {"size": 128}, key).status == 422, "another length"
-    assert keyed(client, session + "/buffers", {"size": 64}, key + "x").status == 201
+    assert idempotent(client, session + "/buffers", {"size": 32}, key).code == "idempotency_key_reused"
+    assert idempotent(client, session + "/buffers", {"size": 128}, key).status == 422, "another length"
+    assert idempotent(client, session + "/buffers", {"size": 64}, key + "x").status == 201
     assert client.post(session + "/buffers", {"size": 64}).status == 201
     octets = client.post(session + "/buffers", b'{"size": 64}', Content_Type="application/octet-stream", Idempotency_Key=key)
     assert octets.code == "idempotency_key_reused", "the media type is part of the payload"
     path = f"{session}/buffers/{first.json()['id']}/fill"
-    assert keyed(client, path, {"pattern": {"u8": 1}}, key).status == 204, "the key's scope is its path"
-    again = keyed(client, path, {"pattern": {"u8": 1}}, key)
+    assert idempotent(client, path, {"pattern": {"u8": 1}}, key).status == 204, "the key's scope is its path"
+    again = idempotent(client, path, {"pattern": {"u8": 1}}, key)
     assert again.status == 204 and again.headers["Idempotency-Replayed"] == "true"
 
 
@@ -98,15 +98,15 @@ def test_a_digest_is_checked_on_a_repetition_too(client, session, key):
 
 def test_a_launch_runs_once(client, vadd, key):
     launch = {"module": "m", "kernel": "vadd", "grid": [4], "block": [256], "args": [{"buf": "a"}, {"buf": "b"}, {"buf": "c"}, {"i32": 1024}]}
-    answers = [keyed(client, vadd + "/launches", launch, key) for _ in range(5)]
+    answers = [idempotent(client, vadd + "/launches", launch, key) for _ in range(5)]
     assert {a.status for a in answers} == {200} and len({a.json()["id"] for a in answers}) == 1
     assert client.get(vadd).json()["usage"]["launches"] == 1
 
 
 def test_failures_of_the_request_itself_are_replayed(client, vadd, key):
     wrong = {"module": "m", "kernel": "vadd", "grid": [4], "block": [256], "args": []}
-    first = keyed(client, vadd + "/launches", wrong, key)
-    again = keyed(client, vadd + "/launches", wrong, key)
+    first = idempotent(client, vadd + "/launches", wrong, key)
+    again = idempotent(client, vadd + "/launches", wrong, key)
     assert first.status == again.status == 422 and again.headers["Idempotency-Replayed"] == "true"
     assert again.json()["code"] == "argument_mismatch"
 
@@ -114,7 +114,7 @@ def test_failures_of_the_request_itself_are_replayed(client, vadd, key):
 def test_what_was_refused_before_it_was_looked_at_leaves_no_key(client, session, key):
     assert client.post(session + "/buffers", b"x", Content_Type="text/plain", Idempotency_Key=key).status == 415
     assert client.post(session + "/buffers", b"{}" * (1 << 20), Content_Type="application/json", Idempotency_Key=key).status == 413
-    assert keyed(client, session + "/buffers", {"size": 64}, key).status == 201
+    assert idempotent(client, session + "/buffers", {"size": 64}, key).status == 201
 
 
 def test_while_it_runs_the_key_is_refused_from_the_header(service, client, session, key):
@@ -122,7 +122,7 @@ def test_while_it_runs_the_key_is_refused_from_the_header(service, client, sessi
     launch = {"module": "e", "kernel": "endless", "grid": [1], "block": [1], "args": [{"buf": "p"}], "timeout_ms": 600_000}
     body = json.dumps(launch).encode()
     results = []
-    thread = threading.Thread(target=lambda: results.append(keyed(service.client(), session + "/launches", launch, key)))
+    thread = threading.Thread(target=lambda: results.append(idempotent(service.client(), session + "/launches", launch, key)))
     thread.start()
     deadline = time.monotonic() + 60
     while not client.get(session).json()["usage"]["launches"]:
@@ -138,7 +138,7 @@ def test_while_it_runs_the_key_is_refused_from_the_header(service, client, sessi
     assert client.post(session + "/reset").status == 200
     thread.join()
     assert results[0].code in ("cancelled", "worker_lost") and results[0].headers["Idempotency-Replayed"] is None
-    again = keyed(client, session + "/launches", launch, key)
+    again = idempotent(client, session + "/launches", launch, key)
     assert again.body == results[0].body and again.headers["Idempotency-Replayed"] == "true"
 
 
@@ -154,7 +154,7 @@ def test_who_lost_the_line_gets_the_answer_when_he_asks_again(service, client, s
             assert time.monotonic() < deadline
             time.sleep(0.01)
     codes = []
-    while (answer := keyed(client, session + "/launches", launch, key)).status == 409:
+    while (answer := idempotent(client, session + "/launches", launch, key)).status == 409:
         codes.append(answer.code)
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -168,8 +168,8 @@ def test_a_body_that_breaks_off_frees_the_key(service, client, session, key):
         s.sendall((f"POST {session}/buffers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n"
                    "Content-Length: 100\r\nExpect: 100-continue\r\n\r\n").encode())
         assert b"100 Continue" in s.recv(4096), "it has the key now"
-        assert keyed(client, session + "/buffers", {"size": 64}, key).code == "idempotency_in_progress"
-    while (answer := keyed(client, session + "/buffers", {"size": 64}, key)).status == 409:
+        assert idempotent(client, session + "/buffers", {"size": 64}, key).code == "idempotency_in_progress"
+    while (answer := idempotent(client, session + "/buffers", {"size": 64}, key)).status == 409:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert answer.status == 201 and answer.headers["Idempotency-Replayed"] is None
@@ -181,7 +181,7 @@ def test_callers_do_not_share_keys(start, tmp_path, key):
     (tmp_path / "tokens.json").chmod(0o600)
     service = start("--tokens", str(tmp_path / "tokens.json"))
     one, two = (service.client(Authorization=f"Bearer {name * 8}") for name in ("ann", "bob"))
-    first, second = keyed(one, "/v1/sessions", {}, key), keyed(two, "/v1/sessions", {}, key)
+    first, second = idempotent(one, "/v1/sessions", {}, key), idempotent(two, "/v1/sessions", {}, key)
     assert first.status == second.status == 201, (first, second)
     assert first.json()["id"] != second.json()["id"] and second.headers["Idempotency-Replayed"] is None
     assert one.get("/v1/limits").json()["limits"]["idempotency_keys"] == {"max": 10000, "used": 1}

@@ -155,12 +155,12 @@ def test_who_waits_for_what_it_has_just_begun_is_told_what_became_of_it(guarded)
     g = guarded(entry("old", "ada"), entry("new", "ada"))
     with_an_endless_kernel(g, "old")
     begun = g.send("old", "POST", S + "/launches", ENDLESS, Prefer=f"wait={WAITS_S}")
-    keyed = g.send("old", "POST", S + "/launches", ENDLESS, Prefer=f"wait={WAITS_S}", Idempotency_Key="k")
+    idempotent = g.send("old", "POST", S + "/launches", ENDLESS, Prefer=f"wait={WAITS_S}", Idempotency_Key="k")
     batch = g.send("old", "POST", "/v1/sessions/t/batches", BATCH, Prefer=f"wait={WAITS_S}")
     g.until_waiting("new", 3)
     g.reload(entry("new", "ada"))
     ids = []
-    for line in (begun, keyed, batch):
+    for line in (begun, idempotent, batch):
         response = line.getresponse()
         answer = json.loads(response.read())
         assert response.status == 202 and answer["state"] == "queued", answer

@@ -205,12 +205,12 @@ def test_one_device_that_is_out_leaves_the_service_ready(steered, words, reason,
 def test_no_device_that_serves_makes_the_service_unready(steered):
     _, service = steered
     client = service.client()
-    eventually(lambda: client.get("/readyz").body == b"ok\n" and len(service.children()) == 2, "no two keepers")
-    keepers = service.children()
-    for pid in keepers:
+    eventually(lambda: client.get("/readyz").body == b"ok\n" and len(service.children()) == 2, "no two monitors")
+    monitors = service.children()
+    for pid in monitors:
         os.kill(pid, signal.SIGSTOP)
     answers = []
     eventually(lambda: answers.append(client.get("/readyz")) or answers[-1].status == 503, "nobody notices")
     detail = answers[-1].json()["detail"]
     assert "cuda:0" in detail and "cuda:1" in detail
-    eventually(lambda: not keepers & service.children() and client.get("/readyz").body == b"ok\n", "they are not replaced")
+    eventually(lambda: not monitors & service.children() and client.get("/readyz").body == b"ok\n", "they are not replaced")

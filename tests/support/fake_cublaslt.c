@@ -1,9 +1,9 @@
 /* libcublasLt for machines without one: products by three loops, in columns as the real one. */
-#include "device/cuda/cublaslt_abi.h"
+#include "device/cuda/vendor/cublaslt_abi.h"
 #include "support/fake_vendor.h"
 
 #define CUBLASLT(name, result, parameters) FAKE_EXPORT result name parameters;
-#include "device/cuda/cublaslt.def"
+#include "device/cuda/vendor/cublaslt.def"
 #undef CUBLASLT
 
 FAKE_EXPORT long fake_cublaslt_live(void);
@@ -12,7 +12,7 @@ FAKE_EXPORT void fake_cublaslt_reset(void);
 
 static struct fake_vendor_function functions[] = {
 #define CUBLASLT(name, result, parameters) {#name, 0},
-#include "device/cuda/cublaslt.def"
+#include "device/cuda/vendor/cublaslt.def"
 #undef CUBLASLT
 };
 

@@ -1,11 +1,11 @@
 /* libcufft for machines without one: transforms by their definition, in f64. */
-#include "device/cuda/cufft_abi.h"
+#include "device/cuda/vendor/cufft_abi.h"
 #include "support/fake_vendor.h"
 
 #include <math.h>
 
 #define CUFFT(name, parameters) FAKE_EXPORT cufft_result name parameters;
-#include "device/cuda/cufft.def"
+#include "device/cuda/vendor/cufft.def"
 #undef CUFFT
 
 FAKE_EXPORT long fake_cufft_live(void);
@@ -14,7 +14,7 @@ FAKE_EXPORT void fake_cufft_reset(void);
 
 static struct fake_vendor_function functions[] = {
 #define CUFFT(name, parameters) {#name, 0},
-#include "device/cuda/cufft.def"
+#include "device/cuda/vendor/cufft.def"
 #undef CUFFT
 };
 

@@ -40,7 +40,7 @@ struct op_request {
     uint64_t             size, offset, from_offset;
     bool                 has_size, has_segment, has_stream;
     const struct json   *pattern, *args;
-    struct launch_fields form;
+    struct launch_fields fields;
 };
 
 #define MEMBER(type, member, required, max) JSON_FIELD(type, struct op_request, member, required, max)
@@ -55,8 +55,7 @@ static const struct json_field alloc_fields[] = {OP_NAME, NAME(as, true), SIZE,
 static const struct json_field write_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), NAME(segment, true)};
 static const struct json_field copy_fields[] = {OP_NAME, NAME(from, true), OFFSET(from_offset), NAME(to, true), OFFSET(offset), SIZE};
 static const struct json_field fill_fields[] = {OP_NAME, NAME(to, true), OFFSET(offset), SIZE, MEMBER(FIELD_ANY, pattern, true, 0)};
-static const struct json_field launch_fields[] = {OP_NAME, LAUNCH_FORM_FIELDS(struct op_request), MEMBER(FIELD_ANY, args, false, 0),
-                                                  STREAM};
+static const struct json_field launch_fields[] = {OP_NAME, LAUNCH_FIELDS(struct op_request), MEMBER(FIELD_ANY, args, false, 0), STREAM};
 static const struct json_field read_fields[] = {OP_NAME, NAME(from, true), OFFSET(offset), SIZE, NAME(segment, true)};
 static const struct json_field free_fields[] = {OP_NAME, NAME(buf, true)};
 static const struct json_field event_fields[] = {OP_NAME, NAME(event, true), STREAM};
@@ -258,7 +257,7 @@ static enum status finish_launch(struct decoding *d, const struct op_request *q,
         return no_room(d);
     op->launch = spec;
     spec->stream = q->stream;
-    st = launch_fields_decode(&q->form, spec, d->why);
+    st = launch_fields_decode(&q->fields, spec, d->why);
     return st ? st : args_decode(q->args, d->arena, &spec->args, &spec->args_count, d->why);
 }
 

@@ -8,16 +8,16 @@
 
 #include "api/decode/floats.h"
 
-enum form { SIGNED, UNSIGNED, FLOAT, BOOL };
+enum kind { SIGNED, UNSIGNED, FLOAT, BOOL };
 
 struct arg_type {
     const char *name;
-    enum form   form;
+    enum kind   kind;
     unsigned    bytes;
 };
 
 static const struct arg_type types[] = {
-#define ARG_TYPE(name, form, bytes) {#name, form, bytes},
+#define ARG_TYPE(name, kind, bytes) {#name, kind, bytes},
 #include "api/decode/args.def"
 #undef ARG_TYPE
 };
@@ -30,7 +30,7 @@ static const struct arg_type *type_of(struct span name)
     return NULL;
 }
 
-static enum status wrong(struct problem *why, const char *pointer, const char *what)
+static enum status arg_wrong(struct problem *why, const char *pointer, const char *what)
 {
     return problem_field(why, STATUS_INVALID_FIELD, pointer, "value", "%s", what);
 }
@@ -46,7 +46,7 @@ static enum status decode_signed(const struct json *v, const struct arg_type *t,
     int64_t  n;
 
     if (!json_i64(v, &n))
-        return wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
+        return arg_wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
     if (n > INT64_MAX >> spare || n < INT64_MIN >> spare)
         return out_of_range(why, pointer, t);
     *out = (uint64_t)n & (UINT64_MAX >> spare);
@@ -59,7 +59,7 @@ static enum status decode_unsigned(const struct json *v, const struct arg_type *
 
     if (!json_u64(v, out))
         return json_i64(v, &negative) ? out_of_range(why, pointer, t)
-                                      : wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
+                                      : arg_wrong(why, pointer, "expected an integer; above 2^53 as a decimal string");
     return *out > UINT64_MAX >> (64 - 8 * t->bytes) ? out_of_range(why, pointer, t) : STATUS_OK;
 }
 
@@ -81,7 +81,7 @@ static enum status decode_float(const struct json *v, const struct arg_type *t, 
     if (json_type_of(v) == JSON_NUMBER)
         value = json_double(v);
     else if (json_type_of(v) != JSON_STRING || !float_text(json_text(v), &value))
-        return wrong(why, pointer, "expected a number, or a string with a decimal number, nan, inf or -inf");
+        return arg_wrong(why, pointer, "expected a number, or a string with a decimal number, nan, inf or -inf");
     if (json_type_of(v) == JSON_NUMBER && !isfinite(value))
         return out_of_range(why, pointer, t);
     return bits_of(value, t, out) ? STATUS_OK : out_of_range(why, pointer, t);
@@ -90,7 +90,7 @@ static enum status decode_float(const struct json *v, const struct arg_type *t, 
 static enum status decode_bool(const struct json *v, const char *pointer, uint64_t *out, struct problem *why)
 {
     if (json_type_of(v) != JSON_BOOL)
-        return wrong(why, pointer, "expected true or false");
+        return arg_wrong(why, pointer, "expected true or false");
     *out = json_bool(v);
     return STATUS_OK;
 }
@@ -99,7 +99,7 @@ static enum status decode_scalar(const struct json *v, const struct arg_type *t,
                                  struct problem *why)
 {
     *out = (struct launch_arg){.kind = ARG_SCALAR, .scalar_bytes = t->bytes, .type = t->name};
-    switch (t->form) {
+    switch (t->kind) {
     case SIGNED:
         return decode_signed(v, t, pointer, &out->value, why);
     case UNSIGNED:
@@ -118,7 +118,7 @@ enum status scalar_decode(const struct json *value, const char *pointer, struct 
     const struct arg_type *t = only ? type_of(json_name(only)) : NULL;
 
     if (json_type_of(value) != JSON_OBJECT || json_count(value) != 1 || !t)
-        return wrong(why, pointer, "expected an object with one scalar, such as {\"u32\": 0}");
+        return arg_wrong(why, pointer, "expected an object with one scalar, such as {\"u32\": 0}");
     return decode_scalar(only, t, pointer, out, why);
 }
 
@@ -126,7 +126,7 @@ enum status scalar_decode_as(const struct json *value, struct span type, const c
 {
     const struct arg_type *t = type_of(type);
 
-    return t ? decode_scalar(value, t, pointer, out, why) : wrong(why, pointer, "unknown scalar type");
+    return t ? decode_scalar(value, t, pointer, out, why) : arg_wrong(why, pointer, "unknown scalar type");
 }
 
 static enum status decode_buffer(const struct json *object, const char *pointer, struct launch_arg *out, struct problem *why)
@@ -135,9 +135,9 @@ static enum status decode_buffer(const struct json *object, const char *pointer,
 
     *out = (struct launch_arg){.kind = ARG_BUFFER, .buffer = json_text(json_member(object, "buf"))};
     if (out->buffer.bytes == 0 || json_count(object) != (offset ? 2u : 1u))
-        return wrong(why, pointer, "expected {\"buf\": \"id\"} with an optional \"offset\"");
+        return arg_wrong(why, pointer, "expected {\"buf\": \"id\"} with an optional \"offset\"");
     if (offset && !json_u64(offset, &out->offset))
-        return wrong(why, pointer, "offset " JSON_U64_EXPECTED);
+        return arg_wrong(why, pointer, "offset " JSON_U64_EXPECTED);
     return STATUS_OK;
 }
 
@@ -145,7 +145,7 @@ static enum status decode_bytes(const struct json *v, struct arena *a, const cha
 {
     *out = (struct launch_arg){.kind = ARG_BYTES};
     if (json_type_of(v) != JSON_STRING || !base64_decode(json_text(v), a, &out->bytes) || out->bytes.bytes == 0)
-        return wrong(why, pointer, "bytes must be a non-empty base64 string");
+        return arg_wrong(why, pointer, "bytes must be a non-empty base64 string");
     if (out->bytes.bytes > KERNEL_PARAM_BYTES_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "range",
                              "the argument has %zu bytes; the parameters of a kernel have at most %d bytes", out->bytes.bytes,
@@ -163,7 +163,7 @@ static enum status decode_struct(const struct json *v, struct arena *a, const ch
 
     *out = (struct launch_arg){.kind = ARG_STRUCT};
     if (json_type_of(v) != JSON_ARRAY || json_count(v) == 0)
-        return wrong(why, pointer, "struct must be a non-empty array of members");
+        return arg_wrong(why, pointer, "struct must be a non-empty array of members");
     if (depth >= LAUNCH_ARG_DEPTH_MAX)
         return problem_field(why, STATUS_INVALID_FIELD, pointer, "depth", "structs can be nested at most %d deep", LAUNCH_ARG_DEPTH_MAX);
     snprintf(inner, sizeof inner, "%.100s/struct", pointer);
@@ -179,7 +179,7 @@ static enum status decode_one(const struct json *v, struct arena *a, const char 
     if (json_type_of(v) == JSON_OBJECT && json_member(v, "buf"))
         return decode_buffer(v, pointer, out, why);
     if (json_type_of(v) != JSON_OBJECT || json_count(v) != 1)
-        return wrong(why, pointer, "expected an object with one member, such as {\"i32\": 5} or {\"buf\": \"id\"}");
+        return arg_wrong(why, pointer, "expected an object with one member, such as {\"i32\": 5} or {\"buf\": \"id\"}");
     if (t)
         return decode_scalar(only, t, pointer, out, why);
     if (span_is(json_name(only), "bytes"))
@@ -219,6 +219,6 @@ enum status args_decode(const struct json *array, struct arena *a, const struct 
     if (json_type_of(array) == JSON_ABSENT || json_type_of(array) == JSON_NULL)
         return STATUS_OK;
     if (json_type_of(array) != JSON_ARRAY)
-        return wrong(why, "/args", "expected an array");
+        return arg_wrong(why, "/args", "expected an array");
     return decode_list(array, a, "/args", 0, out, count, why);
 }

@@ -6,12 +6,12 @@
 struct launch_request {
     struct span          id, stream;
     const struct json   *args;
-    struct launch_fields form;
+    struct launch_fields fields;
     uint64_t             timeout_ms;
 };
 static const struct json_field fields[] = {
     JSON_FIELD(FIELD_STRING, struct launch_request, id, false, ID_BYTES - 1),
-    LAUNCH_FORM_FIELDS(struct launch_request),
+    LAUNCH_FIELDS(struct launch_request),
     JSON_FIELD(FIELD_ANY, struct launch_request, args, false, 0),
     JSON_FIELD(FIELD_STRING, struct launch_request, stream, false, STREAM_NAME_BYTES - 1),
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
@@ -66,7 +66,7 @@ static enum status launch_shape_decode(const struct json *grid, const struct jso
     return st;
 }
 
-static enum status misplaced(const char *pointer, struct problem *why)
+static enum status member_misplaced(const char *pointer, struct problem *why)
 {
     return problem_field(why, STATUS_INVALID_FIELD, pointer, "conflict",
                          "a built-in kernel chooses its grid, block and shared memory and has no module; omit %s", pointer + 1);
@@ -92,17 +92,17 @@ static enum status engine_decode(const struct launch_fields *f, enum launch_engi
 static enum status builtin_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why)
 {
     if (f->module.data)
-        return misplaced("/module", why);
+        return member_misplaced("/module", why);
     if (f->kernel.data)
-        return misplaced("/kernel", why);
+        return member_misplaced("/kernel", why);
     if (f->grid)
-        return misplaced("/grid", why);
+        return member_misplaced("/grid", why);
     if (f->block)
-        return misplaced("/block", why);
+        return member_misplaced("/block", why);
     if (f->shared_bytes)
-        return misplaced("/shared_bytes", why);
+        return member_misplaced("/shared_bytes", why);
     if (f->cooperative)
-        return misplaced("/cooperative", why);
+        return member_misplaced("/cooperative", why);
     if (!f->dtype.bytes)
         return problem_field(why, STATUS_INVALID_FIELD, "/dtype", "required", "a built-in kernel needs a dtype, such as \"f32\"");
     out->kernel = f->builtin;
@@ -140,10 +140,10 @@ enum status launch_decode(struct request *r, struct launch_spec *out, struct jso
     if (!st && q.timeout_ms == 0)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/timeout_ms", "range", "timeout_ms must be at least 1");
     *out = (struct launch_spec){.id = q.id, .stream = q.stream, .timeout_ms = q.timeout_ms};
-    if (!st && !q.form.builtin.data && !q.form.module.data)
+    if (!st && !q.fields.builtin.data && !q.fields.module.data)
         st = problem_field(&r->problem, STATUS_INVALID_FIELD, "/module", "required", "module or builtin is required");
     if (!st)
-        st = launch_fields_decode(&q.form, out, &r->problem);
+        st = launch_fields_decode(&q.fields, out, &r->problem);
     return st ? st : args_decode(q.args, &r->arena, &out->args, &out->args_count, &r->problem);
 }
 

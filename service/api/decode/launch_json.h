@@ -12,14 +12,14 @@ struct launch_fields {
     uint32_t           shared_bytes;
     bool               cooperative;
 };
-/* Rows of a field table whose struct has a `struct launch_fields form`. */
-#define LAUNCH_FORM_FIELD(owner, type, member, max) {#member, type, offsetof(owner, form.member), false, max, SIZE_MAX}
-#define LAUNCH_FORM_FIELDS(owner) \
-    LAUNCH_FORM_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
-        LAUNCH_FORM_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FORM_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
-        LAUNCH_FORM_FIELD(owner, FIELD_STRING, engine, ENGINE_NAME_BYTES - 1), \
-        LAUNCH_FORM_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FORM_FIELD(owner, FIELD_ANY, block, 0), \
-        LAUNCH_FORM_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FORM_FIELD(owner, FIELD_BOOL, cooperative, 0)
+/* Rows of a field table whose struct has a `struct launch_fields fields`. */
+#define LAUNCH_FIELD(owner, type, member, max) {#member, type, offsetof(owner, fields.member), false, max, SIZE_MAX}
+#define LAUNCH_FIELDS(owner) \
+    LAUNCH_FIELD(owner, FIELD_STRING, module, ID_BYTES - 1), LAUNCH_FIELD(owner, FIELD_STRING, kernel, KERNEL_NAME_BYTES - 1), \
+        LAUNCH_FIELD(owner, FIELD_STRING, builtin, KERNEL_NAME_BYTES - 1), LAUNCH_FIELD(owner, FIELD_STRING, dtype, DTYPE_NAME_BYTES - 1), \
+        LAUNCH_FIELD(owner, FIELD_STRING, engine, ENGINE_NAME_BYTES - 1), \
+        LAUNCH_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FIELD(owner, FIELD_ANY, block, 0), \
+        LAUNCH_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FIELD(owner, FIELD_BOOL, cooperative, 0)
 
 /* Of a built-in kernel: "vendor" or "builtin". */
 const char *engine_name(bool vendor);

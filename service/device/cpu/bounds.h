@@ -7,7 +7,7 @@
 enum {
     /* cpu device: interpreter */
     CPU_GUARDED_ALLOCATIONS_MAX = 16384, /* two mappings each; the kernel's usual bound is 65530 */
-    CPU_POPULATE_BYTES_MIN = 1024 * 1024, /* writes of the host from here on have their pages made at once; a slice of staging memory */
+    CPU_POPULATE_BYTES_MIN = 1024 * 1024, /* longer host writes have their pages made at once; a slice of staging memory */
     CPU_BLOCK_THREADS_MAX = 1024,
     CPU_CALL_DEPTH_MAX = 64,
     CPU_LOCAL_BYTES_MAX = 512 * 1024, /* per thread, CUDA's own bound */
@@ -16,9 +16,9 @@ enum {
     CPU_REGISTER_FILE_BYTES_MAX = 512 * 1024 * 1024, /* per running block, frames of calls included */
     CPU_SPIN_ROUNDS = 32, /* rounds of a waiting loop before other lanes get a turn */
     CPU_KERNEL_HEAP_BYTES_MAX = 8 * 1024 * 1024, /* malloc in kernels, CUDA's default */
-    CPU_KERNEL_HEAP_PIECES_MAX = 64 * 1024, /* pieces in use and between them */
+    CPU_KERNEL_HEAP_PIECES_MAX = 64 * 1024, /* pieces, used and free */
     CPU_QUEUED_OPERATIONS_MAX = 65536,
-    CPU_FREED_KEPT_MAX = 1024, /* freed allocations that memcheck still names */
+    CPU_FREED_KEPT_MAX = 1024, /* freed allocations that memcheck can still name */
     CPU_VARIABLE_GAP_BYTES = 32, /* between a module's variables under memcheck */
 
     /* cpu device: PTX */
@@ -34,8 +34,8 @@ enum {
     PTX_DIMENSIONS_MAX = 8,
     PTX_ALIGN_MAX = 1024 * 1024,
     PTX_CONST_BYTES_MAX = 64 * 1024, /* per module, CUDA's own bound */
-    PTX_MODULE_BYTES_MAX = 1024 * 1024 * 1024, /* of host memory that a parsed module may take */
-    PRINTF_ITEM_BYTES_MAX = 4096, /* one conversion's text: width and precision are cut there */
+    PTX_MODULE_BYTES_MAX = 1024 * 1024 * 1024, /* host memory of a parsed module */
+    PRINTF_ITEM_BYTES_MAX = 4096, /* bytes of one conversion's text: width and precision are cut there */
 };
 
 static const uint64_t CPU_ARENA_BYTES_MIN = 1ull << 28;

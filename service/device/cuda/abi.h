@@ -1,5 +1,5 @@
-/* The part of the CUDA driver's binary interface that is used here, declared anew so that no CUDA header is needed to build.
- * Checked against cuda.h, where that exists, by the unit tests. Enumerations travel as unsigned int, as the compiler makes them. */
+/* The part of the CUDA driver's binary interface that is used, declared here so that building needs no CUDA header. Unit tests check it
+ * against cuda.h, where that exists. Enumerations travel as unsigned int, as the compiler makes them. */
 #ifndef GPUREST_DEVICE_CUDA_ABI_H
 #define GPUREST_DEVICE_CUDA_ABI_H
 
@@ -27,7 +27,7 @@ struct cuda_uuid {
     char bytes[16];
 };
 
-/* A launch in a graph. `kernel` is another way to name the function: NULL here, and `context` then without meaning. */
+/* A launch in a graph. `kernel` is another way to name the function: NULL here, and `context` has no meaning then. */
 struct cuda_kernel_node {
     cuda_function function;
     unsigned      grid[3];
@@ -88,7 +88,7 @@ enum {
 
     CUDA_POOL_REUSE_OPPORTUNISTIC = 2,         /* int */
     CUDA_POOL_REUSE_INTERNAL_DEPENDENCIES = 3, /* int */
-    CUDA_POOL_RELEASE_THRESHOLD = 4,           /* uint64_t, bytes kept back from the device */
+    CUDA_POOL_RELEASE_THRESHOLD = 4,           /* uint64_t, bytes that the pool keeps back from the device */
     CUDA_POOL_RESERVED_CURRENT = 5,            /* uint64_t, bytes */
 
     CUDA_FUNCTION_MAX_THREADS = 0,
@@ -102,7 +102,7 @@ enum {
     CUDA_JIT_ERROR_LOG_BYTES = 6,
 };
 
-/* What the `extra` list of a launch is made of: CUDA_LAUNCH_BUFFER, block, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END. */
+/* The `extra` list of a launch: CUDA_LAUNCH_BUFFER, block, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END. */
 #define CUDA_LAUNCH_END    ((void *)0)
 #define CUDA_LAUNCH_BUFFER ((void *)1)
 #define CUDA_LAUNCH_BYTES  ((void *)2)

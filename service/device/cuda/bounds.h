@@ -6,10 +6,10 @@
 
 enum {
     DEVICE_ALLOCATIONS_MAX = 4 * BUFFERS_PER_SESSION_MAX, /* buffers and the temporary ones of batches */
-    FREE_WAIT_MS = 20, /* an allocation that found no memory waits that long for pending frees */
+    FREE_WAIT_MS = 20, /* how long an allocation that found no memory waits for pending frees */
     JIT_LOG_BYTES = 8 * 1024,
-    NVML_READ_MS_MAX = 250, /* a slower management library is left alone for NVML_REST_MS */
-    NVML_REST_MS = 5000, /* a device that is busy with faults makes it slow for a while */
+    NVML_READ_MS_MAX = 250, /* a slower management library is not asked for NVML_REST_MS */
+    NVML_REST_MS = 5000, /* a device that handles faults makes it slow for a while */
 };
 
 #endif

@@ -1,7 +1,7 @@
-/* Cooperative launches: all blocks are resident at once, so that they may wait for the whole grid. */
+/* Cooperative launches: all blocks are resident at once, so that they may wait for each other. */
 #include "device/cuda/internal.h"
 
-/* The driver takes a pointer per parameter here, and copies what they point to before it returns. */
+/* This driver call takes a pointer per parameter, and copies the values before it returns. */
 enum status cuda_launch_cooperative(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why)
 {
     const struct kernel_desc *k = &l->module->table.kernels[l->kernel];

@@ -9,13 +9,13 @@ enum {
     INFO_FORMAT_NONE = 1,      /* .nv.info: a byte of format, a byte of attribute, 16 bits of value or of length */
     INFO_FORMAT_SIZED = 4,
     INFO_KERNEL_PARAM = 0x17,
-    INFO_KERNEL_PARAM_LARGE = 0x45, /* where a size needs more than 14 bits: as the other, the last word is the size */
+    INFO_KERNEL_PARAM_LARGE = 0x45, /* when a size needs more than 14 bits: as above, and the last word is the size */
     INFO_KERNEL_PARAM_BYTES = 12,   /* index 32 bits, ordinal 16, offset 16, flags 32 with the size from bit 18 on */
     INFO_SIZE_SHIFT = 18,
 };
 
-/* The bytes at [offset, offset + bytes) of `from`; false when they are not all there. */
-static bool slice(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
+/* The bytes at [offset, offset + bytes) of `from`; false: they are not all inside. */
+static bool slice_of(struct span from, uint64_t offset, uint64_t bytes, struct span *out)
 {
     if (offset > from.bytes || bytes > from.bytes - offset)
         return false;
@@ -28,12 +28,12 @@ bool cubin_is_elf(struct span image)
     return image.bytes >= SELFMAG && memcmp(image.data, ELFMAG, SELFMAG) == 0;
 }
 
-/* Headers are copied out: nothing in an image need be aligned. */
+/* Headers are copied out: an image may be unaligned. */
 static bool section_at(const struct cubin *c, unsigned i, Elf64_Shdr *out)
 {
     struct span raw;
 
-    if (i >= c->sections || !slice(c->image, c->sections_at + (uint64_t)i * sizeof *out, sizeof *out, &raw))
+    if (i >= c->sections || !slice_of(c->image, c->sections_at + (uint64_t)i * sizeof *out, sizeof *out, &raw))
         return false;
     memcpy(out, raw.data, sizeof *out);
     return true;
@@ -42,10 +42,10 @@ static bool section_at(const struct cubin *c, unsigned i, Elf64_Shdr *out)
 static bool section_bytes(const struct cubin *c, const Elf64_Shdr *h, struct span *out)
 {
     *out = (struct span){NULL, 0};
-    return h->sh_type == SHT_NOBITS || slice(c->image, h->sh_offset, h->sh_size, out);
+    return h->sh_type == SHT_NOBITS || slice_of(c->image, h->sh_offset, h->sh_size, out);
 }
 
-/* A string table ends with NUL, so every string that begins in it ends in it. */
+/* A string table must end with NUL, so that every string in it ends. */
 static bool strings_at(const struct cubin *c, unsigned i, struct span *out)
 {
     Elf64_Shdr h;
@@ -84,10 +84,10 @@ static bool check_segments(const struct cubin *c, const Elf64_Ehdr *e)
     if (e->e_phnum && e->e_phentsize != sizeof p)
         return false;
     for (unsigned i = 0; i < e->e_phnum; i++) {
-        if (e->e_phoff > c->image.bytes || !slice(c->image, e->e_phoff + i * sizeof p, sizeof p, &raw))
+        if (e->e_phoff > c->image.bytes || !slice_of(c->image, e->e_phoff + i * sizeof p, sizeof p, &raw))
             return false;
         memcpy(&p, raw.data, sizeof p);
-        if (!slice(c->image, p.p_offset, p.p_filesz, &raw))
+        if (!slice_of(c->image, p.p_offset, p.p_filesz, &raw))
             return false;
     }
     return true;
@@ -99,7 +99,7 @@ enum status cubin_open(struct span image, struct cubin *out)
     Elf64_Ehdr   e;
     struct span  raw;
 
-    if (!cubin_is_elf(image) || !slice(image, 0, sizeof e, &raw))
+    if (!cubin_is_elf(image) || !slice_of(image, 0, sizeof e, &raw))
         return STATUS_MODULE_INVALID;
     memcpy(&e, raw.data, sizeof e);
     if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB || e.e_machine != CUBIN_MACHINE)
@@ -118,7 +118,7 @@ static bool next_symbol(const struct cubin *c, size_t *cursor, Elf64_Sym *out)
 {
     struct span raw;
 
-    if (!slice(c->symbols, (uint64_t)*cursor * sizeof *out, sizeof *out, &raw))
+    if (!slice_of(c->symbols, (uint64_t)*cursor * sizeof *out, sizeof *out, &raw))
         return false;
     memcpy(out, raw.data, sizeof *out);
     ++*cursor;
@@ -186,7 +186,7 @@ static uint32_t word_at(const char *p)
     return half_at(p) | half_at(p + 2) << 16;
 }
 
-/* Takes the next attribute off *info; false at the end or when it is damaged. */
+/* Takes the next attribute off *info; false: at the end, or damaged. */
 static bool next_info(struct span *info, unsigned *attribute, struct span *value)
 {
     unsigned format;

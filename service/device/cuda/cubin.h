@@ -30,7 +30,7 @@ struct cubin_param {
 };
 
 bool cubin_is_elf(struct span image);
-/* MODULE_INVALID when the image is damaged or cut short, or is for another machine. */
+/* MODULE_INVALID: the image is damaged, cut short, or for another machine. */
 enum status cubin_open(struct span image, struct cubin *out);
 
 /* Walk the symbols: *cursor starts at 0; false at the end. */

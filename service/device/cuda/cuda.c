@@ -1,7 +1,7 @@
 /* The cuda backend: finds the devices, opens and closes a context, remembers how it was lost. */
-#include "base/log.h"
-#include "device/cuda/vendor.h"
-#include "device/cuda/vendor_library.h"
+#include "base/log/log.h"
+#include "device/cuda/vendor/vendor.h"
+#include "device/cuda/vendor/vendor_library.h"
 
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static unsigned count_devices(struct problem *why)
     return count > 0 ? (unsigned)count : 0;
 }
 
-static enum status limit(struct device *d, unsigned which, uint32_t *out, struct problem *why)
+static enum status context_limit(struct device *d, unsigned which, uint32_t *out, struct problem *why)
 {
     int         value = 0;
     enum status st = cuda_check(d, d->cu->cuDeviceGetAttribute(&value, which, d->ordinal), why, "reading the device's limits");
@@ -58,14 +58,14 @@ static enum status limit(struct device *d, unsigned which, uint32_t *out, struct
     return st;
 }
 
-/* Devices before 7.0 know no opt-in. */
+/* Devices before 7.0 have no opt-in. */
 static enum status shared_limit(struct device *d, struct problem *why)
 {
     int value = 0;
 
     if (d->cu->cuDeviceGetAttribute(&value, CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->ordinal) != CUDA_RESULT_SUCCESS ||
         value <= 0)
-        return limit(d, CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &d->max_shared_bytes, why);
+        return context_limit(d, CUDA_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &d->max_shared_bytes, why);
     d->max_shared_bytes = (uint32_t)value;
     return STATUS_OK;
 }
@@ -74,12 +74,12 @@ static enum status read_limits(struct device *d, struct problem *why)
 {
     static const unsigned blocks[] = {CUDA_ATTRIBUTE_MAX_BLOCK_DIM_X, CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Y, CUDA_ATTRIBUTE_MAX_BLOCK_DIM_Z};
     static const unsigned grids[] = {CUDA_ATTRIBUTE_MAX_GRID_DIM_X, CUDA_ATTRIBUTE_MAX_GRID_DIM_Y, CUDA_ATTRIBUTE_MAX_GRID_DIM_Z};
-    enum status           st = limit(d, CUDA_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &d->max_block_threads, why);
+    enum status           st = context_limit(d, CUDA_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &d->max_block_threads, why);
 
     for (int i = 0; i < 3 && !st; i++) {
-        st = limit(d, blocks[i], &d->max_block[i], why);
+        st = context_limit(d, blocks[i], &d->max_block[i], why);
         if (!st)
-            st = limit(d, grids[i], &d->max_grid[i], why);
+            st = context_limit(d, grids[i], &d->max_grid[i], why);
     }
     return st ? st : shared_limit(d, why);
 }

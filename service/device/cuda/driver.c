@@ -1,7 +1,7 @@
-/* Loads libcuda at run time and translates its answers; the only file here that knows the dynamic loader. */
+/* Loads libcuda at run time and translates its results; the only user of the dynamic loader in device/. */
 #include "device/cuda/driver.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/device.h"
 
 #include <dlfcn.h>
@@ -31,8 +31,8 @@ static const struct {
 #undef RESULT
 };
 
-/* Where the driver is when no path is set. A worker has no environment, so the loader knows only the system's folders; containers
- * get the driver in folders of their own. */
+/* Where the driver is when no path is set. A worker has no environment, so the loader searches only the system's folders; containers get
+ * the driver in folders of their own. */
 static const char *const usual[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
                                     "/usr/lib/wsl/lib/libcuda.so.1"};
 
@@ -45,7 +45,7 @@ void cuda_driver_choose(const char *path)
     library = path && *path ? path : NULL;
 }
 
-/* Where the loader found the driver; NULL when it does not tell. */
+/* The path where the loader found the driver; NULL: unknown. */
 static const char *driver_path(void)
 {
     void   *symbol;
@@ -70,7 +70,7 @@ const char *cuda_driver_build(void)
     return build;
 }
 
-/* Opens `name` from the folder that the driver was loaded from. */
+/* Opens `name` in the folder that the driver was loaded from. */
 static void *open_beside_driver(const char *name)
 {
     char        path[DRIVER_PATH_BYTES];
@@ -82,7 +82,7 @@ static void *open_beside_driver(const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* The paths in the loader's texts are for the log only. */
+/* Paths in the loader's texts go to the log only. */
 static void *library_open(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -113,7 +113,7 @@ bool library_symbols(const char *path, const char *const names[], void *slots[],
 }
 
 /* The first required function that is missing; NULL when all are there. */
-static const char *fill(void *handle, struct cuda_driver *cu)
+static const char *fill_functions(void *handle, struct cuda_driver *cu)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
         void *symbol = dlsym(handle, rows[i].name);
@@ -138,7 +138,7 @@ const struct cuda_driver *cuda_driver_load(struct problem *why)
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "cannot load a CUDA driver library");
         return NULL;
     }
-    missing = fill(handle, &cu);
+    missing = fill_functions(handle, &cu);
     if (missing) {
         problem_set(why, STATUS_DEVICE_NOT_FOUND, "the CUDA driver is too old: it lacks %s", missing);
         dlclose(handle);
@@ -146,7 +146,7 @@ const struct cuda_driver *cuda_driver_load(struct problem *why)
     }
     loaded = cu;
     is_loaded = true;
-    /* The driver looks for its PTX compiler in the system's folders only, and finds it there or as already loaded. */
+    /* The driver looks for its PTX compiler only in the system's folders, or finds it already loaded. */
     library_open("libnvidia-ptxjitcompiler.so.1");
     return &loaded;
 }

@@ -1,5 +1,6 @@
-/* Sequences of launches as graphs of the driver: one chain of kernel nodes, made once. A driver without graphs gets the launches one by one. */
-#include "device/cuda/vendor.h"
+/* Sequences of launches as graphs of the driver: one chain of kernel nodes, made once. Without graphs in the driver, launches go one by
+ * one. */
+#include "device/cuda/vendor/vendor.h"
 
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static bool driver_has_graphs(const struct cuda_driver *cu)
            cu->cuGraphExecDestroy && cu->cuGraphExecKernelNodeSetParams_v2 && cu->cuGraphLaunch;
 }
 
-/* Launches of libraries need more of the driver than others. */
+/* Launches of libraries need more driver functions than others. */
 static bool can_build(const struct cuda_driver *cu, const struct device_graph *g)
 {
     bool plans = false;
@@ -35,7 +36,7 @@ static bool can_build(const struct cuda_driver *cu, const struct device_graph *g
 }
 
 /* `extra` has room for the five words of a parameter block. The driver copies all of it. */
-static void describe(const struct device_launch *l, size_t *bytes, void *extra[5], struct cuda_kernel_node *out)
+static void describe_node(const struct device_launch *l, size_t *bytes, void *extra[5], struct cuda_kernel_node *out)
 {
     *bytes = l->params_bytes;
     extra[0] = CUDA_LAUNCH_BUFFER;
@@ -50,8 +51,8 @@ static void describe(const struct device_launch *l, size_t *bytes, void *extra[5
                                      .extra = *bytes ? extra : NULL};
 }
 
-/* A copy of the launch in the place, instead of what was there. */
-static enum status keep(struct place *p, const struct device_launch *l, struct problem *why)
+/* Copies the launch into the place; replaces the old one. */
+static enum status keep_launch(struct place *p, const struct device_launch *l, struct problem *why)
 {
     void *params = malloc(l->params_bytes ? l->params_bytes : 1);
 
@@ -67,7 +68,7 @@ static enum status keep(struct place *p, const struct device_launch *l, struct p
     return STATUS_OK;
 }
 
-/* What a library gives the device for one launch, as a graph within the graph. */
+/* What a library queues for one launch, as a graph within the graph. */
 static enum status add_plan(struct device *d, struct device_graph *g, uint32_t i, const cuda_graph_node *before, struct problem *why)
 {
     struct place *p = &g->places[i];
@@ -91,12 +92,12 @@ static enum status add_node(struct device *d, struct device_graph *g, uint32_t i
 
     if (p->plan)
         return add_plan(d, g, i, before, why);
-    describe(&p->launch, &bytes, extra, &node);
+    describe_node(&p->launch, &bytes, extra, &node);
     return cuda_check(d, d->cu->cuGraphAddKernelNode_v2(&p->node, g->graph, before, before != NULL, &node), why,
                       "adding a node to a graph");
 }
 
-static enum status build(struct device *d, struct device_graph *g, struct problem *why)
+static enum status build_graph(struct device *d, struct device_graph *g, struct problem *why)
 {
     enum status st = cuda_check(d, d->cu->cuGraphCreate(&g->graph, 0), why, "creating a graph");
 
@@ -128,10 +129,10 @@ enum status cuda_graph_create(struct device *d, const struct device_launch *laun
     for (uint32_t i = 0; i < count && !st; i++) {
         st = cuda_launch_check(d, &launches[i], why);
         if (!st)
-            st = keep(&g->places[i], &launches[i], why);
+            st = keep_launch(&g->places[i], &launches[i], why);
     }
     if (!st && can_build(d->cu, g))
-        st = build(d, g, why);
+        st = build_graph(d, g, why);
     if (st) {
         graph_free(d, g);
         return st;
@@ -175,12 +176,12 @@ static enum status set_kernel(struct device *d, struct device_graph *g, uint32_t
     void                   *extra[5];
     size_t                  bytes;
 
-    describe(l, &bytes, extra, &node);
+    describe_node(l, &bytes, extra, &node);
     return cuda_check(d, d->cu->cuGraphExecKernelNodeSetParams_v2(g->exec, g->places[index].node, &node), why, "updating a graph");
 }
 
-/* The launches are made one by one from then on: places were changed, so the chain cannot be made anew before all of them are known. */
-static void dissolve(struct device *d, struct device_graph *g)
+/* From then on launches go one by one: places were changed, and the chain cannot be rebuilt before all are known. */
+static void dissolve_graph(struct device *d, struct device_graph *g)
 {
     d->cu->cuGraphExecDestroy(g->exec);
     d->cu->cuGraphDestroy(g->graph);
@@ -188,8 +189,8 @@ static void dissolve(struct device *d, struct device_graph *g)
     g->graph = NULL;
 }
 
-/* The kind of a node is for ever, and so is how many kernels a library makes of a launch. */
-static enum status change(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
+/* A node's kind never changes, and neither does the number of kernels that a library makes of a launch. */
+static enum status change_node(struct device *d, struct device_graph *g, uint32_t index, const struct device_launch *l, struct problem *why)
 {
     bool        plan = l->module->plan != NULL, same = plan == g->places[index].plan;
     enum status st = STATUS_INTERNAL;
@@ -198,7 +199,7 @@ static enum status change(struct device *d, struct device_graph *g, uint32_t ind
         st = plan ? set_plan(d, g, index, l, why) : set_kernel(d, g, index, l, why);
     if (st != STATUS_INTERNAL || (same && !plan))
         return st;
-    dissolve(d, g);
+    dissolve_graph(d, g);
     return STATUS_OK;
 }
 
@@ -211,8 +212,8 @@ enum status cuda_graph_set(struct device *d, struct device_graph *g, uint32_t in
     if (!st)
         st = cuda_launch_check(d, l, why);
     if (!st && g->exec)
-        st = change(d, g, index, l, why);
-    return st ? st : keep(&g->places[index], l, why);
+        st = change_node(d, g, index, l, why);
+    return st ? st : keep_launch(&g->places[index], l, why);
 }
 
 enum status cuda_graph_run(struct device *d, struct device_stream *s, struct device_graph *g, struct problem *why)

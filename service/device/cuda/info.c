@@ -1,7 +1,7 @@
 /* Describes the device: fixed attributes from the driver, live figures from the driver and the management library. */
 #include "device/cuda/internal.h"
 #include "device/cuda/nvml.h"
-#include "device/cuda/vendor_library.h"
+#include "device/cuda/vendor/vendor_library.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@ static bool read_attribute(const struct device *d, unsigned number, int *value)
     return d->cu->cuDeviceGetAttribute(value, number, d->ordinal) == CUDA_RESULT_SUCCESS;
 }
 
-/* 0 where the driver does not know it. */
-static uint32_t positive(const struct device *d, unsigned number)
+/* 0: unknown to the driver. */
+static uint32_t positive_attribute(const struct device *d, unsigned number)
 {
     int value = 0;
 
@@ -71,8 +71,8 @@ static void add_library(struct device_info *out, const char *name, const char *v
 
 static void fill_versions(const struct device *d, struct device_info *out)
 {
-    uint32_t major = positive(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    uint32_t minor = positive(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    uint32_t major = positive_attribute(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    uint32_t minor = positive_attribute(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     int      driver = 0;
 
     snprintf(out->compute_capability, sizeof out->compute_capability, "%u.%u", major % 1000, minor % 1000);
@@ -88,16 +88,16 @@ static void fill_versions(const struct device *d, struct device_info *out)
 static void fill_figures(const struct device *d, struct device_info *out)
 {
     out->total_bytes = d->total_bytes;
-    out->multiprocessors = positive(d, CUDA_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    out->clock_khz = positive(d, CUDA_ATTRIBUTE_CLOCK_RATE);
-    out->memory_clock_khz = positive(d, CUDA_ATTRIBUTE_MEMORY_CLOCK_RATE);
-    out->l2_cache_bytes = positive(d, CUDA_ATTRIBUTE_L2_CACHE_SIZE);
-    out->warp_size = positive(d, CUDA_ATTRIBUTE_WARP_SIZE);
+    out->multiprocessors = positive_attribute(d, CUDA_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    out->clock_khz = positive_attribute(d, CUDA_ATTRIBUTE_CLOCK_RATE);
+    out->memory_clock_khz = positive_attribute(d, CUDA_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    out->l2_cache_bytes = positive_attribute(d, CUDA_ATTRIBUTE_L2_CACHE_SIZE);
+    out->warp_size = positive_attribute(d, CUDA_ATTRIBUTE_WARP_SIZE);
     out->max_threads_per_block = d->max_block_threads;
     memcpy(out->max_block, d->max_block, sizeof out->max_block);
     memcpy(out->max_grid, d->max_grid, sizeof out->max_grid);
     out->max_shared_bytes_per_block = d->max_shared_bytes;
-    out->unified_addressing = positive(d, CUDA_ATTRIBUTE_UNIFIED_ADDRESSING);
+    out->unified_addressing = positive_attribute(d, CUDA_ATTRIBUTE_UNIFIED_ADDRESSING);
     out->sharing = d->memory.share_unit ? DEVICE_SHARES_EXPORT : DEVICE_SHARES_NOTHING;
     out->sharing_unit = d->memory.share_unit;
     out->temperature_c = out->power_w = out->utilization_pct = DEVICE_SENSOR_UNKNOWN;

@@ -3,15 +3,15 @@
 #ifndef GPUREST_DEVICE_CUDA_DEVICE_H
 #define GPUREST_DEVICE_CUDA_DEVICE_H
 
-#include "device/cuda/cublaslt_abi.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/vendor/cublaslt_abi.h"
 #include "device/device.h"
 
 struct cuda_plan;
 
 struct device_stream {
     cuda_stream           handle;
-    cuda_event            fence; /* recorded when a free must come behind this stream's work */
+    cuda_event            fence; /* recorded when a free must come after this stream's work */
     bool                  busy;  /* work was queued since the stream was last seen idle */
     struct device_stream *next;
 };
@@ -24,7 +24,7 @@ struct device_event {
 
 struct cuda_kernel {
     cuda_function function;
-    uint32_t      shared_bytes_set; /* dynamic shared memory that the function was last opened up for */
+    uint32_t      shared_bytes_set; /* dynamic shared memory that the function currently allows */
 };
 
 struct device_module {
@@ -40,7 +40,7 @@ struct device_module {
 struct cuda_allocation {
     uint64_t   address; /* 0: the place is free */
     uint64_t   bytes;   /* as asked for */
-    uint64_t   taken;   /* of a shared one: what is mapped; 0: it is of the pool */
+    uint64_t   taken;   /* of a shared one: mapped bytes; 0: it is from the pool */
     cuda_share share;   /* of a shared one */
 };
 
@@ -54,23 +54,23 @@ struct cuda_pending_free {
 struct cuda_memory {
     cuda_pool                 pool;
     cuda_stream               stream;      /* allocations and frees only, so that it is always idle */
-    cuda_stream               reaper;      /* waits for other streams on behalf of pending frees; nothing else runs on it */
-    bool                      reaper_busy; /* it waits for work that a destroyed stream left behind */
+    cuda_stream               reaper;      /* waits for other streams on behalf of pending frees; runs nothing else */
+    bool                      reaper_busy; /* it waits for work of a destroyed stream */
     struct cuda_allocation   *places;      /* open addressing, [room]; room is a power of two or 0 */
     size_t                    room;
     size_t                    count;
-    uint64_t                  bytes; /* sum of what is allocated, as asked for */
+    uint64_t                  bytes; /* sum of the allocated bytes, as requested */
     uint64_t                  peak_bytes;
     uint64_t                  share_unit;   /* sizes of shared allocations are multiples of it; 0: the driver shares none */
     uint64_t                  shared_bytes; /* taken by shared allocations */
     struct cuda_pending_free *oldest;       /* done in the order of the list */
     struct cuda_pending_free *newest;
-    struct cuda_pending_free *spare; /* with their events, for reuse */
+    struct cuda_pending_free *reusable; /* with their events, for reuse */
 };
 
 struct cuda_output {
-    int file;   /* takes the place of standard output while the device is open; -1: no capture */
-    int before; /* the standard output that was there; -1: none */
+    int file;   /* replaces standard output while the device is open; -1: no capture */
+    int before; /* the original standard output; -1: none */
 };
 
 struct device {
@@ -91,15 +91,15 @@ struct device {
     bool                      may_print;  /* a module that calls printf was loaded */
     void                     *registered; /* host memory; NULL: none */
     size_t                    registered_bytes;
-    uint64_t                  registered_at; /* its address on the device; 0: it has none, or the driver writes no words */
+    uint64_t                  registered_at; /* its address on the device; 0: none, or the driver writes no words */
     struct device_graph      *graphs;
     cublaslt_handle           blas;    /* NULL until the first product of the library */
-    struct device_stream     *capture; /* nothing runs on it: launches for graphs are noted there. NULL until the first one */
+    struct device_stream     *capture; /* runs nothing: launches for graphs are captured on it. NULL until the first one */
     struct device_module     *scaler;  /* NULL until the first inverse transform of the library */
     struct problem            lost;    /* status OK while the context lives */
 };
 
-/* Translates the answer to a call; remembers a lost context. *why may be NULL; it is filled on failure. */
+/* Translates a call's result; remembers a lost context. *why may be NULL; it is filled on failure. */
 enum status cuda_check(struct device *d, cuda_result r, struct problem *why, const char *doing);
 /* OK, or how the context was lost. */
 enum status cuda_alive(const struct device *d, struct problem *why);
@@ -109,24 +109,25 @@ static inline struct device_stream *cuda_stream_of(const struct device *d, struc
     return s ? s : d->default_stream;
 }
 
-/* Each _start is undone by its _stop, which a zeroed member survives. */
+/* Each _start is undone by its _stop, which accepts a zeroed member. */
 enum status cuda_memory_start(struct device *d, struct problem *why);
 void        cuda_memory_stop(struct device *d);
 void        cuda_output_start(struct cuda_output *o);
 void        cuda_output_stop(struct cuda_output *o);
 void        cuda_streams_stop(struct device *d); /* and events */
-/* True when nothing that was queued on any stream is unfinished. Never blocks. */
+/* True: nothing queued on any stream is unfinished. Never blocks. */
 bool cuda_streams_idle(struct device *d);
 
 /* ---- device/cuda/share.c ---- */
-/* 0 when this driver, or this device, hands out no descriptors of memory. */
+/* 0: this driver, or this device, hands out no descriptors of memory. */
 uint64_t cuda_share_unit(const struct device *d);
-/* Makes one of at least a->bytes > 0 bytes, mapped and all zeros, and fills in the rest of *a. Leaves nothing behind on failure. */
+/* Makes a shared allocation of a->bytes > 0 or more bytes, mapped and all zeros, and fills in the rest of *a. A failure leaves nothing
+ * behind. */
 enum status cuda_share_make(struct device *d, struct cuda_allocation *a);
-/* Nothing queued uses it any more. Others who have mapped it keep it. */
+/* Nothing queued uses it any more. Others that mapped it keep it. */
 enum status cuda_share_drop(struct device *d, const struct cuda_allocation *a);
 
-/* What the driver would refuse less clearly; opens the kernel up for its shared memory. */
+/* Checks what the driver would refuse less clearly; allows the kernel its shared memory. */
 enum status cuda_launch_check(struct device *d, const struct device_launch *l, struct problem *why);
 
 /* The members of device_cuda, by part. */
@@ -145,14 +146,14 @@ enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, u
 enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes);
 enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count);
 enum status cuda_module_load(struct device *d, const char *image, size_t bytes, struct device_module **out, struct problem *why);
-/* A module of nothing yet, linked with the others. NULL without memory. */
+/* An empty module, linked with the others. NULL: out of memory. */
 struct device_module *cuda_module_new(struct device *d);
 enum status cuda_vendor_load(struct device *d, const struct vendor_plan *ask, struct device_module **out, uint64_t *workspace_bytes,
                              struct problem *why);
 void        cuda_module_unload(struct device *d, struct device_module *m);
 const struct kernel_table *cuda_module_table(const struct device_module *m);
 enum status                cuda_launch(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
-/* Of a checked launch: the driver's answer, not yet translated for launches. */
+/* Of a checked launch: the driver's result, not yet translated for launches. */
 enum status cuda_launch_cooperative(struct device *d, struct device_stream *s, const struct device_launch *l, struct problem *why);
 enum status cuda_best_block(struct device *d, const struct device_module *m, unsigned kernel, uint32_t shared_bytes, uint32_t *threads);
 enum status cuda_stream_create(struct device *d, struct device_stream **out);

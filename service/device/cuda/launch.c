@@ -1,9 +1,9 @@
 /* Queues kernels, after checking what the driver would refuse less clearly. */
-#include "device/cuda/vendor.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <inttypes.h>
 
-static uint64_t product(const uint32_t n[3])
+static uint64_t product_of(const uint32_t n[3])
 {
     return (uint64_t)n[0] * n[1] > UINT32_MAX ? UINT64_MAX : (uint64_t)n[0] * n[1] * n[2];
 }
@@ -25,9 +25,9 @@ static enum status check_launch(const struct device *d, const struct kernel_desc
         st = check_extent(l->block, d->max_block, "block", why);
     if (st)
         return st;
-    if (product(l->block) > k->max_threads)
+    if (product_of(l->block) > k->max_threads)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID, "the block has %" PRIu64 " threads, but the kernel allows %" PRIu32,
-                           product(l->block), k->max_threads);
+                           product_of(l->block), k->max_threads);
     if (l->shared_bytes > k->max_dynamic_shared_bytes)
         return problem_set(why, STATUS_LAUNCH_CONFIG_INVALID,
                            "the launch has %" PRIu32 " bytes of dynamic shared memory, but the kernel allows %" PRIu32, l->shared_bytes,
@@ -52,8 +52,8 @@ static enum status open_shared(struct device *d, struct cuda_kernel *k, uint32_t
     return st;
 }
 
-/* INVALID_VALUE is the driver's word for a launch that it cannot make. */
-static enum status refused(enum status st, struct problem *why)
+/* INVALID_VALUE is the driver's result for an impossible launch. */
+static enum status launch_refused(enum status st, struct problem *why)
 {
     if (st != STATUS_INTERNAL)
         return st;
@@ -73,7 +73,7 @@ static enum status queue_launch(struct device *d, struct device_stream *s, const
 {
     struct cuda_kernel *kernel = &l->module->kernels[l->kernel];
     size_t              bytes = l->params_bytes;
-    /* The driver reads the block and copies it before it returns. */
+    /* The driver copies the block before it returns. */
     void       *extra[] = {CUDA_LAUNCH_BUFFER, (void *)(uintptr_t)l->params, CUDA_LAUNCH_BYTES, &bytes, CUDA_LAUNCH_END};
     enum status st;
 
@@ -81,15 +81,15 @@ static enum status queue_launch(struct device *d, struct device_stream *s, const
     if (l->module->plan)
         return cuda_plan_launch(d, s, l, why);
     if (l->cooperative)
-        return refused(cuda_launch_cooperative(d, s, l, why), why);
+        return launch_refused(cuda_launch_cooperative(d, s, l, why), why);
     st = cuda_check(d,
                     d->cu->cuLaunchKernel(kernel->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
                                           l->shared_bytes, s->handle, NULL, bytes ? extra : NULL),
                     why, "the launch");
-    return refused(st, why);
+    return launch_refused(st, why);
 }
 
-static enum status record(struct device *d, struct device_stream *s, struct device_event *e, struct problem *why)
+static enum status record_event(struct device *d, struct device_stream *s, struct device_event *e, struct problem *why)
 {
     enum status st = cuda_event_record(d, s, e);
 
@@ -103,12 +103,12 @@ enum status cuda_launch(struct device *d, struct device_stream *s, const struct 
     if (!st)
         st = cuda_launch_check(d, l, why);
     if (!st && l->before)
-        st = record(d, s, l->before, why);
+        st = record_event(d, s, l->before, why);
     if (!st)
         st = queue_launch(d, cuda_stream_of(d, s), l, why);
-    if (st || !l->after || (st = record(d, s, l->after, why)) == STATUS_OK)
+    if (st || !l->after || (st = record_event(d, s, l->after, why)) == STATUS_OK)
         return st;
-    /* It runs and nobody would see it end: that is the context's end too. */
+    /* It runs and its end would not be seen: the context is lost, too. */
     return d->lost.status ? st : problem_set(why, STATUS_DEVICE_ERROR, "cannot watch the launch");
 }
 

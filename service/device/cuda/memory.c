@@ -1,7 +1,7 @@
-/* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and a free never hands memory out
- * again while queued work of any stream may still use it. */
+/* Device memory from a stream-ordered pool. Allocations are valid on every stream at once, and freed memory is not reused while queued
+ * work of any stream may still access it. */
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/internal.h"
 
@@ -13,23 +13,23 @@ enum { ALLOCATION_ALIGN = 256, PLACES_MIN = 64, TRIM_CHECKED_BYTES = 64 << 20 };
 
 static_assert((PLACES_MIN & (PLACES_MIN - 1)) == 0, "places are found by mask");
 
-/* Addresses are multiples of 256, so the low byte says nothing. */
-static size_t place_of(uint64_t address, size_t room)
+/* Addresses are multiples of 256, so the low byte is always 0. */
+static size_t home_of(uint64_t address, size_t room)
 {
     return (size_t)((address >> 8) * 0x9E3779B97F4A7C15ull >> 20) & (room - 1);
 }
 
 /* The place of `address`, or the free place where it belongs. */
-static size_t find(const struct cuda_memory *m, uint64_t address)
+static size_t find_allocation(const struct cuda_memory *m, uint64_t address)
 {
-    size_t i = place_of(address, m->room);
+    size_t i = home_of(address, m->room);
 
     while (m->places[i].address && m->places[i].address != address)
         i = (i + 1) & (m->room - 1);
     return i;
 }
 
-static bool grow(struct cuda_memory *m)
+static bool grow_places(struct cuda_memory *m)
 {
     struct cuda_memory larger = *m;
 
@@ -39,7 +39,7 @@ static bool grow(struct cuda_memory *m)
         return false;
     for (size_t i = 0; i < m->room; i++)
         if (m->places[i].address)
-            larger.places[find(&larger, m->places[i].address)] = m->places[i];
+            larger.places[find_allocation(&larger, m->places[i].address)] = m->places[i];
     free(m->places);
     *m = larger;
     return true;
@@ -49,12 +49,12 @@ static bool has_room(struct cuda_memory *m)
 {
     if (m->count >= DEVICE_ALLOCATIONS_MAX)
         return false;
-    return 2 * (m->count + 1) <= m->room || grow(m);
+    return 2 * (m->count + 1) <= m->room || grow_places(m);
 }
 
-static void remember(struct cuda_memory *m, const struct cuda_allocation *a)
+static void remember_allocation(struct cuda_memory *m, const struct cuda_allocation *a)
 {
-    m->places[find(m, a->address)] = *a;
+    m->places[find_allocation(m, a->address)] = *a;
     m->count++;
     m->bytes += a->bytes;
     if (m->bytes > m->peak_bytes)
@@ -62,14 +62,14 @@ static void remember(struct cuda_memory *m, const struct cuda_allocation *a)
 }
 
 /* Closes the gap, so that no later entry of the same run becomes unreachable. */
-static void forget(struct cuda_memory *m, size_t gap)
+static void forget_allocation(struct cuda_memory *m, size_t gap)
 {
     size_t mask = m->room - 1;
 
     m->bytes -= m->places[gap].bytes;
     m->count--;
     for (size_t i = (gap + 1) & mask; m->places[i].address; i = (i + 1) & mask) {
-        size_t home = place_of(m->places[i].address, m->room);
+        size_t home = home_of(m->places[i].address, m->room);
 
         if (((i - home) & mask) >= ((i - gap) & mask)) {
             m->places[gap] = m->places[i];
@@ -84,8 +84,8 @@ static enum status set_pool(struct device *d, unsigned which, void *value, struc
     return cuda_check(d, d->cu->cuMemPoolSetAttribute(d->memory.pool, which, value), why, "configuring the memory pool");
 }
 
-/* Freed memory stays with the process, so that allocating is fast. Reuse across streams is left to the order of our own
- * memory stream: nothing else could make an allocation wait for a kernel. */
+/* Freed memory stays with the process, so that allocating is fast. Only the order of our own memory stream allows reuse: any other way
+ * could make an allocation wait for a kernel. */
 static enum status configure_pool(struct device *d, struct problem *why)
 {
     uint64_t    keep_all = UINT64_MAX;
@@ -117,14 +117,14 @@ enum status cuda_memory_start(struct device *d, struct problem *why)
 }
 
 /* Nothing queued uses it any more. */
-static enum status release(struct device *d, const struct cuda_allocation *a)
+static enum status release_allocation(struct device *d, const struct cuda_allocation *a)
 {
     if (a->taken)
         return cuda_share_drop(d, a);
     return cuda_check(d, d->cu->cuMemFreeAsync(a->address, d->memory.stream), NULL, "freeing memory");
 }
 
-static void drop(struct device *d, struct cuda_pending_free *p)
+static void drop_pending_free(struct device *d, struct cuda_pending_free *p)
 {
     while (p) {
         struct cuda_pending_free *next = p->next;
@@ -141,11 +141,11 @@ void cuda_memory_stop(struct device *d)
 
     for (size_t i = 0; i < m->room; i++)
         if (m->places[i].address)
-            release(d, &m->places[i]);
+            release_allocation(d, &m->places[i]);
     for (struct cuda_pending_free *p = m->oldest; p; p = p->next)
-        release(d, &p->allocation);
-    drop(d, m->oldest);
-    drop(d, m->spare);
+        release_allocation(d, &p->allocation);
+    drop_pending_free(d, m->oldest);
+    drop_pending_free(d, m->reusable);
     free(m->places);
     if (m->reaper)
         d->cu->cuStreamDestroy_v2(m->reaper);
@@ -156,8 +156,8 @@ void cuda_memory_stop(struct device *d)
     *m = (struct cuda_memory){0};
 }
 
-/* Frees what nobody can use any more. They are done in order, as all their events are on one stream. */
-static enum status reap(struct device *d)
+/* Frees what nobody can use any more. They complete in order, as all their events are on one stream. */
+static enum status reap_pending_frees(struct device *d)
 {
     struct cuda_memory *m = &d->memory;
 
@@ -170,9 +170,9 @@ static enum status reap(struct device *d)
         m->oldest = p->next;
         if (!m->oldest)
             m->newest = NULL;
-        p->next = m->spare;
-        m->spare = p;
-        st = release(d, &p->allocation);
+        p->next = m->reusable;
+        m->reusable = p;
+        st = release_allocation(d, &p->allocation);
         if (st)
             return st;
     }
@@ -181,11 +181,11 @@ static enum status reap(struct device *d)
 
 static enum status pending_create(struct device *d, struct cuda_pending_free **out)
 {
-    struct cuda_pending_free *p = d->memory.spare;
+    struct cuda_pending_free *p = d->memory.reusable;
     enum status               st;
 
     if (p) {
-        d->memory.spare = p->next;
+        d->memory.reusable = p->next;
     } else {
         p = calloc(1, sizeof *p);
         if (!p)
@@ -202,7 +202,7 @@ static enum status pending_create(struct device *d, struct cuda_pending_free **o
 }
 
 /* Makes the reaper wait for everything queued so far and records `done` there. */
-static enum status fence(struct device *d, cuda_event done)
+static enum status fence_streams(struct device *d, cuda_event done)
 {
     const struct cuda_driver *cu = d->cu;
     enum status               st = STATUS_OK;
@@ -217,7 +217,7 @@ static enum status fence(struct device *d, cuda_event done)
     return st ? st : cuda_check(d, cu->cuEventRecord(done, d->memory.reaper), NULL, "recording an event");
 }
 
-static enum status defer(struct device *d, const struct cuda_allocation *a)
+static enum status defer_free(struct device *d, const struct cuda_allocation *a)
 {
     struct cuda_memory       *m = &d->memory;
     struct cuda_pending_free *p;
@@ -225,10 +225,10 @@ static enum status defer(struct device *d, const struct cuda_allocation *a)
 
     if (st)
         return st;
-    st = fence(d, p->done);
+    st = fence_streams(d, p->done);
     if (st) {
-        p->next = m->spare;
-        m->spare = p;
+        p->next = m->reusable;
+        m->reusable = p;
         return st;
     }
     p->allocation = *a;
@@ -249,21 +249,21 @@ enum status cuda_mem_free(struct device *d, uint64_t address)
 
     if (st)
         return st;
-    place = m->room && address ? find(m, address) : 0;
+    place = m->room && address ? find_allocation(m, address) : 0;
     if (!m->room || !address || !m->places[place].address)
         return STATUS_INTERNAL;
-    st = reap(d);
+    st = reap_pending_frees(d);
     idle = !st && cuda_streams_idle(d);
     if (!st)
-        st = cuda_alive(d, NULL); /* asking may have shown that the context is lost */
+        st = cuda_alive(d, NULL); /* the query may have shown that the context is lost */
     if (!st)
-        st = idle ? release(d, &m->places[place]) : defer(d, &m->places[place]);
+        st = idle ? release_allocation(d, &m->places[place]) : defer_free(d, &m->places[place]);
     if (!st)
-        forget(m, place);
+        forget_allocation(m, place);
     return st;
 }
 
-static enum status allocate(struct device *d, size_t bytes, cuda_address *address)
+static enum status allocate_from_pool(struct device *d, size_t bytes, cuda_address *address)
 {
     return cuda_check(d, d->cu->cuMemAllocFromPoolAsync(address, bytes, d->memory.pool, d->memory.stream), NULL, "allocating memory");
 }
@@ -281,7 +281,7 @@ static enum status pool_state(struct device *d, struct device_memory *out)
                            "reading the memory pool");
 }
 
-/* A driver that is refused a system call on the way says that all went well, and the memory is gone until the process ends. */
+/* A driver that is refused a system call here still reports success, and the memory is gone until the process ends. */
 static void check_returned(const struct device_memory *before, const struct device_memory *after)
 {
     uint64_t given = before->reserved_bytes > after->reserved_bytes ? before->reserved_bytes - after->reserved_bytes : 0;
@@ -308,15 +308,15 @@ static enum status trim_pool(struct device *d)
     return st;
 }
 
-/* Lets pending frees come in for a moment, then gives what the pool does not use back to the device. */
-static enum status trim(struct device *d)
+/* Waits a moment for pending frees, then gives the pool's unused memory back to the device. */
+static enum status trim_after_reaping(struct device *d)
 {
     uint64_t    deadline = deadline_after_ms(FREE_WAIT_MS);
-    enum status st = reap(d);
+    enum status st = reap_pending_frees(d);
 
     while (!st && d->memory.oldest && deadline_left_ns(deadline)) {
         sched_yield();
-        st = reap(d);
+        st = reap_pending_frees(d);
     }
     if (!st)
         st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "waiting for frees");
@@ -327,15 +327,15 @@ enum status cuda_mem_trim(struct device *d)
 {
     enum status st = cuda_alive(d, NULL);
 
-    return st ? st : trim(d);
+    return st ? st : trim_after_reaping(d);
 }
 
-/* Memory is short: the holes of the pool may help. */
+/* Memory is short: holes in the pool may help. */
 static enum status allocate_again(struct device *d, size_t bytes, cuda_address *address)
 {
-    enum status st = trim(d);
+    enum status st = trim_after_reaping(d);
 
-    return st ? st : allocate(d, bytes, address);
+    return st ? st : allocate_from_pool(d, bytes, address);
 }
 
 enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
@@ -351,19 +351,19 @@ enum status cuda_mem_alloc(struct device *d, uint64_t bytes, uint64_t *address)
     if (!has_room(&d->memory))
         return STATUS_OUT_OF_MEMORY;
     rounded = (size_t)((bytes + ALLOCATION_ALIGN - 1) / ALLOCATION_ALIGN * ALLOCATION_ALIGN);
-    st = reap(d);
+    st = reap_pending_frees(d);
     if (!st)
-        st = allocate(d, rounded, &got);
+        st = allocate_from_pool(d, rounded, &got);
     if (st == STATUS_DEVICE_MEMORY_EXHAUSTED)
         st = allocate_again(d, rounded, &got);
     if (st)
         return st;
     st = cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "allocating memory");
     if (st) {
-        release(d, &(struct cuda_allocation){.address = got});
+        release_allocation(d, &(struct cuda_allocation){.address = got});
         return st;
     }
-    remember(&d->memory, &(struct cuda_allocation){.address = got, .bytes = bytes});
+    remember_allocation(&d->memory, &(struct cuda_allocation){.address = got, .bytes = bytes});
     *address = got;
     return STATUS_OK;
 }
@@ -384,11 +384,11 @@ enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, ui
     if (!has_room(&d->memory))
         return STATUS_OUT_OF_MEMORY;
     st = cuda_share_make(d, &made);
-    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim(d))
+    if (st == STATUS_DEVICE_MEMORY_EXHAUSTED && !trim_after_reaping(d))
         st = cuda_share_make(d, &made);
     if (st)
         return st;
-    remember(&d->memory, &made);
+    remember_allocation(&d->memory, &made);
     *out = (struct device_shared){made.address, 0, made.taken};
     return STATUS_OK;
 }
@@ -396,7 +396,7 @@ enum status cuda_mem_alloc_shared(struct device *d, uint64_t bytes, int file, ui
 enum status cuda_mem_export(struct device *d, uint64_t address, int *fd)
 {
     const struct cuda_memory     *m = &d->memory;
-    const struct cuda_allocation *a = m->room && address ? &m->places[find(m, address)] : NULL;
+    const struct cuda_allocation *a = m->room && address ? &m->places[find_allocation(m, address)] : NULL;
     enum status                   st = cuda_alive(d, NULL);
 
     if (st)
@@ -412,13 +412,13 @@ enum status cuda_memory_info(struct device *d, struct device_memory *out)
     enum status          st = cuda_alive(d, NULL);
 
     if (!st)
-        st = reap(d);
+        st = reap_pending_frees(d);
     if (!st)
         st = pool_state(d, &m);
     if (st)
         return st;
     m.reserved_bytes += d->memory.shared_bytes;
-    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so free memory has no holes that matter */
+    m.largest_free_bytes = m.free_bytes; /* pages are mapped one by one, so fragmentation does not matter */
     *out = m;
     return STATUS_OK;
 }

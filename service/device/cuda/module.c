@@ -1,8 +1,8 @@
-/* Loads code into the context and makes its kernel table: from the driver where it can list functions, else from the image. */
-#include "base/log.h"
+/* Loads code into the context and makes its kernel table: from the driver if it can list functions, else from the image. */
+#include "base/log/log.h"
 #include "device/cuda/bounds.h"
 #include "device/cuda/cubin.h"
-#include "device/cuda/vendor.h"
+#include "device/cuda/vendor/vendor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum {
     FATBIN_HEADER_BYTES = 16, /* magic, 16 bits of version, 16 of header length, 64 of what follows */
 };
 
-/* The driver is told no length, so an image must be shown to end inside its bytes. */
+/* The driver is not told a length, so an image must be shown to end inside its bytes. */
 static bool fatbin_is_whole(struct span image)
 {
     uint16_t header;
@@ -92,7 +92,7 @@ static uint32_t function_attribute(struct device *d, cuda_function f, unsigned w
     return (uint32_t)value;
 }
 
-/* Parameters as the driver tells them. False when it cannot. */
+/* Parameters as the driver reports them. False: it cannot. */
 static bool params_of_driver(struct device *d, cuda_function f, struct cubin_param out[KERNEL_PARAMS_MAX], unsigned *count)
 {
     size_t offset;
@@ -108,7 +108,7 @@ static bool params_of_driver(struct device *d, cuda_function f, struct cubin_par
     return true;
 }
 
-static void describe(struct device *d, cuda_function f, struct kernel_desc *k)
+static void describe_kernel(struct device *d, cuda_function f, struct kernel_desc *k)
 {
     uint32_t opt_in = d->max_shared_bytes;
 
@@ -132,7 +132,7 @@ static enum status add_kernel(struct device_module *m, cuda_function f, struct s
     k = kernel_table_add(&m->table, name, count);
     if (!k)
         return problem_set(why, STATUS_MODULE_INVALID, "the module has too many kernels or too long names");
-    describe(d, f, k);
+    describe_kernel(d, f, k);
     for (unsigned i = 0; i < count; i++) {
         uint64_t end = (uint64_t)params[i].offset + params[i].size;
 
@@ -222,7 +222,7 @@ static enum status list_by_image(struct device_module *m, const struct cubin *el
     return st;
 }
 
-/* Names with '$' or '.' are the compiler's own. What the driver does not know by name is left out. */
+/* Names with '$' or '.' are the compiler's own. Kernels that the driver does not know by name are left out. */
 static enum status list_globals(struct device_module *m, const struct cubin *elf, struct problem *why)
 {
     struct cubin_global g;

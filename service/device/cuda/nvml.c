@@ -1,9 +1,9 @@
-/* Reads live clocks and sensors through libnvidia-ml, which is optional and must never hold a worker up for long. */
+/* Reads live clocks and sensors through libnvidia-ml, which is optional and must never delay a worker for long. */
 #include "device/cuda/nvml.h"
 #include "device/cuda/bounds.h"
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "device/cuda/driver.h"
 
 struct nvmlDevice_st;
@@ -59,7 +59,7 @@ void nvml_library(const char *path)
     library = path ? path : "libnvidia-ml.so.1";
 }
 
-static bool start(void)
+static bool start_nvml(void)
 {
     return library_symbols(library, names, nvml.slots, COUNT(names)) && nvml.call.nvmlInit_v2 && nvml.call.nvmlDeviceGetHandleByUUID &&
            nvml.call.nvmlInit_v2() == 0;
@@ -101,7 +101,7 @@ static const struct {
 #undef XID
 };
 
-static struct nvmlEventSet_st *events; /* NULL: not asked for, or not offered */
+static struct nvmlEventSet_st *events; /* NULL: not requested, or not offered */
 static bool                    events_tried;
 static struct device_health    known; /* since the start */
 
@@ -113,7 +113,7 @@ static enum device_action action_of(unsigned long long xid)
     return DEVICE_ACTION_NONE;
 }
 
-static void note(enum device_action action, uint32_t xid)
+static void record_xid(enum device_action action, uint32_t xid)
 {
     if (action <= known.action)
         return;
@@ -132,7 +132,7 @@ static void listen_to(struct nvmlDevice_st *gpu)
         log_info("device", "the management library does not report errors of this device");
 }
 
-/* What has come, without waiting. */
+/* Events so far, without waiting. */
 static void take_events(void)
 {
     for (unsigned i = 0; events && i < EVENTS_AT_ONCE; i++) {
@@ -143,7 +143,7 @@ static void take_events(void)
         if (e.kind != NVML_EVENT_XID)
             continue;
         log_info("device", "the driver reports Xid %llu", e.data);
-        note(action_of(e.data), (uint32_t)e.data);
+        record_xid(action_of(e.data), (uint32_t)e.data);
     }
 }
 
@@ -175,7 +175,7 @@ void nvml_read(struct device_info *info)
     int                   found;
 
     if (state == NVML_UNTRIED)
-        state = start() ? NVML_READY : NVML_OFF;
+        state = start_nvml() ? NVML_READY : NVML_OFF;
     if (state == NVML_OFF)
         return;
     if (deadline_left_ns(paused_until_ns) > 0) {
@@ -185,7 +185,7 @@ void nvml_read(struct device_info *info)
     began = now_ns();
     found = nvml.call.nvmlDeviceGetHandleByUUID(info->uuid, &gpu);
     if (found == NVML_GPU_IS_LOST)
-        note(DEVICE_ACTION_END, 0);
+        record_xid(DEVICE_ACTION_END, 0);
     if (found == 0 && gpu) {
         read_sensors(gpu, info);
         read_clocks(gpu, info);

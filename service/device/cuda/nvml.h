@@ -5,10 +5,9 @@
 #include "device/cuda/bounds.h"
 #include "ipc/message.h"
 
-/* Fills temperature, power, utilisation, the two clocks and the health of the GPU that info->uuid names, each as far as it can be read. Errors that
- * the driver reported since the first call stay in its health.
- * Loads the library at the first call. After a read that took longer than NVML_READ_MS_MAX there is none for NVML_REST_MS: sensors are unknown
- * meanwhile, and health is as it was. */
+/* Fills temperature, power, utilisation, the two clocks and the health of the GPU that info->uuid names, as far as each can be read.
+ * Health keeps the errors that the driver reported since the first call. Loads the library at the first call. After a read that took
+ * longer than NVML_READ_MS_MAX it does not read for NVML_REST_MS: sensors are unknown meanwhile, and health is unchanged. */
 void nvml_read(struct device_info *info);
 /* Names another library before the first read; NULL = "libnvidia-ml.so.1". */
 void nvml_library(const char *path);

@@ -1,5 +1,5 @@
-/* Catches what kernels print: the driver writes it to standard output when a stream is waited for, so a file stands there. */
-#include "base/log.h"
+/* Captures what kernels print: the driver writes it to standard output when a stream is waited for, so standard output is a file. */
+#include "base/log/log.h"
 #include "device/cuda/internal.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file and not a pipe: the driver must never block on a reader, and ours is the same thread. */
+/* A file, not a pipe: the driver must never block on a reader, which is this same thread. */
 void cuda_output_start(struct cuda_output *o)
 {
     int file = memfd_create("kernel-output", MFD_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Memory that other processes of the host map, by a descriptor: each allocation is one of its own, never a part of the pool. */
+/* Memory that other processes of the host map, by a descriptor: each is an allocation of its own, never a part of the pool. */
 #include "device/cuda/internal.h"
 
 static bool has_functions(const struct cuda_driver *cu)
@@ -27,7 +27,7 @@ uint64_t cuda_share_unit(const struct device *d)
     return unit;
 }
 
-/* Readable and writable by this device, and cleared: the driver promises nothing about what stood there before. */
+/* Readable and writable by this device, and cleared: the driver promises nothing about its contents. */
 static enum status open_up(struct device *d, const struct cuda_allocation *a)
 {
     const struct cuda_access access = {.location = {CUDA_LOCATION_DEVICE, d->ordinal}, .flags = CUDA_ACCESS_READ_WRITE};
@@ -38,7 +38,7 @@ static enum status open_up(struct device *d, const struct cuda_allocation *a)
     return st ? st : cuda_check(d, d->cu->cuStreamSynchronize(d->memory.stream), NULL, "clearing memory");
 }
 
-static enum status map(struct device *d, const struct cuda_allocation *a)
+static enum status map_allocation(struct device *d, const struct cuda_allocation *a)
 {
     enum status st = cuda_check(d, d->cu->cuMemMap(a->address, a->taken, 0, a->share, 0), NULL, "mapping memory");
 
@@ -65,7 +65,7 @@ enum status cuda_share_make(struct device *d, struct cuda_allocation *a)
     st = cuda_check(d, d->cu->cuMemCreate(&a->share, a->taken, &props, 0), NULL, "allocating memory");
     if (st)
         goto no_memory;
-    st = map(d, a);
+    st = map_allocation(d, a);
     if (st)
         goto no_mapping;
     d->memory.shared_bytes += a->taken;

@@ -35,7 +35,7 @@ enum status cuda_stream_create(struct device *d, struct device_stream **out)
     return STATUS_OK;
 }
 
-/* The driver lets queued work of a destroyed stream finish; the reaper takes over waiting for it, so that later frees still do. */
+/* The driver lets queued work of a destroyed stream finish. The reaper now waits for it, so that later frees still do. */
 static void leave_work_behind(struct device *d, struct device_stream *s)
 {
     if (!s->busy || d->lost.status || d->cu->cuStreamQuery(s->handle) == CUDA_RESULT_SUCCESS)
@@ -165,7 +165,7 @@ enum status cuda_stream_wait(struct device *d, struct device_stream *s, struct d
     return cuda_check(d, d->cu->cuStreamWaitEvent(s->handle, e->handle, 0), NULL, "waiting for an event");
 }
 
-/* The write is ordered behind the stream's kernels, and what has been written stays readable when a later kernel faults. */
+/* The write is ordered behind the stream's kernels, and stays readable when a later kernel faults. */
 enum status cuda_mark(struct device *d, struct device_stream *s, _Atomic uint32_t *word, uint32_t value)
 {
     uint64_t    offset = (uint64_t)((uintptr_t)word - (uintptr_t)d->registered);

@@ -3,7 +3,7 @@
 
 enum { FILL_SEED_ELEMENTS = 4096 }; /* 8-byte elements that are set one by one before copying takes over */
 
-/* Where the device sees it, for cuda_mark(); a driver that cannot tell does without. */
+/* The word's device address, for cuda_mark(); unavailable where the driver cannot tell it. */
 static uint64_t device_address(const struct device *d, void *base)
 {
     cuda_address at = 0;
@@ -37,7 +37,7 @@ enum status cuda_host_attach(struct device *d, void *base, size_t bytes)
     return st ? st : cuda_check(d, d->cu->cuMemHostRegister_v2(base, bytes, CUDA_HOST_REGISTER_PORTABLE), NULL, "registering host memory");
 }
 
-/* Of a lost context there is nothing left to undo. */
+/* In a lost context there is nothing left to undo. */
 void cuda_host_detach(struct device *d, void *base)
 {
     if (!cuda_alive(d, NULL))
@@ -45,7 +45,7 @@ void cuda_host_detach(struct device *d, void *base)
 }
 
 /* Every queueing call starts here: the stream has unfinished work from now on. */
-static enum status begin(struct device *d, struct device_stream **s)
+static enum status begin_copy(struct device *d, struct device_stream **s)
 {
     *s = cuda_stream_of(d, *s);
     (*s)->busy = true;
@@ -54,7 +54,7 @@ static enum status begin(struct device *d, struct device_stream **s)
 
 enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t to, const void *from, size_t bytes)
 {
-    enum status st = begin(d, &s);
+    enum status st = begin_copy(d, &s);
 
     if (st || !bytes)
         return st;
@@ -63,19 +63,19 @@ enum status cuda_mem_write(struct device *d, struct device_stream *s, uint64_t t
 
 enum status cuda_mem_read(struct device *d, struct device_stream *s, void *to, uint64_t from, size_t bytes)
 {
-    enum status st = begin(d, &s);
+    enum status st = begin_copy(d, &s);
 
     if (st || !bytes)
         return st;
     return cuda_check(d, d->cu->cuMemcpyDtoHAsync_v2(to, from, bytes, s->handle), NULL, "reading memory");
 }
 
-static enum status copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
+static enum status copy_bytes(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
     return cuda_check(d, d->cu->cuMemcpyDtoDAsync_v2(to, from, bytes, s->handle), NULL, "copying memory");
 }
 
-/* The driver leaves overlapping copies undefined; here they go through a temporary allocation. */
+/* The driver leaves overlapping copies undefined: they go through a temporary allocation. */
 static enum status copy_overlapping(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
     uint64_t    between;
@@ -84,9 +84,9 @@ static enum status copy_overlapping(struct device *d, struct device_stream *s, u
 
     if (st)
         return st;
-    st = copy(d, s, between, from, bytes);
+    st = copy_bytes(d, s, between, from, bytes);
     if (!st)
-        st = copy(d, s, to, between, bytes);
+        st = copy_bytes(d, s, to, between, bytes);
     freed = cuda_mem_free(d, between);
     return st ? st : freed;
 }
@@ -94,11 +94,11 @@ static enum status copy_overlapping(struct device *d, struct device_stream *s, u
 enum status cuda_mem_copy(struct device *d, struct device_stream *s, uint64_t to, uint64_t from, uint64_t bytes)
 {
     uint64_t    apart = to > from ? to - from : from - to;
-    enum status st = begin(d, &s);
+    enum status st = begin_copy(d, &s);
 
     if (st || !bytes || !apart)
         return st;
-    return apart < bytes ? copy_overlapping(d, s, to, from, bytes) : copy(d, s, to, from, bytes);
+    return apart < bytes ? copy_overlapping(d, s, to, from, bytes) : copy_bytes(d, s, to, from, bytes);
 }
 
 static enum status fill_words(struct device *d, struct device_stream *s, uint64_t to, uint32_t word, uint64_t count)
@@ -112,7 +112,7 @@ static enum status fill_half(struct device *d, struct device_stream *s, uint64_t
     return cuda_check(d, d->cu->cuMemsetD2D32Async(to, 8, word, 1, count, s->handle), NULL, "filling memory");
 }
 
-/* The driver has no 8-byte fill: some elements are set by halves, then copied onto what follows, twice as many each time. */
+/* The driver has no 8-byte fill: some elements are set by halves, then copied to what follows, twice as many each time. */
 static enum status fill_long(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint64_t count)
 {
     uint64_t    done = count < FILL_SEED_ELEMENTS ? count : FILL_SEED_ELEMENTS;
@@ -126,7 +126,7 @@ static enum status fill_long(struct device *d, struct device_stream *s, uint64_t
     while (!st && done < count) {
         uint64_t more = done < count - done ? done : count - done;
 
-        st = copy(d, s, to + 8 * done, to, 8 * more);
+        st = copy_bytes(d, s, to + 8 * done, to, 8 * more);
         done += more;
     }
     return st;
@@ -134,7 +134,7 @@ static enum status fill_long(struct device *d, struct device_stream *s, uint64_t
 
 enum status cuda_mem_fill(struct device *d, struct device_stream *s, uint64_t to, uint64_t pattern, uint32_t pattern_bytes, uint64_t count)
 {
-    enum status st = begin(d, &s);
+    enum status st = begin_copy(d, &s);
 
     if (st || !count)
         return st;

@@ -3,7 +3,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/message/problem_document.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/message/problem_document.h"

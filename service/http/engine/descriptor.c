@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/descriptor.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/engine/internal.h"
 
 static const char INTERIM[] = "HTTP/1.1 100 Continue\r\n\r\n";

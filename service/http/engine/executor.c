@@ -2,7 +2,7 @@
  * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/address.h"
 #include "http/engine/internal.h"

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/input_file.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 #include "http/engine/tls.h"

@@ -158,7 +158,7 @@ static void hash_token(struct span token, unsigned char out[SHA256_BYTES])
 }
 
 /* Fills in the rest of what `hash` stands for. No early exit: the time does not tell which token fits, or whether one does. */
-static void match(struct auth *a, struct auth_grant *g)
+static void match_grant(struct auth *a, struct auth_grant *g)
 {
     uint64_t now_s = wall_ns() / NS_PER_S;
 
@@ -188,7 +188,7 @@ enum status auth_admit(struct auth *a, struct span header, struct caller **out, 
     if (!bearer_token(header, &token))
         return problem_set(why, STATUS_UNAUTHENTICATED, "send a token as \"Authorization: Bearer ...\"");
     hash_token(token, grant->hash);
-    match(a, grant);
+    match_grant(a, grant);
     if (!grant->caller)
         return problem_set(why, STATUS_UNAUTHENTICATED, "the token is unknown or has expired");
     *out = grant->caller;
@@ -209,7 +209,7 @@ bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes)
     if (!before)
         return true;
     if (grant->generation != atomic_load(&a->generation))
-        match(a, grant);
+        match_grant(a, grant);
     return grant->caller == before && (!grant->expires_wall_s || wall_ns() / NS_PER_S < grant->expires_wall_s) &&
            (__atomic_load_n(&before->scopes, __ATOMIC_RELAXED) & scopes) == scopes;
 }

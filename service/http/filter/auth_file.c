@@ -127,7 +127,7 @@ static enum status parse_token(const struct json *item, size_t index, struct aut
     return STATUS_OK;
 }
 
-static bool agrees(const struct auth_token *a, const struct auth_token *b)
+static bool tokens_agree(const struct auth_token *a, const struct auth_token *b)
 {
     return strcmp(a->name, b->name) != 0 || (a->scopes == b->scopes && a->sessions_max == b->sessions_max &&
                                              a->memory_max_bytes == b->memory_max_bytes && a->requests_per_s == b->requests_per_s);
@@ -137,7 +137,7 @@ static enum status check_earlier(const struct auth_token *earlier, const struct 
 {
     if (memcmp(earlier->hash, t->hash, sizeof t->hash) == 0)
         return bad_entry(why, index, "an earlier entry has the same token; a token has one entry and one name");
-    return agrees(earlier, t) ? STATUS_OK : bad_entry(why, index, "an earlier token of this name has other scopes or quotas");
+    return tokens_agree(earlier, t) ? STATUS_OK : bad_entry(why, index, "an earlier token of this name has other scopes or quotas");
 }
 
 static enum status parse_tokens(const struct json *list, struct auth_token *tokens, struct problem *why)

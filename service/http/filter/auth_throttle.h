@@ -1,8 +1,8 @@
 /* Wrong tokens by the address that sent them: one that sends too many is refused whatever token it shows, so that guessing tells it
  * nothing. Callers that were let in from that address before are let in all the same, or whoever shares an address could lock them out.
  * Thread-safe; nobody waits but for a short lock. */
-#ifndef GPUREST_HTTP_GUESSES_H
-#define GPUREST_HTTP_GUESSES_H
+#ifndef GPUREST_HTTP_FILTER_AUTH_THROTTLE_H
+#define GPUREST_HTTP_FILTER_AUTH_THROTTLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Who the client of a connection and of a request is: the socket's peer, or whom a trusted proxy names. */
 #include <errno.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 

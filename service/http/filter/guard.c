@@ -74,7 +74,7 @@ static unsigned occurrences(const struct exchange *x, const char *name)
     return count;
 }
 
-static enum status bad(struct exchange *x, enum status st, const char *text)
+static enum status refuse_request(struct exchange *x, enum status st, const char *text)
 {
     return problem_set(&x->r.problem, st, "%s", text);
 }
@@ -92,9 +92,9 @@ static enum status check_lines(struct exchange *x)
 static enum status check_coding(struct exchange *x)
 {
     if (x->http_1_0 || occurrences(x, "Content-Length") || occurrences(x, "Transfer-Encoding") > 1)
-        return bad(x, STATUS_FRAMING_MISMATCH, "Transfer-Encoding must appear once, without Content-Length, in HTTP/1.1");
+        return refuse_request(x, STATUS_FRAMING_MISMATCH, "Transfer-Encoding must appear once, without Content-Length, in HTTP/1.1");
     if (!span_equal_nocase(span_trim(exchange_header(x, "Transfer-Encoding")), SPAN_LITERAL("chunked")))
-        return bad(x, STATUS_NOT_IMPLEMENTED, "the only supported transfer coding is chunked");
+        return refuse_request(x, STATUS_NOT_IMPLEMENTED, "the only supported transfer coding is chunked");
     x->chunked = true;
     x->r.has_body_bytes = false;
     return STATUS_OK;
@@ -108,11 +108,11 @@ static enum status check_framing(struct exchange *x)
     if (occurrences(x, "Transfer-Encoding"))
         return check_coding(x);
     if (occurrences(x, "Content-Length") > 1)
-        return bad(x, STATUS_FRAMING_MISMATCH, "duplicate Content-Length");
+        return refuse_request(x, STATUS_FRAMING_MISMATCH, "duplicate Content-Length");
     /* 2^64 - 1 would mean "unknown" to MHD. */
     if (length.data && (!span_u64(span_trim(length), &x->r.body_bytes) || x->r.body_bytes > INT64_MAX)) {
         x->r.body_bytes = 0;
-        return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
+        return refuse_request(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
     }
     return STATUS_OK;
 }
@@ -167,9 +167,10 @@ static enum status check_target(struct exchange *x)
         take_absolute_form(x, "https://");
     path = x->r.path;
     if (!span_starts(path, "/"))
-        return bad(x, STATUS_INVALID_REQUEST, "the request target must be a path, or http:// (over TLS also https://), a host and a path");
+        return refuse_request(x, STATUS_INVALID_REQUEST,
+                              "the request target must be a path, or http:// (over TLS also https://), a host and a path");
     if (!bytes_ok(path) || !bytes_ok(query) || !escapes_ok(path, true) || !escapes_ok(query, false))
-        return bad(x, STATUS_INVALID_REQUEST, "the request target has bytes or escapes that are not allowed");
+        return refuse_request(x, STATUS_INVALID_REQUEST, "the request target has bytes or escapes that are not allowed");
     return STATUS_OK;
 }
 
@@ -185,7 +186,7 @@ static bool id_ok(struct span id)
 }
 
 /* The caller's own id, if it is well formed; else the one made at the beginning stays. */
-static void adopt_request_id(struct exchange *x)
+static void take_request_id(struct exchange *x)
 {
     struct span id = exchange_header(x, "X-Request-Id");
 
@@ -198,7 +199,7 @@ enum status exchange_guard_lines(struct exchange *x, const char *version)
     enum status st;
 
     x->http_1_0 = strcmp(version, "HTTP/1.0") == 0;
-    adopt_request_id(x);
+    take_request_id(x);
     trace_id_parse(exchange_header(x, "traceparent"), x->r.trace);
     st = check_framing(x);
     if (!st)

@@ -88,7 +88,7 @@ static struct idempotent **bucket_of(struct idempotency *store, const struct ide
     return &store->buckets[hash % IDEMPOTENCY_BUCKETS];
 }
 
-static struct idempotent **find(struct idempotency *store, const struct idempotency_id *id)
+static struct idempotent **find_entry(struct idempotency *store, const struct idempotency_id *id)
 {
     struct idempotent **at = bucket_of(store, id);
 
@@ -123,9 +123,9 @@ static void drop_answer(struct idempotency *store, struct holder **at)
     free(h);
 }
 
-static void forget(struct idempotency *store, struct idempotent *e)
+static void forget_entry(struct idempotency *store, struct idempotent *e)
 {
-    *find(store, &e->id) = e->chain;
+    *find_entry(store, &e->id) = e->chain;
     store->count--;
     atomic_fetch_sub(&e->id.caller->idempotency_keys, 1);
     if (e->answer_bytes)
@@ -133,7 +133,7 @@ static void forget(struct idempotency *store, struct idempotent *e)
     free(e);
 }
 
-static void sweep(struct idempotency *store, uint64_t now)
+static void drop_expired(struct idempotency *store, uint64_t now)
 {
     struct idempotent *e;
 
@@ -141,11 +141,11 @@ static void sweep(struct idempotency *store, uint64_t now)
         store->oldest = e->newer;
         if (store->newest == e)
             store->newest = NULL;
-        forget(store, e);
+        forget_entry(store, e);
     }
 }
 
-static void enqueue(struct idempotency *store, struct idempotent *e)
+static void enqueue_entry(struct idempotency *store, struct idempotent *e)
 {
     if (store->newest)
         store->newest->newer = e;
@@ -214,7 +214,7 @@ void idempotency_destroy(struct idempotency *store)
         drop_answer(store, &store->holders);
     for (size_t i = 0; i < COUNT(store->buckets); i++)
         while (store->buckets[i])
-            forget(store, store->buckets[i]);
+            forget_entry(store, store->buckets[i]);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
@@ -222,7 +222,7 @@ void idempotency_destroy(struct idempotency *store)
 void idempotency_sweep(struct idempotency *store, uint64_t now)
 {
     pthread_mutex_lock(&store->lock);
-    sweep(store, now);
+    drop_expired(store, now);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -254,7 +254,7 @@ static enum status check_room(const struct idempotency *store, const struct idem
     return st;
 }
 
-static enum status add(struct idempotency *store, const struct idempotency_id *id, struct idempotent **mine, struct problem *why)
+static enum status add_entry(struct idempotency *store, const struct idempotency_id *id, struct idempotent **mine, struct problem *why)
 {
     struct idempotent *e = calloc(1, sizeof *e);
 
@@ -262,7 +262,7 @@ static enum status add(struct idempotency *store, const struct idempotency_id *i
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the idempotency key");
     e->id = *id;
     reply_init(&e->answer);
-    *find(store, id) = e;
+    *find_entry(store, id) = e;
     store->count++;
     atomic_fetch_add(&id->caller->idempotency_keys, 1);
     *mine = e;
@@ -277,12 +277,12 @@ enum status idempotency_claim(struct idempotency *store, const struct idempotenc
 
     *mine = NULL;
     pthread_mutex_lock(&store->lock);
-    sweep(store, now);
-    known = *find(store, id);
+    drop_expired(store, now);
+    known = *find_entry(store, id);
     if (known)
         st = look_at_known(known, body_bytes, why);
     else if ((st = check_room(store, id, now, why)) == STATUS_OK)
-        st = add(store, id, mine, why);
+        st = add_entry(store, id, mine, why);
     pthread_mutex_unlock(&store->lock);
     return st;
 }
@@ -290,7 +290,7 @@ enum status idempotency_claim(struct idempotency *store, const struct idempotenc
 void idempotency_release(struct idempotency *store, struct idempotent *mine)
 {
     pthread_mutex_lock(&store->lock);
-    forget(store, mine);
+    forget_entry(store, mine);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -307,7 +307,7 @@ static uint64_t bytes_of(const struct reply *r)
 }
 
 /* False without memory; *to is empty then. */
-static bool copy(const struct reply *from, struct reply *to)
+static bool copy_reply(const struct reply *from, struct reply *to)
 {
     reply_init(to);
     to->http_status = from->http_status;
@@ -326,7 +326,7 @@ void idempotency_finish(struct idempotency *store, struct idempotent *mine, cons
     uint64_t     bytes = bytes_of(answer);
     struct reply stored;
 
-    if (bytes && !copy(answer, &stored))
+    if (bytes && !copy_reply(answer, &stored))
         bytes = 0;
     pthread_mutex_lock(&store->lock);
     if (bytes && !hold_answer(store, mine, &stored, bytes))
@@ -334,13 +334,14 @@ void idempotency_finish(struct idempotency *store, struct idempotent *mine, cons
     mine->payload = *payload;
     mine->done = true;
     mine->done_ns = now;
-    enqueue(store, mine);
+    enqueue_entry(store, mine);
     drop_old_answers(store);
     pthread_mutex_unlock(&store->lock);
 }
 
 /* With the lock held. */
-static enum status replay(const struct idempotent *e, const struct idempotency_payload *payload, struct reply *answer, struct problem *why)
+static enum status replay_reply(const struct idempotent *e, const struct idempotency_payload *payload, struct reply *answer,
+                                struct problem *why)
 {
     if (!e)
         return problem_set(why, STATUS_REPLAY_UNAVAILABLE, "the key expired while the request arrived");
@@ -352,7 +353,7 @@ static enum status replay(const struct idempotent *e, const struct idempotency_p
         return problem_set(why, STATUS_REPLAY_UNAVAILABLE,
                            "the request was executed, but its answer was too long to store, or was evicted");
     reply_finish(answer);
-    return copy(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the stored answer");
+    return copy_reply(&e->answer, answer) ? STATUS_OK : problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for the stored answer");
 }
 
 enum status idempotency_replay(struct idempotency *store, const struct idempotency_id *id, const struct idempotency_payload *payload,
@@ -361,8 +362,8 @@ enum status idempotency_replay(struct idempotency *store, const struct idempoten
     enum status st;
 
     pthread_mutex_lock(&store->lock);
-    sweep(store, now);
-    st = replay(*find(store, id), payload, answer, why);
+    drop_expired(store, now);
+    st = replay_reply(*find_entry(store, id), payload, answer, why);
     pthread_mutex_unlock(&store->lock);
     if (!st)
         reply_header_text(answer, "Idempotency-Replayed", "true");

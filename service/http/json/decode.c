@@ -27,7 +27,7 @@ static void member_pointer(const char *base, struct span name, char out[PROBLEM_
     out[at] = '\0';
 }
 
-static enum status refuse(const struct decoding *d, struct span name, enum status st, const char *code, const char *text)
+static enum status refuse_member(const struct decoding *d, struct span name, enum status st, const char *code, const char *text)
 {
     char pointer[PROBLEM_POINTER_BYTES];
 
@@ -40,7 +40,7 @@ static enum status refuse_above(const struct decoding *d, const struct json_fiel
     char text[96];
 
     snprintf(text, sizeof text, "at most %llu %s", (unsigned long long)f->max, what);
-    return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "range", text);
+    return refuse_member(d, span_of(f->name), STATUS_INVALID_FIELD, "range", text);
 }
 
 static enum status decode_integer(const struct decoding *d, const struct json_field *f, const struct json *v, void *to)
@@ -50,7 +50,7 @@ static enum status decode_integer(const struct decoding *d, const struct json_fi
     uint32_t narrow;
 
     if (!json_u64(v, &value))
-        return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "type", JSON_U64_EXPECTED);
+        return refuse_member(d, span_of(f->name), STATUS_INVALID_FIELD, "type", JSON_U64_EXPECTED);
     if (value > max)
         return refuse_above(d, f, "is allowed");
     narrow = (uint32_t)value;
@@ -66,7 +66,7 @@ static enum status decode_string(const struct decoding *d, const struct json_fie
     struct span text = json_text(v);
 
     if (json_type_of(v) != JSON_STRING)
-        return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "type", "must be a string");
+        return refuse_member(d, span_of(f->name), STATUS_INVALID_FIELD, "type", "must be a string");
     if (text.bytes > f->max)
         return refuse_above(d, f, "bytes are allowed");
     memcpy(to, &text, sizeof text);
@@ -78,7 +78,7 @@ static enum status decode_bool(const struct decoding *d, const struct json_field
     bool value = json_bool(v);
 
     if (json_type_of(v) != JSON_BOOL)
-        return refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "type", "must be true or false");
+        return refuse_member(d, span_of(f->name), STATUS_INVALID_FIELD, "type", "must be true or false");
     memcpy(to, &value, sizeof value);
     return STATUS_OK;
 }
@@ -106,7 +106,7 @@ static enum status decode_field(const struct decoding *d, const struct json *v, 
     enum status st;
 
     if (!v || json_type_of(v) == JSON_NULL)
-        return f->required ? refuse(d, span_of(f->name), STATUS_INVALID_FIELD, "required", "is required") : STATUS_OK;
+        return f->required ? refuse_member(d, span_of(f->name), STATUS_INVALID_FIELD, "required", "is required") : STATUS_OK;
     st = decode_value(d, f, v, (char *)d->out + f->offset);
     if (!st && f->present != SIZE_MAX)
         memcpy((char *)d->out + f->present, &seen, sizeof seen);
@@ -134,7 +134,7 @@ static enum status find_members(const struct decoding *d, const struct json *obj
         if (i < count)
             members[i] = m;
         else if (!lenient)
-            return refuse(d, name, STATUS_UNKNOWN_FIELD, "unknown", "is not a known field");
+            return refuse_member(d, name, STATUS_UNKNOWN_FIELD, "unknown", "is not a known field");
     }
     return STATUS_OK;
 }

@@ -24,7 +24,7 @@ static bool fail_at(struct scan *s, size_t offset, const char *reason)
     return false;
 }
 
-static bool fail(struct scan *s, const char *reason)
+static bool fail_scan(struct scan *s, const char *reason)
 {
     return fail_at(s, s->at, reason);
 }
@@ -35,7 +35,7 @@ static int peek(const struct scan *s)
     return s->at < s->text.bytes ? (unsigned char)s->text.data[s->at] : -1;
 }
 
-static bool take(struct scan *s, char c)
+static bool take_char(struct scan *s, char c)
 {
     if (peek(s) != c)
         return false;
@@ -49,7 +49,7 @@ static void skip_blanks(struct scan *s)
         s->at++;
 }
 
-static bool continuation(unsigned char c)
+static bool is_continuation(unsigned char c)
 {
     return (c & 0xc0) == 0x80;
 }
@@ -61,16 +61,16 @@ size_t utf8_sequence(struct span s)
     if (p[0] < 0x80)
         return 1;
     if (p[0] >= 0xc2 && p[0] <= 0xdf)
-        return s.bytes >= 2 && continuation(p[1]) ? 2 : 0;
+        return s.bytes >= 2 && is_continuation(p[1]) ? 2 : 0;
     if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        if (s.bytes < 3 || !continuation(p[1]) || !continuation(p[2]))
+        if (s.bytes < 3 || !is_continuation(p[1]) || !is_continuation(p[2]))
             return 0;
         if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
             return 0;
         return 3;
     }
     if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        if (s.bytes < 4 || !continuation(p[1]) || !continuation(p[2]) || !continuation(p[3]))
+        if (s.bytes < 4 || !is_continuation(p[1]) || !is_continuation(p[2]) || !is_continuation(p[3]))
             return 0;
         if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
             return 0;
@@ -94,7 +94,7 @@ static bool scan_hex4(struct scan *s, unsigned *out)
     for (int i = 0; i < 4; i++) {
         int digit = hex_value(peek(s));
         if (digit < 0)
-            return fail(s, "\\u needs four hexadecimal digits");
+            return fail_scan(s, "\\u needs four hexadecimal digits");
         *out = *out << 4 | (unsigned)digit;
         s->at++;
     }
@@ -115,7 +115,7 @@ static bool scan_unicode_escape(struct scan *s)
         return fail_at(s, start, "low surrogate without a high one");
     if (unit < 0xd800 || unit > 0xdbff)
         return true;
-    if (!take(s, '\\') || !take(s, 'u'))
+    if (!take_char(s, '\\') || !take_char(s, 'u'))
         return fail_at(s, start, "high surrogate without a low one");
     if (!scan_hex4(s, &unit))
         return false;
@@ -128,9 +128,9 @@ static bool scan_escape(struct scan *s)
     int c = peek(s);
 
     if (c < 0)
-        return fail(s, "text ends inside a string");
+        return fail_scan(s, "text ends inside a string");
     if (c == 0 || !strchr("\"\\/bfnrtu", c))
-        return fail(s, "unknown escape in a string");
+        return fail_scan(s, "unknown escape in a string");
     s->at++;
     return c != 'u' || scan_unicode_escape(s);
 }
@@ -143,13 +143,13 @@ static bool scan_string(struct scan *s)
         size_t n;
 
         if (c < 0)
-            return fail(s, "text ends inside a string");
+            return fail_scan(s, "text ends inside a string");
         if (c == '"') {
             s->at++;
             return true;
         }
         if (c < 0x20)
-            return fail(s, "control character in a string");
+            return fail_scan(s, "control character in a string");
         if (c == '\\') {
             s->at++;
             if (!scan_escape(s))
@@ -158,38 +158,38 @@ static bool scan_string(struct scan *s)
         }
         n = utf8_sequence(span_from(s->text, s->at));
         if (n == 0)
-            return fail(s, "invalid UTF-8");
+            return fail_scan(s, "invalid UTF-8");
         s->at += n;
     }
 }
 
-static bool digits(struct scan *s)
+static bool scan_digits(struct scan *s)
 {
     size_t start = s->at;
 
     while (peek(s) >= '0' && peek(s) <= '9')
         s->at++;
-    return s->at > start || fail(s, "a number lacks a digit");
+    return s->at > start || fail_scan(s, "a number lacks a digit");
 }
 
 static bool scan_number(struct scan *s)
 {
     size_t start = s->at;
 
-    take(s, '-');
-    if (!take(s, '0') && !digits(s))
+    take_char(s, '-');
+    if (!take_char(s, '0') && !scan_digits(s))
         return false;
-    if (take(s, '.') && !digits(s))
+    if (take_char(s, '.') && !scan_digits(s))
         return false;
-    if (take(s, 'e') || take(s, 'E')) {
+    if (take_char(s, 'e') || take_char(s, 'E')) {
         s->long_numbers = true;
-        if (!take(s, '+'))
-            take(s, '-');
-        if (!digits(s))
+        if (!take_char(s, '+'))
+            take_char(s, '-');
+        if (!scan_digits(s))
             return false;
     }
     if (peek(s) >= '0' && peek(s) <= '9')
-        return fail(s, "a number has a leading zero");
+        return fail_scan(s, "a number has a leading zero");
     s->long_numbers |= s->at - start > JSON_PLAIN_NUMBER_CHARS;
     return s->at - start <= JSON_NUMBER_CHARS_MAX || fail_at(s, start, "a number is too long");
 }
@@ -197,7 +197,7 @@ static bool scan_number(struct scan *s)
 static bool scan_word(struct scan *s, const char *word)
 {
     if (!span_starts(span_from(s->text, s->at), word))
-        return fail(s, "expected a value");
+        return fail_scan(s, "expected a value");
     s->at += strlen(word);
     return true;
 }
@@ -210,7 +210,7 @@ static bool in_object(const struct scan *s)
 static bool open_level(struct scan *s, bool object)
 {
     if (s->depth == JSON_DEPTH_MAX)
-        return fail(s, "nested too deeply");
+        return fail_scan(s, "nested too deeply");
     s->objects = (s->objects & ~(1ull << s->depth)) | (uint64_t)object << s->depth;
     s->depth++;
     s->at++;
@@ -220,12 +220,12 @@ static bool open_level(struct scan *s, bool object)
 static bool scan_name(struct scan *s)
 {
     skip_blanks(s);
-    if (!take(s, '"'))
-        return fail(s, "expected a name in quotes");
+    if (!take_char(s, '"'))
+        return fail_scan(s, "expected a name in quotes");
     if (!scan_string(s))
         return false;
     skip_blanks(s);
-    return take(s, ':') || fail(s, "expected a colon");
+    return take_char(s, ':') || fail_scan(s, "expected a colon");
 }
 
 /* One value, or the opening of an array or object. *opened tells that a first element or name may follow. */
@@ -237,7 +237,7 @@ static bool scan_value_start(struct scan *s, bool *opened)
     skip_blanks(s);
     c = peek(s);
     if (++s->values > s->values_max)
-        return fail(s, "too many values");
+        return fail_scan(s, "too many values");
     if (c == '{' || c == '[') {
         *opened = true;
         return open_level(s, c == '{');
@@ -257,12 +257,12 @@ static bool scan_after_value(struct scan *s, bool *more)
     *more = false;
     while (s->depth) {
         skip_blanks(s);
-        if (take(s, ',')) {
+        if (take_char(s, ',')) {
             *more = true;
             return true;
         }
-        if (!take(s, in_object(s) ? '}' : ']'))
-            return fail(s, peek(s) < 0 ? "unexpected end of text" : "expected a comma or closing bracket");
+        if (!take_char(s, in_object(s) ? '}' : ']'))
+            return fail_scan(s, peek(s) < 0 ? "unexpected end of text" : "expected a comma or closing bracket");
         s->depth--;
     }
     return true;
@@ -272,7 +272,7 @@ static bool scan_after_value(struct scan *s, bool *more)
 static void close_if_empty(struct scan *s, bool *empty)
 {
     skip_blanks(s);
-    *empty = take(s, in_object(s) ? '}' : ']');
+    *empty = take_char(s, in_object(s) ? '}' : ']');
     if (*empty)
         s->depth--;
 }
@@ -296,7 +296,7 @@ static bool scan_all(struct scan *s)
             return false;
     }
     skip_blanks(s);
-    return peek(s) < 0 || fail(s, "unexpected text after the value");
+    return peek(s) < 0 || fail_scan(s, "unexpected text after the value");
 }
 
 bool json_scan(struct span text, struct json_scan_error *error)

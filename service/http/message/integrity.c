@@ -81,7 +81,7 @@ void body_digest_text(struct body_digest *d, char out[DIGEST_FIELD_BYTES])
 /* ---- what is expected ---- */
 
 /* The padding may be left out. */
-static bool decode(struct span text, struct arena *a, struct span *out)
+static bool decode_digest(struct span text, struct arena *a, struct span *out)
 {
     char padded[BASE64_BYTES];
     bool bare = text.bytes % 4 && (text.bytes == 0 || text.data[text.bytes - 1] != '=');
@@ -107,7 +107,7 @@ static enum status expect_one(const struct field_member *m, struct arena *arena,
         return problem_set(why, STATUS_INVALID_HEADER, "a digest must be base64 between colons");
     if (!a)
         return STATUS_OK;
-    if (!decode(m->text, arena, &bytes))
+    if (!decode_digest(m->text, arena, &bytes))
         return problem_set(why, STATUS_INVALID_HEADER, "the %s digest is not valid base64", a->name);
     if (bytes.bytes != a->bytes)
         return problem_set(why, STATUS_INVALID_HEADER, "a %s digest must have %zu bytes, got %zu", a->name, a->bytes, bytes.bytes);

@@ -25,7 +25,7 @@ static bool is_four(const struct ip_address *a)
     return memcmp(a->bytes, MAPPED, sizeof MAPPED) == 0;
 }
 
-static bool same(const struct ip_address *a, const struct ip_address *b)
+static bool same_address(const struct ip_address *a, const struct ip_address *b)
 {
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
@@ -91,7 +91,7 @@ static bool has_host_bits(const struct network *n)
 
     for (unsigned bit = n->bits; bit < IP_BITS; bit++)
         masked.bytes[bit / 8] &= (unsigned char)~(0x80 >> bit % 8);
-    return !same(&masked, &n->address);
+    return !same_address(&masked, &n->address);
 }
 
 enum status networks_add(struct networks *n, const char *text, struct problem *why)
@@ -268,7 +268,7 @@ static struct span for_of(struct span element)
     return found;
 }
 
-static struct ip_address walk(const struct networks *trusted, struct span list, bool is_forwarded, struct ip_address client)
+static struct ip_address walk_forwarded(const struct networks *trusted, struct span list, bool is_forwarded, struct ip_address client)
 {
     for (unsigned hops = 0; hops < FORWARDED_HOPS_MAX && list.bytes && networks_hold(trusted, &client); hops++) {
         struct span       last = cut_last(&list);
@@ -283,11 +283,11 @@ static struct ip_address walk(const struct networks *trusted, struct span list, 
 
 void forwarded_client(const struct networks *trusted, struct span x_forwarded_for, struct span forwarded, struct ip_address *client)
 {
-    struct ip_address by_list = walk(trusted, x_forwarded_for, false, *client);
-    struct ip_address by_fields = walk(trusted, forwarded, true, *client);
+    struct ip_address by_list = walk_forwarded(trusted, x_forwarded_for, false, *client);
+    struct ip_address by_fields = walk_forwarded(trusted, forwarded, true, *client);
 
     if (!forwarded.bytes)
         *client = by_list;
-    else if (!x_forwarded_for.bytes || same(&by_list, &by_fields))
+    else if (!x_forwarded_for.bytes || same_address(&by_list, &by_fields))
         *client = by_fields;
 }

@@ -5,13 +5,13 @@
 
 enum { SIZE_DIGITS_SHOWN = 40 };
 
-static bool has(struct span s, char c)
+static bool has_char(struct span s, char c)
 {
     return s.bytes && memchr(s.data, c, s.bytes) != NULL;
 }
 
 /* A Range that cannot be understood is ignored (RFC 9110 §14.2): the whole is a right answer to it. */
-static enum range_kind whole(uint64_t size, struct byte_range *out)
+static enum range_kind whole_range(uint64_t size, struct byte_range *out)
 {
     *out = (struct byte_range){0, size};
     return RANGE_WHOLE;
@@ -23,12 +23,12 @@ static bool unit_is_bytes(struct span *rest)
     return span_equal_nocase(unit, SPAN_LITERAL("bytes"));
 }
 
-static enum range_kind suffix(struct span last, uint64_t size, struct byte_range *out)
+static enum range_kind suffix_range(struct span last, uint64_t size, struct byte_range *out)
 {
     uint64_t wanted;
 
     if (!span_u64_saturated(last, &wanted))
-        return whole(size, out);
+        return whole_range(size, out);
     if (wanted == 0 || size == 0)
         return RANGE_UNSATISFIED;
     if (wanted > size)
@@ -43,14 +43,14 @@ enum range_kind range_parse(struct span header, uint64_t size, struct byte_range
     struct span first, last;
     uint64_t    from, to = size ? size - 1 : 0;
 
-    if (rest.bytes == 0 || !unit_is_bytes(&rest) || has(rest, ',') || !has(rest, '-'))
-        return whole(size, out);
+    if (rest.bytes == 0 || !unit_is_bytes(&rest) || has_char(rest, ',') || !has_char(rest, '-'))
+        return whole_range(size, out);
     first = span_trim(span_cut(&rest, '-'));
     last = span_trim(rest);
     if (first.bytes == 0)
-        return suffix(last, size, out);
+        return suffix_range(last, size, out);
     if (!span_u64_saturated(first, &from) || (last.bytes && (!span_u64_saturated(last, &to) || to < from)))
-        return whole(size, out);
+        return whole_range(size, out);
     if (from >= size)
         return RANGE_UNSATISFIED;
     if (to > size - 1)
@@ -69,7 +69,7 @@ enum status range_unsatisfied(struct problem *why, uint64_t size)
     return STATUS_RANGE_NOT_SATISFIABLE;
 }
 
-static enum status malformed(struct problem *why)
+static enum status range_malformed(struct problem *why)
 {
     return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range must be \"bytes FIRST-LAST/SIZE\" or \"bytes FIRST-LAST/*\"");
 }
@@ -81,16 +81,16 @@ enum status content_range_parse(struct span header, uint64_t size, struct byte_r
     struct span range, first;
     uint64_t    from, to, total;
 
-    if (!span_equal_nocase(unit, SPAN_LITERAL("bytes")) || !has(rest, '/'))
-        return malformed(why);
+    if (!span_equal_nocase(unit, SPAN_LITERAL("bytes")) || !has_char(rest, '/'))
+        return range_malformed(why);
     range = span_trim(span_cut(&rest, '/'));
-    if (!has(range, '-'))
-        return malformed(why);
+    if (!has_char(range, '-'))
+        return range_malformed(why);
     first = span_cut(&range, '-');
     if (!span_u64_saturated(first, &from) || !span_u64_saturated(range, &to) || to < from)
-        return malformed(why);
+        return range_malformed(why);
     if (!span_is(rest, "*") && !span_u64_saturated(rest, &total))
-        return malformed(why);
+        return range_malformed(why);
     if (!span_is(rest, "*") && total != size)
         return problem_set(why, STATUS_INVALID_CONTENT_RANGE, "Content-Range has the size %.*s, the buffer has %" PRIu64 " bytes",
                            SPAN_ARG(span_first(rest, SIZE_DIGITS_SHOWN)), size);

@@ -184,7 +184,7 @@ static unsigned occurrences(struct span query, struct span name)
     return count;
 }
 
-static bool listed(struct span name, const char *const *names)
+static bool is_listed(struct span name, const char *const *names)
 {
     for (; *names; names++)
         if (span_is(name, *names))
@@ -201,7 +201,7 @@ enum status request_query_only(struct request *r, const char *const *names)
         char pointer[PROBLEM_POINTER_BYTES] = "?";
 
         span_copy(span_first(name, sizeof pointer - 2), pointer + 1, sizeof pointer - 1);
-        if (!listed(name, names))
+        if (!is_listed(name, names))
             return problem_field(&r->problem, STATUS_UNKNOWN_FIELD, pointer, "unknown", "unknown query parameter");
         if (occurrences(r->port->query, name) > 1)
             return problem_field(&r->problem, STATUS_INVALID_FIELD, pointer, "duplicate", "duplicate query parameter");

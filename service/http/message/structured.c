@@ -56,7 +56,7 @@ static char peek(const struct span *rest)
     return rest->bytes ? rest->data[0] : '\0';
 }
 
-static bool take(struct span *rest, char c)
+static bool take_char(struct span *rest, char c)
 {
     if (peek(rest) != c || !rest->bytes)
         return false;
@@ -80,19 +80,19 @@ static enum field_item take_bytes(struct span *rest, struct span *text)
 {
     *rest = span_from(*rest, 1);
     *text = take_all(rest, is_base64_char);
-    return take(rest, ':') ? ITEM_BYTES : ITEM_MALFORMED;
+    return take_char(rest, ':') ? ITEM_BYTES : ITEM_MALFORMED;
 }
 
 static enum field_item take_number(struct span *rest, struct span *text)
 {
     struct span start = *rest, whole, fraction;
 
-    take(rest, '-');
+    take_char(rest, '-');
     whole = take_all(rest, is_digit);
     *text = span_first(start, start.bytes - rest->bytes);
     if (whole.bytes == 0 || whole.bytes > INTEGER_DIGITS_MAX)
         return ITEM_MALFORMED;
-    if (!take(rest, '.'))
+    if (!take_char(rest, '.'))
         return ITEM_INTEGER;
     fraction = take_all(rest, is_digit);
     return whole.bytes <= DECIMAL_DIGITS_MAX && fraction.bytes > 0 && fraction.bytes <= FRACTION_DIGITS_MAX ? ITEM_OTHER : ITEM_MALFORMED;
@@ -101,13 +101,13 @@ static enum field_item take_number(struct span *rest, struct span *text)
 static enum field_item take_string(struct span *rest)
 {
     *rest = span_from(*rest, 1);
-    while (!take(rest, '"')) {
+    while (!take_char(rest, '"')) {
         char c = peek(rest);
 
         if (c < ' ' || c > '~')
             return ITEM_MALFORMED;
         *rest = span_from(*rest, 1);
-        if (c == '\\' && !take(rest, '"') && !take(rest, '\\'))
+        if (c == '\\' && !take_char(rest, '"') && !take_char(rest, '\\'))
             return ITEM_MALFORMED;
     }
     return ITEM_OTHER;
@@ -116,7 +116,7 @@ static enum field_item take_string(struct span *rest)
 static enum field_item take_boolean(struct span *rest)
 {
     *rest = span_from(*rest, 1);
-    return take(rest, '0') || take(rest, '1') ? ITEM_OTHER : ITEM_MALFORMED;
+    return take_char(rest, '0') || take_char(rest, '1') ? ITEM_OTHER : ITEM_MALFORMED;
 }
 
 static enum field_item take_item(struct span *rest, struct span *text)
@@ -150,9 +150,9 @@ static bool skip_parameters(struct span *rest)
 {
     struct span unused;
 
-    while (take(rest, ';')) {
+    while (take_char(rest, ';')) {
         take_all(rest, is_space);
-        if (!take_key(rest, &unused) || (take(rest, '=') && take_item(rest, &unused) == ITEM_MALFORMED))
+        if (!take_key(rest, &unused) || (take_char(rest, '=') && take_item(rest, &unused) == ITEM_MALFORMED))
             return false;
     }
     return true;
@@ -165,7 +165,7 @@ static enum field_item take_inner_list(struct span *rest)
     *rest = span_from(*rest, 1);
     for (;;) {
         take_all(rest, is_space);
-        if (take(rest, ')'))
+        if (take_char(rest, ')'))
             return ITEM_OTHER;
         if (take_item(rest, &unused) == ITEM_MALFORMED || !skip_parameters(rest) || (peek(rest) != ' ' && peek(rest) != ')'))
             return ITEM_MALFORMED;
@@ -175,7 +175,7 @@ static enum field_item take_inner_list(struct span *rest)
 /* A key alone stands for "true". */
 static enum field_item take_value(struct span *rest, struct span *text)
 {
-    if (!take(rest, '='))
+    if (!take_char(rest, '='))
         return ITEM_OTHER;
     return peek(rest) == '(' ? take_inner_list(rest) : take_item(rest, text);
 }
@@ -184,7 +184,7 @@ static enum field_item take_value(struct span *rest, struct span *text)
 static bool take_separator(struct span *rest)
 {
     take_all(rest, is_blank);
-    if (!take(rest, ','))
+    if (!take_char(rest, ','))
         return false;
     take_all(rest, is_blank);
     return rest->bytes > 0;

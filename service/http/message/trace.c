@@ -28,7 +28,7 @@ static bool take_dash(struct span *rest)
     return there;
 }
 
-static bool parse(struct span header, struct span *trace)
+static bool parse_traceparent(struct span header, struct span *trace)
 {
     struct span rest = span_trim(header), version, parent, flags;
     bool        zero, trace_zero, parent_zero;
@@ -49,6 +49,6 @@ void trace_id_parse(struct span header, char out[TRACE_ID_BYTES])
     struct span trace;
 
     out[0] = '\0';
-    if (parse(header, &trace))
+    if (parse_traceparent(header, &trace))
         span_copy(trace, out, TRACE_ID_BYTES);
 }

@@ -1,4 +1,4 @@
-/* Starts compile workers; a job goes in by a socket, the output comes back by a pipe, a deadline stands over both. */
+/* Starts compile workers. A job goes in through a socket, the output comes back through a pipe, and a deadline limits both. */
 #include "pool/compile/child.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "base/deadline.h"
 #include "ipc/compile_job.h"
 
-/* The word by which our executable takes the role; main.c and roles.def have it too. */
+/* The role's name on our executable's command line; main.c and roles.def have it, too. */
 static const char ROLE[] = "compile-worker";
 
 enum {
@@ -38,7 +38,7 @@ static void arguments_fill(const struct compile_command *c, const char *more, ch
     argv[n] = NULL;
 }
 
-/* Not a pipe: a worker that has died must not be a SIGPIPE for us. */
+/* Not a pipe: writing to a dead worker must not raise SIGPIPE. */
 static enum status job_socket(int *ours, int *its)
 {
     int ends[2];
@@ -73,7 +73,7 @@ enum status compile_child_start(const struct compile_command *c, const char *mor
     }
     arguments_fill(c, more, argv);
     st = spawn_start(c->executable, argv, fds, COUNT(fds), &out->process);
-    spawn_close(&fds[0].from); /* only the worker's ends may keep them open */
+    spawn_close(&fds[0].from); /* only the worker may keep its ends open */
     spawn_close(&fds[1].from);
     if (st) {
         spawn_close(&out->job_fd);
@@ -91,7 +91,7 @@ static bool is_readable(int fd)
     return poll(&p, 1, 0) > 0;
 }
 
-/* Waits until fd is ready or at its end; false at the deadline, and when stop_fd is readable. */
+/* Waits until fd is readable or at its end; false at the deadline, and when stop_fd is readable. */
 static bool wait_for(int fd, short events, int stop_fd, uint64_t deadline)
 {
     struct pollfd p[] = {{.fd = fd, .events = events}, {.fd = stop_fd, .events = POLLIN}};

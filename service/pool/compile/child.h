@@ -1,12 +1,12 @@
-/* One compile worker, from its start to its end. It serves one job, and nobody else: what a source does to its compiler ends with it.
- * Used by one thread at a time. */
+/* One compile worker, from start to end. It serves one job: what a source does to its compiler ends with it. Used by one thread at a
+ * time. */
 #ifndef GPUREST_POOL_COMPILE_CHILD_H
 #define GPUREST_POOL_COMPILE_CHILD_H
 
 #include "base/buf.h"
 #include "pool/workers/spawn.h"
 
-/* How our executable takes the role; texts owned. */
+/* How our executable is started in the role; owned texts. */
 struct compile_command {
     char *executable;
     char *nvrtc_argument;   /* NULL: none */
@@ -16,20 +16,21 @@ struct compile_command {
 
 struct compile_child {
     struct spawned process;
-    int            job_fd; /* its job is written here; -1 = it has all of it */
+    int            job_fd; /* the job is written here; -1 = all of it is */
     int            output_fd;
-    int            stop_fd; /* borrowed: nobody wants the output any more once it is readable; -1: never */
+    int            stop_fd; /* borrowed: readable once nobody wants the output any more; -1: never */
 };
 
 /* `more` is one further argument or NULL. The worker dies with the thread that calls this. */
 enum status compile_child_start(const struct compile_command *c, const char *more, struct compile_child *out);
 /* False once it has ended. */
 bool compile_child_lives(const struct compile_child *c);
-/* The whole job. False when the worker takes no more of it: it may have answered all the same. */
+/* The whole job. False: the worker took only part of it; it may have answered all the same. */
 bool compile_child_send(struct compile_child *c, struct span job, uint64_t deadline);
-/* OK at the end of the output; COMPILE_TIMEOUT; DRAINING when stop_fd says so; COMPILER_CRASHED when it is larger than any true output; INTERNAL. */
+/* OK at the end of the output; COMPILE_TIMEOUT; DRAINING on stop_fd; COMPILER_CRASHED when it exceeds the largest possible output;
+ * INTERNAL. */
 enum status compile_child_read(const struct compile_child *c, uint64_t deadline, struct buf *into);
-/* Kills it, unless it ends by itself while `patient`; gives its wait status and closes everything. */
+/* Kills it, unless it ends by itself while `patient`; returns its wait status and closes everything. */
 int compile_child_end(struct compile_child *c, bool patient, uint64_t deadline);
 
 #endif

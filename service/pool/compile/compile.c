@@ -1,4 +1,4 @@
-/* Runs compilations, each in a compile worker of its own: one that waits already, or a fresh one. */
+/* Runs compilations, each in its own compile worker: the warm one, or a fresh one. */
 #include "pool/compile/compile.h"
 #include "pool/bounds.h"
 
@@ -12,20 +12,20 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/compile/turns.h"
 #include "pool/compile/warm.h"
 
-enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* beyond the largest answer, to see that it is larger */
+enum { OUTPUT_ROOM_BYTES = 64 * 1024 }; /* one byte more than the largest answer, to detect a larger one */
 
 static const char SHUTTING_DOWN[] = "The service is shutting down";
 
 struct compile_service {
     struct compile_command command;
-    struct warm_compiler  *spare; /* NULL: none is kept */
+    struct warm_compiler  *warm; /* NULL: none is kept */
     uint64_t               deadline_ms;
     int                    stop_fd;      /* an eventfd; readable from compile_service_stop() on */
-    bool                   no_assembler; /* as the first worker found, which no caller had given anything */
+    bool                   no_assembler; /* from the first worker, which had no caller's input */
     char                   version[COMPILE_VERSION_BYTES];
     char                   identity[COMPILE_IDENTITY_BYTES];
     struct compile_turns   turns;
@@ -33,43 +33,43 @@ struct compile_service {
 
 /* ---- outcome ---- */
 
-static enum status fail(struct compile_output *out, enum status st, const char *text)
+static enum status fail_compile(struct compile_output *out, enum status st, const char *text)
 {
     buf_clear(&out->log);
     buf_add_text(&out->log, text);
     return out->status = st;
 }
 
-static enum status crashed(struct compile_output *out, int state)
+static enum status compiler_crashed(struct compile_output *out, int state)
 {
     char text[96];
 
     if (WIFSIGNALED(state) && WTERMSIG(state) == SIGSYS)
-        return fail(out, STATUS_COMPILER_CRASHED, "The compiler was killed for a forbidden system call");
+        return fail_compile(out, STATUS_COMPILER_CRASHED, "The compiler was killed for a forbidden system call");
     if (WIFSIGNALED(state))
         snprintf(text, sizeof text, "The compiler was killed by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
     else
         snprintf(text, sizeof text, "The compiler exited without an answer");
-    return fail(out, STATUS_COMPILER_CRASHED, text);
+    return fail_compile(out, STATUS_COMPILER_CRASHED, text);
 }
 
-/* What a worker may say of itself; anything else is a lie of a broken one. */
+/* What a worker may say of its version; anything else means that it is broken. */
 static bool status_plausible(enum status st)
 {
     return st == STATUS_OK || st == STATUS_COMPILE_FAILED || st == STATUS_COMPILER_CRASHED || st == STATUS_COMPILER_UNAVAILABLE ||
            st == STATUS_OUT_OF_MEMORY || st == STATUS_NOT_IMPLEMENTED || st == STATUS_INTERNAL;
 }
 
-static enum status conclude(enum status read, int state, const struct buf *bytes, struct compile_output *out)
+static enum status conclude_compile(enum status read, int state, const struct buf *bytes, struct compile_output *out)
 {
     if (read == STATUS_COMPILE_TIMEOUT)
-        return fail(out, STATUS_COMPILE_TIMEOUT, "The compilation was stopped at its deadline");
+        return fail_compile(out, STATUS_COMPILE_TIMEOUT, "The compilation was stopped at its deadline");
     if (read == STATUS_DRAINING)
-        return fail(out, STATUS_DRAINING, SHUTTING_DOWN);
+        return fail_compile(out, STATUS_DRAINING, SHUTTING_DOWN);
     if (read == STATUS_INTERNAL)
-        return fail(out, STATUS_INTERNAL, "Cannot read the compiler's answer");
+        return fail_compile(out, STATUS_INTERNAL, "Cannot read the compiler's answer");
     if (read || compile_output_decode(buf_span(bytes), out) || !status_plausible(out->status))
-        return crashed(out, state);
+        return compiler_crashed(out, state);
     return out->status;
 }
 
@@ -82,17 +82,17 @@ static enum status child_finish(struct compile_child *c, uint64_t deadline, stru
     buf_init(&bytes, COMPILE_OUTPUT_BYTES_MAX + OUTPUT_ROOM_BYTES);
     st = compile_child_read(c, deadline, &bytes);
     state = compile_child_end(c, st == STATUS_OK, deadline);
-    st = conclude(st, state, &bytes, out);
+    st = conclude_compile(st, state, &bytes, out);
     buf_finish(&bytes);
     return st;
 }
 
 /* ---- jobs ---- */
 
-/* True: the worker that waited has the job. One that has died meanwhile never saw a source. */
-static bool give_to_spare(struct compile_service *s, struct span job, uint64_t deadline, struct compile_child *c)
+/* True: the warm worker has the job. If it has died meanwhile, it never saw a source. */
+static bool give_to_warm(struct compile_service *s, struct span job, uint64_t deadline, struct compile_child *c)
 {
-    if (!warm_compiler_take(s->spare, c))
+    if (!warm_compiler_take(s->warm, c))
         return false;
     c->stop_fd = s->stop_fd;
     if (compile_child_send(c, job, deadline))
@@ -101,20 +101,20 @@ static bool give_to_spare(struct compile_service *s, struct span job, uint64_t d
     return false;
 }
 
-/* The one that waits has loaded the compiler, not the assembler. */
+/* The warm worker has loaded the compiler, not the assembler. */
 static enum status run_bytes(struct compile_service *s, struct span job, bool assemble, struct compile_output *out)
 {
     uint64_t             deadline = deadline_after_ms(s->deadline_ms);
     struct compile_child c;
     enum status          st;
 
-    if (!assemble && give_to_spare(s, job, deadline, &c))
+    if (!assemble && give_to_warm(s, job, deadline, &c))
         return child_finish(&c, deadline, out);
     st = compile_child_start(&s->command, assemble ? "--assemble" : NULL, &c);
     if (st)
-        return fail(out, st, "Cannot start a compiler process");
+        return fail_compile(out, st, "Cannot start a compiler process");
     c.stop_fd = s->stop_fd;
-    compile_child_send(&c, job, deadline); /* a worker that takes it not has something to say */
+    compile_child_send(&c, job, deadline); /* a worker that does not take the job may have an answer */
     return child_finish(&c, deadline, out);
 }
 
@@ -124,18 +124,18 @@ static enum status run_job(struct compile_service *s, const struct compile_job *
 
     buf_init(&bytes, COMPILE_JOB_BYTES_MAX);
     if (compile_job_encode(job, &bytes))
-        fail(out, STATUS_OUT_OF_MEMORY, "Cannot send the job to the compiler");
+        fail_compile(out, STATUS_OUT_OF_MEMORY, "Cannot send the job to the compiler");
     else
         run_bytes(s, buf_span(&bytes), job->assemble, out);
     buf_finish(&bytes);
     return out->status;
 }
 
-/* The next worker is not made ready while others need the processors. */
+/* No new warm worker is started while compilations need the processors. */
 static void turn_give(struct compile_service *s, struct compile_turn *turn, struct span arch)
 {
     if (compile_turn_give(&s->turns, turn))
-        warm_compiler_refill(s->spare, arch);
+        warm_compiler_refill(s->warm, arch);
 }
 
 static enum status no_turn(struct compile_output *out, enum status st)
@@ -149,7 +149,7 @@ static enum status no_turn(struct compile_output *out, enum status st)
         snprintf(text, sizeof text, "%s", SHUTTING_DOWN);
     else
         snprintf(text, sizeof text, "No compiler was free within %d s; send the request again", COMPILE_TURN_WAIT_MS / 1000);
-    return fail(out, st, text);
+    return fail_compile(out, st, text);
 }
 
 enum status compile_service_run(struct compile_service *s, struct compile_for whom, const struct compile_job *job,
@@ -159,7 +159,7 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
     enum status         st;
 
     if (job->assemble && s->no_assembler)
-        return fail(out, STATUS_COMPILER_UNAVAILABLE, "No PTX assembler is installed");
+        return fail_compile(out, STATUS_COMPILER_UNAVAILABLE, "No PTX assembler is installed");
     st = compile_turn_take(&s->turns, &turn, whom, deadline_after_ms(COMPILE_TURN_WAIT_MS));
     if (st)
         return no_turn(out, st);
@@ -170,7 +170,7 @@ enum status compile_service_run(struct compile_service *s, struct compile_for wh
 
 /* ---- life ---- */
 
-/* Three lines: what people call it, what tells it from every other, and why it has no assembler of PTX, or nothing. */
+/* Three lines: the version for people, the identity, and why there is no assembler of PTX, or nothing. */
 static bool take_version(struct compile_service *s, struct span text)
 {
     struct span version = span_cut(&text, '\n'), identity = span_cut(&text, '\n');
@@ -192,7 +192,7 @@ static void ask_version(struct compile_service *s)
 
     compile_output_init(&out);
     if (compile_child_start(&s->command, "--version", &c))
-        fail(&out, STATUS_INTERNAL, "cannot start a process");
+        fail_compile(&out, STATUS_INTERNAL, "cannot start a process");
     else
         child_finish(&c, deadline_after_ms(s->deadline_ms), &out);
     if (out.status == STATUS_OK && take_version(s, buf_span(&out.log)))
@@ -202,7 +202,7 @@ static void ask_version(struct compile_service *s)
     compile_output_finish(&out);
 }
 
-/* "" counts as unset. False without memory. */
+/* "" counts as unset. False: out of memory. */
 static bool argument_make(char **out, const char *name, const char *value)
 {
     if (!value || !value[0])
@@ -213,7 +213,7 @@ static bool argument_make(char **out, const char *name, const char *value)
     return false;
 }
 
-static void release(struct compile_service *s)
+static void release_parts(struct compile_service *s)
 {
     free(s->command.executable);
     free(s->command.nvrtc_argument);
@@ -223,13 +223,13 @@ static void release(struct compile_service *s)
     free(s);
 }
 
-/* Without it every compilation only starts a worker of its own. */
-static void start_spare(struct compile_service *s)
+/* Without a warm compiler, every compilation just starts its own worker. */
+static void start_warm(struct compile_service *s)
 {
-    if (warm_compiler_create(&s->spare, &s->command))
+    if (warm_compiler_create(&s->warm, &s->command))
         log_warn("compile", "no warm compiler: cannot start a thread");
     else
-        warm_compiler_refill(s->spare, (struct span){0});
+        warm_compiler_refill(s->warm, (struct span){0});
 }
 
 enum status compile_service_create(struct compile_service **out, const struct compile_config *config)
@@ -246,12 +246,12 @@ enum status compile_service_create(struct compile_service **out, const struct co
     if (s->stop_fd < 0 || !s->command.executable || !argument_make(&s->command.nvrtc_argument, "--nvrtc=", config->nvrtc_path) ||
         !argument_make(&s->command.include_argument, "--include=", config->include_path) ||
         !compile_turns_init(&s->turns, turns, config->callers_share && turns > 1 ? turns - 1 : turns)) {
-        release(s);
+        release_parts(s);
         return STATUS_OUT_OF_MEMORY;
     }
     ask_version(s);
     if (config->keep_ready && s->version[0])
-        start_spare(s);
+        start_warm(s);
     *out = s;
     return STATUS_OK;
 }
@@ -267,9 +267,9 @@ void compile_service_destroy(struct compile_service *s)
 {
     if (!s)
         return;
-    warm_compiler_destroy(s->spare);
+    warm_compiler_destroy(s->warm);
     compile_turns_finish(&s->turns);
-    release(s);
+    release_parts(s);
 }
 
 const char *compile_service_version(const struct compile_service *s)

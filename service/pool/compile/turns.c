@@ -1,4 +1,4 @@
-/* Deals turns to compile. There are few of them at a time, as each is a waiting thread: they are looked through, nothing is kept about callers. */
+/* Deals turns to compile. Each waiting turn is a waiting thread, so there are few: scans are cheap, and nothing is stored per caller. */
 #include "pool/compile/turns.h"
 #include "pool/bounds.h"
 
@@ -44,8 +44,8 @@ static bool same_caller(const struct compile_turn *a, const struct compile_turn 
     return strcmp(x, y) == 0;
 }
 
-/* Those of that kind that run or wait; of the caller of `of`, or with NULL of all. */
-static unsigned count(const struct compile_turns *t, const struct compile_turn *of, bool builtin, bool running)
+/* Those of that kind that run or wait: of the caller of `of`, or of all when NULL. */
+static unsigned count_turns(const struct compile_turns *t, const struct compile_turn *of, bool builtin, bool running)
 {
     unsigned n = 0;
 
@@ -56,26 +56,26 @@ static unsigned count(const struct compile_turns *t, const struct compile_turn *
 
 static bool may_run(const struct compile_turns *t, const struct compile_turn *c)
 {
-    unsigned sources = count(t, NULL, false, true), builtins = count(t, NULL, true, true);
+    unsigned sources = count_turns(t, NULL, false, true), builtins = count_turns(t, NULL, true, true);
 
     if (c->whom.builtin && builtins < COMPILE_BUILTIN_TURNS)
         return true;
     if (builtins > COMPILE_BUILTIN_TURNS)
         sources += builtins - COMPILE_BUILTIN_TURNS;
-    return sources < t->turns && (c->whom.builtin || count(t, c, false, true) < t->turns_of_caller);
+    return sources < t->turns && (c->whom.builtin || count_turns(t, c, false, true) < t->turns_of_caller);
 }
 
 /* Whether a goes before b, which came earlier. */
 static bool goes_before(const struct compile_turns *t, const struct compile_turn *a, const struct compile_turn *b)
 {
-    unsigned of_a = count(t, a, a->whom.builtin, true), of_b = count(t, b, b->whom.builtin, true);
+    unsigned of_a = count_turns(t, a, a->whom.builtin, true), of_b = count_turns(t, b, b->whom.builtin, true);
 
     if (a->whom.builtin != b->whom.builtin)
         return a->whom.builtin;
     return of_a != of_b ? of_a < of_b : a->served < b->served;
 }
 
-static struct compile_turn *choose(const struct compile_turns *t)
+static struct compile_turn *choose_turn(const struct compile_turns *t)
 {
     struct compile_turn *best = NULL;
 
@@ -93,12 +93,12 @@ static void mark_served(struct compile_turns *t, const struct compile_turn *of)
             c->served = t->served;
 }
 
-static void deal(struct compile_turns *t)
+static void deal_turns(struct compile_turns *t)
 {
     struct compile_turn *c;
     bool                 any = false;
 
-    while (!t->closed && (c = choose(t))) {
+    while (!t->closed && (c = choose_turn(t))) {
         c->running = any = true;
         mark_served(t, c);
     }
@@ -106,8 +106,8 @@ static void deal(struct compile_turns *t)
         pthread_cond_broadcast(&t->dealt);
 }
 
-/* At the end; what is remembered of its caller holds for it, too. */
-static void enter(struct compile_turns *t, struct compile_turn *turn)
+/* At the end. The caller's last turn counts for this one, too. */
+static void enter_turn(struct compile_turns *t, struct compile_turn *turn)
 {
     struct compile_turn **at = &t->first;
 
@@ -117,7 +117,7 @@ static void enter(struct compile_turns *t, struct compile_turn *turn)
     *at = turn;
 }
 
-static void leave(struct compile_turns *t, struct compile_turn *turn)
+static void leave_turn(struct compile_turns *t, struct compile_turn *turn)
 {
     struct compile_turn **at = &t->first;
 
@@ -135,16 +135,16 @@ enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn
 
     *turn = (struct compile_turn){.whom = whom};
     pthread_mutex_lock(&t->lock);
-    if (!whom.builtin && count(t, turn, false, false) >= COMPILE_WAITING_PER_CALLER_MAX) {
+    if (!whom.builtin && count_turns(t, turn, false, false) >= COMPILE_WAITING_PER_CALLER_MAX) {
         pthread_mutex_unlock(&t->lock);
         return STATUS_TOO_MANY_IN_FLIGHT;
     }
-    enter(t, turn);
-    deal(t);
+    enter_turn(t, turn);
+    deal_turns(t);
     while (!turn->running && !t->closed && pthread_cond_timedwait(&t->dealt, &t->lock, &until) == 0) {
     }
     if (!turn->running) {
-        leave(t, turn);
+        leave_turn(t, turn);
         st = t->closed ? STATUS_DRAINING : STATUS_OVERLOADED;
     }
     pthread_mutex_unlock(&t->lock);
@@ -165,7 +165,7 @@ unsigned compile_turns_waiting(struct compile_turns *t, const char *caller)
     unsigned                  n;
 
     pthread_mutex_lock(&t->lock);
-    n = count(t, &of, false, false);
+    n = count_turns(t, &of, false, false);
     pthread_mutex_unlock(&t->lock);
     return n;
 }
@@ -176,9 +176,9 @@ bool compile_turn_give(struct compile_turns *t, struct compile_turn *turn)
 
     pthread_mutex_lock(&t->lock);
     assert(turn->running);
-    leave(t, turn);
-    deal(t);
-    quiet = count(t, NULL, false, true) + count(t, NULL, true, true) == 0;
+    leave_turn(t, turn);
+    deal_turns(t);
+    quiet = count_turns(t, NULL, false, true) + count_turns(t, NULL, true, true) == 0;
     pthread_mutex_unlock(&t->lock);
     return quiet;
 }

@@ -1,6 +1,6 @@
-/* Whose turn it is to compile. Turns are dealt by caller: the one with the fewest compilations under way is next, then the one served longest
- * ago; of one caller who came first. Built-in kernels go before callers' sources and have COMPILE_BUILTIN_TURNS of their own, so that no source
- * holds them up. Thread-safe. */
+/* Whose turn it is to compile. The next turn goes to the caller with the fewest compilations under way, then to the one served longest
+ * ago, and within a caller in order of arrival. Built-in kernels go before callers' sources and have COMPILE_BUILTIN_TURNS of their own,
+ * so that no source delays them. Thread-safe. */
 #ifndef GPUREST_POOL_COMPILE_TURNS_H
 #define GPUREST_POOL_COMPILE_TURNS_H
 
@@ -13,15 +13,15 @@
 
 /* For whom something is compiled. */
 struct compile_for {
-    const char *caller;  /* callers are told apart by their names; NULL: nobody's */
+    const char *caller;  /* callers are distinguished by name; NULL: nobody's */
     bool        builtin; /* a source of the service's own */
 };
 
-/* One that waits or compiles; the storage is the taker's until it gives the turn back. */
+/* One that waits or compiles; the caller owns the storage until it gives the turn back. */
 struct compile_turn {
     struct compile_for   whom;
     bool                 running;
-    uint64_t             served; /* when its caller got a turn last, counted in turns; 0 = not since it has one here */
+    uint64_t             served; /* when its caller last got a turn, counted in turns; 0 = not since it has a turn here */
     struct compile_turn *next;
 };
 
@@ -29,19 +29,19 @@ struct compile_turns {
     pthread_mutex_t      lock; /* over all below */
     pthread_cond_t       dealt;
     unsigned             turns;           /* of sources and built-in kernels together */
-    unsigned             turns_of_caller; /* most that one caller's sources have at once */
+    unsigned             turns_of_caller; /* most turns that one caller's sources have at once */
     uint64_t             served;
     bool                 closed;
     struct compile_turn *first; /* all, in order of arrival */
 };
 
-/* False without the system's means for it. */
+/* False: the system has no means for it. */
 bool compile_turns_init(struct compile_turns *t, unsigned turns, unsigned turns_of_caller);
 void compile_turns_finish(struct compile_turns *t);
-/* Blocks until it is this one's turn. TOO_MANY_IN_FLIGHT at once when so many sources of the caller wait already; OVERLOADED when none came
- * until the deadline; DRAINING once they are closed. On OK compile_turn_give(). */
+/* Blocks until its turn. TOO_MANY_IN_FLIGHT at once when too many sources of the caller wait already; OVERLOADED at the deadline;
+ * DRAINING once turns are closed. After OK call compile_turn_give(). */
 enum status compile_turn_take(struct compile_turns *t, struct compile_turn *turn, struct compile_for whom, uint64_t deadline_ns);
-/* Nobody gets a turn any more: those who wait go away at once. */
+/* Deals no more turns: those who wait return at once. */
 void compile_turns_close(struct compile_turns *t);
 /* Sources of that caller that wait for their turn. */
 unsigned compile_turns_waiting(struct compile_turns *t, const char *caller);

@@ -1,4 +1,4 @@
-/* Keeps one compile worker waiting. */
+/* Keeps one compile worker ready. */
 #include "pool/compile/warm.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "limits.h"
 
 struct warm_compiler {
@@ -21,7 +21,7 @@ struct warm_compiler {
     char                          arch[COMPILE_ARCH_BYTES];
 };
 
-/* Under the lock: a dead one is as good as none. */
+/* Under the lock: a dead one counts as none. */
 static bool take_living(struct warm_compiler *s, struct compile_child *out)
 {
     if (!s->there)
@@ -34,8 +34,8 @@ static bool take_living(struct warm_compiler *s, struct compile_child *out)
     return false;
 }
 
-/* Under the lock, which is given up meanwhile. */
-static void start_one(struct warm_compiler *s)
+/* Under the lock, which it releases meanwhile. */
+static void start_warm_compiler(struct warm_compiler *s)
 {
     char                 argument[sizeof "--warm=" + COMPILE_ARCH_BYTES];
     struct compile_child fresh;
@@ -54,14 +54,14 @@ static void start_one(struct warm_compiler *s)
     s->there = true;
 }
 
-static void *keep(void *argument)
+static void *keep_warm(void *argument)
 {
     struct warm_compiler *s = argument;
 
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
         if (s->wanted && !s->there)
-            start_one(s);
+            start_warm_compiler(s);
         else
             pthread_cond_wait(&s->changed, &s->lock);
     }
@@ -78,7 +78,7 @@ enum status warm_compiler_create(struct warm_compiler **out, const struct compil
     s->command = c;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    if (pthread_create(&s->thread, NULL, keep, s)) {
+    if (pthread_create(&s->thread, NULL, keep_warm, s)) {
         pthread_cond_destroy(&s->changed);
         pthread_mutex_destroy(&s->lock);
         free(s);

@@ -1,4 +1,4 @@
-/* A compile worker that waits for its one job: loaded, locked down, and warm from a source of our own. Thread-safe. */
+/* The warm compiler: a compile worker ready for its one job, loaded, locked down, and warmed by a source of our own. Thread-safe. */
 #ifndef GPUREST_POOL_COMPILE_SPARE_H
 #define GPUREST_POOL_COMPILE_SPARE_H
 
@@ -6,14 +6,14 @@
 
 struct warm_compiler;
 
-/* Starts a thread, by which all spare workers are started: workers die with the thread that started them. `c` is borrowed. */
+/* Starts a thread that starts all warm workers: workers die with the thread that started them. `c` is borrowed. */
 enum status warm_compiler_create(struct warm_compiler **out, const struct compile_command *c);
-/* Ends the worker that waits. NULL is a no-op. */
+/* Ends the warm worker. NULL is a no-op. */
 void warm_compiler_destroy(struct warm_compiler *s);
-/* True: *out is the caller's. False when none is there. NULL has none. */
+/* True: *out is the caller's. False: none is ready. NULL has none. */
 bool warm_compiler_take(struct warm_compiler *s, struct compile_child *out);
-/* Nothing compiles at the moment: another one is started, unless one waits. `arch` is what the next job is likely to want ("" = not
- * known). NULL is a no-op. */
+/* Nothing compiles at the moment: starts another one, unless one is ready. `arch`: the likely target of the next job ("" = unknown).
+ * NULL is a no-op. */
 void warm_compiler_refill(struct warm_compiler *s, struct span arch);
 
 #endif

@@ -1,4 +1,4 @@
-/* Questions to a device monitor that are waited for only so long: a slow device must not hold up a health check. */
+/* Questions to a device monitor, with a limited wait: a slow device must not hold up a health check. */
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
@@ -14,7 +14,7 @@ static struct worker *device_monitor_pin(struct pool *p, struct device_slot *d)
     return w;
 }
 
-static void unpin(struct pool *p, struct worker *w)
+static void unpin_monitor(struct pool *p, struct worker *w)
 {
     pthread_mutex_lock(&p->lock);
     w->pins--;
@@ -22,8 +22,8 @@ static void unpin(struct pool *p, struct worker *w)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Under ask_lock. True when no question is open any more. */
-static bool collect(struct pool *p, struct device_slot *d, uint64_t deadline_ns)
+/* Under ask_lock. True: no question is open. */
+static bool collect_answer(struct pool *p, struct device_slot *d, uint64_t deadline_ns)
 {
     struct ask *a = &d->ask;
 
@@ -33,12 +33,12 @@ static bool collect(struct pool *p, struct device_slot *d, uint64_t deadline_ns)
         return false;
     if (a->slice.data)
         staging_give(a->worker, &a->slice);
-    unpin(p, a->worker);
+    unpin_monitor(p, a->worker);
     a->worker = NULL;
     return true;
 }
 
-static enum status submit(struct ask *a)
+static enum status submit_ask(struct ask *a)
 {
     struct msg_canary      canary = {0};
     struct msg_device_info info;
@@ -53,8 +53,8 @@ static enum status submit(struct ask *a)
     return worker_submit_device_info(a->worker, &info, &a->call);
 }
 
-/* Under ask_lock, nothing open. */
-static enum status ask(struct pool *p, struct device_slot *d, enum message m, uint64_t deadline_ns)
+/* Under ask_lock; no question is open. */
+static enum status ask_monitor(struct pool *p, struct device_slot *d, enum message m, uint64_t deadline_ns)
 {
     struct ask *a = &d->ask;
     enum status st;
@@ -63,12 +63,12 @@ static enum status ask(struct pool *p, struct device_slot *d, enum message m, ui
     if (!a->worker)
         return STATUS_NO_WORKER;
     a->call.deadline_ns = deadline_after_ms(CANARY_DEADLINE_MS);
-    st = submit(a);
+    st = submit_ask(a);
     if (!st)
         return call_wait_until(a->worker, &a->call, deadline_ns) ? a->call.status : STATUS_PENDING;
     if (a->slice.data)
         staging_give(a->worker, &a->slice);
-    unpin(p, a->worker);
+    unpin_monitor(p, a->worker);
     a->worker = NULL;
     return st;
 }
@@ -79,13 +79,13 @@ bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem
     enum status st = STATUS_PENDING;
 
     pthread_mutex_lock(&d->ask_lock);
-    if (collect(p, d, deadline))
-        st = ask(p, d, MESSAGE_CANARY, deadline);
+    if (collect_answer(p, d, deadline))
+        st = ask_monitor(p, d, MESSAGE_CANARY, deadline);
     if (st == STATUS_PENDING)
         problem_set(why, STATUS_DEVICE_ERROR, "device %s did not answer within %d ms", d->public.id, DEVICE_MONITOR_ANSWER_MS);
     else if (st)
         problem_set(why, STATUS_DEVICE_ERROR, "device %s failed its health check", d->public.id);
-    collect(p, d, 0);
+    collect_answer(p, d, 0);
     pthread_mutex_unlock(&d->ask_lock);
     if (st)
         return false;
@@ -95,7 +95,7 @@ bool device_monitor_canary(struct pool *p, struct device_slot *d, struct problem
     return true;
 }
 
-/* The worker wrote it: strings are closed and the count is bounded before anybody uses it. */
+/* The worker wrote it: terminate the strings and bound the count before use. */
 static void info_take(const struct slice *from, struct device_info *out)
 {
     memcpy(out, from->data, sizeof *out);
@@ -124,10 +124,10 @@ bool device_monitor_info(struct pool *p, struct device_slot *d, uint64_t patienc
     bool     ok;
 
     pthread_mutex_lock(&d->ask_lock);
-    ok = collect(p, d, deadline) && ask(p, d, MESSAGE_DEVICE_INFO, deadline) == STATUS_OK;
+    ok = collect_answer(p, d, deadline) && ask_monitor(p, d, MESSAGE_DEVICE_INFO, deadline) == STATUS_OK;
     if (ok)
         info_take(&d->ask.slice, out);
-    collect(p, d, 0);
+    collect_answer(p, d, 0);
     pthread_mutex_unlock(&d->ask_lock);
     return ok;
 }

@@ -1,10 +1,10 @@
-/* Which devices are here: asked of a short-lived process, so that this one never loads a driver. */
+/* Finds the devices by asking a short-lived process, so that this one never loads a driver. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/device_count.h"
 #include "ipc/worker_fds.h"
 #include "pool/bounds.h"
@@ -67,7 +67,7 @@ static void device_add(struct pool *p, const char *backend, unsigned index)
     p->devices_count++;
 }
 
-/* One device per row and index, in the order of the rows: that is the order of preference. */
+/* One device per row and index. The order of rows is the order of preference. */
 static void rows_use(struct pool *p, struct device_count *rows, unsigned count, struct problem *why)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -95,7 +95,7 @@ enum status devices_discover(struct pool *p, struct problem *why)
         problem_set(why, st, "cannot start the process that counts devices");
     } else {
         count = rows_read(answers, rows, deadline_after_ms(p->config.start_deadline_ms));
-        spawn_kill(&process); /* it may hang in a driver; after the end of its answers nothing is lost */
+        spawn_kill(&process); /* it may hang in a driver; nothing is lost after the end of its answers */
         spawn_reap(&process, &ignored);
         rows_use(p, rows, count, why);
         st = p->devices_count ? STATUS_OK : STATUS_DEVICE_NOT_FOUND;

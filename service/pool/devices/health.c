@@ -1,10 +1,10 @@
-/* One thread that asks device monitors how their devices are, first of all when they have come up. A device that is too hot takes no new work until
- * it has cooled down; one whose hardware failed takes none until the service is started anew, since nobody here can tell that it was reset. */
-#include "base/log.h"
+/* One thread that asks device monitors about their devices, first when they have come up. A device that is too hot takes no new work
+ * until it has cooled down. One whose hardware failed takes none until the service restarts: nothing here can tell that it was reset. */
+#include "base/log/log.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
 
-/* The setting wins over what the device tells. 0: there is none. */
+/* The setting overrides the device's own limit. 0: no limit. */
 static int32_t temperature_max(const struct pool *p, const struct device_info *info)
 {
     if (p->config.temperature_max_c)
@@ -42,12 +42,12 @@ static void judge_hardware(struct device_slot *d, const struct device_health *h)
               d->verdict == DEVICE_ACTION_END ? ", and its sessions fault" : "");
 }
 
-static void look(struct pool *p, struct device_slot *d)
+static void look_at_device(struct pool *p, struct device_slot *d)
 {
     struct device_info info;
 
     if (!device_monitor_info(p, d, DEVICE_MONITOR_ANSWER_MS, &info))
-        return; /* a device monitor that hangs is killed at its call's deadline, and its death is looked after */
+        return; /* a device monitor that hangs is killed at its call's deadline, and the refiller handles its death */
     pthread_mutex_lock(&p->lock);
     d->public.info = info;
     if (info.health.watched || d->verdict) {
@@ -68,7 +68,7 @@ static bool is_watched(const struct pool *p)
     return false;
 }
 
-/* Under the pool's lock. True when there was one to take notice of. */
+/* Under the pool's lock. True: there was one to handle. */
 static bool device_monitors_notice(struct pool *p)
 {
     bool any = false;
@@ -93,7 +93,7 @@ void *health_run(void *pool)
             if (!p->devices[i].public.info.health.watched)
                 continue;
             pthread_mutex_unlock(&p->lock);
-            look(p, &p->devices[i]);
+            look_at_device(p, &p->devices[i]);
             pthread_mutex_lock(&p->lock);
         }
     }

@@ -1,4 +1,4 @@
-/* Calls to a worker: submitting, draining answers, waiting, deadlines. Every call ends exactly once. */
+/* Calls to a worker: submit, drain answers, wait, deadlines. Every call ends exactly once. */
 #include "pool/bounds.h"
 #include "pool/workers/worker_internal.h"
 
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/spin.h"
 
@@ -36,7 +36,7 @@ void calls_init(struct worker *w)
     w->free_count = RING_SLOTS;
 }
 
-/* The number of a call names its slot in the low bits, and is never used twice. */
+/* The low bits of a call's number name its slot; a number is never used twice. */
 static struct call_slot *slot_of(struct worker *w, uint64_t number)
 {
     return &w->slots[number & (RING_SLOTS - 1)];
@@ -44,7 +44,7 @@ static struct call_slot *slot_of(struct worker *w, uint64_t number)
 
 /* ---- submit ---- */
 
-/* What runs kernels: it leaves some calls free, and running too long is the kernels' fault. */
+/* Messages that run kernels: they leave some calls free, and running too long is the kernels' fault. */
 static bool runs_kernels(uint32_t m)
 {
     return m == MESSAGE_LAUNCH || m == MESSAGE_COMMAND_LIST || m == MESSAGE_GRAPH_RUN;
@@ -93,7 +93,7 @@ static void call_reset(struct call *c, enum message m)
     c->problem.status = STATUS_OK;
 }
 
-static enum status push(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
+static enum status push_command(struct worker *w, enum message m, const void *body, size_t bytes, const struct call *c)
 {
     static _Thread_local struct command command; /* 33 KiB */
 
@@ -105,7 +105,7 @@ static enum status push(struct worker *w, enum message m, const void *body, size
 }
 
 /* Under lock. */
-static enum status submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
+static enum status submit_call(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c)
 {
     struct call_slot *slot;
 
@@ -115,7 +115,7 @@ static enum status submit(struct worker *w, enum message m, const void *body, si
         return STATUS_OVERLOADED;
     call_reset(c, m);
     slot = slot_take(w, c, answer_max(m, body));
-    if (push(w, m, body, bytes, c) == STATUS_OK)
+    if (push_command(w, m, body, bytes, c) == STATUS_OK)
         return STATUS_OK;
     slot_give(w, slot); /* the table is smaller than the ring: only a hostile index gets here */
     return STATUS_INTERNAL;
@@ -127,7 +127,7 @@ enum status call_submit(struct worker *w, enum message m, const void *body, size
     enum status st;
 
     pthread_mutex_lock(&w->lock);
-    st = submit(w, m, body, bytes, c);
+    st = submit_call(w, m, body, bytes, c);
     pthread_mutex_unlock(&w->lock);
     if (st == STATUS_INTERNAL) {
         worker_kill(w, STATUS_WORKER_LOST, NULL);
@@ -140,7 +140,7 @@ enum status call_submit(struct worker *w, enum message m, const void *body, size
 
 /* ---- answers ---- */
 
-/* Under drain_lock. After it the call is its owner's alone. */
+/* Under drain_lock. Afterwards only the owner touches the call. */
 static void deliver_done(struct worker *w, struct call_slot *slot)
 {
     struct call *c = slot->call;
@@ -169,7 +169,7 @@ static void problem_of(const struct completion *d, struct problem *out)
                  d->status == STATUS_DEVICE_MEMORY_EXHAUSTED ? "device_memory_bytes" : "bytes");
 }
 
-/* The worker said that it is lost: it is to end by itself soon, else it is killed. */
+/* The worker reported that it is lost: it ends by itself soon, or it is killed. */
 static void worker_lost(struct worker *w, const struct completion *d)
 {
     pthread_mutex_lock(&w->lock);
@@ -182,7 +182,7 @@ static void worker_lost(struct worker *w, const struct completion *d)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The rest of the time went to the process: its memory, its loader, and the libraries that it is linked with. */
+/* The rest of the time is the process's: its memory, its loader, and the linked libraries. */
 static void start_measure(const struct worker *w, const struct completion *d)
 {
     uint64_t ns = now_ns() - w->started_ns;
@@ -194,7 +194,7 @@ static void start_measure(const struct worker *w, const struct completion *d)
               d->start_ms[WORKER_START_LOCK]);
 }
 
-/* False: it said so before, or it says what cannot be. */
+/* False: it reported so before, or the report is impossible. */
 static bool start_report(struct worker *w, const struct completion *d)
 {
     bool came_up;
@@ -217,19 +217,19 @@ static bool start_report(struct worker *w, const struct completion *d)
     return true;
 }
 
-/* Of a launch it began and ended here, so that it took no time below 0, none without end, and not much more than its deadline. */
+/* Of a launch that began and ended here: at least 0, finite, and not much beyond its deadline. */
 static bool time_fits(float us)
 {
     return isfinite(us) && us >= 0 && (double)us <= (double)GPU_TIME_US_MAX;
 }
 
-/* Events of several streams may lie either way. */
+/* Events of several streams may be in either order. */
 static bool elapsed_fits(float us)
 {
     return time_fits(fabsf(us));
 }
 
-/* What the worker claims to have written into staging must fit what it was given, and what it measured must be a time. */
+/* The bytes that the worker claims to have written into staging must fit its slice, and its measurements must be plausible times. */
 static bool reply_fits(const struct call_slot *slot, const struct call *c, const struct completion *d)
 {
     if (d->status)
@@ -243,14 +243,14 @@ static bool reply_fits(const struct call_slot *slot, const struct call *c, const
     return c->message != MESSAGE_LAUNCH || (d->reply.launch.output_bytes <= slot->answer_max && time_fits(d->reply.launch.gpu_us));
 }
 
-/* Outcomes that are a worker's to tell, and of a context that was lost only with what it was lost by. Only a launch can be cancelled. */
+/* Outcomes that a worker may report, and for a lost context only those that lose one. Only a launch can be cancelled. */
 static bool outcome_fits(const struct completion *d)
 {
     return d->kind <= COMPLETION_DONE && message_status_fits(d->status) &&
            (!d->worker_session_lost || (d->worker_session_lost == 1 && d->status));
 }
 
-/* A launch starts once. False: no worker says this. */
+/* A launch starts once. False: no worker reports this. */
 static bool call_started(struct call_slot *slot)
 {
     struct call *c = slot->call;
@@ -264,7 +264,7 @@ static bool call_started(struct call_slot *slot)
     return true;
 }
 
-/* False: a worker does not say such a thing. */
+/* False: no worker reports such a thing. */
 static bool completion_handle(struct worker *w, const struct completion *d)
 {
     struct call_slot *slot = slot_of(w, d->call);
@@ -292,8 +292,8 @@ static bool completion_handle(struct worker *w, const struct completion *d)
     return true;
 }
 
-/* Under drain_lock. Nothing that it has written, or writes until it is gone, counts any more. */
-static void unmask(struct worker *w)
+/* Under drain_lock. Nothing that it wrote, or still writes, counts any more. */
+static void unmask_completions(struct worker *w)
 {
     struct problem why;
 
@@ -303,8 +303,8 @@ static void unmask(struct worker *w)
     worker_kill(w, STATUS_WORKER_LOST, &why);
 }
 
-/* Under drain_lock. A turn ends, however fast the worker writes: who wants more comes again. */
-static void drain(struct worker *w)
+/* Under drain_lock. A turn is bounded, however fast the worker writes; callers that want more come again. */
+static void drain_completions(struct worker *w)
 {
     static _Thread_local struct completion d;
     size_t                                 bytes = 0;
@@ -313,7 +313,7 @@ static void drain(struct worker *w)
     for (unsigned n = 0; n < DRAIN_TURN_MAX && !st && !atomic_load(&w->malicious); n++) {
         st = ring_pop(&w->completions, &d, &bytes);
         if (st == STATUS_INTERNAL || (!st && (bytes != sizeof d || !completion_handle(w, &d))))
-            unmask(w);
+            unmask_completions(w);
     }
 }
 
@@ -322,7 +322,7 @@ void calls_drain(struct worker *w)
     if (!ring_ready(&w->completions))
         return;
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 
@@ -331,7 +331,7 @@ void calls_drain(struct worker *w)
 void calls_last(struct worker *w)
 {
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 
@@ -355,7 +355,7 @@ void calls_fail(struct worker *w)
     struct problem    end;
 
     pthread_mutex_lock(&w->drain_lock);
-    drain(w);
+    drain_completions(w);
     worker_end_problem(w, &end);
     if (!end.status)
         problem_set(&end, STATUS_WORKER_LOST, "the worker process died");
@@ -370,8 +370,8 @@ void calls_fail(struct worker *w)
     pthread_mutex_unlock(&w->drain_lock);
 }
 
-/* Under lock. The earliest deadline of all; *launch tells whether it is a launch's. */
-static uint64_t earliest(struct worker *w, bool *launch)
+/* Under lock. The earliest deadline; *launch: whether it is a launch's. */
+static uint64_t earliest_deadline(struct worker *w, bool *launch)
 {
     uint64_t first = w->kill_ns;
 
@@ -396,7 +396,7 @@ uint64_t calls_check_deadlines(struct worker *w)
     uint64_t       first;
 
     pthread_mutex_lock(&w->lock);
-    first = earliest(w, &launch);
+    first = earliest_deadline(w, &launch);
     starting = worker_state_of(w) == WORKER_STARTING;
     pthread_mutex_unlock(&w->lock);
     if (first == DEADLINE_NEVER || deadline_left_ns(first) > 0)
@@ -422,18 +422,18 @@ static void try_drain(struct worker *w)
 {
     if (!ring_ready(&w->completions) || pthread_mutex_trylock(&w->drain_lock))
         return;
-    drain(w);
+    drain_completions(w);
     pthread_mutex_unlock(&w->drain_lock);
 }
 
-/* While anybody spins, the worker need not wake the reaper. */
+/* While a thread spins, the worker need not wake the reaper. */
 static void spin_begin(struct worker *w)
 {
     if (atomic_fetch_add(&w->spinners, 1) == 0)
         ring_set_sleeping(&w->completions, false);
 }
 
-/* What came between the last look and the flag would wake nobody: look once more. */
+/* A completion between the last check and the flag wakes nobody: check once more. */
 static void spin_end(struct worker *w)
 {
     if (atomic_fetch_sub(&w->spinners, 1) != 1)
@@ -485,7 +485,7 @@ enum status call_wait(struct worker *w, struct call *c)
 
 /* ---- one function per message ---- */
 
-/* Only LAUNCH has a tail of its own length; one that is too long is refused by the worker. */
+/* Only LAUNCH has a tail of variable length; the worker refuses one that is too long. */
 static size_t body_bytes(enum message m, const void *body)
 {
     const struct msg_launch *l = body;

@@ -1,11 +1,11 @@
-/* One thread that learns of every worker's death the moment it happens. */
+/* One thread that learns of every worker's death when it happens. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "pool/workers/worker_internal.h"
 
 enum { EVENTS_AT_ONCE = 16 };
@@ -38,7 +38,7 @@ static void *monitor_run(void *context)
     }
 }
 
-static bool watch(struct monitor *m, int fd, void *data)
+static bool watch_fd(struct monitor *m, int fd, void *data)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = data};
 
@@ -53,7 +53,7 @@ enum status monitor_create(struct monitor **out)
         return STATUS_OUT_OF_MEMORY;
     m->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     m->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (m->epoll_fd < 0 || m->stop_fd < 0 || !watch(m, m->stop_fd, NULL) || pthread_create(&m->thread, NULL, monitor_run, m)) {
+    if (m->epoll_fd < 0 || m->stop_fd < 0 || !watch_fd(m, m->stop_fd, NULL) || pthread_create(&m->thread, NULL, monitor_run, m)) {
         spawn_close(&m->stop_fd);
         spawn_close(&m->epoll_fd);
         free(m);
@@ -79,5 +79,5 @@ void monitor_destroy(struct monitor *m)
 
 enum status monitor_add(struct monitor *m, struct worker *w)
 {
-    return watch(m, w->process.pid_fd, w) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
+    return watch_fd(m, w->process.pid_fd, w) ? STATUS_OK : STATUS_OUT_OF_MEMORY;
 }

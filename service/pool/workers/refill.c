@@ -1,11 +1,11 @@
-/* One thread that starts all workers, and the ladder after deaths.
+/* One thread that starts all workers, and the ladder of device states after deaths.
  *
- * Every worker proves itself by its own canary before it is READY. A start that fails makes its device suspect: its warm workers and
- * its device monitor are replaced, and only a fresh device monitor is tried, after a pause. When that fails too the device is quarantined: a device monitor is
- * tried again every QUARANTINE_RETRY_MS, and the first one that comes up heals the device.
- * A start that fails for want of memory, files or processes, or from outside, says nothing about the device: it makes a pause, each one
- * longer than the last, and /readyz says so as long as no worker waits for a session. */
-#include "base/log.h"
+ * Every worker must pass its own canary before it is READY. A failed start makes its device suspect: its warm workers and its device
+ * monitor are replaced, and after a pause only a fresh device monitor is tried. When that fails, too, the device is quarantined: a
+ * device monitor is tried every QUARANTINE_RETRY_MS, and the first one that comes up makes the device healthy. A start that fails for
+ * lack of memory, files or processes, or from outside, says nothing about the device: it makes a pause, longer each time, and /readyz
+ * reports it as long as no worker waits for a session. */
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
@@ -49,10 +49,10 @@ void pool_wait(struct pool *p, uint64_t deadline_ns)
         pthread_cond_timedwait(&p->changed, &p->lock, &until);
 }
 
-static void bury(struct pool *p, struct worker *w)
+static void discard_worker(struct pool *p, struct worker *w)
 {
     w->discarded = true;
-    list_push(&p->graveyard, w);
+    list_push(&p->discarded_workers, w);
 }
 
 static bool is_over(const struct worker *w)
@@ -85,10 +85,10 @@ static void discard_all(struct pool *p, struct device_slot *d)
 
         d->warm = w->next;
         p->workers--;
-        bury(p, w);
+        discard_worker(p, w);
     }
     if (d->device_monitor)
-        bury(p, d->device_monitor);
+        discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     d->device_monitor_known = false;
 }
@@ -116,7 +116,7 @@ static void start_failed(struct pool *p, struct device_slot *d, const struct pro
     discard_all(p, d);
 }
 
-static void death_noted(struct device_slot *d)
+static void record_death(struct device_slot *d)
 {
     counter_add(COUNTER_RESTARTS_DIED, 1);
     d->public.restarts++;
@@ -124,8 +124,8 @@ static void death_noted(struct device_slot *d)
     d->next_try_ns = pause_ns(0);
 }
 
-/* Takes the lock away for a moment: a worker's own lock may not be taken under the pool's. */
-static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
+/* Releases the lock for a moment: a worker's own lock may not be taken under the pool's. */
+static void discard_dead(struct pool *p, struct device_slot *d, struct worker *w)
 {
     struct problem why;
     bool           was_ready;
@@ -134,9 +134,9 @@ static void bury_dead(struct pool *p, struct device_slot *d, struct worker *w)
     was_ready = worker_was_ready(w);
     worker_start_problem(w, &why);
     pthread_mutex_lock(&p->lock);
-    bury(p, w);
+    discard_worker(p, w);
     if (was_ready)
-        death_noted(d);
+        record_death(d);
     else
         start_failed(p, d, &why);
 }
@@ -149,7 +149,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
     if (w && is_over(w)) {
         d->device_monitor = NULL;
         d->device_monitor_known = false;
-        bury_dead(p, d, w);
+        discard_dead(p, d, w);
         return true;
     }
     for (w = d->warm; w; w = w->next) {
@@ -157,7 +157,7 @@ static bool deaths_look(struct pool *p, struct device_slot *d)
             continue;
         list_remove(&d->warm, w);
         p->workers--;
-        bury_dead(p, d, w);
+        discard_dead(p, d, w);
         return true;
     }
     return false;
@@ -171,7 +171,7 @@ static void shortage_end(const struct pool *p, struct device_slot *d)
     log_info("pool", "device %s: workers can start again", d->public.id);
 }
 
-/* Of a device under a verdict only the device monitor stays, to tell about it. True when there was one. */
+/* A device under a verdict keeps only its device monitor, to report on it. True: there was another worker. */
 static bool warm_discard(struct pool *p, struct device_slot *d)
 {
     struct worker *w = d->warm;
@@ -180,13 +180,13 @@ static bool warm_discard(struct pool *p, struct device_slot *d)
         return false;
     d->warm = w->next;
     p->workers--;
-    bury(p, w);
+    discard_worker(p, w);
     return true;
 }
 
 /* ---- starting, under the pool's lock ---- */
 
-static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
+static struct worker *start_pool_worker(struct pool *p, struct device_slot *d, uint64_t staging, bool device_monitor)
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
@@ -219,7 +219,7 @@ static bool device_monitor_start(struct pool *p, struct device_slot *d)
 {
     if (d->device_monitor)
         return false;
-    d->device_monitor = start_one(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
+    d->device_monitor = start_pool_worker(p, d, DEVICE_MONITOR_STAGING_BYTES, true);
     return true;
 }
 
@@ -227,7 +227,7 @@ static void device_monitor_mute(struct pool *p, struct device_slot *d)
 {
     struct problem why;
 
-    bury(p, d->device_monitor);
+    discard_worker(p, d->device_monitor);
     d->device_monitor = NULL;
     problem_set(&why, STATUS_DEVICE_ERROR, "the device monitor sent no report");
     start_failed(p, d, &why);
@@ -246,7 +246,7 @@ static void device_monitor_welcome(struct device_slot *d, const struct device_in
     d->failures = 0;
     d->next_try_ns = 0;
     d->settled = true;
-    d->canary_ns = now_ns(); /* it computed one to become ready */
+    d->canary_ns = now_ns(); /* it computed a canary to become ready */
 }
 
 bool device_monitor_notice(struct pool *p, struct device_slot *d)
@@ -257,7 +257,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
 
     if (!w || d->device_monitor_known || worker_state_of(w) != WORKER_READY)
         return false;
-    w->pins++; /* so that no other can come to stand where it was */
+    w->pins++; /* so that no other process can take its place */
     pthread_mutex_unlock(&p->lock);
     known =
         device_monitor_info(p, d, CANARY_DEADLINE_MS, &info); /* the first reading loads the management library: slow on a busy machine */
@@ -272,7 +272,7 @@ bool device_monitor_notice(struct pool *p, struct device_slot *d)
     return true;
 }
 
-/* A warm worker of a device that nobody waits for makes room for one that somebody waits for. */
+/* A warm worker of a device that nobody waits for makes room for a worker that somebody waits for. */
 static bool evict_for(struct pool *p, struct device_slot *d)
 {
     for (unsigned i = 0; i < p->devices_count; i++) {
@@ -283,7 +283,7 @@ static bool evict_for(struct pool *p, struct device_slot *d)
             continue;
         other->warm = w->next;
         p->workers--;
-        bury(p, w);
+        discard_worker(p, w);
         return true;
     }
     return false;
@@ -300,13 +300,13 @@ static bool warm_start(struct pool *p, struct device_slot *d)
         return false;
     p->workers++;
     d->starting = true;
-    w = start_one(p, d, p->config.staging_bytes, false);
+    w = start_pool_worker(p, d, p->config.staging_bytes, false);
     d->starting = false;
     if (w && d->failures == 0) {
         list_push(&d->warm, w);
     } else {
         if (w) /* the device has become suspect meanwhile */
-            bury(p, w);
+            discard_worker(p, w);
         p->workers--;
     }
     return true;
@@ -324,16 +324,16 @@ static bool device_care(struct pool *p, struct device_slot *d)
 
 /* ---- the dead ---- */
 
-/* Destroys one that nobody pins; kills those that still live. Never waits for a death: the monitor will tell. */
+/* Destroys workers that nobody pins; kills those that still live. Never waits for a death: the monitor announces it. */
 static bool graveyard_clear(struct pool *p)
 {
-    for (struct worker *w = p->graveyard; w; w = w->next) {
+    for (struct worker *w = p->discarded_workers; w; w = w->next) {
         enum worker_state state = worker_state_of(w);
 
         if (w->pins > 0 && state == WORKER_DEAD)
             continue;
         if (state == WORKER_DEAD) {
-            list_remove(&p->graveyard, w);
+            list_remove(&p->discarded_workers, w);
             pthread_mutex_unlock(&p->lock);
             worker_destroy(w);
             pthread_mutex_lock(&p->lock);
@@ -341,7 +341,7 @@ static bool graveyard_clear(struct pool *p)
         }
         if (state == WORKER_STOPPING)
             continue;
-        pthread_mutex_unlock(&p->lock); /* only this thread takes workers out of the graveyard */
+        pthread_mutex_unlock(&p->lock); /* only this thread takes workers out of the discarded_workers */
         worker_kill(w, STATUS_WORKER_LOST, NULL);
         pthread_mutex_lock(&p->lock);
         return true;
@@ -370,7 +370,7 @@ void *refiller_run(void *pool)
 
         for (unsigned i = 0; i < p->devices_count && !p->stopping; i++)
             acted = device_care(p, &p->devices[i]) || acted;
-        if (acted) /* a worker may have been ready before it stood where others look for it */
+        if (acted) /* a worker may have been ready before it was listed */
             pthread_cond_broadcast(&p->changed);
         else if (!p->stopping && seen == p->changes)
             pool_wait(p, next_look(p));

@@ -1,5 +1,5 @@
-/* Calls beside which a descriptor of memory travels, over a socket of its own. What is sent and not taken, as its call failed, is dropped
- * by the other side at the next exchange: numbers ascend. */
+/* Calls with a descriptor of memory, which travels over a socket of its own. A descriptor whose call failed is dropped by the other side
+ * at the next exchange: numbers ascend. */
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -11,7 +11,7 @@ static enum status shares_nothing(struct problem *why)
     return problem_set(why, STATUS_INVALID_FIELD, "workers of this service do not share memory");
 }
 
-/* share_lock is held where this succeeds: whoever called it unlocks after the call that names the descriptor. */
+/* On success share_lock is held: the caller unlocks after the call that names the descriptor. */
 static enum status exchange_begin(struct worker *w, uint64_t *number, struct problem *why)
 {
     if (w->share_fd < 0)
@@ -21,7 +21,7 @@ static enum status exchange_begin(struct worker *w, uint64_t *number, struct pro
     return STATUS_OK;
 }
 
-/* The same with a descriptor for the worker. One that takes nothing has its socket fill up, and harms itself. */
+/* The same with a descriptor for the worker. A worker that takes none fills its own socket and harms only itself. */
 static enum status lend_begin(struct worker *w, int fd, uint64_t *number, struct problem *why)
 {
     enum status st = exchange_begin(w, number, why);
@@ -56,8 +56,8 @@ enum status worker_host_map_file(struct worker *w, struct msg_host_map *m, int f
     return st;
 }
 
-/* Under share_lock. Whatever else a worker has sent is closed unseen. -1: it sent none under that number. */
-static int take(struct worker *w, uint64_t number)
+/* Under share_lock. Other descriptors that the worker sent are closed unseen. -1: none came under that number. */
+static int take_descriptor(struct worker *w, uint64_t number)
 {
     int right = -1;
 
@@ -84,7 +84,7 @@ enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, i
         return st;
     st = worker_mem_export(w, m, NULL, deadline_ns, why);
     if (!st) {
-        *fd = take(w, m->file);
+        *fd = take_descriptor(w, m->file);
         st = *fd >= 0 ? STATUS_OK : problem_set(why, STATUS_OVERLOADED, "the worker sent no file descriptor");
     }
     pthread_mutex_unlock(&w->share_lock);

@@ -1,4 +1,4 @@
-/* posix_spawn of our own executable: nothing leaks into the child but what is listed. */
+/* posix_spawn of our own executable: the child inherits only what is listed. */
 #include "pool/workers/spawn.h"
 
 #include <errno.h>
@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/span.h"
 
-/* No secrets are in these; without them a driver in an unusual place is not found, and a choice of GPUs would be ignored. */
+/* None holds a secret. Without them a driver in an unusual place is not found, and a choice of GPUs is ignored. */
 static const char *const passed_on[] = {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPUREST_WORKER_LOG_LEVEL",
                                         "GPUREST_WORKER_LOG_FORMAT"};
 
@@ -59,7 +59,7 @@ static int attributes_fill(posix_spawnattr_t *a)
     return posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 }
 
-/* Its lines go to the log and nowhere else; where that has no pipe to offer, they are lost. Without a log's relay it has our own. */
+/* Its lines go to the log; without a pipe for them they are lost. Without a log's relay it has our standard error. */
 static int give_stderr(posix_spawn_file_actions_t *f, int log)
 {
     if (!log_relay_runs())
@@ -73,7 +73,7 @@ static int actions_fill(posix_spawn_file_actions_t *f, const struct spawn_fd *fd
     int bad = posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     bad = bad ? bad : posix_spawn_file_actions_addopen(f, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    bad = bad ? bad : give_stderr(f, log); /* before the others, whose places it may stand in */
+    bad = bad ? bad : give_stderr(f, log); /* before the others, whose numbers it may occupy */
     for (unsigned i = 0; i < fds_count && !bad; i++)
         bad = posix_spawn_file_actions_adddup2(f, fds[i].from, fds[i].to);
     return bad ? bad : posix_spawn_file_actions_addclosefrom_np(f, STDERR_FILENO + 1 + (int)fds_count);

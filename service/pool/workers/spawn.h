@@ -1,5 +1,5 @@
-/* Starts our own executable in another role, with exactly the descriptors it is to have. Thread-safe.
- * Roles that ask to die with their parent die with the thread that started them: start them from a thread that stays. */
+/* Starts our own executable in another role, with exactly the given descriptors. Thread-safe. A role that asks to die with its parent
+ * dies with the thread that started it: start it from a thread that stays. */
 #ifndef GPUREST_POOL_SPAWN_H
 #define GPUREST_POOL_SPAWN_H
 
@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 struct spawn_fd {
-    int from; /* in this process; >= SPAWN_FD_LEAST, so that putting one does not overwrite another */
+    int from; /* in this process; >= SPAWN_FD_LEAST, so that no placement overwrites another */
     int to;   /* in the child; 3, 4, ... without gaps */
 };
 
@@ -19,12 +19,13 @@ struct spawned {
     int   pid_fd; /* owned; readable when the process has ended */
 };
 
-/* argv ends with NULL. Standard input and output are /dev/null, standard error goes to the log's relay (base/log.h), or is ours where none runs. The environment holds nothing but what a
- * driver's loader needs (spawn.c lists it). INTERNAL or OUT_OF_MEMORY; nothing is left then. */
+/* argv ends with NULL. Standard input and output are /dev/null; standard error goes to the log's relay (base/log/log.h), or is ours
+ * where none runs. The environment holds only what a driver's loader needs (listed in spawn.c). INTERNAL or OUT_OF_MEMORY; nothing is
+ * left then. */
 enum status spawn_start(const char *executable, char *const argv[], const struct spawn_fd *fds, unsigned fds_count, struct spawned *out);
 /* A pipe whose ends are close-on-exec and >= SPAWN_FD_LEAST. */
 enum status spawn_pipe(int *read_end, int *write_end);
-/* Two ends of a socket that keeps the bounds of messages, as those of a pipe. */
+/* Two ends of a socket that preserves message boundaries; close-on-exec as those of a pipe. */
 enum status spawn_socket(int *one, int *other);
 void        spawn_kill(const struct spawned *s);
 /* Waits for the end; *wait_status as of waitpid(). The descriptor stays until spawn_close(). */

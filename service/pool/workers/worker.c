@@ -1,11 +1,11 @@
-/* One worker's life: start, readiness, death, end. Its states change in worker_set_state() alone. */
+/* One worker's life: start, readiness, death, end. worker_set_state() alone changes its state. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/spin.h"
 #include "ipc/worker_fds.h"
@@ -56,8 +56,8 @@ void worker_end_problem(struct worker *w, struct problem *out)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* What it said and what it was killed for come first. Nothing in a device sends SIGKILL: that was the kernel, for want of memory, or
- * somebody else. */
+/* The worker's own report and the reason it was killed for come first. A device never sends SIGKILL: that was the kernel, out of memory,
+ * or another process. */
 void worker_start_problem(struct worker *w, struct problem *out)
 {
     int end;
@@ -117,7 +117,7 @@ static uint32_t drained_position(struct worker *w)
     return position;
 }
 
-/* Until something is written behind what was drained. A ring that is not read any more would never be without: then only the end counts. */
+/* Until something is written past what was drained. A ring that is not read any more would never be empty: then only the end counts. */
 static void reaper_wait(struct worker *w, uint32_t position, uint64_t until)
 {
     const struct timespec nap = timespec_of_ns(REAPER_NAP_MS * NS_PER_MS);
@@ -141,7 +141,7 @@ static void *reaper_run(void *context)
         until = until < most ? until : most;
         atomic_store(&w->reaper_until_ns, until);
         position = drained_position(w);
-        /* While somebody spins he drains; the last spinner turns this on again. */
+        /* While a thread spins it drains; the last spinner turns this on again. */
         if (atomic_load(&w->spinners) == 0)
             ring_set_sleeping(&w->completions, true);
         if (worker_state_of(w) != WORKER_DEAD)
@@ -194,10 +194,10 @@ void worker_ended(struct worker *w)
     int wait_status = 0;
 
     spawn_reap(&w->process, &wait_status);
-    calls_drain(w); /* its own last word must be known before anybody sees it dead */
+    calls_drain(w); /* its last report must be read before anybody sees it dead */
     end_log(w, wait_status);
     end_measure(w);
-    calls_last(w); /* before anybody sees it dead: it may have said why */
+    calls_last(w); /* before anybody sees it dead: it may have reported why */
     pthread_mutex_lock(&w->lock);
     w->wait_status = wait_status;
     worker_set_state(w, WORKER_DEAD);
@@ -289,7 +289,7 @@ static void worker_free(struct worker *w)
     free(w);
 }
 
-/* Kills a process that nobody watches yet. */
+/* Kills a process that is not watched yet. */
 static void process_drop(struct worker *w)
 {
     int ignored;

@@ -12,15 +12,17 @@ enum worker_state { WORKER_DEAD, WORKER_STARTING, WORKER_READY, WORKER_STOPPING 
 
 enum call_event { CALL_STARTED, CALL_DONE };
 
-/* One call in flight. Embedded in the caller's own object, which stays alive and unmoved until CALL_DONE was delivered.
- * Zero-initialise, set the three members of the caller, then worker_submit_<call>(). */
+/* One call in flight. Embedded in the caller's own object, which stays alive and unmoved until CALL_DONE is delivered. Zero-initialise,
+ * set the three members of the caller, then worker_submit_<call>(). */
 struct call {
     /* the caller's */
-    void (*on_event)(struct call *c, enum call_event event); /* NULL allowed. On whichever thread drains the ring, exactly one
-                                                                 CALL_DONE each: must not block and must not submit or wait */
+    void (*on_event)(
+        struct call *c,
+        enum call_event
+            event); /* NULL allowed. Runs on whichever thread drains the ring, with exactly one CALL_DONE each: must not block, submit or wait */
     void *context;
     uint64_t
-        deadline_ns; /* past it the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, COMMAND_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
+        deadline_ns; /* at this time the worker is killed and the call ends with EXECUTION_TIMEOUT (LAUNCH, COMMAND_LIST, GRAPH_RUN) or WORKER_LOST; DEADLINE_NEVER allowed */
     /* the worker's; valid in on_event(CALL_DONE) and after call_wait() */
     enum status         status;
     bool                worker_session_lost;
@@ -44,27 +46,28 @@ struct call {
 #include "ipc/messages.def"
 #undef MESSAGE
 
-/* Calls that take a descriptor along, borrowed, or bring one back, the caller's; *m's member `file` is filled in. INVALID_FIELD where the
- * pool's workers share nothing. */
+/* Calls that take along a borrowed descriptor, or bring one back, which the caller owns; they fill in the member `file` of *m.
+ * INVALID_FIELD: the pool's workers share nothing. */
 enum status worker_mem_alloc_file(struct worker *w, struct msg_mem_alloc_shared *m, int fd, struct msg_mem_alloc_shared_reply *reply,
                                   uint64_t deadline_ns, struct problem *why);
 enum status worker_host_map_file(struct worker *w, struct msg_host_map *m, int fd, struct msg_host_map_reply *reply, uint64_t deadline_ns,
                                  struct problem *why);
 enum status worker_mem_export_file(struct worker *w, struct msg_mem_export *m, int *fd, uint64_t deadline_ns, struct problem *why);
 
-/* Drains the completion ring on this thread for up to budget_ns, until c is done. True when it is. Never sleeps. */
+/* Drains the completion ring on this thread for up to budget_ns, until c is done. True: it is. Never sleeps. */
 bool call_spin(struct worker *w, struct call *c, uint64_t budget_ns);
 /* Spins briefly, then sleeps until c is done; returns c->status. */
 enum status call_wait(struct worker *w, struct call *c);
 
 unsigned          worker_device(const struct worker *w);
 enum worker_state worker_state_of(const struct worker *w);
-/* What it is held to; counts once it is READY. */
+/* Its sandbox; valid once it is READY. */
 enum worker_sandbox worker_sandbox_of(const struct worker *w);
-/* Kills the process now (SIGKILL). Its calls end with the given status and problem; later ones with WORKER_LOST. Does not wait. */
+/* Kills the process now (SIGKILL). Its calls end with the given status and problem, later ones with WORKER_LOST. Does not wait. */
 void worker_kill(struct worker *w, enum status st, const struct problem *why);
 struct waker;
-/* Wakes `waker`, the only one, when the process is gone and all calls have ended; at once when that is so. It may take any lock of session/. */
+/* Wakes `waker`, the only one, when the process is gone and all calls have ended; at once if so already. It may take any lock of
+ * session/. */
 void worker_watch_end(struct worker *w, struct waker *waker);
 
 /* Staging memory, shared with the worker. A slice belongs to the caller from take to give. Never blocks. */
@@ -72,8 +75,8 @@ struct slice {
     struct shm_ref ref;
     unsigned char *data; /* in this process */
 };
-/* `bytes` <= staging_bytes, rounded up to whole slices. PENDING when no run of slices is free: then, if `w` is not NULL, it is
- * registered and woken at the next give. */
+/* `bytes` <= staging_bytes, rounded up to whole slices. PENDING: no run of slices is free; `w`, if not NULL, is then registered and
+ * woken at the next give. */
 enum status staging_take(struct worker *w, uint64_t bytes, struct slice *out, struct waker *waker);
 void        staging_give(struct worker *w, struct slice *s);
 void        staging_unwatch(struct worker *w, struct waker *waker);

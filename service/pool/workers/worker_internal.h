@@ -1,4 +1,4 @@
-/* What the files of pool/ share about one worker. */
+/* One worker as the files of pool/ see it. */
 #ifndef GPUREST_POOL_INTERNAL_H
 #define GPUREST_POOL_INTERNAL_H
 
@@ -10,16 +10,16 @@
 #include "pool/workers/spawn.h"
 #include "pool/workers/worker.h"
 
-/* An entry of the call table. `number` is 0 while it is free; it goes back to 0 only after the call's CALL_DONE was delivered, so a
- * waiter looks here and never at the call, which may be gone by then. */
+/* An entry of the call table. `number` is 0 while it is free. It becomes 0 only after the call's CALL_DONE was delivered, so a waiter
+ * reads this and never the call, which may be gone by then. */
 struct call_slot {
     _Atomic uint64_t number;
     _Atomic uint32_t serial;  /* futex word: +1 at every end */
-    _Atomic uint32_t waiting; /* 1: somebody sleeps on it */
+    _Atomic uint32_t waiting; /* 1: a thread sleeps on it */
     struct call     *call;    /* borrowed until delivered */
     uint64_t         deadline_ns;
-    bool             started;    /* it was told so; under drain_lock */
-    uint64_t         answer_max; /* bytes the worker may claim to have written into staging */
+    bool             started;    /* the start was reported; under drain_lock */
+    uint64_t         answer_max; /* bytes that the worker may claim to have written into staging */
 };
 
 /* Runs of whole slices, first fit. Slices are few (64 by default): a scan is cheaper than a tree. */
@@ -53,12 +53,12 @@ struct worker_options {
 struct worker {
     struct worker        *next;      /* the pool's lists */
     unsigned              pins;      /* the pool's, under its lock: not to be destroyed yet */
-    bool                  discarded; /* the pool's: killed on purpose, its death says nothing about the device */
+    bool                  discarded; /* the pool's: killed on purpose; its death says nothing about the device */
     struct worker_options options;
     struct spawned        process;
     int                   control_fd;   /* closing it ends the worker */
     int                   share_fd;     /* for descriptors of memory, both ways; -1 without sharing */
-    pthread_mutex_t       share_lock;   /* of one exchange of a descriptor; outer to all others */
+    pthread_mutex_t       share_lock;   /* one exchange of a descriptor at a time; taken before all others */
     uint64_t              share_number; /* of the last one; under share_lock */
     struct shm            shm;
     pthread_t             reaper;
@@ -69,11 +69,11 @@ struct worker {
     _Atomic unsigned sandbox; /* enum worker_sandbox; written before READY */
     bool             was_ready;
     int              wait_status; /* as of waitpid(); counts once it is DEAD */
-    bool             gone;        /* dead, and nobody but the owner will touch this any more */
+    bool             gone;        /* dead, and only the owner will touch it */
     struct waker    *end_waker;   /* to be woken then; NULL */
     uint64_t         started_ns, start_deadline_ns;
-    uint64_t         ending_ns; /* when it was told to end, or said that it would; 0: not yet */
-    uint64_t         kill_ns;   /* when a worker that should end by itself is killed; DEADLINE_NEVER */
+    uint64_t         ending_ns; /* when it was told to end, or announced it; 0: not yet */
+    uint64_t         kill_ns;   /* when a worker that should end by itself is killed; or DEADLINE_NEVER */
     struct ring      commands;  /* under lock */
     uint64_t         numbers;
     unsigned         unfinished;
@@ -83,48 +83,48 @@ struct worker {
 
     pthread_mutex_t  drain_lock; /* over completions, and while events are delivered */
     struct ring      completions;
-    bool             reported;        /* how its start went; under drain_lock */
-    _Atomic bool     malicious;       /* it wrote what no worker writes: nothing more is read from it; written under drain_lock */
+    bool             reported;        /* the report of its start; under drain_lock */
+    _Atomic bool     malicious;       /* it wrote what no worker writes: its ring is not read any more; written under drain_lock */
     _Atomic unsigned spinners;        /* threads inside call_spin() */
-    _Atomic uint64_t reaper_until_ns; /* when the reaper looks around next */
+    _Atomic uint64_t reaper_until_ns; /* when the reaper checks next */
 
     struct call_slot slots[RING_SLOTS];
     struct staging   staging;
 };
 
 /* ---- worker.c ---- */
-/* Starts the process; returns while it is STARTING. The thread that calls must outlive the worker (see spawn.h). */
+/* Starts the process; returns while it is STARTING. The calling thread must outlive the worker (see spawn.h). */
 enum status worker_start(struct worker **out, const struct worker_options *options);
 /* Kills, waits, frees. NULL is a no-op. */
 void worker_destroy(struct worker *w);
-/* Monitor's thread: the process has ended. The last thing that touches the worker but its owner. */
+/* Monitor's thread: the process has ended. Afterwards only the owner touches the worker. */
 void worker_ended(struct worker *w);
 /* Under lock. */
 void worker_set_state(struct worker *w, enum worker_state next);
-/* How it ended or did not start; a copy. */
+/* How it ended or failed to start; a copy. */
 void worker_end_problem(struct worker *w, struct problem *out);
 bool worker_was_ready(struct worker *w);
-/* Why it ended before it was ready. NO_WORKER when the device has no part in it. */
+/* Why it ended before it was ready. NO_WORKER: the device has no part in it. */
 void worker_start_problem(struct worker *w, struct problem *out);
 
 /* ---- calls.c ---- */
 void calls_init(struct worker *w);
 /* Delivers whatever the ring holds. */
 void calls_drain(struct worker *w);
-/* As calls_drain, and what another thread is just handing out has been handed out when it returns. */
+/* As calls_drain; also waits until what another thread is just delivering is delivered. */
 void calls_last(struct worker *w);
-/* Delivers what the ring still holds, then ends all others as worker.end says. The worker is DEAD. */
+/* Delivers what the ring still holds, then ends all other calls as worker.end says. The worker is DEAD. */
 void calls_fail(struct worker *w);
-/* Kills the worker if a deadline has passed; returns when to look again. */
+/* Kills the worker if a deadline has passed; returns when to check next. */
 uint64_t    calls_check_deadlines(struct worker *w);
 enum status call_submit(struct worker *w, enum message m, const void *body, size_t bytes, struct call *c);
-/* False when it is not done at the deadline. */
+/* False: not done at the deadline. */
 bool call_wait_until(struct worker *w, struct call *c, uint64_t deadline_ns);
 
 /* ---- staging.c ---- */
 void staging_init(struct worker *w);
 void staging_finish(struct worker *w);
-/* The worker is dead: wakes all, and takes fail from now on. */
+/* The worker is dead: wakes all waiters; takes fail from now on. */
 void staging_fail(struct worker *w);
 
 /* ---- monitor.c ---- one thread that sees processes end */

@@ -20,7 +20,7 @@ static void on_event(struct call *call, enum call_event event)
         return;
     if (call->status) {
         pthread_mutex_lock(&s->lock);
-        worker_session_note(b->worker_session, call);
+        worker_session_check_call(b->worker_session, call);
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_lock(&b->lock);

@@ -28,8 +28,8 @@ static void publish_one(const struct batch *b, unsigned op)
     struct event               printed = {.type = EVENT_KERNEL_PRINTF, .batch = e.batch, .truncated = r->output_truncated};
 
     if (r->output_bytes || r->output_truncated)
-        events_note(b->session, &printed, (struct span){r->output, r->output_bytes});
-    events_note(b->session, &e, (struct span){NULL, 0});
+        events_publish(b->session, &printed, (struct span){r->output, r->output_bytes});
+    events_publish(b->session, &e, (struct span){NULL, 0});
 }
 
 /* The launches from that operation on, as one. With session.lock held. */
@@ -48,7 +48,7 @@ static void publish_rest(const struct batch *b, unsigned first)
         e.timed = e.timed && b->results[i].timed;
         e.gpu_us += b->results[i].gpu_us;
     }
-    events_note(b->session, &e, (struct span){NULL, 0});
+    events_publish(b->session, &e, (struct span){NULL, 0});
 }
 
 static void publish_failure(const struct batch *b)
@@ -60,7 +60,7 @@ static void publish_failure(const struct batch *b)
                       .status = b->failed};
 
     if (e.batch.launches)
-        events_note(b->session, &e, (struct span){NULL, 0});
+        events_publish(b->session, &e, (struct span){NULL, 0});
 }
 
 void batch_publish(const struct batch *b)

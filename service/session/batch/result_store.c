@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/portion.h"
 #include "session/batch/job.h"
 #include "session/life/parts.h"

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "session/code/code_entry.h"
 
 static const char SUBFOLDER[] = "code-2";        /* a folder of our own: the given one may be shared and have other rights */

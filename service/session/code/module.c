@@ -166,7 +166,7 @@ static enum status compile_for_caller(struct module *m, const struct module_spec
     st = compile_module(config->cache, config->compiler, whom, cache_holder(m), spec, span_of(m->arch), want_cubin, arena, &m->compiled,
                         why);
     if (!m->ours)
-        budget_note(s, st);
+        budget_charge(s, st);
     return st;
 }
 

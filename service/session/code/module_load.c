@@ -99,7 +99,7 @@ static void unloaded(struct call *call, enum call_event event)
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     worker_session_unuse(c);
     module_free(m);
     pthread_mutex_unlock(&s->lock);

@@ -21,11 +21,11 @@ struct event_ring {
 };
 
 /* With session.lock held. Without memory an event is lost, as if it had been kept for too short. */
-void events_note_session(struct session *s);
+void events_publish_session(struct session *s);
 /* Of a launch or a batch: *e but for id and time, and the text with it. */
-void events_note(struct session *s, const struct event *e, struct span text);
-void events_note_device(struct session *s, enum device_state state);
-void events_note_budget(struct session *s, bool spent);
+void events_publish(struct session *s, const struct event *e, struct span text);
+void events_publish_device(struct session *s, enum device_state state);
+void events_publish_budget(struct session *s, bool spent);
 /* After the last event: wakes all followers, for whom it is over. */
 void events_end(struct session *s);
 void event_ring_finish(struct event_ring *ring);

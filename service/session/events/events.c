@@ -51,7 +51,7 @@ static struct kept_event *push(struct event_ring *ring, enum event_type type)
     return e;
 }
 
-void events_note_session(struct session *s)
+void events_publish_session(struct session *s)
 {
     struct kept_event *e = push(&s->events, EVENT_SESSION_STATE);
 
@@ -63,7 +63,7 @@ void events_note_session(struct session *s)
     waitlist_wake(&s->events.watchers);
 }
 
-void events_note_device(struct session *s, enum device_state state)
+void events_publish_device(struct session *s, enum device_state state)
 {
     struct kept_event *e = push(&s->events, EVENT_DEVICE_HEALTH);
 
@@ -72,7 +72,7 @@ void events_note_device(struct session *s, enum device_state state)
     waitlist_wake(&s->events.watchers);
 }
 
-void events_note_budget(struct session *s, bool spent)
+void events_publish_budget(struct session *s, bool spent)
 {
     struct kept_event *e = push(&s->events, EVENT_FAULTS_BUDGET);
 
@@ -98,7 +98,7 @@ static void keep_text(struct event_ring *ring, struct kept_event *e, struct span
     ring->text_bytes += text.bytes;
 }
 
-void events_note(struct session *s, const struct event *what, struct span text)
+void events_publish(struct session *s, const struct event *what, struct span text)
 {
     struct kept_event *e = push(&s->events, what->type);
 

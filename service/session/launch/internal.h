@@ -60,7 +60,7 @@ void launch_unref(struct launch *l);
 void launch_drop_scratch(struct launch *l);
 
 /* ---- launch_progress.c ---- with session.lock held: the event that tells of it. */
-void launch_note(const struct launch *l, enum event_type type);
+void launch_publish(const struct launch *l, enum event_type type);
 
 /* ---- launch_flight.c ---- from the backlog into the ring and back. */
 /* A time on the device as a worker reports it, which is not trusted: false, and 0, for what cannot be. */

@@ -290,7 +290,7 @@ static enum status place(struct worker_session *c, struct launch *l, const struc
     link_unfinished(c, l);
     l->refs += 2; /* the table's, and the one of its way through the worker */
     c->session->epoch++;
-    launch_note(l, EVENT_LAUNCH_QUEUED);
+    launch_publish(l, EVENT_LAUNCH_QUEUED);
     return STATUS_OK;
 }
 

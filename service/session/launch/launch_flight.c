@@ -99,8 +99,8 @@ static void finish(struct launch *l, enum launch_state state, const struct probl
     measure(l);
     waitlist_end(&l->end); /* the metrics, which have no lock, count it already */
     if (l->output_bytes || l->output_truncated)
-        launch_note(l, EVENT_KERNEL_PRINTF);
-    launch_note(l, EVENT_LAUNCH_FINISHED);
+        launch_publish(l, EVENT_KERNEL_PRINTF);
+    launch_publish(l, EVENT_LAUNCH_FINISHED);
     unlink_unfinished(l);
     module_unref(l->module);
     l->module = NULL;
@@ -228,7 +228,7 @@ static void started(struct flight *f)
     l->started_ns = now_ns();
     l->started_wall_ns = f->call.started_wall_ns ? f->call.started_wall_ns : wall_ns();
     l->worker_session->last_event_ns = l->started_ns;
-    launch_note(l, EVENT_LAUNCH_STARTED);
+    launch_publish(l, EVENT_LAUNCH_STARTED);
 }
 
 static void succeeded(struct flight *f)
@@ -278,7 +278,7 @@ static void ended(struct flight *f)
     struct worker_session *c = f->worker_session;
     bool                   was_lost = c->lost;
 
-    worker_session_note(c, &f->call);
+    worker_session_check_call(c, &f->call);
     if (f->call.status == STATUS_OK) {
         succeeded(f);
     } else {
@@ -428,7 +428,7 @@ static void text_came(struct call *call, enum call_event event)
         memcpy(l->output, f->text.data, bytes);
     staging_give(c->worker, &f->text);
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     l->output_truncated = l->output_truncated || call->status || (bytes && !l->output);
     l->output_bytes = l->output ? bytes : 0;
     finish(l, LAUNCH_SUCCEEDED, NULL);

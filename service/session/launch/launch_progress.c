@@ -29,7 +29,7 @@ uint64_t launch_overdue(const struct worker_session *c, uint64_t now)
     return 0;
 }
 
-void launch_note(const struct launch *l, enum event_type type)
+void launch_publish(const struct launch *l, enum event_type type)
 {
     struct event e = {.type = type,
                       .state.launch = l->state,
@@ -39,5 +39,6 @@ void launch_note(const struct launch *l, enum event_type type)
                       .truncated = type == EVENT_KERNEL_PRINTF && l->output_truncated};
 
     span_copy(span_of(l->entry.id), e.launch, sizeof e.launch);
-    events_note(l->worker_session->session, &e, type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});
+    events_publish(l->worker_session->session, &e,
+                   type == EVENT_KERNEL_PRINTF ? (struct span){l->output, l->output_bytes} : (struct span){0});
 }

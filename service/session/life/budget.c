@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "base/rate.h"
 #include "session/life/internal.h"
@@ -40,7 +40,7 @@ static bool is_spent(const struct registry *r, const struct fault_budget *b, uin
     return !rate_has(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns);
 }
 
-static void spend(struct fault_budget *b, const struct session *s)
+static void spend_budget(struct fault_budget *b, const struct session *s)
 {
     b->spent = true;
     memcpy(b->tenant_name, s->tenant_name, sizeof b->tenant_name);
@@ -50,7 +50,7 @@ static void spend(struct fault_budget *b, const struct session *s)
              b->device_id);
 }
 
-static void settle(const struct registry *r, struct fault_budget *b, uint64_t now)
+static void settle_budget(const struct registry *r, struct fault_budget *b, uint64_t now)
 {
     if (!b->spent || is_spent(r, b, now))
         return;
@@ -59,12 +59,12 @@ static void settle(const struct registry *r, struct fault_budget *b, uint64_t no
 }
 
 /* Those that are forgotten go on the way. */
-static struct fault_budget *find(struct registry *r, const void *owner, unsigned device, uint64_t now)
+static struct fault_budget *find_budget(struct registry *r, const void *owner, unsigned device, uint64_t now)
 {
     struct fault_budget **at = &r->budgets, *found = NULL, *b;
 
     while ((b = *at)) {
-        settle(r, b, now);
+        settle_budget(r, b, now);
         if (is_forgotten(b, now)) {
             *at = b->next;
             free(b);
@@ -81,7 +81,7 @@ static struct fault_budget *find(struct registry *r, const void *owner, unsigned
 /* NULL when there is no memory: then the fault is not counted. */
 static struct fault_budget *find_or_make(struct registry *r, const void *owner, unsigned device, uint64_t now)
 {
-    struct fault_budget *b = find(r, owner, device, now);
+    struct fault_budget *b = find_budget(r, owner, device, now);
 
     if (b || !(b = calloc(1, sizeof *b)))
         return b;
@@ -97,7 +97,7 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
 {
     uint32_t             most = r->config.crash_budget;
     uint64_t             now = now_ns(), wait_ns = 0;
-    struct fault_budget *b = most ? find(r, owner, device, now) : NULL;
+    struct fault_budget *b = most ? find_budget(r, owner, device, now) : NULL;
 
     if (!b || rate_has(&b->bucket, interval_ns(r), most, now, &wait_ns))
         return STATUS_OK;
@@ -121,7 +121,7 @@ static bool is_its_doing(enum status st)
            st == STATUS_COMPILER_CRASHED;
 }
 
-void budget_note(struct session *s, enum status fault)
+void budget_charge(struct session *s, enum status fault)
 {
     struct registry     *r = s->registry;
     uint64_t             now = now_ns(), wait_ns;
@@ -132,7 +132,7 @@ void budget_note(struct session *s, enum status fault)
     pthread_mutex_lock(&r->lock);
     if (s->account && (b = find_or_make(r, s->account->owner, s->device, now)) &&
         rate_take(&b->bucket, interval_ns(r), r->config.crash_budget, now, &wait_ns) && !b->spent && is_spent(r, b, now))
-        spend(b, s);
+        spend_budget(b, s);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -141,7 +141,7 @@ void budgets_look(struct registry *r)
     if (!atomic_load_explicit(&r->any_budget, memory_order_relaxed))
         return;
     pthread_mutex_lock(&r->lock);
-    find(r, NULL, 0, now_ns());
+    find_budget(r, NULL, 0, now_ns());
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -156,7 +156,7 @@ bool budget_is_spent(struct session *s)
         return false;
     pthread_mutex_lock(&r->lock);
     if (s->account)
-        b = find(r, s->account->owner, s->device, now);
+        b = find_budget(r, s->account->owner, s->device, now);
     spent = b && is_spent(r, b, now);
     pthread_mutex_unlock(&r->lock);
     return spent;

@@ -118,7 +118,7 @@ struct worker_session {
     struct transfer    *transfers;
     struct table        temp_buffers; /* buffers of batches and programs, by ids that nobody is told */
     struct table        programs;
-    struct temp_buffer *orphans;      /* of them, those to be freed */
+    struct temp_buffer *abandoned;    /* of them, those to be freed */
     uint64_t            freed_bytes;  /* of memory that its worker may keep for itself */
     uint64_t            quota_bytes;  /* what its buffers count in session.memory_bytes; all is given back when it is closed */
     unsigned            shares_count; /* of buffers */
@@ -227,7 +227,7 @@ bool budget_is_spent(struct session *s);
 /* Forgets, and tells the log whose is free again. No lock held. */
 void budgets_look(struct registry *r);
 /* A session was lost, or a compilation for it was stopped. Counts what its owner may have done. */
-void budget_note(struct session *s, enum status fault);
+void budget_charge(struct session *s, enum status fault);
 /* Whether new kernels may be given to its device now: it is not too hot, and its owner has not had too many faults there. */
 enum status session_admits_work(struct session *s, struct problem *why);
 void        budgets_finish(struct registry *r);
@@ -275,7 +275,7 @@ void        worker_session_unuse(struct worker_session *c);
 enum status worker_session_still_usable(const struct worker_session *c, struct problem *why);
 void        worker_session_lose(struct worker_session *c, const struct problem *why);
 /* The outcome of a call, seen in its event: marks the session when it was a fault. */
-void worker_session_note(struct worker_session *c, const struct call *call);
+void worker_session_check_call(struct worker_session *c, const struct call *call);
 /* A call that could not be submitted: the worker has ended, of which we may be the first to hear, unless its ring is full. */
 enum status worker_session_not_submitted(struct worker_session *c, enum status st, struct problem *why);
 /* There may be something to submit in c. With session.lock held. */

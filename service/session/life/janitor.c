@@ -6,20 +6,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 
-static bool past(uint64_t now, uint64_t since, uint64_t ns)
+static bool is_past(uint64_t now, uint64_t since, uint64_t ns)
 {
     return now > since && now - since > ns;
 }
 
 /* What to kill the worker for; OK when there is nothing. */
-static enum status overrun(const struct worker_session *c, uint64_t now, struct problem *why)
+static enum status deadline_overrun(const struct worker_session *c, uint64_t now, struct problem *why)
 {
     uint64_t timeout_ms = c->lost ? 0 : launch_overdue(c, now);
 
     if (c->lost)
-        return c->uses && past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
+        return c->uses && is_past(now, c->lost_ns, WORKER_GRACE_MS * NS_PER_MS)
                    ? problem_set(why, STATUS_WORKER_LOST, "the session faulted before this operation finished")
                    : STATUS_OK;
     return timeout_ms ? problem_set(why, STATUS_EXECUTION_TIMEOUT, "the execution deadline of %" PRIu64 " ms passed", timeout_ms)
@@ -32,8 +32,8 @@ static enum status overrun(const struct worker_session *c, uint64_t now, struct 
 static bool wants_ping(const struct worker_session *c, uint64_t now)
 {
     return c->uses && !launch_is_running(c) && !c->lost && !c->closed && !c->ping_open &&
-           past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) && past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
-           past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
+           is_past(now, c->busy_since_ns, PING_AFTER_MS * NS_PER_MS) && is_past(now, c->last_event_ns, PING_AFTER_MS * NS_PER_MS) &&
+           is_past(now, c->pinged_ns, PING_AFTER_MS * NS_PER_MS);
 }
 
 static void ping_came(struct call *call, enum call_event event)
@@ -44,7 +44,7 @@ static void ping_came(struct call *call, enum call_event event)
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     c->ping_open = false;
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
@@ -130,9 +130,9 @@ static bool look_after(struct session *s, uint64_t now)
         idle = c->uses == 0;
         if (idle || !c->busy_since_ns)
             c->busy_since_ns = now;
-        st = overrun(c, now, &why);
+        st = deadline_overrun(c, now, &why);
         c->ping_due = c->ping_due || wants_ping(c, now);
-        if (c->ping_due || c->backlog || c->unloads || c->outputs || c->orphans)
+        if (c->ping_due || c->backlog || c->unloads || c->outputs || c->abandoned)
             submit_later(c);
         if (st)
             c->uses++;
@@ -153,7 +153,7 @@ static void look_at_device(struct session *s)
 
     pthread_mutex_lock(&s->lock);
     if (state != s->device_state)
-        events_note_device(s, state);
+        events_publish_device(s, state);
     s->device_state = state;
     pthread_mutex_unlock(&s->lock);
 }
@@ -165,12 +165,12 @@ static void look_at_budget(struct session *s)
 
     pthread_mutex_lock(&s->lock);
     if (spent != s->budget_spent)
-        events_note_budget(s, spent);
+        events_publish_budget(s, spent);
     s->budget_spent = spent;
     pthread_mutex_unlock(&s->lock);
 }
 
-static void touch(struct session *s, uint64_t now)
+static void touch_session(struct session *s, uint64_t now)
 {
     s->used_ns = now;
 }
@@ -179,12 +179,12 @@ static void touch(struct session *s, uint64_t now)
 static void sweep_one(struct session *s, uint64_t now)
 {
     if (!look_after(s, now))
-        touch(s, now);
+        touch_session(s, now);
     result_store_expire(s, now);
     look_at_device(s);
     look_at_budget(s);
     end_with_device(s);
-    session_expire(s, past(now, s->created_ns, s->max_lifetime_s * NS_PER_S), now);
+    session_expire(s, is_past(now, s->created_ns, s->max_lifetime_s * NS_PER_S), now);
 }
 
 void janitor_sweep(struct registry *r, uint64_t now)

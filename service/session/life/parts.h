@@ -33,12 +33,12 @@ void module_drop_all(struct worker_session *c);
 /* ---- memory/ ---- */
 /* The worker is gone, and its buffers with it. */
 void buffer_drop_all(struct worker_session *c);
-/* Hands the orphans to the worker. Needs a use; no lock held. */
+/* Hands the abandoned to the worker. Needs a use; no lock held. */
 void temp_buffer_free_some(struct worker_session *c);
 /* The worker is gone, and its temporary buffers with it. */
 void temp_buffer_drop_all(struct worker_session *c);
 /* The worker is dead, and with it the memory of the temporary buffers that were still to be freed. */
-void temp_buffer_drop_orphans(struct worker_session *c);
+void temp_buffer_drop_abandoned(struct worker_session *c);
 /* Of shared memory that is not the buffers' own: a worker that is about to end does not matter to it. */
 void share_detach_all(struct worker_session *c);
 /* Whoever waits for a transfer looks again. */

@@ -305,7 +305,7 @@ bool registry_has(const struct registry *r, const void *owner, struct span id)
 }
 
 /* With registry.lock and lookup_lock held. The caller has another pin. */
-static void unlist(struct session *s)
+static void unlist_session(struct session *s)
 {
     table_remove(&s->account->sessions, &s->entry);
     s->listed = false;
@@ -320,7 +320,7 @@ bool registry_unlist(struct session *s)
     change_begin(s->registry);
     mine = s->listed;
     if (mine)
-        unlist(s);
+        unlist_session(s);
     change_end(s->registry);
     return mine;
 }
@@ -333,7 +333,7 @@ bool registry_unlist_idle(struct session *s, uint64_t now)
     change_begin(s->registry);
     mine = s->listed && s->pins == own + s->observers && now > s->used_ns && now - s->used_ns >= s->idle_timeout_s * NS_PER_S;
     if (mine)
-        unlist(s);
+        unlist_session(s);
     change_end(s->registry);
     return mine;
 }

@@ -6,13 +6,13 @@
 
 /* ---- all below with registry.lock held ---- */
 
-static void enlist(struct registry *r, struct run_place *p)
+static void enlist_place(struct registry *r, struct run_place *p)
 {
     p->next = r->runs;
     r->runs = p;
 }
 
-static bool unlist(struct registry *r, struct run_place *p)
+static bool unlist_place(struct registry *r, struct run_place *p)
 {
     struct run_place **at = &r->runs;
 
@@ -74,7 +74,7 @@ static void wake_waiting(struct registry *r, const void *owner)
         next = p->next;
         if (p->taken || p->owner != owner)
             continue;
-        unlist(r, p);
+        unlist_place(r, p);
         p->waker->wake(p->waker);
     }
 }
@@ -86,11 +86,11 @@ enum status run_enter(struct registry *r, const struct tenant *t, struct run_pla
     bool room = pool_has_room(r->config.pool);
 
     pthread_mutex_lock(&r->lock);
-    unlist(r, p);
+    unlist_place(r, p);
     p->owner = t->owner;
     p->waker = w;
     p->taken = find_place(r, t->owner, room, &p->number);
-    enlist(r, p);
+    enlist_place(r, p);
     pthread_mutex_unlock(&r->lock);
     return p->taken ? STATUS_OK : STATUS_PENDING;
 }
@@ -98,7 +98,7 @@ enum status run_enter(struct registry *r, const struct tenant *t, struct run_pla
 void run_leave(struct registry *r, struct run_place *p)
 {
     pthread_mutex_lock(&r->lock);
-    unlist(r, p);
+    unlist_place(r, p);
     if (p->taken)
         wake_waiting(r, p->owner);
     p->taken = false;

@@ -55,7 +55,7 @@ static void digest_u64(struct sha256 *h, uint64_t value)
     digest_add(h, &value, sizeof value);
 }
 
-/* Of what was asked for, but for the device: join() looks at that. */
+/* Of what was asked for, but for the device: join_session() looks at that. */
 static void digest_spec(const struct session_spec *spec, unsigned char out[SHA256_BYTES])
 {
     struct sha256 h;
@@ -84,7 +84,7 @@ static enum status name_session(struct session *s, struct span id, struct proble
     return entry_name(&s->entry, id, prefix, why);
 }
 
-static void fill(struct session *s, const struct tenant *t, const struct session_spec *spec)
+static void fill_session(struct session *s, const struct tenant *t, const struct session_spec *spec)
 {
     span_copy(span_first(span_of(t->name ? t->name : ""), sizeof s->tenant_name - 1), s->tenant_name, sizeof s->tenant_name);
     s->tenant_memory_max = t->memory_max_bytes;
@@ -103,8 +103,8 @@ static void fill(struct session *s, const struct tenant *t, const struct session
     digest_spec(spec, s->spec_digest);
 }
 
-static enum status make(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
-                        struct problem *why)
+static enum status make_session(struct registry *r, const struct tenant *t, const struct session_spec *spec, struct session **out,
+                                struct problem *why)
 {
     struct session *s;
     enum status     st = check_spec(spec, why);
@@ -129,12 +129,12 @@ static enum status make(struct registry *r, const struct tenant *t, const struct
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     s->events.watchers.lock = &s->lock;
-    fill(s, t, spec);
+    fill_session(s, t, spec);
     *out = s;
     return STATUS_OK;
 }
 
-static void discard(struct session *s)
+static void discard_session(struct session *s)
 {
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
@@ -150,7 +150,7 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
 }
 
 /* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
-static enum status take(struct session *s, struct worker **w, struct problem *why)
+static enum status take_worker(struct session *s, struct worker **w, struct problem *why)
 {
     struct pool *pool = s->registry->config.pool;
     enum status  st = pool_take(pool, s->device, w, why);
@@ -166,7 +166,7 @@ static enum status take(struct session *s, struct worker **w, struct problem *wh
 }
 
 /* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
-static enum status start(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
+static enum status start_worker_session(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
     struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
@@ -176,7 +176,7 @@ static enum status start(struct session *s, struct worker *w, struct worker_sess
         pool_give_back(pool, w);
         return problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a session");
     }
-    st = w ? STATUS_OK : take(s, &w, why);
+    st = w ? STATUS_OK : take_worker(s, &w, why);
     if (st)
         goto out;
     if (!pool_device_at(pool, s->device, device))
@@ -208,7 +208,7 @@ void session_set_state(struct session *s, enum session_state next)
 
     assert(may[s->state][next]);
     s->state = next;
-    events_note_session(s);
+    events_publish_session(s);
     pthread_cond_broadcast(&s->changed);
 }
 
@@ -227,7 +227,7 @@ static enum status set_started(struct session *s, struct worker_session *c, enum
 }
 
 /* Another request makes it right now: waits for the outcome. */
-static enum status join(struct session *s, const struct session *wanted, struct span device, struct problem *why)
+static enum status join_session(struct session *s, const struct session *wanted, struct span device, struct problem *why)
 {
     enum status st = STATUS_OK;
     bool        waited = false;
@@ -257,22 +257,22 @@ enum status session_create(struct registry *r, const struct tenant *t, const str
     enum status            st;
 
     why = why ? why : &local;
-    st = make(r, t, spec, &fresh, why);
+    st = make_session(r, t, spec, &fresh, why);
     if (st)
         return st;
     st = registry_enlist(r, t, fresh, &s, created, why);
     if (st) {
-        discard(fresh);
+        discard_session(fresh);
         return st;
     }
     if (*created) {
-        st = start(s, NULL, &c, why);
+        st = start_worker_session(s, NULL, &c, why);
         set_started(s, c, st, why);
         if (st)
             session_end(s, "the session could not start");
     } else {
-        st = join(s, fresh, spec->device, why);
-        discard(fresh);
+        st = join_session(s, fresh, spec->device, why);
+        discard_session(fresh);
     }
     if (st)
         session_unpin(s, false);
@@ -377,7 +377,7 @@ static void await_former(struct session *s)
 
 /* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
  * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
-static struct worker *replace(struct session *s, struct worker_session *old, const char *reason)
+static struct worker *replace_worker(struct session *s, struct worker_session *old, const char *reason)
 {
     struct pool   *pool = s->registry->config.pool;
     struct worker *w = NULL;
@@ -396,7 +396,7 @@ static struct worker *replace(struct session *s, struct worker_session *old, con
 }
 
 /* `faulted_only`: one that is at work stays. */
-static enum status renew(struct session *s, bool faulted_only, struct problem *why)
+static enum status renew_worker_session(struct session *s, bool faulted_only, struct problem *why)
 {
     struct worker_session *old, *c = NULL;
     enum status            st;
@@ -416,7 +416,7 @@ static enum status renew(struct session *s, bool faulted_only, struct problem *w
     s->generation++;
     session_set_state(s, SESSION_STARTING);
     pthread_mutex_unlock(&s->lock);
-    st = start(s, replace(s, old, "the session was reset"), &c, why);
+    st = start_worker_session(s, replace_worker(s, old, "the session was reset"), &c, why);
     return set_started(s, c, st, why);
 }
 
@@ -424,12 +424,12 @@ enum status session_reset(struct session *s, struct problem *why)
 {
     struct problem local;
 
-    return renew(s, false, why ? why : &local);
+    return renew_worker_session(s, false, why ? why : &local);
 }
 
 enum status session_revive(struct session *s, struct problem *why)
 {
-    return renew(s, true, why);
+    return renew_worker_session(s, true, why);
 }
 
 void session_end(struct session *s, const char *reason)

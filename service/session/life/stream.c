@@ -13,7 +13,7 @@ static bool name_valid(struct span name)
 }
 
 /* With session.lock held. */
-static const struct stream *find(const struct worker_session *c, struct span name)
+static const struct stream *find_stream(const struct worker_session *c, struct span name)
 {
     for (unsigned i = 0; i < c->streams_count; i++)
         if (span_is(name, c->streams[i].name))
@@ -22,9 +22,9 @@ static const struct stream *find(const struct worker_session *c, struct span nam
 }
 
 /* With session.lock held: adds it unless somebody was faster or there are too many. */
-static enum status add(struct worker_session *c, struct span name, uint32_t fresh, uint32_t *number, struct problem *why)
+static enum status add_stream(struct worker_session *c, struct span name, uint32_t fresh, uint32_t *number, struct problem *why)
 {
-    const struct stream *known = find(c, name);
+    const struct stream *known = find_stream(c, name);
 
     if (known) {
         *number = known->number;
@@ -38,7 +38,7 @@ static enum status add(struct worker_session *c, struct span name, uint32_t fres
     return STATUS_OK;
 }
 
-static enum status make(struct worker_session *c, struct span name, uint32_t *number, struct problem *why)
+static enum status make_stream(struct worker_session *c, struct span name, uint32_t *number, struct problem *why)
 {
     struct session                *s = c->session;
     struct msg_stream_create       m = {0};
@@ -48,7 +48,7 @@ static enum status make(struct worker_session *c, struct span name, uint32_t *nu
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    st = add(c, name, got.stream, number, why);
+    st = add_stream(c, name, got.stream, number, why);
     pthread_mutex_unlock(&s->lock);
     if (st || *number != got.stream)
         worker_stream_destroy(c->worker, &(struct msg_stream_destroy){got.stream}, &(struct msg_stream_destroy_reply){0},
@@ -75,7 +75,7 @@ enum status stream_number(struct worker_session *c, struct span name, uint32_t *
     if (st || name.bytes == 0)
         return st;
     pthread_mutex_lock(&s->lock);
-    known = find(c, name);
+    known = find_stream(c, name);
     if (known)
         *number = known->number;
     full = c->streams_count == STREAMS_PER_SESSION_MAX;
@@ -84,12 +84,12 @@ enum status stream_number(struct worker_session *c, struct span name, uint32_t *
         return STATUS_OK;
     if (full)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "streams", STREAMS_PER_SESSION_MAX, STREAMS_PER_SESSION_MAX, 1);
-    return make(c, name, number, why);
+    return make_stream(c, name, number, why);
 }
 
 bool stream_known(const struct worker_session *c, struct span name, uint32_t *number)
 {
-    const struct stream *known = name.bytes ? find(c, name) : NULL;
+    const struct stream *known = name.bytes ? find_stream(c, name) : NULL;
 
     *number = known ? known->number : 0;
     return known || !name.bytes;
@@ -104,7 +104,7 @@ static bool known_stream(struct worker_session *c, struct span name, struct msg_
     if (m->all)
         return true;
     pthread_mutex_lock(&c->session->lock);
-    known = find(c, name);
+    known = find_stream(c, name);
     if (known)
         m->stream = known->number;
     pthread_mutex_unlock(&c->session->lock);

@@ -7,7 +7,7 @@
 
 enum { TABLE_ROOM_MIN = 16 };
 
-static int compare(const struct entry *e, struct span id)
+static int compare_id(const struct entry *e, struct span id)
 {
     size_t own = strlen(e->id);
     size_t n = own < id.bytes ? own : id.bytes;
@@ -30,7 +30,7 @@ static bool is_less(const struct table *t, unsigned at, uint64_t head, struct sp
 {
     if (t->heads[at] != head)
         return t->heads[at] < head;
-    return compare(t->items[at], id) < 0;
+    return compare_id(t->items[at], id) < 0;
 }
 
 /* Index of the first entry not less than `id`. */
@@ -61,10 +61,10 @@ struct entry *table_get(const struct table *t, struct span id)
 {
     unsigned at = lower_bound(t, id);
 
-    return at < t->count && compare(t->items[at], id) == 0 ? t->items[at] : NULL;
+    return at < t->count && compare_id(t->items[at], id) == 0 ? t->items[at] : NULL;
 }
 
-static bool grow(struct table *t)
+static bool grow_table(struct table *t)
 {
     unsigned       room = t->room ? t->room * 2 : TABLE_ROOM_MIN;
     struct entry **items;
@@ -88,7 +88,7 @@ enum status table_put(struct table *t, struct entry *e)
 {
     unsigned at = lower_bound(t, span_of(e->id));
 
-    if (t->count == t->room && !grow(t))
+    if (t->count == t->room && !grow_table(t))
         return STATUS_OUT_OF_MEMORY;
     memmove(&t->items[at + 1], &t->items[at], (t->count - at) * sizeof(struct entry *));
     memmove(&t->heads[at + 1], &t->heads[at], (t->count - at) * sizeof *t->heads);
@@ -119,7 +119,7 @@ unsigned table_after(const struct table *t, struct span cursor)
 {
     unsigned at = lower_bound(t, cursor);
 
-    return at < t->count && compare(t->items[at], cursor) == 0 ? at + 1 : at;
+    return at < t->count && compare_id(t->items[at], cursor) == 0 ? at + 1 : at;
 }
 
 unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES])

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/metrics.h"
 #include "kernels/kernels.h"
 #include "session/events/events.h"
@@ -210,7 +210,7 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
         return;
     }
     counter_add(restarts_of(why->status), 1);
-    budget_note(s, why->status);
+    budget_charge(s, why->status);
     c->lost = true;
     c->lost_ns = now_ns();
     pending_free_lost(c);
@@ -218,11 +218,11 @@ void worker_session_lose(struct worker_session *c, const struct problem *why)
     session_set_state(s, SESSION_FAULTED);
     log_info("session", "a session faulted: %s", status_code(why->status));
     launch_flush(c);
-    temp_buffer_drop_orphans(c);
+    temp_buffer_drop_abandoned(c);
     transfer_wake_all(c);
 }
 
-void worker_session_note(struct worker_session *c, const struct call *call)
+void worker_session_check_call(struct worker_session *c, const struct call *call)
 {
     struct problem why;
 
@@ -262,7 +262,7 @@ struct async_call {
     struct worker_session *worker_session; /* in use until the answer */
 };
 
-static void answered(struct call *call, enum call_event event)
+static void on_ping_answered(struct call *call, enum call_event event)
 {
     struct async_call     *f = call->context;
     struct worker_session *c = f->worker_session;
@@ -270,7 +270,7 @@ static void answered(struct call *call, enum call_event event)
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&c->session->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     worker_session_unuse(c);
     pthread_mutex_unlock(&c->session->lock);
     free(f);
@@ -284,7 +284,7 @@ struct call *worker_session_async_call(struct worker_session *c)
         free(f);
         return NULL;
     }
-    *f = (struct async_call){.call = {.on_event = answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .worker_session = c};
+    *f = (struct async_call){.call = {.on_event = on_ping_answered, .context = f, .deadline_ns = DEADLINE_NEVER}, .worker_session = c};
     return &f->call;
 }
 
@@ -388,7 +388,7 @@ void worker_session_detach(struct worker_session *c, const char *reason)
     share_detach_all(c);
     quota_release_all(c);
     launch_flush(c);
-    temp_buffer_drop_orphans(c);
+    temp_buffer_drop_abandoned(c);
     transfer_wake_all(c);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);

@@ -19,7 +19,7 @@ static enum status contents_check(const struct worker_session *c, const struct b
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer now has another entity tag");
 }
 
-static void describe(const struct worker_session *c, const struct buffer *b, struct buffer_info *out)
+static void describe_buffer(const struct worker_session *c, const struct buffer *b, struct buffer_info *out)
 {
     memcpy(out->id, b->entry.id, sizeof out->id);
     out->bytes = b->bytes;
@@ -28,17 +28,17 @@ static void describe(const struct worker_session *c, const struct buffer *b, str
     out->contents = contents_of(c, b);
 }
 
-static enum status not_found(struct problem *why)
+static enum status buffer_not_found(struct problem *why)
 {
     return problem_set(why, STATUS_BUFFER_NOT_FOUND, "the session has no buffer with this id");
 }
 
-static enum status gone(struct problem *why)
+static enum status buffer_gone(struct problem *why)
 {
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer was deleted");
 }
 
-static struct buffer *find(struct worker_session *c, struct span id)
+static struct buffer *find_buffer(struct worker_session *c, struct span id)
 {
     struct buffer *b = (struct buffer *)table_get(&c->buffers, id);
 
@@ -60,11 +60,11 @@ enum status buffer_pin(struct worker_session *c, struct span id, struct buffer *
 
 enum status buffer_pin_if(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out, struct problem *why)
 {
-    struct buffer *b = find(c, id);
+    struct buffer *b = find_buffer(c, id);
     enum status    st;
 
     if (!b)
-        return only ? gone(why) : not_found(why);
+        return only ? buffer_gone(why) : buffer_not_found(why);
     st = contents_check(c, b, only, why);
     if (st)
         return st;
@@ -82,7 +82,7 @@ void buffer_unpin(struct buffer *b)
 
 bool buffer_where(void *context, struct span id, uint64_t *address, uint64_t *bytes)
 {
-    const struct buffer *b = find(context, id);
+    const struct buffer *b = find_buffer(context, id);
 
     if (!b)
         return false;
@@ -104,8 +104,8 @@ enum status range_check(const struct buffer *b, uint64_t offset, uint64_t bytes,
     return STATUS_RANGE_NOT_SATISFIABLE;
 }
 
-static enum status existing(const struct worker_session *c, const struct buffer *b, const struct buffer *like, struct buffer_info *out,
-                            struct problem *why)
+static enum status existing_buffer(const struct worker_session *c, const struct buffer *b, const struct buffer *like,
+                                   struct buffer_info *out, struct problem *why)
 {
     if (!b->ready)
         return problem_set(why, STATUS_BUFFER_BUSY, "a buffer with this id is being created or deleted");
@@ -114,19 +114,19 @@ static enum status existing(const struct worker_session *c, const struct buffer 
     if (b->shareable != like->shareable)
         return problem_field(why, STATUS_SPEC_CONFLICT, "/shareable", "conflict", "the buffer exists and is %sshareable",
                              b->shareable ? "" : "not ");
-    describe(c, b, out);
+    describe_buffer(c, b, out);
     return STATUS_OK;
 }
 
 /* With session.lock held: quota and a place in the table for b, which is not ready yet; or the one that exists. */
-static enum status place(struct worker_session *c, struct buffer *b, struct buffer_info *out, bool *created, struct problem *why)
+static enum status place_buffer(struct worker_session *c, struct buffer *b, struct buffer_info *out, bool *created, struct problem *why)
 {
     const struct buffer *known = (struct buffer *)table_get(&c->buffers, span_of(b->entry.id));
     enum status          st;
 
     *created = !known;
     if (known)
-        return existing(c, known, b, out, why);
+        return existing_buffer(c, known, b, out, why);
     if (c->buffers.count >= BUFFERS_PER_SESSION_MAX)
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, "buffers", BUFFERS_PER_SESSION_MAX, c->buffers.count, 1);
     st = quota_reserve(c, b->charged, why);
@@ -141,7 +141,7 @@ static enum status place(struct worker_session *c, struct buffer *b, struct buff
     return STATUS_OK;
 }
 
-static void unplace(struct worker_session *c, struct buffer *b)
+static void unplace_buffer(struct worker_session *c, struct buffer *b)
 {
     table_remove(&c->buffers, &b->entry);
     share_detach(c, b);
@@ -149,25 +149,25 @@ static void unplace(struct worker_session *c, struct buffer *b)
     buffer_unref(b);
 }
 
-static enum status allocate(struct worker_session *c, struct buffer *b, struct buffer_info *out, struct problem *why)
+static enum status allocate_buffer(struct worker_session *c, struct buffer *b, struct buffer_info *out, struct problem *why)
 {
     uint64_t    address = 0;
     enum status st = b->shareable ? share_allocate(c, b, &address, why) : memory_allocate(c, b->bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
-        unplace(c, b);
+        unplace_buffer(c, b);
     } else {
         b->address = address;
         b->ready = true;
         pending_free_reused(c, b->bytes);
-        describe(c, b, out);
+        describe_buffer(c, b, out);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
 }
 
-static enum status make(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
+static enum status make_buffer(struct span id, uint64_t bytes, struct buffer **out, struct problem *why)
 {
     struct buffer *b;
     enum status    st;
@@ -188,8 +188,8 @@ static enum status make(struct span id, uint64_t bytes, struct buffer **out, str
     return st;
 }
 
-static enum status create(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out, bool *created,
-                          struct problem *why)
+static enum status create_with_memory(struct session *s, struct span id, uint64_t bytes, bool shareable, struct buffer_info *out,
+                                      bool *created, struct problem *why)
 {
     struct buffer         *b = NULL;
     struct worker_session *c;
@@ -200,7 +200,7 @@ static enum status create(struct session *s, struct span id, uint64_t bytes, boo
     st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = make(id, bytes, &b, why);
+    st = make_buffer(id, bytes, &b, why);
     if (st)
         goto leave;
     b->shareable = shareable;
@@ -210,12 +210,12 @@ static enum status create(struct session *s, struct span id, uint64_t bytes, boo
         goto leave;
     }
     pthread_mutex_lock(&s->lock);
-    st = place(c, b, out, created, why);
+    st = place_buffer(c, b, out, created, why);
     if (st || !*created)
         buffer_unref(b);
     pthread_mutex_unlock(&s->lock);
     if (!st && *created)
-        st = allocate(c, b, out, why);
+        st = allocate_buffer(c, b, out, why);
     if (st && shareable)
         reaper_flush(&s->registry->reaper); /* what is refused takes no host memory */
 leave:
@@ -224,13 +224,13 @@ leave:
 
 enum status buffer_create(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created, struct problem *why)
 {
-    return create(s, id, bytes, false, out, created, why);
+    return create_with_memory(s, id, bytes, false, out, created, why);
 }
 
 enum status buffer_create_shareable(struct session *s, struct span id, uint64_t bytes, struct buffer_info *out, bool *created,
                                     struct problem *why)
 {
-    return create(s, id, bytes, true, out, created, why);
+    return create_with_memory(s, id, bytes, true, out, created, why);
 }
 
 enum status buffer_info_of(struct session *s, struct span id, struct buffer_info *out, struct problem *why)
@@ -241,11 +241,11 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
     pthread_mutex_lock(&s->lock);
     st = session_usable_locked(s, why);
     if (!st) {
-        b = find(s->worker_session, id);
+        b = find_buffer(s->worker_session, id);
         if (b)
-            describe(s->worker_session, b, out);
+            describe_buffer(s->worker_session, b, out);
         else
-            st = not_found(why);
+            st = buffer_not_found(why);
     }
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -255,11 +255,11 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
 static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
                                  struct problem *why)
 {
-    struct buffer *b = find(c, id);
+    struct buffer *b = find_buffer(c, id);
     enum status    st;
 
     if (!b)
-        return only ? gone(why) : not_found(why);
+        return only ? buffer_gone(why) : buffer_not_found(why);
     st = contents_check(c, b, only, why);
     if (st)
         return st;
@@ -270,7 +270,7 @@ static enum status detach_buffer(struct worker_session *c, struct span id, const
     return STATUS_OK;
 }
 
-static enum status release(struct worker_session *c, struct buffer *b, struct problem *why)
+static enum status release_buffer(struct worker_session *c, struct buffer *b, struct problem *why)
 {
     struct msg_mem_free       m = {b->address};
     struct msg_mem_free_reply got;
@@ -287,7 +287,7 @@ static enum status release(struct worker_session *c, struct buffer *b, struct pr
         b->ready = true;
     } else {
         pending_free_cached(c, b->bytes);
-        unplace(c, b);
+        unplace_buffer(c, b);
     }
     pthread_mutex_unlock(&c->session->lock);
     return st;
@@ -310,7 +310,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     shared = !st && b->share;
     pthread_mutex_unlock(&s->lock);
     if (!st)
-        st = release(c, b, why);
+        st = release_buffer(c, b, why);
     if (shared)
         reaper_flush(&s->registry->reaper); /* the answer says that clients have lost it */
     return worker_session_leave_with(c, st, why);
@@ -328,7 +328,7 @@ struct async_free {
     struct buffer         *buffer;
 };
 
-static void freed(struct call *call, enum call_event event)
+static void buffer_freed(struct call *call, enum call_event event)
 {
     struct async_free     *f = call->context;
     struct worker_session *c = f->worker_session;
@@ -337,18 +337,18 @@ static void freed(struct call *call, enum call_event event)
     if (event != CALL_DONE)
         return;
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     pending_free_cached(c, f->buffer->bytes);
-    unplace(c, f->buffer);
+    unplace_buffer(c, f->buffer);
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(f);
 }
 
 /* With session.lock held: NULL when the id is nobody's, or launches that wait here may still name it. */
-static struct buffer *leave_alone(struct worker_session *c, struct span id)
+static struct buffer *detach_unused(struct worker_session *c, struct span id)
 {
-    struct buffer *b = find(c, id);
+    struct buffer *b = find_buffer(c, id);
 
     if (!b || c->backlog)
         return NULL;
@@ -357,11 +357,11 @@ static struct buffer *leave_alone(struct worker_session *c, struct span id)
     return b;
 }
 
-static void send_away(struct worker_session *c, struct async_free *f)
+static void submit_async_free(struct worker_session *c, struct async_free *f)
 {
     struct session *s = c->session;
 
-    f->call = (struct call){.on_event = freed, .context = f, .deadline_ns = DEADLINE_NEVER};
+    f->call = (struct call){.on_event = buffer_freed, .context = f, .deadline_ns = DEADLINE_NEVER};
     if (worker_submit_mem_free(c->worker, &(struct msg_mem_free){f->buffer->address}, &f->call) == STATUS_OK)
         return;
     pthread_mutex_lock(&s->lock);
@@ -387,10 +387,10 @@ void buffer_abandon(struct session *s, struct span id)
     pthread_mutex_lock(&c->submit_lock);
     pthread_mutex_lock(&s->lock);
     f->worker_session = c;
-    f->buffer = leave_alone(c, id);
+    f->buffer = detach_unused(c, id);
     pthread_mutex_unlock(&s->lock);
     if (f->buffer)
-        send_away(c, f);
+        submit_async_free(c, f);
     else
         free(f);
     pthread_mutex_unlock(&c->submit_lock);
@@ -408,7 +408,7 @@ unsigned buffer_list(struct session *s, struct page *page, struct buffer_info *i
         unsigned            at = table_after(t, page->cursor);
         n = table_page(t, at, page->limit, page->next);
         for (unsigned i = 0; i < n; i++)
-            describe(s->worker_session, (struct buffer *)t->items[at + i], &items[i]);
+            describe_buffer(s->worker_session, (struct buffer *)t->items[at + i], &items[i]);
     }
     pthread_mutex_unlock(&s->lock);
     return n;
@@ -434,7 +434,7 @@ struct side {
     struct buffer *buffer; /* pinned, once found */
 };
 
-static bool overlap(const struct side *a, const struct side *b, uint64_t bytes)
+static bool sides_overlap(const struct side *a, const struct side *b, uint64_t bytes)
 {
     return a->buffer == b->buffer && a->offset < b->offset + bytes && b->offset < a->offset + bytes;
 }
@@ -449,7 +449,7 @@ static enum status pin_sides(struct worker_session *c, struct side *sides, unsig
         if (!st)
             st = range_check(sides[i].buffer, sides[i].offset, bytes, why);
     }
-    if (!st && count == 2 && overlap(&sides[0], &sides[1], bytes))
+    if (!st && count == 2 && sides_overlap(&sides[0], &sides[1], bytes))
         st = problem_field(why, STATUS_INVALID_FIELD, "/from_offset", "overlap", "the ranges overlap");
     if (!st)
         c->session->epoch++;

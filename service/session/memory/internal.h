@@ -25,10 +25,10 @@ struct temp_buffer {
     struct call            call;           /* of its freeing; holds a use of the worker session */
     struct temp_buffer    *of_batch;       /* the batch's next one; the batch holds a reference */
     /* under session.lock */
-    bool                orphan; /* to be freed, or being freed */
-    bool                wanted; /* by batch_read_begin() after a successful run; of the batch's thread */
-    bool                gone;   /* neither in worker_session.temp_buffers nor on the device; or kept */
-    struct temp_buffer *next;   /* in worker_session.orphans */
+    bool                abandoned; /* to be freed, or being freed */
+    bool                wanted;    /* by batch_read_begin() after a successful run; of the batch's thread */
+    bool                gone;      /* neither in worker_session.temp_buffers nor on the device; or kept */
+    struct temp_buffer *next;      /* in worker_session.abandoned */
 };
 
 /* ---- buffer.c ---- with session.lock held */
@@ -65,7 +65,7 @@ enum status transfer_write_flush(struct transfer *t, struct waker *w, struct pro
 
 /* ---- pending_free.c ---- device memory on its way back. session.lock may be held, registry.lock not, by what notes; no lock by what waits. */
 /* So many bytes were given back to the session's device, or soon will be. */
-void pending_free_note(struct session *s, uint64_t bytes);
+void pending_free_add(struct session *s, uint64_t bytes);
 /* With session.lock held: so many bytes of buffers were freed, which a worker may keep; or taken, perhaps of those. */
 void pending_free_cached(struct worker_session *c, uint64_t bytes);
 void pending_free_reused(struct worker_session *c, uint64_t bytes);

@@ -10,7 +10,7 @@ static double fragmentation_of(const struct device_memory *m)
     return 1 - (double)m->largest_free_bytes / (double)m->free_bytes;
 }
 
-static void describe(const struct session *s, const struct device_memory *m, struct session_memory *out)
+static void describe_memory(const struct session *s, const struct device_memory *m, struct session_memory *out)
 {
     *out = (struct session_memory){
         .allocated_bytes = m->allocated_bytes,
@@ -23,7 +23,7 @@ static void describe(const struct session *s, const struct device_memory *m, str
     };
 }
 
-static enum status ask(struct worker_session *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
+static enum status ask_memory_info(struct worker_session *c, bool trim, struct msg_memory_info_reply *got, struct problem *why)
 {
     struct msg_mem_trim_reply trimmed;
     uint64_t                  deadline = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
@@ -36,7 +36,7 @@ static enum status ask(struct worker_session *c, bool trim, struct msg_memory_in
     return st ? st : worker_memory_info(c->worker, &(struct msg_memory_info){0}, got, deadline, why);
 }
 
-static enum status memory(struct session *s, bool trim, struct session_memory *out, struct problem *why)
+static enum status memory_info(struct session *s, bool trim, struct session_memory *out, struct problem *why)
 {
     struct msg_memory_info_reply got = {0};
     struct worker_session       *c;
@@ -47,18 +47,18 @@ static enum status memory(struct session *s, bool trim, struct session_memory *o
     st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = ask(c, trim, &got, why);
+    st = ask_memory_info(c, trim, &got, why);
     if (!st)
-        describe(s, &got.memory, out);
+        describe_memory(s, &got.memory, out);
     return worker_session_leave_with(c, st, why);
 }
 
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why)
 {
-    return memory(s, false, out, why);
+    return memory_info(s, false, out, why);
 }
 
 enum status session_memory_trim(struct session *s, struct session_memory *out, struct problem *why)
 {
-    return memory(s, true, out, why);
+    return memory_info(s, true, out, why);
 }

@@ -8,14 +8,14 @@
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 
-static struct pending_free *of_context(const struct worker_session *c)
+static struct pending_free *pending_free_of(const struct worker_session *c)
 {
     return &c->session->registry->pending_free[c->session->device];
 }
 
 /* ---- noting; with registry.lock held ---- */
 
-static void give(struct registry *r, struct pending_free *p, uint64_t bytes)
+static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes)
 {
     if (p->leaving == 0 && deadline_left_ns(p->until_ns) == 0)
         p->bytes = 0;
@@ -32,18 +32,18 @@ static uint64_t with_context(uint64_t bytes)
     return bytes > UINT64_MAX - CONTEXT_BYTES_MAX ? UINT64_MAX : bytes + CONTEXT_BYTES_MAX;
 }
 
-void pending_free_note(struct session *s, uint64_t bytes)
+void pending_free_add(struct session *s, uint64_t bytes)
 {
     struct registry *r = s->registry;
 
     pthread_mutex_lock(&r->lock);
-    give(r, &r->pending_free[s->device], bytes);
+    add_bytes(r, &r->pending_free[s->device], bytes);
     pthread_mutex_unlock(&r->lock);
 }
 
 void pending_free_lost(struct worker_session *c)
 {
-    pending_free_note(c->session, with_context(c->quota_bytes));
+    pending_free_add(c->session, with_context(c->quota_bytes));
 }
 
 void pending_free_begin(struct worker_session *c, uint64_t bytes)
@@ -51,8 +51,8 @@ void pending_free_begin(struct worker_session *c, uint64_t bytes)
     struct registry *r = c->session->registry;
 
     pthread_mutex_lock(&r->lock);
-    give(r, of_context(c), with_context(bytes));
-    of_context(c)->leaving++;
+    add_bytes(r, pending_free_of(c), with_context(bytes));
+    pending_free_of(c)->leaving++;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -61,8 +61,8 @@ void pending_free_end(struct worker_session *c)
     struct registry *r = c->session->registry;
 
     pthread_mutex_lock(&r->lock);
-    give(r, of_context(c), 0);
-    of_context(c)->leaving--;
+    add_bytes(r, pending_free_of(c), 0);
+    pending_free_of(c)->leaving--;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -96,7 +96,7 @@ void pending_free_trimmed(struct worker_session *c)
     bytes = freed_take(c);
     pthread_mutex_unlock(&s->lock);
     if (bytes)
-        pending_free_note(s, bytes);
+        pending_free_add(s, bytes);
 }
 
 /* A worker session in use, if it is idle and has something to give; NULL. */
@@ -136,12 +136,12 @@ static void trim_ends(struct worker_session *c)
     struct registry *r = c->session->registry;
 
     pthread_mutex_lock(&r->lock);
-    of_context(c)->trims--;
+    pending_free_of(c)->trims--;
     pthread_cond_broadcast(&r->closing_changed);
     pthread_mutex_unlock(&r->lock);
 }
 
-static void trimmed(struct call *call, enum call_event event)
+static void on_trimmed(struct call *call, enum call_event event)
 {
     struct trim           *t = call->context;
     struct worker_session *c = t->worker_session;
@@ -150,10 +150,10 @@ static void trimmed(struct call *call, enum call_event event)
     if (event != CALL_DONE)
         return;
     if (!call->status)
-        pending_free_note(s, t->bytes);
+        pending_free_add(s, t->bytes);
     trim_ends(c);
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
     free(t);
@@ -170,9 +170,9 @@ static void trim_idle(struct session *s, unsigned device)
         free(t);
         return;
     }
-    *t = (struct trim){{.on_event = trimmed, .context = t, .deadline_ns = DEADLINE_NEVER}, c, bytes};
+    *t = (struct trim){{.on_event = on_trimmed, .context = t, .deadline_ns = DEADLINE_NEVER}, c, bytes};
     pthread_mutex_lock(&r->lock);
-    of_context(c)->trims++;
+    pending_free_of(c)->trims++;
     pthread_mutex_unlock(&r->lock);
     if (worker_submit_mem_trim(c->worker, &(struct msg_mem_trim){0}, &t->call) == STATUS_OK)
         return;
@@ -185,7 +185,7 @@ static void trim_idle(struct session *s, unsigned device)
 static bool await_trims(struct worker_session *c, uint64_t seen)
 {
     struct registry           *r = c->session->registry;
-    const struct pending_free *p = of_context(c);
+    const struct pending_free *p = pending_free_of(c);
     uint64_t                   deadline = deadline_after_ms(MEMORY_RETURN_MS);
     bool                       gave;
 
@@ -207,7 +207,7 @@ static bool trim_all(struct worker_session *c)
 
     pending_free_trimmed(c);
     pthread_mutex_lock(&own->registry->lock);
-    seen = of_context(c)->count;
+    seen = pending_free_of(c)->count;
     pthread_mutex_unlock(&own->registry->lock);
     for (unsigned i = 0; i < count; i++) {
         if (all[i] != own)
@@ -232,10 +232,10 @@ static bool is_hopeless(const struct pending_free *p, const struct problem *why)
 }
 
 /* While only workers are waited for that are about to end, nothing needs to be asked. */
-static bool await(struct worker_session *c, const struct memory_wait *w, const struct problem *why)
+static bool await_memory(struct worker_session *c, const struct memory_wait *w, const struct problem *why)
 {
     struct registry     *r = c->session->registry;
-    struct pending_free *p = of_context(c);
+    struct pending_free *p = pending_free_of(c);
     bool                 again = false, open = true;
 
     pthread_mutex_lock(&r->lock);
@@ -262,7 +262,7 @@ void memory_wait_look(struct worker_session *c, struct memory_wait *w)
     if (!w->deadline_ns)
         w->deadline_ns = deadline_after_ms(WORKER_CALL_DEADLINE_MS);
     pthread_mutex_lock(&r->lock);
-    w->seen = of_context(c)->count;
+    w->seen = pending_free_of(c)->count;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -275,13 +275,13 @@ bool memory_wait_more(struct worker_session *c, struct memory_wait *w, const str
         if (trim_all(c))
             return true;
     }
-    return await(c, w, why);
+    return await_memory(c, w, why);
 }
 
 bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w)
 {
     struct registry           *r = c->session->registry;
-    const struct pending_free *p = of_context(c);
+    const struct pending_free *p = pending_free_of(c);
     bool                       gave;
 
     pthread_mutex_lock(&r->lock);

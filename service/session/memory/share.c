@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/portion.h"
 #include "session/memory/share_internal.h"
 
@@ -19,7 +19,7 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 /* ---- the memory itself ---- */
 
 /* A second opening of the file: flags that a client sets on its own do not reach ours. -1 on failure. */
-static int reopen(int fd)
+static int reopen_share(int fd)
 {
     char path[32];
 
@@ -43,7 +43,7 @@ static bool memory_open(struct share *m)
     if (m->fd < 0)
         return false;
     if (fallocate(m->fd, 0, 0, (off_t)m->bytes) == 0 && fcntl(m->fd, F_ADD_SEALS, SEALS) == 0)
-        m->client_fd = reopen(m->fd);
+        m->client_fd = reopen_share(m->fd);
     return m->client_fd >= 0;
 }
 
@@ -196,7 +196,7 @@ enum status share_check_count(const struct worker_session *c, struct problem *wh
 }
 
 /* With session.lock held: m becomes the buffer's, unless it has one already. */
-static enum status attach(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
+static enum status attach_mapped(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
 {
     enum status st = share_check_count(c, why);
 
@@ -211,7 +211,7 @@ static enum status attach(struct worker_session *c, struct buffer *b, struct sha
 }
 
 /* With session.lock held. */
-static enum status lend(const struct buffer *b, struct share_view *out, struct problem *why)
+static enum status lend_share(const struct buffer *b, struct share_view *out, struct problem *why)
 {
     out->fd = fcntl(b->share->client_fd, F_DUPFD_CLOEXEC, 0);
     out->bytes = b->bytes;
@@ -221,7 +221,7 @@ static enum status lend(const struct buffer *b, struct share_view *out, struct p
 }
 
 /* A buffer that nobody else can take away meanwhile. */
-static enum status pin(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
+static enum status pin_shareable(struct worker_session *c, struct span id, struct buffer **out, struct problem *why)
 {
     enum status st;
 
@@ -232,7 +232,7 @@ static enum status pin(struct worker_session *c, struct span id, struct buffer *
 }
 
 /* With session.lock held: before much memory is taken in vain. */
-static enum status check_room(struct worker_session *c, uint64_t bytes, struct problem *why)
+static enum status check_shares_left(struct worker_session *c, uint64_t bytes, struct problem *why)
 {
     enum status st = quota_reserve(c, bytes, why);
 
@@ -280,8 +280,8 @@ static enum status take_up(struct worker_session *c, struct buffer *b, struct sh
 
     out->created = !b->share;
     if (!b->share)
-        st = fresh ? attach(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its shared memory is being closed");
-    return st ? st : lend(b, out, why);
+        st = fresh ? attach_mapped(c, b, fresh, why) : problem_set(why, STATUS_BUFFER_BUSY, "its shared memory is being closed");
+    return st ? st : lend_share(b, out, why);
 }
 
 static enum status open_pinned(struct worker_session *c, struct buffer *b, struct share_view *out, struct problem *why)
@@ -295,7 +295,7 @@ static enum status open_pinned(struct worker_session *c, struct buffer *b, struc
     pthread_mutex_lock(&s->lock);
     there = b->share != NULL;
     if (!there)
-        st = check_room(c, b->bytes, why);
+        st = check_shares_left(c, b->bytes, why);
     pthread_mutex_unlock(&s->lock);
     if (!st && !there)
         st = make_mapped(c, b, &fresh, why);
@@ -326,7 +326,7 @@ enum status share_open(struct session *s, struct span buffer, struct share_view 
         st = worker_session_enter(s, &c, why);
     if (st)
         return st;
-    st = pin(c, buffer, &b, why);
+    st = pin_shareable(c, buffer, &b, why);
     if (!st) {
         st = open_pinned(c, b, out, why);
         pthread_mutex_lock(&s->lock);

@@ -27,7 +27,7 @@ struct shared_allocation {
     struct msg_mem_alloc_shared_reply got;
 };
 
-static enum status allocate(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
+static enum status allocate_shareable(struct worker_session *c, void *what, uint64_t deadline_ns, struct problem *why)
 {
     struct shared_allocation   *a = what;
     struct msg_mem_alloc_shared m = {.bytes = a->bytes, .file_bytes = a->file ? a->file->bytes : 0};
@@ -37,9 +37,9 @@ static enum status allocate(struct worker_session *c, void *what, uint64_t deadl
     return worker_mem_alloc_shared(c->worker, &m, &a->got, deadline_ns, why);
 }
 
-static enum status ask(struct worker_session *c, struct shared_allocation *a, struct problem *why)
+static enum status ask_for_allocation(struct worker_session *c, struct shared_allocation *a, struct problem *why)
 {
-    enum status st = memory_allocate_by(c, allocate, a, why);
+    enum status st = memory_allocate_by(c, allocate_shareable, a, why);
 
     if (st || (a->got.taken == a->taken && a->got.offset <= a->taken - a->bytes))
         return st;
@@ -49,7 +49,7 @@ static enum status ask(struct worker_session *c, struct shared_allocation *a, st
 /* ---- memory of the host ---- */
 
 /* With session.lock held. */
-static enum status attach(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
+static enum status attach_shareable(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
 {
     enum status st = worker_session_still_usable(c, why);
 
@@ -87,13 +87,13 @@ static enum status allocate_file(struct worker_session *c, struct buffer *b, str
         return st;
     m->direct = true;
     pthread_mutex_lock(&s->lock);
-    st = attach(c, b, m, why);
+    st = attach_shareable(c, b, m, why);
     share_unref(m);
     pthread_mutex_unlock(&s->lock);
     if (st)
         return st;
     a->file = m;
-    st = ask(c, a, why);
+    st = ask_for_allocation(c, a, why);
     if (!st)
         m->offset = a->got.offset; /* nobody else knows the buffer yet */
     return st;
@@ -107,7 +107,7 @@ enum status share_allocate(struct worker_session *c, struct buffer *b, uint64_t 
     if (c->facts.sharing == DEVICE_SHARES_FILE)
         st = allocate_file(c, b, &a, why);
     else
-        st = ask(c, &a, why);
+        st = ask_for_allocation(c, &a, why);
     *address = a.got.address;
     return st;
 }

@@ -11,7 +11,7 @@ struct copy {
 };
 
 /* With session.lock held. */
-static enum status begin(struct worker_session *c, struct span id, struct copy *k, struct problem *why)
+static enum status begin_share_copy(struct worker_session *c, struct span id, struct copy *k, struct problem *why)
 {
     enum status st = buffer_pin(c, id, &k->buffer, why);
 
@@ -31,7 +31,7 @@ static enum status begin(struct worker_session *c, struct span id, struct copy *
 }
 
 /* With session.lock held: what the worker is to unmap. */
-static uint32_t end(struct worker_session *c, struct copy *k)
+static uint32_t end_share_copy(struct worker_session *c, struct copy *k)
 {
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
     buffer_unpin(k->buffer);
@@ -59,7 +59,7 @@ static enum status from_device(struct worker_session *c, const struct copy *k, s
 }
 
 /* Of the buffer's own memory there is nothing to copy: what was submitted before is to be done. */
-static enum status copy(struct worker_session *c, const struct copy *k, struct problem *why)
+static enum status copy_share(struct worker_session *c, const struct copy *k, struct problem *why)
 {
     enum status st = worker_session_wait_order(c, why);
 
@@ -81,12 +81,12 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
     if (st)
         return st;
     pthread_mutex_lock(&s->lock);
-    st = begin(c, buffer, &k, why);
+    st = begin_share_copy(c, buffer, &k, why);
     pthread_mutex_unlock(&s->lock);
     if (!st) {
-        st = copy(c, &k, why);
+        st = copy_share(c, &k, why);
         pthread_mutex_lock(&s->lock);
-        host = end(c, &k);
+        host = end_share_copy(c, &k);
         pthread_mutex_unlock(&s->lock);
         share_unmap(c, host);
         if (host) /* it was closed during the copy, which ended it */

@@ -4,7 +4,7 @@
 #include "session/memory/internal.h"
 
 /* With session.lock held: its memory is the device's again, or the device's memory is gone. */
-static void drop(struct worker_session *c, struct temp_buffer *l)
+static void drop_temp_buffer(struct worker_session *c, struct temp_buffer *l)
 {
     if (table_remove(&c->temp_buffers, &l->buffer.entry)) {
         share_detach(c, &l->buffer);
@@ -15,7 +15,7 @@ static void drop(struct worker_session *c, struct temp_buffer *l)
     buffer_unref(&l->buffer);
 }
 
-static struct temp_buffer *make(uint64_t bytes, struct problem *why)
+static struct temp_buffer *make_temp_buffer(uint64_t bytes, struct problem *why)
 {
     struct temp_buffer *l = calloc(1, sizeof *l);
 
@@ -32,7 +32,7 @@ static struct temp_buffer *make(uint64_t bytes, struct problem *why)
     return NULL;
 }
 
-static enum status enlist(struct worker_session *c, struct temp_buffer *l, struct problem *why)
+static enum status enlist_temp_buffer(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     struct session *s = c->session;
     enum status     st;
@@ -50,14 +50,14 @@ static enum status enlist(struct worker_session *c, struct temp_buffer *l, struc
     return st;
 }
 
-static enum status allocate(struct worker_session *c, struct temp_buffer *l, struct problem *why)
+static enum status allocate_temp_buffer(struct worker_session *c, struct temp_buffer *l, struct problem *why)
 {
     uint64_t    address = 0;
     enum status st = memory_allocate(c, l->buffer.bytes, &address, why);
 
     pthread_mutex_lock(&c->session->lock);
     if (st) {
-        drop(c, l);
+        drop_temp_buffer(c, l);
     } else {
         l->buffer.address = address;
         l->buffer.ready = true;
@@ -69,20 +69,20 @@ static enum status allocate(struct worker_session *c, struct temp_buffer *l, str
 
 enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct temp_buffer **out, struct problem *why)
 {
-    struct temp_buffer *l = make(bytes, why);
+    struct temp_buffer *l = make_temp_buffer(bytes, why);
     enum status         st;
 
     if (!l)
         return why->status;
     l->worker_session = c;
-    st = enlist(c, l, why);
+    st = enlist_temp_buffer(c, l, why);
     if (st) {
         free(l);
         return st;
     }
-    st = allocate(c, l, why);
+    st = allocate_temp_buffer(c, l, why);
     if (st)
-        free(l); /* the table's reference went with drop() */
+        free(l); /* the table's reference went with drop_temp_buffer() */
     else
         *out = l;
     return st;
@@ -90,18 +90,18 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
 
 void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
 {
-    if (l->gone || l->orphan)
+    if (l->gone || l->abandoned)
         return;
-    l->orphan = true;
+    l->abandoned = true;
     l->buffer.ready = false;
     if (c->closed)
         return; /* the worker session's end drops it */
     if (c->lost) {
-        drop(c, l);
+        drop_temp_buffer(c, l);
         return;
     }
-    l->next = c->orphans;
-    c->orphans = l;
+    l->next = c->abandoned;
+    c->abandoned = l;
     submit_later(c);
 }
 
@@ -124,12 +124,12 @@ void temp_buffer_await(struct worker_session *c, struct temp_buffer *l)
     struct session *s = c->session;
 
     pthread_mutex_lock(&s->lock);
-    while (l->orphan && !l->gone && !c->closed && !c->unfinished)
+    while (l->abandoned && !l->gone && !c->closed && !c->unfinished)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
-static void freed(struct call *call, enum call_event event)
+static void temp_buffer_freed(struct call *call, enum call_event event)
 {
     struct temp_buffer    *l = call->context;
     struct worker_session *c;
@@ -140,31 +140,31 @@ static void freed(struct call *call, enum call_event event)
     c = l->worker_session;
     s = c->session;
     pthread_mutex_lock(&s->lock);
-    worker_session_note(c, call);
+    worker_session_check_call(c, call);
     pending_free_cached(c, l->buffer.bytes);
-    drop(c, l);
+    drop_temp_buffer(c, l);
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* False when the worker takes no more calls now; it stays in the list. */
-static bool free_one(struct worker_session *c, struct temp_buffer *l)
+static bool free_abandoned(struct worker_session *c, struct temp_buffer *l)
 {
     struct session *s = c->session;
     struct problem  why;
     enum status     st;
 
-    l->call = (struct call){.on_event = freed, .context = l, .deadline_ns = DEADLINE_NEVER};
+    l->call = (struct call){.on_event = temp_buffer_freed, .context = l, .deadline_ns = DEADLINE_NEVER};
     st = worker_submit_mem_free(c->worker, &(struct msg_mem_free){l->buffer.address}, &l->call);
     if (!st)
         return true;
     pthread_mutex_lock(&s->lock);
     if (st != STATUS_OVERLOADED) {
         worker_session_not_submitted(c, st, &why); /* its memory ended with it */
-        drop(c, l);
+        drop_temp_buffer(c, l);
     } else {
-        l->next = c->orphans;
-        c->orphans = l;
+        l->next = c->abandoned;
+        c->abandoned = l;
     }
     worker_session_unuse(c);
     pthread_mutex_unlock(&s->lock);
@@ -178,26 +178,26 @@ void temp_buffer_free_some(struct worker_session *c)
 
     do {
         pthread_mutex_lock(&s->lock);
-        l = c->orphans;
+        l = c->abandoned;
         if (l) {
-            c->orphans = l->next;
+            c->abandoned = l->next;
             c->uses++;
         }
         pthread_mutex_unlock(&s->lock);
-    } while (l && free_one(c, l));
+    } while (l && free_abandoned(c, l));
 }
 
-void temp_buffer_drop_orphans(struct worker_session *c)
+void temp_buffer_drop_abandoned(struct worker_session *c)
 {
-    for (struct temp_buffer *l; (l = c->orphans) != NULL;) {
-        c->orphans = l->next;
-        drop(c, l);
+    for (struct temp_buffer *l; (l = c->abandoned) != NULL;) {
+        c->abandoned = l->next;
+        drop_temp_buffer(c, l);
     }
 }
 
 void temp_buffer_drop_all(struct worker_session *c)
 {
-    c->orphans = NULL;
+    c->abandoned = NULL;
     while (c->temp_buffers.count)
-        drop(c, (struct temp_buffer *)c->temp_buffers.items[c->temp_buffers.count - 1]);
+        drop_temp_buffer(c, (struct temp_buffer *)c->temp_buffers.items[c->temp_buffers.count - 1]);
 }

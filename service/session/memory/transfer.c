@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* With session.lock held. */
-static void wake(struct transfer *t)
+static void wake_transfer(struct transfer *t)
 {
     struct waker *w = t->user;
 
@@ -18,7 +18,7 @@ static void wake(struct transfer *t)
 }
 
 /* With session.lock held. */
-static void recall(struct transfer *t)
+static void recall_transfer(struct transfer *t)
 {
     struct waker *w = t->borrower;
 
@@ -30,8 +30,8 @@ static void recall(struct transfer *t)
 void transfer_wake_all(struct worker_session *c)
 {
     for (struct transfer *t = c->transfers; t; t = t->next) {
-        wake(t);
-        recall(t);
+        wake_transfer(t);
+        recall_transfer(t);
     }
 }
 
@@ -63,7 +63,7 @@ static void staging_came(struct waker *w)
 
     pthread_mutex_lock(&s->lock);
     t->watching = false;
-    wake(t);
+    wake_transfer(t);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -90,7 +90,7 @@ static void transfer_free(struct transfer *t)
 }
 
 /* With session.lock held: the last steps of a call's end. True when nobody needs the transfer any more. */
-static bool land(struct piece *p)
+static bool land_piece(struct piece *p)
 {
     struct transfer       *t = p->transfer;
     struct worker_session *c = t->worker_session;
@@ -101,17 +101,17 @@ static bool land(struct piece *p)
         t->problem = p->call.problem;
         t->problem.status = p->call.status;
     }
-    worker_session_note(c, &p->call);
+    worker_session_check_call(c, &p->call);
     if (!t->writing && !p->call.status && (t->to_arrive -= p->bytes) == 0)
         transfer_let_go(t);
     t->holds--;
     worker_session_unuse(c);
-    wake(t);
+    wake_transfer(t);
     pthread_cond_broadcast(&t->session->changed);
     return t->destroyed && t->holds == 0;
 }
 
-static void on_event(struct call *call, enum call_event event)
+static void on_piece_event(struct call *call, enum call_event event)
 {
     struct piece    *p = (struct piece *)call;
     struct transfer *t = p->transfer;
@@ -131,7 +131,7 @@ static void on_event(struct call *call, enum call_event event)
         pthread_mutex_lock(&s->lock);
         p->state = PIECE_IDLE;
     }
-    last = land(p);
+    last = land_piece(p);
     pthread_mutex_unlock(&s->lock);
     if (last)
         transfer_free(t);
@@ -173,8 +173,8 @@ static enum status begin_locked(struct session *s, struct transfer *t, struct sp
     return STATUS_OK;
 }
 
-static enum status begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, bool writing, const struct contents *only,
-                         struct transfer **out, struct problem *why)
+static enum status begin_transfer(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, bool writing,
+                                  const struct contents *only, struct transfer **out, struct problem *why)
 {
     struct transfer *t = calloc(1, sizeof *t);
     enum status      st;
@@ -202,19 +202,19 @@ static enum status begin(struct session *s, struct span buffer, uint64_t offset,
 enum status transfer_write_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
                                  struct problem *why)
 {
-    return begin(s, buffer, offset, bytes, true, NULL, out, why);
+    return begin_transfer(s, buffer, offset, bytes, true, NULL, out, why);
 }
 
 enum status transfer_write_begin_if(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, const struct contents *only,
                                     struct transfer **out, struct problem *why)
 {
-    return begin(s, buffer, offset, bytes, true, only, out, why);
+    return begin_transfer(s, buffer, offset, bytes, true, only, out, why);
 }
 
 enum status transfer_read_begin(struct session *s, struct span buffer, uint64_t offset, uint64_t bytes, struct transfer **out,
                                 struct problem *why)
 {
-    return begin(s, buffer, offset, bytes, false, NULL, out, why);
+    return begin_transfer(s, buffer, offset, bytes, false, NULL, out, why);
 }
 
 enum status transfer_state(const struct transfer *t, struct problem *why)
@@ -298,12 +298,12 @@ enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out
     return STATUS_PENDING;
 }
 
-static enum status submit(struct piece *p)
+static enum status submit_piece(struct piece *p)
 {
     struct transfer *t = p->transfer;
     struct worker   *worker = t->worker_session->worker;
 
-    p->call = (struct call){.on_event = on_event, .deadline_ns = DEADLINE_NEVER};
+    p->call = (struct call){.on_event = on_piece_event, .deadline_ns = DEADLINE_NEVER};
     if (t->writing)
         return worker_submit_mem_write(worker, &(struct msg_mem_write){.to = p->address, .from = {p->slice.ref.offset, p->bytes}},
                                        &p->call);
@@ -346,7 +346,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     pthread_mutex_unlock(&s->lock);
     if (wait)
         return STATUS_PENDING;
-    st = submit(p);
+    st = submit_piece(p);
     if (!st)
         return st;
     pthread_mutex_lock(&s->lock);

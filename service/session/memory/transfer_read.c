@@ -3,7 +3,7 @@
 #include "session/memory/transfer_internal.h"
 
 /* Asks for the next slice of bytes; `slice` was taken for it. */
-static enum status ask(struct transfer *t, const struct slice *slice, size_t bytes, struct waker *w, struct problem *why)
+static enum status ask_for_slice(struct transfer *t, const struct slice *slice, size_t bytes, struct waker *w, struct problem *why)
 {
     struct piece *p = &t->pieces[(t->head + t->count) % TRANSFER_SLICES_MAX];
     enum status   st;
@@ -39,7 +39,7 @@ static enum status read_ahead(struct transfer *t, struct waker *w, struct proble
         if (st && st != STATUS_PENDING)
             return problem_set(why, st, "no staging memory is free");
         if (!st)
-            st = ask(t, &slice, bytes, waiter, why);
+            st = ask_for_slice(t, &slice, bytes, waiter, why);
         if (st)
             return st == STATUS_PENDING && t->count ? STATUS_OK : st;
     }
@@ -55,7 +55,7 @@ static enum status read_first(struct transfer *t, struct problem *why)
     if (!st)
         st = worker_session_staging(t->worker_session, next_bytes(t), &slice, why);
     if (!st)
-        st = ask(t, &slice, next_bytes(t), NULL, why);
+        st = ask_for_slice(t, &slice, next_bytes(t), NULL, why);
     return st == STATUS_PENDING ? problem_set(why, STATUS_OVERLOADED, "too many calls are waiting for the device") : st;
 }
 
@@ -123,7 +123,7 @@ static struct span head_bytes(const struct transfer *t)
 }
 
 /* The head's next n bytes are used up; an empty slice goes back. */
-static void pass(struct transfer *t, size_t n)
+static void pass_bytes(struct transfer *t, size_t n)
 {
     struct piece *p = &t->pieces[t->head];
 
@@ -143,7 +143,7 @@ static enum status pass_and_ask(struct transfer *t, size_t n, struct problem *wh
 {
     enum status st;
 
-    pass(t, n);
+    pass_bytes(t, n);
     st = read_ahead(t, NULL, why);
     return st == STATUS_PENDING ? STATUS_OK : st;
 }

@@ -62,7 +62,7 @@ static enum status open_piece(struct transfer *t, struct waker *w, struct proble
 }
 
 /* A full piece leaves. */
-static enum status flush(struct transfer *t, struct waker *w, struct problem *why)
+static enum status flush_piece(struct transfer *t, struct waker *w, struct problem *why)
 {
     enum status st;
 
@@ -75,9 +75,9 @@ static enum status flush(struct transfer *t, struct waker *w, struct problem *wh
 }
 
 /* t->filling has room then. */
-static enum status make_room(struct transfer *t, struct waker *w, struct problem *why)
+static enum status make_staging_room(struct transfer *t, struct waker *w, struct problem *why)
 {
-    enum status st = flush(t, w, why);
+    enum status st = flush_piece(t, w, why);
 
     return st || t->filling ? st : open_piece(t, w, why);
 }
@@ -85,7 +85,7 @@ static enum status make_room(struct transfer *t, struct waker *w, struct problem
 static enum status write_step(struct transfer *t, struct span data, size_t *consumed, struct waker *w, struct problem *why)
 {
     struct piece *p;
-    enum status   st = make_room(t, w, why);
+    enum status   st = make_staging_room(t, w, why);
 
     if (st)
         return st;
@@ -94,7 +94,7 @@ static enum status write_step(struct transfer *t, struct span data, size_t *cons
     memcpy(p->slice.data + p->done, data.data, data.bytes);
     p->done += data.bytes;
     *consumed = data.bytes;
-    st = flush(t, NULL, why);
+    st = flush_piece(t, NULL, why);
     return st == STATUS_PENDING ? STATUS_OK : st;
 }
 
@@ -122,7 +122,7 @@ enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, s
     st = transfer_step_begin(t, why);
     if (st)
         return st;
-    st = make_room(t, w, why);
+    st = make_staging_room(t, w, why);
     if (!st)
         st = transfer_lend_begin(t, w, why);
     if (st)
@@ -143,7 +143,7 @@ enum status transfer_write_commit(struct transfer *t, size_t bytes, struct probl
     if (bytes > t->filling->bytes - t->filling->done)
         return transfer_step_end(t, problem_set(why, STATUS_INTERNAL, "more bytes than the lent memory"), why);
     t->filling->done += bytes;
-    st = flush(t, NULL, why);
+    st = flush_piece(t, NULL, why);
     return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
 }
 
@@ -151,7 +151,7 @@ enum status transfer_write_flush(struct transfer *t, struct waker *w, struct pro
 {
     enum status st = transfer_step_begin(t, why);
 
-    return st ? st : transfer_step_end(t, flush(t, w, why), why);
+    return st ? st : transfer_step_end(t, flush_piece(t, w, why), why);
 }
 
 /* Sleeps until a flight ended, the order came up, or the session is lost. */
@@ -214,7 +214,7 @@ enum status transfer_write_finish(struct transfer *t, struct problem *why)
     if (t->left || (t->filling && t->filling->done < t->filling->bytes))
         st = problem_set(why, STATUS_LENGTH_MISMATCH, "the body is shorter than announced");
     while (!st && t->filling) {
-        st = flush(t, NULL, why);
+        st = flush_piece(t, NULL, why);
         if (st == STATUS_PENDING)
             st = wait_for_turn(t, why);
     }

@@ -1,4 +1,4 @@
-/* Calls that wait for work before them: what they wait for, and what they do then. */
+/* Calls that wait for earlier work: what each waits for, and what it does then. */
 #include "worker/commands/internal.h"
 
 static bool events_passed(struct device_worker *w, const struct msg_event_elapsed *m)
@@ -8,9 +8,9 @@ static bool events_passed(struct device_worker *w, const struct msg_event_elapse
     return named_event_query(w, m->from, &unused) != STATUS_PENDING && named_event_query(w, m->to, &unused) != STATUS_PENDING;
 }
 
-/* Of two events that are done. */
-static enum status elapsed(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
-                           struct problem *why)
+/* Between two events that are done. */
+static enum status elapsed_between(struct device_worker *w, const struct msg_event_elapsed *m, struct msg_event_elapsed_reply *reply,
+                                   struct problem *why)
 {
     enum status st = named_event_query(w, m->from, why);
 
@@ -21,14 +21,14 @@ static enum status elapsed(struct device_worker *w, const struct msg_event_elaps
     return st;
 }
 
-static bool barrier_passed(struct device_worker *w, const struct work *k)
+static bool barrier_passed(struct device_worker *w, const struct accepted_command *k)
 {
     const union message_body *b = &k->command.body;
 
     if (k->command.message == MESSAGE_EVENT_ELAPSED)
         return events_passed(w, &b->event_elapsed);
     if (k->command.message == MESSAGE_STREAM_DESTROY)
-        return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* nothing at all may be left on it */
+        return streams_passed(w, stream_find(w, b->stream_destroy.stream), UINT64_MAX); /* no work at all may be left on it */
     if (k->command.message == MESSAGE_STREAM_SYNC && !b->stream_sync.all)
         return streams_passed(w, stream_find(w, b->stream_sync.stream), k->sequence);
     return streams_passed(w, NULL, k->sequence);
@@ -41,7 +41,7 @@ static void stream_close(struct device_worker *w, struct stream *s)
     s->used = false;
 }
 
-static enum status barrier_do(struct device_worker *w, const struct work *k, union message_reply *reply, struct problem *why)
+static enum status barrier_do(struct device_worker *w, const struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const union message_body *b = &k->command.body;
     enum status               st = STATUS_OK;
@@ -63,23 +63,23 @@ static enum status barrier_do(struct device_worker *w, const struct work *k, uni
     } else if (k->command.message == MESSAGE_GRAPH_DESTROY) {
         graph_end(w, b->graph_destroy.graph);
     } else if (k->command.message == MESSAGE_EVENT_ELAPSED) {
-        st = elapsed(w, &b->event_elapsed, &reply->event_elapsed, why);
+        st = elapsed_between(w, &b->event_elapsed, &reply->event_elapsed, why);
     }
     return st;
 }
 
-/* One turn over the list: each is taken out, and put back at the end if it has to go on waiting. */
+/* One pass over the list: each call is taken out, and put back at the end if it must wait longer. */
 bool barriers_advance(struct device_worker *w)
 {
-    struct work *last = w->barriers.last;
-    bool         moved = false;
-    bool         end = last == NULL;
+    struct accepted_command *last = w->barriers.last;
+    bool                     moved = false;
+    bool                     end = last == NULL;
 
     while (!end && !w->lost) {
-        struct work      *k = queue_pop(&w->barriers);
-        struct completion done = {0};
-        struct problem    why = {0};
-        enum status       st;
+        struct accepted_command *k = queue_pop(&w->barriers);
+        struct completion        done = {0};
+        struct problem           why = {0};
+        enum status              st;
 
         end = k == last;
         if (!barrier_passed(w, k)) {
@@ -88,7 +88,7 @@ bool barriers_advance(struct device_worker *w)
         }
         st = barrier_do(w, k, &done.reply, &why);
         moved = true;
-        work_answer(w, k, st, &done, &why);
+        command_answer(w, k, st, &done, &why);
     }
     return moved;
 }

@@ -5,7 +5,7 @@
 #include "worker/commands/internal.h"
 
 /* Answers at once, unless it returns PENDING: then `k` waits on a stream or among the barriers. */
-typedef enum status call_function(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why);
+typedef enum status call_function(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why);
 
 #define MESSAGE(NAME, call) static call_function call_##call;
 #include "ipc/messages.def"
@@ -26,13 +26,13 @@ struct device_module *loaded_module_find(struct device_worker *w, uint32_t id)
     return w->modules[slot].module;
 }
 
-static enum status wait_as_barrier(struct device_worker *w, struct work *k)
+static enum status wait_as_barrier(struct device_worker *w, struct accepted_command *k)
 {
     queue_push(&w->barriers, k);
     return STATUS_PENDING;
 }
 
-static enum status put_on_stream(struct device_worker *w, struct work *k, uint32_t id, struct problem *why)
+static enum status put_on_stream(struct device_worker *w, struct accepted_command *k, uint32_t id, struct problem *why)
 {
     struct stream *s = stream_find(w, id);
 
@@ -51,15 +51,15 @@ static enum status piece_checked(struct device_worker *w, struct shm_ref ref, un
 
 /* ---- the device ---- */
 
-static enum status call_canary(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_canary(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)k, (void)reply;
     return canary_run(w, why);
 }
 
-static enum status call_device_info(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_device_info(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
-    static struct device_info info; /* too large for the stack's taste */
+    static struct device_info info; /* too large for the stack */
     struct shm_ref            to = k->command.body.device_info.to;
     unsigned char            *at;
     enum status               st;
@@ -76,7 +76,7 @@ static enum status call_device_info(struct device_worker *w, struct work *k, uni
     return STATUS_OK;
 }
 
-static enum status call_memory_info(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_memory_info(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     enum status st = w->ops->memory(w->device, &reply->memory_info.memory);
 
@@ -86,7 +86,7 @@ static enum status call_memory_info(struct device_worker *w, struct work *k, uni
 
 /* ---- memory ---- */
 
-static enum status call_mem_trim(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_trim(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     enum status st = w->ops->mem_trim ? w->ops->mem_trim(w->device) : STATUS_OK;
 
@@ -94,7 +94,7 @@ static enum status call_mem_trim(struct device_worker *w, struct work *k, union 
     return st ? problem_set(why, st, "cannot return unused memory to the device") : STATUS_OK;
 }
 
-static enum status call_memcheck(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_memcheck(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     enum status st = w->ops->memcheck ? w->ops->memcheck(w->device) : STATUS_INVALID_FIELD;
 
@@ -104,7 +104,7 @@ static enum status call_memcheck(struct device_worker *w, struct work *k, union 
     return st ? problem_set(why, st, "memcheck could not be started") : STATUS_OK;
 }
 
-static enum status call_mem_alloc(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_alloc(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     uint64_t bytes = k->command.body.mem_alloc.bytes;
 
@@ -113,7 +113,8 @@ static enum status call_mem_alloc(struct device_worker *w, struct work *k, union
     return memory_answer(w, bytes, w->ops->mem_alloc(w->device, bytes, &reply->mem_alloc.address), why);
 }
 
-static enum status call_mem_alloc_shared(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_alloc_shared(struct device_worker *w, struct accepted_command *k, union message_reply *reply,
+                                         struct problem *why)
 {
     const struct msg_mem_alloc_shared *m = &k->command.body.mem_alloc_shared;
 
@@ -122,27 +123,27 @@ static enum status call_mem_alloc_shared(struct device_worker *w, struct work *k
     return memory_answer(w, m->bytes, shared_alloc(w, m, &reply->mem_alloc_shared, why), why);
 }
 
-static enum status call_mem_export(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_export(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply;
     return shared_export(w, &k->command.body.mem_export, why);
 }
 
-static enum status call_mem_free(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_free(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply, (void)why;
     host_leave_beside(w, k->command.body.mem_free.address);
     return wait_as_barrier(w, k);
 }
 
-static enum status call_host_map(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_host_map(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     if (host_room_is_coming(w))
         return wait_as_barrier(w, k);
     return host_map(w, &k->command.body.host_map, &reply->host_map.host, why);
 }
 
-static enum status call_host_unmap(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_host_unmap(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply;
     if (!host_leave(w, k->command.body.host_unmap.host))
@@ -158,7 +159,7 @@ static enum status copy_checked(struct device_worker *w, uint32_t host, struct s
     return st ? problem_set(why, st, "a piece lies outside the memory that it is of") : STATUS_OK;
 }
 
-static enum status call_mem_write(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_write(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_write *m = &k->command.body.mem_write;
     enum status                 st = copy_checked(w, m->host, m->from, why);
@@ -167,7 +168,7 @@ static enum status call_mem_write(struct device_worker *w, struct work *k, union
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_mem_read(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_read(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_read *m = &k->command.body.mem_read;
     enum status                st = copy_checked(w, m->host, m->to, why);
@@ -185,7 +186,7 @@ enum status fill_check(const struct msg_mem_fill *m, struct problem *why)
     return STATUS_OK;
 }
 
-static enum status call_mem_fill(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_fill(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_mem_fill *m = &k->command.body.mem_fill;
     enum status                st = fill_check(m, why);
@@ -194,7 +195,7 @@ static enum status call_mem_fill(struct device_worker *w, struct work *k, union 
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_mem_copy(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_mem_copy(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply;
     return put_on_stream(w, k, k->command.body.mem_copy.stream, why);
@@ -284,7 +285,7 @@ static enum status module_keep(struct device_worker *w, const struct msg_module_
     return STATUS_OK;
 }
 
-static enum status call_module_load(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_module_load(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_module_load *m = &k->command.body.module_load;
     enum status                   st = image_add(w, m, why);
@@ -299,7 +300,7 @@ static enum status call_module_load(struct device_worker *w, struct work *k, uni
     return st;
 }
 
-static enum status call_module_unload(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_module_unload(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply;
     if (!loaded_module_find(w, k->command.body.module_unload.module))
@@ -309,7 +310,7 @@ static enum status call_module_unload(struct device_worker *w, struct work *k, u
 
 /* ---- streams ---- */
 
-static enum status call_stream_create(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_stream_create(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)k;
     for (unsigned i = 1; i < COUNT(w->streams); i++) {
@@ -329,7 +330,7 @@ static enum status call_stream_create(struct device_worker *w, struct work *k, u
     return problem_limit(why, STATUS_QUOTA_EXCEEDED, "streams", STREAMS_PER_SESSION_MAX, STREAMS_PER_SESSION_MAX, 1);
 }
 
-static enum status call_stream_destroy(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_stream_destroy(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     uint32_t id = k->command.body.stream_destroy.stream;
 
@@ -339,7 +340,7 @@ static enum status call_stream_destroy(struct device_worker *w, struct work *k, 
     return wait_as_barrier(w, k);
 }
 
-static enum status call_stream_sync(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_stream_sync(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_stream_sync *m = &k->command.body.stream_sync;
 
@@ -362,7 +363,7 @@ static const struct kernel_desc *kernel_find(struct device_worker *w, uint32_t m
     return NULL;
 }
 
-static enum status call_best_block(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_best_block(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_best_block *m = &k->command.body.best_block;
     enum status                  st;
@@ -390,7 +391,7 @@ enum status launch_check(struct device_worker *w, struct msg_launch *m, struct p
     return STATUS_OK;
 }
 
-static enum status call_launch(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_launch(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     struct msg_launch *m = &k->command.body.launch;
     enum status        st = launch_check(w, m, why);
@@ -401,7 +402,7 @@ static enum status call_launch(struct device_worker *w, struct work *k, union me
 
 /* ---- lists and graphs ---- */
 
-static enum status call_command_list(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_command_list(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     struct msg_command_list *m = &k->command.body.command_list;
     enum status              st = run_accept(w, k, why);
@@ -411,12 +412,12 @@ static enum status call_command_list(struct device_worker *w, struct work *k, un
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_graph_create(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_graph_create(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     return graph_make(w, &k->command.body.graph_create, &reply->graph_create.graph, why);
 }
 
-static enum status call_graph_run(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_graph_run(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     struct msg_graph_run *m = &k->command.body.graph_run;
     enum status           st = graph_run_accept(w, k, why);
@@ -426,7 +427,7 @@ static enum status call_graph_run(struct device_worker *w, struct work *k, union
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_graph_destroy(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_graph_destroy(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     (void)reply;
     if (!graph_exists(w, k->command.body.graph_destroy.graph))
@@ -441,7 +442,7 @@ static enum status event_check(struct event_name n, struct problem *why)
     return event_name_valid(n) ? STATUS_OK : problem_set(why, STATUS_INVALID_REQUEST, "there is no such event");
 }
 
-static enum status call_event_record(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_event_record(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_event_record *m = &k->command.body.event_record;
     enum status                    st = event_check(m->event, why);
@@ -450,7 +451,7 @@ static enum status call_event_record(struct device_worker *w, struct work *k, un
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_event_wait(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_event_wait(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_event_wait *m = &k->command.body.event_wait;
     enum status                  st = event_check(m->event, why);
@@ -459,7 +460,7 @@ static enum status call_event_wait(struct device_worker *w, struct work *k, unio
     return st ? st : put_on_stream(w, k, m->stream, why);
 }
 
-static enum status call_event_elapsed(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_event_elapsed(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_event_elapsed *m = &k->command.body.event_elapsed;
     enum status                     st = event_check(m->from, why);
@@ -470,10 +471,10 @@ static enum status call_event_elapsed(struct device_worker *w, struct work *k, u
     return st ? st : wait_as_barrier(w, k);
 }
 
-static enum status call_launch_cancel(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_launch_cancel(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
-    struct work      *withdrawn = streams_withdraw(w, k->command.body.launch_cancel.tag);
-    struct completion done = {0};
+    struct accepted_command *withdrawn = streams_withdraw(w, k->command.body.launch_cancel.tag);
+    struct completion        done = {0};
 
     (void)why;
     reply->launch_cancel.cancelled = withdrawn != NULL;
@@ -481,12 +482,12 @@ static enum status call_launch_cancel(struct device_worker *w, struct work *k, u
         struct problem cancelled = {0};
 
         problem_set(&cancelled, STATUS_CANCELLED, "the launch was cancelled before it started");
-        work_answer(w, withdrawn, STATUS_CANCELLED, &done, &cancelled);
+        command_answer(w, withdrawn, STATUS_CANCELLED, &done, &cancelled);
     }
     return STATUS_OK;
 }
 
-static enum status call_take_output(struct device_worker *w, struct work *k, union message_reply *reply, struct problem *why)
+static enum status call_take_output(struct device_worker *w, struct accepted_command *k, union message_reply *reply, struct problem *why)
 {
     const struct msg_take_output *m = &k->command.body.take_output;
     unsigned char                *at;
@@ -498,7 +499,7 @@ static enum status call_take_output(struct device_worker *w, struct work *k, uni
     return st ? problem_set(why, st, "no output of that launch is kept") : STATUS_OK;
 }
 
-void worker_accept(struct device_worker *w, struct work *k)
+void worker_accept(struct device_worker *w, struct accepted_command *k)
 {
     struct completion done = {0};
     struct problem    why = {0};
@@ -507,5 +508,5 @@ void worker_accept(struct device_worker *w, struct work *k)
     if (k->command.message < COUNT(calls))
         st = calls[k->command.message](w, k, &done.reply, &why);
     if (st != STATUS_PENDING)
-        work_answer(w, k, st, &done, &why);
+        command_answer(w, k, st, &done, &why);
 }

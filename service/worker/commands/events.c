@@ -1,4 +1,4 @@
-/* Device events: a stock of them for reuse, and those that batches record, wait for and measure between. */
+/* Device events: a pool of them for reuse, and those that batches record, wait for and measure between. */
 #include "worker/commands/internal.h"
 
 enum status event_take(struct device_worker *w, struct device_event **out)
@@ -36,7 +36,7 @@ enum status named_event_record(struct device_worker *w, struct device_stream *s,
 
     if (!st)
         st = w->ops->event_record(w->device, s, e->event);
-    e->number = n.number; /* also when that failed: nobody shall wait for it for ever */
+    e->number = n.number; /* even if that failed: nothing may wait for it for ever */
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* What the files of the device worker share: one process, one device, one thread that does everything. */
+/* The device worker as its files see it: one process, one device, one thread that does everything. */
 #ifndef GPUREST_WORKER_INTERNAL_H
 #define GPUREST_WORKER_INTERNAL_H
 
@@ -9,36 +9,36 @@
 struct run;
 
 /* One accepted command that is not answered yet. */
-struct work {
-    struct work         *next;
-    uint64_t             sequence; /* order of arrival */
-    bool                 issued;   /* given to the device, or refused by it */
-    enum status          refused;  /* by the device at issue: nothing of it runs */
-    struct problem       why;      /* of refused */
-    uint64_t             started_ns;
-    struct device_event *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
-    struct device_event *after;
-    struct run          *run; /* RUN and GRAPH_RUN only; owned */
-    struct command       command;
+struct accepted_command {
+    struct accepted_command *next;
+    uint64_t                 sequence; /* order of arrival */
+    bool                     issued;   /* given to the device, or refused by it */
+    enum status              refused;  /* by the device at issue: it has not run at all */
+    struct problem           why;      /* of refused */
+    uint64_t                 started_ns;
+    struct device_event     *before; /* LAUNCH only; both are from the free list of events, NULL = not issued, or a run */
+    struct device_event     *after;
+    struct run              *run; /* RUN and GRAPH_RUN only; owned */
+    struct command           command;
 };
 
-/* A first-in first-out list of work. */
-struct queue {
-    struct work *first;
-    struct work *last;
+/* First in, first out. */
+struct command_queue {
+    struct accepted_command *first;
+    struct accepted_command *last;
 };
 
 /* The default stream is slot 0 and has no handle. */
 struct stream {
-    bool                  used;
-    uint16_t              generation; /* of the slot: ids of a destroyed stream are found out */
-    struct device_stream *handle;
-    struct queue          queue;   /* oldest first: issued ones, then waiting ones */
-    struct work          *waiting; /* the first one not issued, or a run not yet issued whole; NULL = all are */
-    unsigned              issued;
-    bool                  launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
-    unsigned              runs;      /* in flight: a launch is not issued behind them, so that its deadline counts it alone */
-    unsigned              items;     /* entries of runs in flight */
+    bool                     used;
+    uint16_t                 generation; /* of the slot: ids of a destroyed stream are found out */
+    struct device_stream    *handle;
+    struct command_queue     queue;   /* oldest first: first the issued ones, then the waiting ones */
+    struct accepted_command *waiting; /* the first one not issued, or a run not wholly issued; NULL = all are */
+    unsigned                 issued;
+    bool                     launching; /* a launch is in flight: nothing is issued behind it, so that it can be cancelled */
+    unsigned                 runs;      /* in flight: a launch is not issued behind them, so that its deadline covers it alone */
+    unsigned                 items;     /* entries of runs in flight */
 };
 
 struct module_slot {
@@ -52,18 +52,18 @@ struct graph {
     uint16_t             generation;
 };
 
-/* An event that batches know by its place. `number` is that of the last record given to the device; 0 = none. */
+/* An event that batches name by its place. `number` is that of the last record given to the device; 0 = none. */
 struct named_event {
     struct device_event *event;
     uint32_t             number;
 };
 
-/* Memory of the host that a client maps, too, to copy from and to. The client may do with it what it likes: its size is sealed. */
+/* Host memory that a client maps, too, to copy from and to. The client may write to it at any time; its size is sealed. */
 struct host_memory {
     unsigned char *base; /* NULL = free */
     uint64_t       bytes;
     uint64_t       beside;   /* address of the allocation that it belongs to */
-    bool           closing;  /* its end was asked for: nothing new is copied */
+    bool           closing;  /* its end was requested: no new copies */
     bool           attached; /* the device has it pinned */
     uint16_t       generation;
 };
@@ -78,7 +78,7 @@ struct canary {
     struct device_module *module;  /* NULL: not prepared */
     uint64_t              in, out; /* device addresses */
     struct device_event  *done;
-    uint32_t              seed; /* another one each time: an old result does not pass */
+    uint32_t              seed; /* different each time, so that an old result does not pass */
 };
 
 struct device_worker {
@@ -86,35 +86,36 @@ struct device_worker {
     struct device           *device;
     struct shm               shm;
     struct ring              commands, completions;
-    struct work              works[RING_SLOTS];
-    struct work             *works_free;
+    struct accepted_command  accepted[RING_SLOTS];
+    struct accepted_command *commands_free;
     uint64_t                 sequence;
     struct stream            streams[STREAMS_PER_SESSION_MAX + 1];
-    unsigned                 streams_end; /* of the slots that were ever used: the rest need no look */
-    struct queue             barriers;    /* calls that wait for work before them */
+    unsigned                 streams_end; /* slots ever used: the rest need no check */
+    struct command_queue     barriers;    /* calls that wait for earlier work */
     struct device_event     *events_free[2 * RING_SLOTS + 2 * STREAM_ITEMS_IN_FLIGHT_MAX];
     unsigned                 events_count;
     struct named_event       named[EVENTS_PER_SESSION_MAX];
     struct graph             graphs[GRAPHS_PER_WORKER_MAX];
-    bool                     marks_fail; /* the device said that it cannot */
+    bool                     marks_fail; /* the device reported that it cannot */
     struct module_slot       modules[MODULES_PER_WORKER_MAX];
     struct buf               image; /* of a MODULE_LOAD that comes in pieces */
     struct output            outputs[OUTPUTS_KEPT_MAX];
     unsigned                 outputs_next;
     struct canary            canary;
-    struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may be waiting for the end of what uses them */
+    struct host_memory       hosts[2 * SHARES_PER_SESSION_MAX]; /* as many again may wait for the end of their users */
     bool                     sharing;                           /* there is a socket for descriptors */
     struct problem           told;                              /* of what is being reaped; all zeros between */
     bool                     lost;                              /* the context: everything was answered, the process ends */
 };
 
 /* ---- device_worker.c ---- */
-/* Answers `k` and frees it. `done` has its reply and nothing else set; why may be NULL when st is OK. */
-void         work_answer(struct device_worker *w, struct work *k, enum status st, struct completion *done, const struct problem *why);
-void         work_started(struct device_worker *w, const struct work *k);
-void         queue_push(struct queue *q, struct work *k);
-struct work *queue_pop(struct queue *q);
-/* These three say that the context is gone. */
+/* Answers `k` and frees it. `done` has only its reply set; why may be NULL when st is OK. */
+void                     command_answer(struct device_worker *w, struct accepted_command *k, enum status st, struct completion *done,
+                                        const struct problem *why);
+void                     command_started(struct device_worker *w, const struct accepted_command *k);
+void                     queue_push(struct command_queue *q, struct accepted_command *k);
+struct accepted_command *queue_pop(struct command_queue *q);
+/* These three mean that the context is lost. */
 bool status_is_fatal(enum status st);
 /* Answers everything with *why and worker_session_lost. */
 void worker_lose(struct device_worker *w, const struct problem *why);
@@ -124,7 +125,7 @@ enum status event_take(struct device_worker *w, struct device_event **out);
 void        event_give(struct device_worker *w, struct device_event *e); /* NULL is a no-op */
 /* By name, which is valid but for event_name_valid(). */
 bool event_name_valid(struct event_name n);
-/* Its record was given to the device: it may be waited for. */
+/* Its record was given to the device: other work may wait for it. */
 bool        event_is_recorded(const struct device_worker *w, struct event_name n);
 enum status named_event_record(struct device_worker *w, struct device_stream *s, struct event_name n);
 enum status named_event_wait(struct device_worker *w, struct device_stream *s, struct event_name n);
@@ -134,30 +135,30 @@ enum status named_event_query(struct device_worker *w, struct event_name n, stru
 enum status named_event_elapsed(struct device_worker *w, struct event_name from, struct event_name to, float *us);
 
 /* ---- issue.c ---- */
-/* Recorded around a command; `before` for launches only, `after` NULL: nobody watches this one. */
+/* Recorded around a command; `before` for launches only; `after` NULL: it is not watched by itself. */
 struct issue_events {
     struct device_event *before, *after;
 };
-/* Gives it to the device. A failure that is not fatal left nothing behind on the stream. */
+/* Gives it to the device. A failure that is not fatal left nothing on the stream. */
 enum status issue_command(struct device_worker *w, struct stream *s, uint32_t message, const void *body, const struct issue_events *events,
                           struct problem *why);
-/* It waits for an event whose record is still to be issued. */
+/* It waits for an event whose record is not issued yet. */
 bool issue_blocked(const struct device_worker *w, uint32_t message, const void *body);
-/* The device gave no more than a status: says what was tried, or how the context was lost. `own` is asked last, NULL allowed. */
+/* The device returned only a status: adds what was tried, or how the context was lost. `own` is asked last, NULL allowed. */
 enum status issue_refused(struct device_worker *w, const struct device_event *own, enum status st, const char *what, struct problem *why);
 enum status launch_describe(struct device_worker *w, const struct msg_launch *m, struct device_launch *out, struct problem *why);
 
 /* ---- run.c ---- */
-/* Copies and checks the list of a RUN or GRAPH_RUN; k->run is set then, and to be destroyed in every case. */
-enum status run_accept(struct device_worker *w, struct work *k, struct problem *why);
-enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why);
+/* Copies and checks the list of a RUN or GRAPH_RUN; sets k->run, which must be destroyed in every case. */
+enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
+enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why);
 void        run_destroy(struct device_worker *w, struct run *r); /* NULL is a no-op */
-/* Gives the device as much of it as may be given now. True when anything moved. */
+/* Gives as much of it to the device as is allowed now. True: some of it was given. */
 bool run_issue(struct device_worker *w, struct stream *s, struct run *r);
 bool run_all_issued(const struct run *r);
-/* PENDING, OK, or how it failed; *moved is set when some of it was done. */
+/* PENDING, OK, or how it failed; sets *moved when some of it was done. */
 enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, bool *moved, struct problem *why);
-/* Of what is in flight; NULL when nothing is. */
+/* Of the part in flight; NULL when none is. */
 struct device_event *run_first_event(const struct run *r);
 enum status          graph_make(struct device_worker *w, const struct msg_graph_create *m, uint32_t *id, struct problem *why);
 bool                 graph_exists(struct device_worker *w, uint32_t id);
@@ -169,64 +170,64 @@ void graph_end(struct device_worker *w, uint32_t id);
 struct device_event *stream_first_event(const struct stream *s);
 /* NULL when there is no such stream. */
 struct stream *stream_find(struct device_worker *w, uint32_t id);
-/* Queues it, and gives it to the device at once if that may be. */
-void stream_push(struct device_worker *w, struct stream *s, struct work *k);
-/* Issues what may be issued, answers what is done. True when anything moved. */
+/* Queues it, and gives it to the device at once if allowed. */
+void stream_push(struct device_worker *w, struct stream *s, struct accepted_command *k);
+/* Issues what may be issued, answers what is done. True: something moved. */
 bool streams_advance(struct device_worker *w);
 bool streams_in_flight(const struct device_worker *w);
-/* Nothing that came before `sequence` is unanswered; on one stream or, with NULL, on all. */
+/* Everything before `sequence` is answered: on one stream, or on all with NULL. */
 bool streams_passed(const struct device_worker *w, const struct stream *s, uint64_t sequence);
-/* Takes a launch out that was not given to the device yet; NULL when there is none of that tag. */
-struct work *streams_withdraw(struct device_worker *w, uint64_t tag);
+/* Takes out a launch that was not given to the device yet; NULL when there is none of that tag. */
+struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag);
 /* All work, in order; for worker_lose(). */
-struct work *streams_pop_any(struct device_worker *w);
+struct accepted_command *streams_pop_any(struct device_worker *w);
 
 /* ---- barriers.c ---- */
-/* Answers the calls that wait for work before them and whose time has come. True when there was one. */
+/* Answers the calls that wait for earlier work and whose time has come. True: there was one. */
 bool barriers_advance(struct device_worker *w);
 
 /* ---- worker/commands/calls.c ---- */
 /* Handles a new command: answers it, or puts it on its stream or among the barriers. */
-void                  worker_accept(struct device_worker *w, struct work *k);
+void                  worker_accept(struct device_worker *w, struct accepted_command *k);
 struct device_module *loaded_module_find(struct device_worker *w, uint32_t id);
-/* What must hold of a command before it is put on a stream. Bounds the timeout. */
+/* Checks a command before it goes on a stream. Bounds the timeout. */
 enum status launch_check(struct device_worker *w, struct msg_launch *m, struct problem *why);
 enum status fill_check(const struct msg_mem_fill *m, struct problem *why);
 
 /* ---- memory.c ---- */
-/* How allocating so many bytes went, in words unless *why has some. */
+/* The outcome of allocating that many bytes, in words unless *why has some. */
 enum status memory_answer(struct device_worker *w, uint64_t bytes, enum status st, struct problem *why);
 
 /* ---- shared.c ---- */
-/* A failure of the device is not yet put into words. */
+/* A failure of the device that has no text yet. */
 enum status shared_alloc(struct device_worker *w, const struct msg_mem_alloc_shared *m, struct msg_mem_alloc_shared_reply *r,
                          struct problem *why);
 enum status shared_export(struct device_worker *w, const struct msg_mem_export *m, struct problem *why);
 enum status host_map(struct device_worker *w, const struct msg_host_map *m, uint32_t *id, struct problem *why);
-/* There is room for one more only once all before is done. */
+/* Room for one more exists only once all before is done. */
 bool host_room_is_coming(struct device_worker *w);
-/* From now on nothing new is to be copied from or to it; false when there is none of that id. host_end() once all before is done. */
+/* No new copies from or to it from now on; false when there is none of that id. Call host_end() once all before is done. */
 bool host_leave(struct device_worker *w, uint32_t id);
 bool host_is_leaving(struct device_worker *w, uint32_t id);
 void host_end(struct device_worker *w, uint32_t id);
 /* The same for those that belong to that allocation. */
 void host_leave_beside(struct device_worker *w, uint64_t address);
 void host_end_beside(struct device_worker *w, uint64_t address);
-/* A checked piece of staging memory (host 0) or of the host's. INVALID_REQUEST when it lies outside, or there is no such memory. */
+/* A checked piece of staging memory (host 0) or of the host's. INVALID_REQUEST: it lies outside, or there is no such memory. */
 enum status piece_find(struct device_worker *w, uint32_t host, struct shm_ref ref, unsigned char **out);
 
 /* ---- output.c ---- */
-/* Keeps what was printed until now for that launch; how many bytes. */
+/* Keeps the output until now for that launch; returns its size. */
 uint32_t output_keep(struct device_worker *w, struct device_stream *s, uint64_t tag);
-/* Copies it out and forgets it. INVALID_REQUEST when none is kept. */
+/* Copies it out and drops it. INVALID_REQUEST when none is kept. */
 enum status output_take(struct device_worker *w, uint64_t tag, unsigned char *to, size_t room, uint64_t *bytes);
 
 /* ---- canary.c ---- */
-/* Computes a known answer on the device; prepares itself at the first call. DEVICE_ERROR when the answer is wrong or does not come. */
+/* Computes a known answer on the device; prepares itself at the first call. DEVICE_ERROR: the answer is wrong or does not come. */
 enum status canary_run(struct device_worker *w, struct problem *why);
 
 /* ---- sandbox.c ---- */
-/* Before anything else: dies with the parent, ignores the terminal's signals, leaves no core file. False when that failed. */
+/* Before anything else: dies with the parent, ignores the terminal's signals, writes no core file. False: that failed. */
 bool sandbox_enter(void);
 
 #endif

@@ -1,7 +1,7 @@
-/* Gives one command of a stream to the device, whether it came alone or in a list. */
+/* Gives one command of a stream to the device, single or from a list. */
 #include "worker/commands/internal.h"
 
-/* Any event may tell how the context was lost, one that is not done yet surely does. OK: none knows. */
+/* Any event may report how the context was lost; one that is not done yet surely does. OK: none knows. */
 static enum status how_lost(struct device_worker *w, const struct device_event *own, struct problem *why)
 {
     struct device_event *last = own ? (struct device_event *)(uintptr_t)own : w->canary.done;
@@ -57,7 +57,7 @@ static enum status issue_launch(struct device_worker *w, struct stream *s, const
     return st;
 }
 
-/* The piece was checked when the command came, and nothing has changed since. */
+/* The piece was checked when the command came, and has not changed since. */
 static enum status issue_copy(struct device_worker *w, struct stream *s, uint32_t message, const union message_body *b)
 {
     unsigned char *at;
@@ -100,6 +100,6 @@ enum status issue_command(struct device_worker *w, struct stream *s, uint32_t me
     st = w->ops->event_record(w->device, s->handle, events->after);
     if (!st)
         return st;
-    /* It runs and nobody would see it end: that is the context's end too. */
+    /* It runs and its end would not be seen: the context is lost, too. */
     return issue_refused(w, events->after, status_is_fatal(st) ? st : STATUS_DEVICE_ERROR, "the device recorded no event", why);
 }

@@ -1,4 +1,4 @@
-/* How allocations that failed are put into words. */
+/* Texts for allocations that failed. */
 #include <inttypes.h>
 #include <stdio.h>
 

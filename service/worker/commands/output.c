@@ -1,4 +1,4 @@
-/* Keeps what kernels printed until the front-end asks for it. */
+/* Keeps kernels' output until the front-end asks for it. */
 #include "worker/commands/internal.h"
 
 uint32_t output_keep(struct device_worker *w, struct device_stream *s, uint64_t tag)

@@ -1,5 +1,5 @@
-/* Lists of commands in flight together. They are watched in groups: one event behind each, and, where events tell nothing after a fault,
- * a mark that the device writes into the run's state. So what is told about progress is true also when the context was lost. */
+/* Lists of commands in flight together. They are watched in groups: one event behind each and, where events tell nothing after a fault,
+ * a mark that the device writes into the run's state. So reported progress is correct even when the context was lost. */
 #include <stdlib.h>
 
 #include "ipc/command_list.h"
@@ -10,7 +10,7 @@ struct group {
     uint32_t             end;    /* entries of the list up to here */
     struct device_event *before; /* NULL: not timed */
     struct device_event *timed;  /* NULL: `after` ends the time, too */
-    struct device_event *after;  /* behind everything, the mark included */
+    struct device_event *after;  /* behind everything, including the mark */
 };
 
 struct run {
@@ -25,7 +25,7 @@ struct run {
     unsigned             first, groups_count;
     enum status          refused; /* by the device: what is behind is not issued */
     struct problem       why;
-    bool                 blind; /* an event could not be asked: nothing more is known about progress */
+    bool                 blind; /* an event could not be queried: progress is unknown from here on */
 };
 
 static struct run *run_new(struct device_worker *w, const struct shm_ref *list, const struct shm_ref *state, uint32_t count,
@@ -98,7 +98,7 @@ static enum status check_entry(struct device_worker *w, const struct run_entry *
     }
 }
 
-/* Exactly `count` entries, each of which could come as a command. */
+/* Exactly `count` entries, each valid as a command of its own. */
 static enum status check_list(struct device_worker *w, const struct run *r, uint32_t stream, bool launches_only, struct problem *why)
 {
     struct run_cursor       c = r->cursor;
@@ -117,12 +117,12 @@ static enum status check_list(struct device_worker *w, const struct run *r, uint
     return st;
 }
 
-static bool exact(const struct device_worker *w, const struct run *r)
+static bool is_exact(const struct device_worker *w, const struct run *r)
 {
     return w->ops->events_are_cheap || r->count <= RUN_EXACT_ITEMS_MAX;
 }
 
-static void tell_groups(struct run *r)
+static void publish_groups(struct run *r)
 {
     for (uint32_t i = 0; i < RUN_ITEMS_MAX; i++)
         r->state->gpu_us[i] = -1;
@@ -130,7 +130,7 @@ static void tell_groups(struct run *r)
     atomic_store(&r->state->completed, 0);
 }
 
-enum status run_accept(struct device_worker *w, struct work *k, struct problem *why)
+enum status run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why)
 {
     const struct msg_command_list *m = &k->command.body.command_list;
     enum status                    st;
@@ -140,9 +140,9 @@ enum status run_accept(struct device_worker *w, struct work *k, struct problem *
         return st;
     st = m->count == 0 ? problem_set(why, STATUS_INVALID_REQUEST, "a list has at least one operation")
                        : check_list(w, k->run, m->stream, false, why);
-    k->run->group_size = exact(w, k->run) ? 1 : RUN_GROUP_ITEMS;
+    k->run->group_size = is_exact(w, k->run) ? 1 : RUN_GROUP_ITEMS;
     if (!st)
-        tell_groups(k->run);
+        publish_groups(k->run);
     return st;
 }
 
@@ -234,8 +234,8 @@ void graph_end(struct device_worker *w, uint32_t id)
     g->graph = NULL;
 }
 
-/* Counts as many entries as the graph has; its list holds only what is to be changed. */
-enum status graph_run_accept(struct device_worker *w, struct work *k, struct problem *why)
+/* Counts as many entries as the graph has; its list holds only the changed ones. */
+enum status graph_run_accept(struct device_worker *w, struct accepted_command *k, struct problem *why)
 {
     const struct msg_graph_run *m = &k->command.body.graph_run;
     const struct graph         *g = graph_find(w, m->graph);
@@ -250,13 +250,13 @@ enum status graph_run_accept(struct device_worker *w, struct work *k, struct pro
     k->run->graph = g->graph;
     k->run->count = k->run->group_size = g->count;
     if (!st)
-        tell_groups(k->run);
+        publish_groups(k->run);
     return st;
 }
 
 /* ---- issue ---- */
 
-static bool marks(const struct device_worker *w)
+static bool uses_marks(const struct device_worker *w)
 {
     return w->ops->mark && !w->marks_fail;
 }
@@ -273,9 +273,9 @@ static enum status open_group(struct device_worker *w, struct stream *s, struct 
     return st ? issue_refused(w, r->open.after, st, "the device made or recorded no event", &r->why) : STATUS_OK;
 }
 
-static enum status mark(struct device_worker *w, struct stream *s, struct run *r)
+static enum status mark_group(struct device_worker *w, struct stream *s, struct run *r)
 {
-    enum status st = marks(w) ? w->ops->mark(w->device, s->handle, &r->state->completed, r->issued) : STATUS_NOT_IMPLEMENTED;
+    enum status st = uses_marks(w) ? w->ops->mark(w->device, s->handle, &r->state->completed, r->issued) : STATUS_NOT_IMPLEMENTED;
 
     w->marks_fail = w->marks_fail || st == STATUS_NOT_IMPLEMENTED;
     return st == STATUS_NOT_IMPLEMENTED || !st ? STATUS_OK : issue_refused(w, r->open.after, st, "the device marked no progress", &r->why);
@@ -288,10 +288,10 @@ static void close_group(struct run *r)
     r->open = (struct group){0};
 }
 
-/* The last event of a group stands behind the mark: who sees it done sees the mark, and nothing is written into the state any more. */
+/* The last event of a group stands behind the mark: when it is done, the mark is visible, and nothing more is written into the state. */
 static enum status end_group(struct device_worker *w, struct stream *s, struct run *r)
 {
-    enum status st = mark(w, s, r);
+    enum status st = mark_group(w, s, r);
 
     if (!st) {
         st = w->ops->event_record(w->device, s->handle, r->open.after);
@@ -309,10 +309,10 @@ static void give_before(struct device_worker *w, struct run *r)
     r->open.before = NULL;
 }
 
-/* One entry that is watched by itself: a launch is timed, other things are not. */
+/* One entry that is watched by itself: only a launch is timed. */
 static enum status issue_exactly(struct device_worker *w, struct stream *s, struct run *r, const struct run_entry *e)
 {
-    bool                launch = e->message == MESSAGE_LAUNCH, marked = marks(w);
+    bool                launch = e->message == MESSAGE_LAUNCH, marked = uses_marks(w);
     struct issue_events events = {launch ? r->open.before : NULL, r->open.after};
     enum status         st = STATUS_OK;
 
@@ -351,8 +351,9 @@ static enum status issue_entry(struct device_worker *w, struct stream *s, struct
     return r->group_size == 1 ? issue_exactly(w, s, r, e) : issue_in_group(w, s, r, e);
 }
 
-/* What was issued of a group before one was refused is waited for; records behind it are made, since others may wait for them. */
-static void give_up(struct device_worker *w, struct stream *s, struct run *r)
+/* The issued part of a group is waited for even if a later entry was refused. The records behind it are still made, since other streams
+ * may wait for them. */
+static void give_up_run(struct device_worker *w, struct stream *s, struct run *r)
 {
     static const struct issue_events none;
     const struct run_entry          *e;
@@ -431,7 +432,7 @@ bool run_issue(struct device_worker *w, struct stream *s, struct run *r)
     s->items += r->issued - before;
     if (st) {
         r->refused = st;
-        give_up(w, s, r);
+        give_up_run(w, s, r);
     }
     return st || r->issued != before;
 }
@@ -448,8 +449,8 @@ static void land_group(struct device_worker *w, struct stream *s, struct run *r)
         r->state->gpu_us[index] = -1;
     s->items -= g->end - r->done;
     r->done = g->end;
-    if (!marks(w) && !r->blind)
-        atomic_store(&r->state->completed, r->done); /* else the device does; its word may be ahead of us */
+    if (!uses_marks(w) && !r->blind)
+        atomic_store(&r->state->completed, r->done); /* else the device writes it, and may be ahead of this */
     group_give(w, g);
     r->first = (r->first + 1) % RUN_ITEMS_MAX;
     r->groups_count--;
@@ -461,14 +462,14 @@ struct device_event *run_first_event(const struct run *r)
 }
 
 /* The first failure counts. */
-static void stumble(struct device_worker *w, struct stream *s, struct run *r, enum status st, const struct problem *why)
+static void fail_run(struct device_worker *w, struct stream *s, struct run *r, enum status st, const struct problem *why)
 {
     r->blind = true;
     if (r->refused)
         return;
     r->refused = st;
     r->why = *why;
-    give_up(w, s, r);
+    give_up_run(w, s, r);
 }
 
 enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, bool *moved, struct problem *why)
@@ -484,7 +485,7 @@ enum status run_poll(struct device_worker *w, struct stream *s, struct run *r, b
         if (st == STATUS_PENDING || status_is_fatal(st))
             return st;
         if (st)
-            stumble(w, s, r, st, why);
+            fail_run(w, s, r, st, why);
         land_group(w, s, r);
         *moved = true;
     }

@@ -1,4 +1,4 @@
-/* Memory that other processes of the host map: allocations that are shared, and files of the host to copy from and to. */
+/* Memory that other processes of the host map: shared allocations, and host files to copy from and to. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 
 /* ---- the socket for descriptors ---- */
 
-/* The one that was sent under this number, the caller's; those before it belong to calls that were given up, and where there was no room for
- * another descriptor, their messages came without. -1: it is not there. */
+/* The descriptor sent under this number, now the caller's. Those before it belong to calls that were given up; where there was no room
+ * for a descriptor, the message came without one. -1: not there. */
 static int lent_take(const struct device_worker *w, uint64_t number)
 {
     uint64_t got = 0;
@@ -102,7 +102,7 @@ bool host_room_is_coming(struct device_worker *w)
     return hosts_open(w) < SHARES_PER_SESSION_MAX && !host_free_slot(w);
 }
 
-/* All pages at once: page by page it would take as long as the copy. A device that cannot pin them copies more slowly. */
+/* Pins all pages at once: page by page takes as long as the copy. A device that cannot pin copies more slowly. */
 static bool host_open(struct device_worker *w, struct host_memory *h, int fd, uint64_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);

@@ -1,8 +1,8 @@
-/* Work on streams: issues it to the device in order, and answers it in order as it gets done.
+/* Work on streams: issues it to the device in order, and answers it in order as it completes.
  *
- * Copies, fills and runs go to the device up to a window; a launch goes alone, and nothing behind it until it is done: so everything
- * that waits can still be cancelled, and a deadline counts the one launch that runs. A run belongs to a batch, which is neither
- * cancelled by halves nor has deadlines within. */
+ * Copies, fills and runs go to the device up to a window. A launch goes alone, and nothing behind it until it is done: so all waiting
+ * work can still be cancelled, and a deadline covers only the launch that runs. A run belongs to a batch, whose parts are not cancelled
+ * and have no deadlines. */
 #include "base/deadline.h"
 #include "worker/bounds.h"
 #include "worker/commands/internal.h"
@@ -20,15 +20,15 @@ struct stream *stream_find(struct device_worker *w, uint32_t id)
 
 struct device_event *stream_first_event(const struct stream *s)
 {
-    const struct work *k = s->queue.first;
+    const struct accepted_command *k = s->queue.first;
 
     if (!k || !k->issued || k->refused)
         return NULL;
     return k->run ? run_first_event(k->run) : k->after;
 }
 
-/* Before anything is issued: what runs must be seen to end. */
-static enum status take_events(struct device_worker *w, struct work *k)
+/* Before issuing anything: the end of what runs must be seen. */
+static enum status take_events(struct device_worker *w, struct accepted_command *k)
 {
     enum status st = event_take(w, &k->after);
 
@@ -37,7 +37,7 @@ static enum status take_events(struct device_worker *w, struct work *k)
     return st ? issue_refused(w, k->after, st, "cannot create an event", &k->why) : STATUS_OK;
 }
 
-static enum status issue(struct device_worker *w, struct stream *s, struct work *k)
+static enum status issue_accepted(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
     enum status         st = take_events(w, k);
     struct issue_events events = {k->before, k->after};
@@ -47,7 +47,7 @@ static enum status issue(struct device_worker *w, struct stream *s, struct work 
 
 static bool may_issue(const struct device_worker *w, const struct stream *s)
 {
-    const struct work *k = s->waiting;
+    const struct accepted_command *k = s->waiting;
 
     if (!k || s->launching || (k->command.message == MESSAGE_LAUNCH && s->runs))
         return false;
@@ -56,7 +56,7 @@ static bool may_issue(const struct device_worker *w, const struct stream *s)
     return s->issued < COPIES_IN_FLIGHT_MAX && !issue_blocked(w, k->command.message, &k->command.body);
 }
 
-static void begin(struct stream *s, struct work *k)
+static void begin_command(struct stream *s, struct accepted_command *k)
 {
     if (k->issued)
         return;
@@ -66,35 +66,35 @@ static void begin(struct stream *s, struct work *k)
     s->runs += k->run != NULL;
 }
 
-/* False when nothing could be done. */
+/* False: nothing could be issued. */
 static bool issue_next(struct device_worker *w, struct stream *s)
 {
-    struct work *k = s->waiting;
-    bool         moved = true;
+    struct accepted_command *k = s->waiting;
+    bool                     moved = true;
 
-    begin(s, k);
+    begin_command(s, k);
     if (k->run)
         moved = run_issue(w, s, k->run);
     if (!k->run || run_all_issued(k->run))
         s->waiting = k->next;
     if (k->run)
         return moved;
-    k->refused = issue(w, s, k);
+    k->refused = issue_accepted(w, s, k);
     if (k->refused)
         return true;
     s->launching = k->command.message == MESSAGE_LAUNCH;
     if (s->launching)
-        work_started(w, k);
+        command_started(w, k);
     return true;
 }
 
-/* A long run gives way to other streams and commands now and then. */
+/* A long run lets other streams and commands in between. */
 static bool issue_some(struct device_worker *w, struct stream *s)
 {
     bool any = false, more = true;
 
     while (more && !w->lost && may_issue(w, s)) {
-        struct work *k = s->waiting;
+        struct accepted_command *k = s->waiting;
         more = issue_next(w, s);
         any = any || more;
         more = more && s->waiting != k;
@@ -102,7 +102,7 @@ static bool issue_some(struct device_worker *w, struct stream *s)
     return any;
 }
 
-void stream_push(struct device_worker *w, struct stream *s, struct work *k)
+void stream_push(struct device_worker *w, struct stream *s, struct accepted_command *k)
 {
     queue_push(&s->queue, k);
     if (!s->waiting)
@@ -112,8 +112,8 @@ void stream_push(struct device_worker *w, struct stream *s, struct work *k)
 
 /* ---- reap ---- */
 
-/* All are bounded when they are accepted. 0: none. */
-static uint64_t timeout_ms(const struct work *k)
+/* All timeouts are bounded when they are accepted. 0: none. */
+static uint64_t timeout_ms(const struct accepted_command *k)
 {
     if (k->command.message == MESSAGE_LAUNCH)
         return k->command.body.launch.timeout_ms;
@@ -122,12 +122,12 @@ static uint64_t timeout_ms(const struct work *k)
     return k->command.message == MESSAGE_GRAPH_RUN ? k->command.body.graph_run.timeout_ms : 0;
 }
 
-static bool overdue(const struct work *k)
+static bool command_overdue(const struct accepted_command *k)
 {
     return timeout_ms(k) && now_ns() - k->started_ns > timeout_ms(k) * NS_PER_MS;
 }
 
-static enum status query(struct device_worker *w, struct stream *s, struct work *k, bool *moved, struct problem *why)
+static enum status query_command(struct device_worker *w, struct stream *s, struct accepted_command *k, bool *moved, struct problem *why)
 {
     enum status st;
 
@@ -137,7 +137,7 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
         return k->refused;
     }
     st = k->run ? run_poll(w, s, k->run, moved, why) : w->ops->event_query(w->device, k->after, why);
-    if (st != STATUS_PENDING || !overdue(k))
+    if (st != STATUS_PENDING || !command_overdue(k))
         return st;
     if (w->ops->cancel)
         w->ops->cancel(w->device);
@@ -146,15 +146,15 @@ static enum status query(struct device_worker *w, struct stream *s, struct work 
                        (unsigned long long)timeout_ms(k));
 }
 
-static void launch_reply(struct device_worker *w, const struct stream *s, const struct work *k, struct msg_launch_reply *r)
+static void launch_reply(struct device_worker *w, const struct stream *s, const struct accepted_command *k, struct msg_launch_reply *r)
 {
     if (w->ops->event_elapsed(w->device, k->before, k->after, &r->gpu_us) || !(r->gpu_us >= 0))
-        r->gpu_us = 0; /* a driver's odd word is no reason to be ended */
+        r->gpu_us = 0; /* an unexpected value from a driver is no reason to be killed */
     r->output_bytes = output_keep(w, s->handle, k->command.body.launch.tag);
 }
 
 /* The oldest one is done, or failed as st and *why say. */
-static void reap(struct device_worker *w, struct stream *s, struct work *k, enum status st, struct problem *why)
+static void reap_command(struct device_worker *w, struct stream *s, struct accepted_command *k, enum status st, struct problem *why)
 {
     struct completion done = {0};
 
@@ -174,22 +174,22 @@ static void reap(struct device_worker *w, struct stream *s, struct work *k, enum
         launch_reply(w, s, k, &done.reply.launch);
     event_give(w, k->before);
     event_give(w, k->after);
-    work_answer(w, k, st, &done, why);
+    command_answer(w, k, st, &done, why);
 }
 
-/* Answers the oldest one when it is done. Asked all the time while something runs: nothing large is cleared for a look. */
+/* Answers the oldest one when it is done. Polled all the time while something runs, so it clears nothing large. */
 static bool reap_first(struct device_worker *w, struct stream *s)
 {
-    struct problem *why = &w->told;
-    struct work    *k = s->queue.first;
-    bool            moved = false;
-    enum status     st;
+    struct problem          *why = &w->told;
+    struct accepted_command *k = s->queue.first;
+    bool                     moved = false;
+    enum status              st;
 
     if (!k || !k->issued)
         return false;
-    st = query(w, s, k, &moved, why);
+    st = query_command(w, s, k, &moved, why);
     if (st != STATUS_PENDING)
-        reap(w, s, k, st, why);
+        reap_command(w, s, k, st, why);
     if (why->status)
         *why = (struct problem){0};
     return moved || st != STATUS_PENDING;
@@ -230,7 +230,7 @@ bool streams_passed(const struct device_worker *w, const struct stream *s, uint6
 /* ---- taking out ---- */
 
 /* `before` is the work ahead of k, NULL when k is the first. */
-static void unlink_work(struct stream *s, struct work *before, struct work *k)
+static void unlink_command(struct stream *s, struct accepted_command *before, struct accepted_command *k)
 {
     if (s->waiting == k)
         s->waiting = k->next;
@@ -243,24 +243,24 @@ static void unlink_work(struct stream *s, struct work *before, struct work *k)
     k->next = NULL;
 }
 
-struct work *streams_withdraw(struct device_worker *w, uint64_t tag)
+struct accepted_command *streams_withdraw(struct device_worker *w, uint64_t tag)
 {
     for (unsigned i = 0; i < w->streams_end; i++) {
-        struct work *before = NULL;
+        struct accepted_command *before = NULL;
 
-        for (struct work *k = w->streams[i].queue.first; k; before = k, k = k->next) {
+        for (struct accepted_command *k = w->streams[i].queue.first; k; before = k, k = k->next) {
             if (k->command.message != MESSAGE_LAUNCH || k->command.body.launch.tag != tag)
                 continue;
             if (k->issued)
                 return NULL;
-            unlink_work(&w->streams[i], before, k);
+            unlink_command(&w->streams[i], before, k);
             return k;
         }
     }
     return NULL;
 }
 
-struct work *streams_pop_any(struct device_worker *w)
+struct accepted_command *streams_pop_any(struct device_worker *w)
 {
     for (unsigned i = 0; i < w->streams_end; i++) {
         struct stream *s = &w->streams[i];

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/compile_job.h"
 #include "limits.h"
 #include "worker/compile/compile_paths.h"

@@ -1,5 +1,5 @@
-/* Answers trapped path calls by openat2 with RESOLVE_IN_ROOT. Whatever cannot be opened "does not exist", whether it does
- * or not: a compile's log must not tell which files a machine has. */
+/* Answers trapped path calls by openat2 with RESOLVE_IN_ROOT. Whatever cannot be opened "does not exist", whether it does or not: a log
+ * must not reveal which files a machine has. */
 #include "worker/compile/compile_paths.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ const int compile_paths_calls[] = {
 static int root = -1;
 
 #if defined(__x86_64__)
-static uint64_t argument(const ucontext_t *c, int n)
+static uint64_t syscall_argument(const ucontext_t *c, int n)
 {
     static const int registers[] = {REG_RDI, REG_RSI, REG_RDX, REG_R10};
 
@@ -34,7 +34,7 @@ static void set_result(ucontext_t *c, long result)
     c->uc_mcontext.gregs[REG_RAX] = result;
 }
 #elif defined(__aarch64__)
-static uint64_t argument(const ucontext_t *c, int n)
+static uint64_t syscall_argument(const ucontext_t *c, int n)
 {
     return c->uc_mcontext.regs[n];
 }
@@ -47,9 +47,9 @@ static void set_result(ucontext_t *c, long result)
 #error "registers of this architecture are unknown here"
 #endif
 
-static const void *pointer(const ucontext_t *c, int n)
+static const void *syscall_pointer(const ucontext_t *c, int n)
 {
-    return (const void *)(uintptr_t)argument(c, n);
+    return (const void *)(uintptr_t)syscall_argument(c, n);
 }
 
 static long open_in_root(const void *path, uint64_t flags)
@@ -88,29 +88,29 @@ static long access_in_root(const void *path)
 
 static long stat_at(const ucontext_t *c)
 {
-    const char *path = pointer(c, 1);
+    const char *path = syscall_pointer(c, 1);
 
-    /* fstat(fd) of the C library arrives in this form. */
-    if ((argument(c, 3) & AT_EMPTY_PATH) && path[0] == '\0')
-        return syscall(SYS_fstat, argument(c, 0), argument(c, 2)) ? -errno : 0;
-    return stat_in_root(path, pointer(c, 2));
+    /* fstat(fd) of the C library arrives as this call. */
+    if ((syscall_argument(c, 3) & AT_EMPTY_PATH) && path[0] == '\0')
+        return syscall(SYS_fstat, syscall_argument(c, 0), syscall_argument(c, 2)) ? -errno : 0;
+    return stat_in_root(path, syscall_pointer(c, 2));
 }
 
-static long answer(int call, const ucontext_t *c)
+static long answer_call(int call, const ucontext_t *c)
 {
     switch (call) {
     case SYS_openat:
-        return open_in_root(pointer(c, 1), argument(c, 2));
+        return open_in_root(syscall_pointer(c, 1), syscall_argument(c, 2));
     case SYS_newfstatat:
         return stat_at(c);
 #ifdef SYS_open
     case SYS_open:
-        return open_in_root(pointer(c, 0), argument(c, 1));
+        return open_in_root(syscall_pointer(c, 0), syscall_argument(c, 1));
     case SYS_stat:
     case SYS_lstat:
-        return stat_in_root(pointer(c, 0), pointer(c, 1));
+        return stat_in_root(syscall_pointer(c, 0), syscall_pointer(c, 1));
     case SYS_access:
-        return access_in_root(pointer(c, 0));
+        return access_in_root(syscall_pointer(c, 0));
 #endif
     default:
         return -ENOSYS;
@@ -122,7 +122,7 @@ static void on_trap(int signal_number, siginfo_t *info, void *context)
     int saved = errno;
 
     (void)signal_number;
-    set_result(context, answer(info->si_syscall, context));
+    set_result(context, answer_call(info->si_syscall, context));
     errno = saved;
 }
 

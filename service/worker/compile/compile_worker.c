@@ -173,7 +173,7 @@ static void warm_up(const char *arch)
 }
 
 /* Three lines: version, identity, and why nothing makes code of PTX here, or nothing. What makes it belongs to the compiler. */
-static void tell_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
+static void write_version(const struct arguments *a, const char *include, char out[VERSION_TEXT_BYTES])
 {
     struct problem missing = {0};
     char           identity[SHA256_HEX_BYTES];
@@ -196,7 +196,7 @@ static int work(const struct arguments *a)
     if (!st && !include && compiler_include_folder(found, sizeof found))
         include = found;
     if (!st && a->version)
-        tell_version(a, include, version);
+        write_version(a, include, version);
     if (!st)
         st = compile_jail_enter(&(struct compile_jail){include, a->version, a->no_sandbox}, &why);
     if (st)

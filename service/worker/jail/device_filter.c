@@ -18,7 +18,7 @@ struct driver_row {
     int64_t     number; /* of a call or an ioctl */
 };
 
-/* The rows of no driver keep the arrays from being empty. */
+/* Rows of no driver, so that the arrays are not empty. */
 static const struct driver_row driver_calls[] = {
     {"", 0},
 #define DRIVER_CALL(driver, name) {driver, SCMP_SYS(name)},
@@ -64,13 +64,13 @@ static const int denied_calls[] = {
 #undef DENIED
 };
 
-/* As pthread_create() starts a thread; the old and unused CLONE_DETACHED is not looked at. */
+/* The flags of pthread_create(); CLONE_DETACHED, old and unused, is not checked. */
 enum {
     THREAD_FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS | CLONE_PARENT_SETTID |
                    CLONE_CHILD_CLEARTID,
 };
 
-/* What a mapping must be: private, of no file, and counted against RLIMIT_DATA, which shared memory, stacks that grow and huge pages are not. */
+/* Allowed mappings: private, of no file, and counted against RLIMIT_DATA. Shared memory, growing stacks and huge pages are not counted. */
 enum { MAP_LOOKED_AT = MAP_SHARED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_HUGETLB };
 
 static const uint64_t thread_mask = ~(uint64_t)CLONE_DETACHED;
@@ -85,7 +85,7 @@ bool device_filter_knows(const char *driver)
     return false;
 }
 
-/* What both allow-lists let pass only with the right arguments. */
+/* Calls that both allow-lists pass only with the right arguments. */
 static int allow_abort(scmp_filter_ctx c)
 {
     return seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
@@ -93,13 +93,13 @@ static int allow_abort(scmp_filter_ctx c)
 
 static int allow_threads(scmp_filter_ctx c)
 {
-    /* clone3 keeps its flags in memory, where no filter looks: the C library then takes clone. */
+    /* clone3 keeps its flags in memory, which a filter cannot read: refused, the C library uses clone. */
     int bad = seccomp_rule_add(c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 
     return bad | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread_mask, THREAD_FLAGS));
 }
 
-/* What comes by the socket is memory that the front-end, or who is behind it, wants mapped. */
+/* The socket brings memory that the front-end, or its client, wants mapped. */
 static int allow_given(scmp_filter_ctx c)
 {
     int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
@@ -109,7 +109,7 @@ static int allow_given(scmp_filter_ctx c)
                                   SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, 0));
 }
 
-/* A driver opens its device anew for each descriptor that it makes. */
+/* A driver opens its device again for each descriptor that it makes. */
 static int allow_made(scmp_filter_ctx c, const char *driver)
 {
     int bad = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_EQ, O_RDWR | O_CLOEXEC));
@@ -140,7 +140,7 @@ static int build_plain(scmp_filter_ctx c, enum device_filter_sharing sharing)
     return bad;
 }
 
-/* `action` for what leads out of the process. The socket for descriptors leads to the front-end, whatever address a message has. */
+/* `action` for calls that lead out of the process. The socket for descriptors leads to the front-end, whatever address a message has. */
 static int build_denied(scmp_filter_ctx c, uint32_t action, enum device_filter_sharing sharing)
 {
     int bad = 0;
@@ -178,7 +178,7 @@ static bool is_checked(int call)
     return call == SCMP_SYS(clone) || call == SCMP_SYS(clone3) || call == SCMP_SYS(tgkill) || call == SCMP_SYS(ioctl);
 }
 
-/* How a worker ends must not depend on what was seen while none did. */
+/* How a worker ends must not depend on whether one ended while the rows were learnt. */
 static int allow_ends(scmp_filter_ctx c)
 {
     static const int ends[] = {SCMP_SYS(exit),         SCMP_SYS(exit_group),      SCMP_SYS(rt_sigreturn),
@@ -205,7 +205,7 @@ static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filte
         bad |= allow_given(c) | seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 1, SCMP_A0(SCMP_CMP_EQ, WORKER_SHARE_FD));
     if (sharing == FILTER_SHARES_MADE)
         bad |= allow_made(c, driver);
-    /* How it waits, and where its own memory comes from, must not depend on what was seen either. */
+    /* How it waits, and where its own memory comes from, must not depend on the learnt rows either. */
     for (size_t i = 0; i < COUNT(plain_calls); i++)
         bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, plain_calls[i], 0);
     bad |= seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
@@ -215,7 +215,7 @@ static int build_driver(scmp_filter_ctx c, const char *driver, enum device_filte
     return bad;
 }
 
-static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
+static int build_filter(scmp_filter_ctx c, enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
     switch (f) {
     case DEVICE_FILTER_PLAIN:
@@ -228,7 +228,7 @@ static int build(scmp_filter_ctx c, enum device_filter f, const char *driver, en
     return -1;
 }
 
-static uint32_t otherwise(enum device_filter f)
+static uint32_t default_action(enum device_filter f)
 {
     return f == DEVICE_FILTER_PLAIN ? SCMP_ACT_KILL_PROCESS : f == DEVICE_FILTER_DRIVER ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW;
 }
@@ -246,7 +246,7 @@ static int set_attributes(scmp_filter_ctx c)
 
 bool device_filter_enter(enum device_filter f, const char *driver, enum device_filter_sharing sharing)
 {
-    scmp_filter_ctx c = seccomp_init(otherwise(f));
+    scmp_filter_ctx c = seccomp_init(default_action(f));
     int             bad;
 
     if (!c) {
@@ -254,7 +254,7 @@ bool device_filter_enter(enum device_filter f, const char *driver, enum device_f
         return false;
     }
     bad = set_attributes(c);
-    bad = bad ? bad : build(c, f, driver, sharing);
+    bad = bad ? bad : build_filter(c, f, driver, sharing);
     bad = bad ? bad : seccomp_load(c);
     seccomp_release(c);
     errno = bad < 0 ? -bad : bad;

@@ -1,4 +1,5 @@
-/* Files by Landlock, limits, an own user and a list of system calls for all threads, in the order in which they stay possible. */
+/* Files by Landlock, limits, a user of its own and a list of system calls for all threads. In this order each step is still allowed when
+ * its turn comes. */
 #include "worker/jail/device_jail.h"
 #include "worker/bounds.h"
 
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "ipc/worker_fds.h"
 #include "limits.h"
 #include "worker/jail/device_filter.h"
@@ -35,11 +36,11 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
 
 /* ---- files ---- */
 
-/* Each is read while a cpu device is opened, to describe the host; the last by mapped_bytes(). */
+/* Read while a cpu device opens, to describe the host; the last by mapped_bytes(). */
 static const char *const plain_reads[] = {"/proc/cpuinfo",   "/proc/meminfo",  "/sys/devices/system/cpu", "/sys/fs/cgroup",
                                           "/etc/machine-id", "/etc/localtime", "/proc/self/statm"};
 
-/* Where any driver's libraries lie, and what tells about devices. Nothing of a caller's or the operator's lies there. */
+/* Where libraries of drivers lie, and what describes devices. Nothing of a caller's or the operator's lies there. */
 static const char *const driven_reads[] = {"/usr", "/lib",           "/lib64",    "/opt",      "/nix/store",  "/etc/ld.so.cache",
                                            "/sys", "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom"};
 
@@ -75,7 +76,7 @@ static void allow_own_process(int ruleset)
     landlock_allow(ruleset, "/proc/self/task", reading | LANDLOCK_ACCESS_FS_WRITE_FILE);
 }
 
-/* Without Landlock the list of system calls is the wall, with it the first of two: so its absence is said, and no more. */
+/* Without Landlock the list of system calls is the only barrier, with it the second: so its absence is only logged. */
 static bool enter_landlock(int ruleset)
 {
     bool entered = ruleset >= 0 && landlock_enter(ruleset);
@@ -99,7 +100,7 @@ enum status device_jail_prepare(const struct device_jail *j, struct problem *why
     return STATUS_OK;
 }
 
-/* The command thread's only: threads of the driver were there before. */
+/* Of the command thread only: the driver's threads existed before. */
 static bool guard_files(const struct device_driver *driver)
 {
     int    ruleset = landlock_create(LANDLOCK_FILES);
@@ -125,10 +126,10 @@ static bool logs_to_a_file(void)
     return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A driver maps and registers what it likes, and its printf goes to a memory file: it keeps its limits. */
+/* A driver maps and registers at will, and its printf writes to a memory file: it keeps its limits. */
 static bool lower_limits(const struct device_jail *j)
 {
-    /* One place is free below the socket: where the shared memory was. */
+    /* One number is free below the socket: that of the shared memory, now closed. */
     rlim_t descriptors = j->sharing ? WORKER_SHARE_FD + 1 : 0;
     bool   ok = privileges_limit(RLIMIT_CORE, 0, 0);
 
@@ -140,7 +141,7 @@ static bool lower_limits(const struct device_jail *j)
 }
 
 struct mapped {
-    rlim_t addresses, data; /* bytes; data: private, to write to */
+    rlim_t addresses, data; /* bytes; data: private and writable */
 };
 
 /* False with errno. */
@@ -158,9 +159,9 @@ static bool mapped_bytes(struct mapped *out)
     return ok;
 }
 
-/* What a worker that was taken over can have of the host's memory. Private memory to write to counts, and the list of system calls lets it
- * map no other (device_filter.c). The device's addresses, reserved by the terabyte, and those of memcheck's states do not: they have a bound of
- * their own, for the sake of the page tables. A sanitizer's shadow is such memory by the terabyte: there is no limit then. */
+/* Bounds the host memory of a compromised worker. Private writable memory counts, and the list of system calls allows no other mapping
+ * (device_filter.c). The device's addresses, reserved by the terabyte, and memcheck's states do not count: they have a bound of their
+ * own, for the page tables. A sanitizer's shadow is terabytes of such memory: there is no limit then. */
 static bool limit_memory(const struct device_jail *j)
 {
     rlim_t        own = (rlim_t)WORKER_OWN_BYTES + (rlim_t)sysconf(_SC_NPROCESSORS_ONLN) * (rlim_t)WORKER_OWN_BYTES_PER_CPU;
@@ -176,13 +177,14 @@ static bool limit_memory(const struct device_jail *j)
     return privileges_limit(RLIMIT_DATA, own + j->memory, own + j->memory) && privileges_limit(RLIMIT_AS, addresses, addresses);
 }
 
-/* As a user that nobody else is: the kernel counts by user, and without one of its own every process of the service's user would count. */
+/* As a user that no other process has: the kernel counts processes by user, so without it every process of the service's user would
+ * count. */
 static bool limit_tasks(const struct device_jail *j, bool own_user)
 {
     return j->driver || DEVICE_JAIL_RELAXED || !own_user || privileges_limit(RLIMIT_NPROC, WORKER_TASKS_MAX, WORKER_TASKS_MAX);
 }
 
-/* The device has no descriptors of its own; a driver has. */
+/* The cpu device needs no descriptors; a driver does. */
 static void close_others(const struct device_jail *j)
 {
     close(WORKER_SHM_FD); /* mapped by now */
@@ -192,7 +194,7 @@ static void close_others(const struct device_jail *j)
 
 /* ---- all of it ---- */
 
-static enum device_filter choose(const struct device_jail *j)
+static enum device_filter choose_filter(const struct device_jail *j)
 {
     if (!j->driver)
         return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
@@ -205,7 +207,7 @@ static enum worker_sandbox level_of(enum device_filter f)
 }
 
 /* Once per device, not for each of its workers. */
-static void tell(const struct device_jail *j)
+static void report_unknown_driver(const struct device_jail *j)
 {
     if (j->device_monitor && j->driver && !device_filter_knows(j->driver_build))
         log_warn("worker", "the system calls of driver %s are unknown: workers run with the deny-list",
@@ -214,14 +216,14 @@ static void tell(const struct device_jail *j)
 
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)
 {
-    enum device_filter         filter = choose(j);
+    enum device_filter         filter = choose_filter(j);
     enum device_filter_sharing sharing = j->sharing ? FILTER_SHARES_GIVEN : FILTER_SHARES_NOTHING;
     pid_t                      parent = getppid();
     bool                       own_user = false;
 
     *level = WORKER_SANDBOX_NONE;
     tzset(); /* for the log's time stamps: reads the zone's file now or never */
-    tell(j);
+    report_unknown_driver(j);
     close_others(j);
     if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
         return STATUS_DEVICE_ERROR;

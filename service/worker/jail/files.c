@@ -1,4 +1,4 @@
-/* Limits of open files, looked at from inside. */
+/* The limits of open files, tested from inside. */
 #include "worker/jail/files.h"
 #include "worker/bounds.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "limits.h"
 #include "worker/jail/privileges.h"
 
@@ -17,16 +17,16 @@ void files_raise(void)
         log_warn("worker", "cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* The machine may have run out of them, too: only opening some tells. 0, or the error. */
-static int open_spare(void)
+/* The machine may have run out of files, too: only opening some shows it. Returns 0, or the error. */
+static int open_reserve(void)
 {
-    int      files[WORKER_FILES_SPARE];
+    int      files[WORKER_FILES_RESERVE];
     unsigned n = 0;
     int      error = 0;
 
-    while (n < WORKER_FILES_SPARE && (files[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+    while (n < WORKER_FILES_RESERVE && (files[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
         n++;
-    if (n < WORKER_FILES_SPARE)
+    if (n < WORKER_FILES_RESERVE)
         error = errno;
     while (n > 0)
         close(files[--n]);
@@ -36,7 +36,7 @@ static int open_spare(void)
 bool files_suffice(unsigned limit, struct problem *why)
 {
     struct rlimit now = {0, 0};
-    int           error = open_spare();
+    int           error = open_reserve();
 
     if (error)
         problem_set(why, STATUS_OVERLOADED, "a worker cannot open files: %s", strerror(error));

@@ -5,9 +5,9 @@
 #include "base/problem.h"
 #include "worker/bounds.h"
 
-/* Allows as many as the machine allows it; a failure is found by files_suffice(). */
+/* Raises the limit as far as the machine allows; files_suffice() detects a failure. */
 void files_raise(void);
-/* Whether it may have `limit` files open and can open WORKER_FILES_SPARE more now. When not, *why is an OVERLOADED. */
+/* Whether the limit is at least `limit` and WORKER_FILES_RESERVE more files can be opened now. When not, *why is OVERLOADED. */
 bool files_suffice(unsigned limit, struct problem *why);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { RIGHTS_OF_ABI_1 = 13, REFER = 13, TRUNCATE = 14, IOCTL_DEV = 15, TCP = 3, PEERS = 3 };
 
-/* What a rule on a file may hold; the others are a folder's. */
+/* The rights that a rule on a file may have; the others are for folders. */
 static const uint64_t file_rights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE | 1ull << TRUNCATE | 1ull << IOCTL_DEV;
 

@@ -1,4 +1,5 @@
-/* Landlock for kernels of any ABI, without headers newer than Debian 12's. What is entered holds for the calling thread and those it starts. */
+/* Landlock for kernels of any ABI, without headers newer than Debian 12's. A rule set applies to the calling thread and those that it
+ * starts. */
 #ifndef GPUREST_WORKER_LANDLOCK_H
 #define GPUREST_WORKER_LANDLOCK_H
 
@@ -13,11 +14,11 @@ enum landlock_reach {
 
 /* A rule set that denies all of it, or -1 where the kernel does not offer it. */
 int landlock_create(enum landlock_reach reach);
-/* `rights`: LANDLOCK_ACCESS_FS_*, of which a file takes those that files have. False when the path cannot be opened. */
+/* `rights`: LANDLOCK_ACCESS_FS_*; for a file only those that files have. False: the path cannot be opened. */
 bool landlock_allow(int ruleset, const char *path, uint64_t rights);
 /* For the folder that `fd` names. */
 bool landlock_allow_at(int ruleset, int fd, uint64_t rights);
-/* Needs NO_NEW_PRIVS. Takes the rule set, also on failure. */
+/* Needs NO_NEW_PRIVS. Closes the rule set, also on failure. */
 bool landlock_enter(int ruleset);
 
 #endif

@@ -13,12 +13,12 @@
 
 enum { NOBODY = 65534 };
 
-static bool become(uid_t id)
+static bool become_user(uid_t id)
 {
     return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
 }
 
-/* In a user namespace of few numbers there is none for each process: EINVAL. */
+/* A user namespace of few numbers has none for each process: EINVAL. */
 bool privileges_drop_user(bool *own)
 {
     *own = false;
@@ -26,8 +26,8 @@ bool privileges_drop_user(bool *own)
         return true;
     if (setgroups(0, NULL))
         return false;
-    *own = become((uid_t)WORKER_UID_FIRST + (uid_t)getpid());
-    return *own || (errno == EINVAL && become(NOBODY));
+    *own = become_user((uid_t)WORKER_UID_FIRST + (uid_t)getpid());
+    return *own || (errno == EINVAL && become_user(NOBODY));
 }
 
 bool privileges_bind(pid_t parent)

@@ -1,4 +1,4 @@
-/* What every worker gives up at its start, and its watch over the parent. */
+/* What every worker gives up at its start, and how it watches its parent. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "hostile.h"
 
 enum { CALLS = 6, WORKERS = 60, PATIENCE_MS = 2000 };

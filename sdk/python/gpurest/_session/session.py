@@ -84,7 +84,7 @@ class Session(SessionBase):
         if self._has_left():
             self.free_unused()
 
-    def _adopt_buffer(self, id: str, nbytes: int, dtype: Any = None, shape: Optional[Shape] = None) -> Buffer:
+    def _own_buffer(self, id: str, nbytes: int, dtype: Any = None, shape: Optional[Shape] = None) -> Buffer:
         """A Buffer for memory that the session has already, as kept by a batch; from now on the object owns it."""
         return Buffer(self, Slot(id), nbytes, None if dtype is None else dtype_of(dtype), shape)
 

@@ -4,13 +4,13 @@
 
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"
-#include "device/cpu/interp/form.h"
+#include "device/cpu/interp/affine.h"
 #include "device/cpu/runtime/launch.h"
 
 enum { LANE_ROUNDING = 64 };
 
-/* Contents need not survive. */
-static bool grow(uint8_t **memory, size_t *room, size_t bytes)
+/* The contents are lost. */
+static bool grow_memory(uint8_t **memory, size_t *room, size_t bytes)
 {
     if (bytes <= *room)
         return true;
@@ -25,7 +25,7 @@ static bool prepare_lane_memory(struct block_run *r)
     size_t   s = r->lanes.stride;
     uint8_t *at;
 
-    if (!grow(&r->lane_memory, &r->lane_room, s * 14))
+    if (!grow_memory(&r->lane_memory, &r->lane_room, s * 14))
         return false;
     memset(r->lane_memory, 0, s * 14);
     at = r->lane_memory;
@@ -48,7 +48,7 @@ static void empty_stacks(struct block_run *r)
     r->stack_used = false;
 }
 
-/* The end of the local memory that all lanes have free for frames. */
+/* The end of the part of local memory that is free for frames in all lanes. */
 static uint32_t stack_bottom(const struct block_run *r)
 {
     uint32_t least = r->local_bytes;
@@ -58,7 +58,7 @@ static uint32_t stack_bottom(const struct block_run *r)
     return least;
 }
 
-/* A kernel may read what it never wrote: nothing of this process, where pointers into it lie about. */
+/* A kernel may read what it never wrote: it must not see data of this process, where pointers into it may lie. */
 static bool prepare_shared(struct block_run *r)
 {
     if (r->shared)
@@ -85,7 +85,7 @@ enum status block_run_prepare(struct block_run *r, struct grid_run *grid, uint64
     r->fault = FAULT_NONE;
     for (unsigned i = 0; i < CPU_CALL_DEPTH_MAX; i++)
         r->activations[i].filled_code = NULL;
-    if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
+    if (!prepare_shared(r) || !prepare_lane_memory(r) || !grow_memory(&r->local, &r->local_room, (size_t)r->local_bytes * r->lanes.count + 1))
         return STATUS_OUT_OF_MEMORY;
     memset(r->local, 0, (size_t)r->local_bytes * r->lanes.count);
     return STATUS_OK;
@@ -100,7 +100,7 @@ void block_run_finish(struct block_run *r)
     free(r->shared);
 }
 
-/* One value in all lanes; the bounds are read once, since what is written could be them for all the compiler knows. */
+/* One value in all lanes. The bounds are read once: the compiler must assume that the stores may change them. */
 #define FILL(T)                                                           \
     do {                                                                  \
         T *restrict    to = LANE(T, c->place);                            \
@@ -183,7 +183,7 @@ static void fill_special(struct block_run *r, const struct code_special *s)
     struct lanes *l = &r->lanes;
 
     if (!depends_on_lane(s->which)) {
-        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0), NO_FORM});
+        fill_constant(l, &(struct code_constant){s->place, s->width, special_of_lane(r, (enum ptx_special)s->which, 0), NO_AFFINE});
         return;
     }
     for (uint32_t i = 0; i < l->count; i++) {
@@ -201,34 +201,34 @@ static bool depends_on_block(int which)
            || (which >= PTX_SPECIAL_CLUSTERID_X && which <= PTX_SPECIAL_CLUSTERID_Z);
 }
 
-static void say_special(struct block_run *r, struct form *forms, const struct code_special *s)
+static void set_affine_special(struct block_run *r, struct affine_value *affine, const struct code_special *s)
 {
-    struct form f;
+    struct affine_value f;
 
-    if (s->form == NO_FORM || !form_special(&r->lanes, s->which, special_of_lane(r, (enum ptx_special)s->which, 0), &f))
+    if (s->affine == NO_AFFINE || !affine_special(&r->lanes, s->which, special_of_lane(r, (enum ptx_special)s->which, 0), &f))
         return;
-    forms[s->form] = f;
+    affine[s->affine] = f;
     if (s->wanted || !depends_on_block(s->which))
-        forms[s->form].state |= FORM_FILLED;
+        affine[s->affine].state |= AFFINE_FILLED;
 }
 
-static void say_constants(struct form *forms, const struct code *code)
+static void set_affine_constants(struct affine_value *affine, const struct code *code)
 {
     for (uint32_t i = 0; i < code->constants_count; i++) {
-        if (code->constants[i].form != NO_FORM)
-            forms[code->constants[i].form] = (struct form){.base = code->constants[i].value, .state = FORM_SAID | FORM_FILLED};
+        if (code->constants[i].affine != NO_AFFINE)
+            affine[code->constants[i].affine] = (struct affine_value){.base = code->constants[i].value, .state = AFFINE_KNOWN | AFFINE_FILLED};
     }
 }
 
 /* Arrays of constants and special registers stay valid while the same function uses the frame. */
-static void fill(struct block_run *r, struct activation *a, const struct code *code)
+static void fill_registers(struct block_run *r, struct activation *a, const struct code *code)
 {
     bool fresh = a->filled_code != code;
 
     for (uint32_t i = 0; fresh && i < code->constants_count; i++)
         fill_constant(&r->lanes, &code->constants[i]);
     if (fresh)
-        say_constants(a->forms, code);
+        set_affine_constants(a->affine, code);
     for (uint32_t i = 0; i < code->specials_count; i++) {
         const struct code_special *s = &code->specials[i];
         bool                       by_block = depends_on_block(s->which);
@@ -237,13 +237,13 @@ static void fill(struct block_run *r, struct activation *a, const struct code *c
             continue;
         if (s->wanted || !by_block)
             fill_special(r, s);
-        say_special(r, a->forms, s);
+        set_affine_special(r, a->affine, s);
     }
     a->filled_code = code;
     a->filled_block = r->block_number + 1;
 }
 
-/* Only entries have one: all lanes live. What it says is written out as well, since it stays for every block. */
+/* Only entries have a prologue: all lanes live. Affine results are written to their arrays, too, since they stay for every block. */
 static void run_prologue(struct block_run *r, const struct activation *a, const struct code *code)
 {
     struct lanes     *l = &r->lanes;
@@ -254,13 +254,13 @@ static void run_prologue(struct block_run *r, const struct activation *a, const 
         const struct op *o = &code->prologue[i];
 
         l->current = o;
-        if (!o->forms) {
+        if (!o->affine) {
             o->run(l, o);
             continue;
         }
-        form_run(l, a->forms, o, true);
-        if (o->forms->result != NO_FORM)
-            form_fill(l, &a->forms[o->forms->result], o->d, o->forms->width);
+        affine_run(l, a->affine, o, true);
+        if (o->affine->result != NO_AFFINE)
+            affine_fill(l, &a->affine[o->affine->result], o->d, o->affine->width);
     }
 }
 
@@ -269,11 +269,11 @@ static size_t activation_bytes(const struct block_run *r, const struct code *cod
     size_t s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
 
     return s * code->frame_bytes + (size_t)code->param_bytes * s + (blocks + 3) * s + blocks * sizeof(struct mask) + words * 16
-           + code->forms_count * sizeof(struct form) + 4 * LANE_ROUNDING;
+           + code->affine_count * sizeof(struct affine_value) + 4 * LANE_ROUNDING;
 }
 
-/* Masks are all zero at the start and again whenever an activation ends without a fault. */
-static void lay_out(struct block_run *r, struct activation *a, const struct code *code)
+/* Masks are all zero at the start, and again whenever an activation ends without a fault. */
+static void lay_out_activation(struct block_run *r, struct activation *a, const struct code *code)
 {
     size_t   s = r->lanes.stride, blocks = code->blocks_count, words = blocks / 64 + 1;
     uint8_t *at = a->memory;
@@ -293,15 +293,15 @@ static void lay_out(struct block_run *r, struct activation *a, const struct code
     a->pending_bits = (uint64_t *)(void *)(a->pending + blocks);
     a->deferred_bits = a->pending_bits + words;
     memset(a->pending_bits, 0, 2 * words * sizeof *a->pending_bits);
-    a->forms = (struct form *)(void *)(a->deferred_bits + words);
-    for (uint32_t i = 0; i < code->forms_count; i++)
-        a->forms[i] = (struct form){.state = FORM_FILLED};
+    a->affine = (struct affine_value *)(void *)(a->deferred_bits + words);
+    for (uint32_t i = 0; i < code->affine_count; i++)
+        a->affine[i] = (struct affine_value){.state = AFFINE_FILLED};
     a->words = (uint32_t)words;
     a->turn = a->spins = 0;
     a->code = code;
 }
 
-/* The same function has run here before, with as many lanes: masks are where they were, and all zero. */
+/* The same function ran here before, with as many lanes: its masks are in place and all zero. */
 static void start_again(struct activation *a)
 {
     memset(a->pending_bits, 0, 2 * a->words * sizeof *a->pending_bits);
@@ -321,21 +321,21 @@ struct activation *activation_enter(struct block_run *r, const struct code *code
         block_fault(l, FAULT_MEMORY, -1, "the register file of %u threads exceeds %d bytes", l->count, CPU_REGISTER_FILE_BYTES_MAX);
     if (bytes > a->room) {
         a->filled_code = NULL;
-        if (!grow(&a->memory, &a->room, bytes))
+        if (!grow_memory(&a->memory, &a->room, bytes))
             block_fault(l, FAULT_MEMORY, -1, "not enough host memory for registers");
         memset(a->memory, 0, bytes);
     }
     if (a->filled_code == code)
         start_again(a);
     else
-        lay_out(r, a, code);
+        lay_out_activation(r, a, code);
     a->local_base = caller ? caller->local_base + caller->code->local_bytes : 0;
     if (a->local_base + (uint64_t)code->local_bytes > stack_bottom(r))
         block_fault(l, FAULT_TRAP, -1, "the stack of local memory overflowed");
     l->frame = a->frame;
     l->plain = code->plain;
     fresh = a->filled_code != code;
-    fill(r, a, code);
+    fill_registers(r, a, code);
     r->depth++;
     if (fresh)
         run_prologue(r, a, code);

@@ -1,9 +1,8 @@
-/* Calls: device functions run for the active lanes until all have returned; printf and assert are done here.
- * Rule: lanes that are not in the call stand still meanwhile, so a barrier inside must be reached by the lanes in the call
- * and by those that already wait. */
+/* Calls: device functions run for the active lanes until all have returned; printf and assert are handled here. Lanes outside the call
+ * wait meanwhile, so a barrier inside needs the lanes in the call and those that already wait at it. */
 #include <stdio.h>
 
-#include "device/cpu/interp/decode.h"
+#include "device/cpu/interp/decode/decode.h"
 #include "device/cpu/runtime/heap.h"
 #include "device/cpu/runtime/output.h"
 
@@ -33,8 +32,8 @@ static uint8_t *register_of(struct lanes *l, const struct activation *a, const s
     return a->frame + (size_t)t->caller * l->stride + (size_t)lane * t->bytes;
 }
 
-static void transfer(struct lanes *l, const struct activation *caller, const struct activation *callee, const struct transfer *t,
-                     uint32_t lane, bool back)
+static void transfer_values(struct lanes *l, const struct activation *caller, const struct activation *callee, const struct transfer *t,
+                            uint32_t lane, bool back)
 {
     uint8_t *outer = t->reg ? register_of(l, caller, t, lane) : param_of(caller, lane, t->caller);
     uint8_t *inner = param_of(callee, lane, t->callee);
@@ -49,7 +48,7 @@ static void drop_dead(struct block_run *r, struct mask *m)
     mask_measure(m, r->lanes.count);
 }
 
-/* What a function allocates it does not leave behind. */
+/* Frees what the function allocated with alloca. */
 static void keep_stack(struct block_run *r, const struct activation *callee)
 {
     struct lanes *l = &r->lanes;
@@ -78,7 +77,7 @@ static void run_function(struct block_run *r, const struct call_plan *plan, cons
     for (uint32_t i = who->low; i < who->high; i++) {
         callee->current.m[i] = who->m[i];
         for (unsigned k = 0; who->m[i] && k < plan->args_count; k++)
-            transfer(&r->lanes, caller, callee, &plan->args[k], i, false);
+            transfer_values(&r->lanes, caller, callee, &plan->args[k], i, false);
     }
     mask_measure(&callee->current, r->lanes.count);
     keep_stack(r, callee);
@@ -86,7 +85,7 @@ static void run_function(struct block_run *r, const struct call_plan *plan, cons
     give_stack_back(r, callee, who);
     for (uint32_t i = who->low; i < who->high; i++) {
         for (unsigned k = 0; who->m[i] && k < plan->results_count; k++)
-            transfer(&r->lanes, caller, callee, &plan->results[k], i, true);
+            transfer_values(&r->lanes, caller, callee, &plan->results[k], i, true);
     }
     activation_leave(r);
     if (live != r->live_count)
@@ -110,13 +109,13 @@ static const struct ptx_function *function_at(struct lanes *l, const struct call
     if (address < PTX_FUNCTION_ADDRESS(0) || n >= plan->module->functions_count || address % 16)
         block_fault(l, FAULT_TRAP, lane, "call of 0x%llx, which is not a function", (unsigned long long)address);
     f = &plan->module->functions[n];
-    /* The sizes too: the caller's values are written into the callee's parameter memory. */
+    /* Checks the sizes, too: the caller's values are written into the callee's parameter memory. */
     if (!f->code || f->entry || !ptx_same_signature(&f->signature, plan->shape))
         block_fault(l, FAULT_TRAP, lane, "indirect call of a function with another signature");
     return f;
 }
 
-/* Lanes with the same target go together; the others follow. The place of the scratch mask is in e. */
+/* Lanes with the same target go together; the others follow. e: the place of the scratch mask. */
 static void call_indirect(struct lanes *l, const struct op *o)
 {
     const struct call_plan *plan = o->extra;
@@ -141,7 +140,7 @@ static void call_indirect(struct lanes *l, const struct op *o)
     }
 }
 
-static uint64_t argument(struct lanes *l, const struct call_plan *plan, unsigned k, uint32_t lane)
+static uint64_t call_argument(struct lanes *l, const struct call_plan *plan, unsigned k, uint32_t lane)
 {
     struct activation *a = activation_now(l->run);
     uint64_t           value = 0;
@@ -170,7 +169,7 @@ static void call_printf(struct lanes *l, const struct op *o)
 
     for (uint32_t i = l->low; i < l->high; i++) {
         if (l->m[i])
-            give_result(l, plan, i, (uint32_t)output_printf(l, i, argument(l, plan, 0, i), argument(l, plan, 1, i)));
+            give_result(l, plan, i, (uint32_t)output_printf(l, i, call_argument(l, plan, 0, i), call_argument(l, plan, 1, i)));
     }
 }
 
@@ -183,9 +182,10 @@ static void call_assert(struct lanes *l, const struct op *o)
 
         if (!l->m[i])
             continue;
-        output_string(l, i, argument(l, plan, 0, i), text, sizeof text);
-        output_string(l, i, argument(l, plan, 3, i), function, sizeof function);
-        block_fault(l, FAULT_ASSERT, i, "assertion `%s` failed at source line %u (%s)", text, (unsigned)argument(l, plan, 2, i), function);
+        output_string(l, i, call_argument(l, plan, 0, i), text, sizeof text);
+        output_string(l, i, call_argument(l, plan, 3, i), function, sizeof function);
+        block_fault(l, FAULT_ASSERT, i, "assertion `%s` failed at source line %u (%s)", text, (unsigned)call_argument(l, plan, 2, i),
+                    function);
     }
 }
 
@@ -195,7 +195,7 @@ static void call_malloc(struct lanes *l, const struct op *o)
 
     for (uint32_t i = l->low; i < l->high; i++) {
         if (l->m[i])
-            give_result(l, plan, i, cpu_heap_alloc(l->run->grid->heap, argument(l, plan, 0, i)));
+            give_result(l, plan, i, cpu_heap_alloc(l->run->grid->heap, call_argument(l, plan, 0, i)));
     }
 }
 
@@ -204,13 +204,13 @@ static void call_free(struct lanes *l, const struct op *o)
     const struct call_plan *plan = o->extra;
 
     for (uint32_t i = l->low; i < l->high; i++) {
-        if (l->m[i] && !cpu_heap_free(l->run->grid->heap, argument(l, plan, 0, i)))
+        if (l->m[i] && !cpu_heap_free(l->run->grid->heap, call_argument(l, plan, 0, i)))
             block_fault(l, FAULT_TRAP, i, "free of 0x%llx, which is not from malloc or was freed before",
-                        (unsigned long long)argument(l, plan, 0, i));
+                        (unsigned long long)call_argument(l, plan, 0, i));
     }
 }
 
-static op_fn builtin(struct span name)
+static op_fn builtin_function(struct span name)
 {
     static const struct {
         const char *name;
@@ -253,7 +253,8 @@ static bool plan_transfers(struct decoder *d, const struct ptx_operand *actual, 
     return true;
 }
 
-/* An indirect call's formals have the offsets of its prototype: results first, then parameters, each aligned, as in the function. */
+/* The parameters of an indirect call have the offsets of its prototype: results first, then parameters, each aligned, as in the
+ * function. */
 bool translate_call(struct decoder *d)
 {
     const struct ptx_call *call = d->insn->call;
@@ -267,7 +268,7 @@ bool translate_call(struct decoder *d)
     plan->module = d->module;
     if (call->function != PTX_NO_INDEX) {
         plan->function = &d->module->functions[call->function];
-        run = plan->function->defined ? call_direct : builtin(plan->function->name);
+        run = plan->function->defined ? call_direct : builtin_function(plan->function->name);
     }
     plan->shape = plan->function ? &plan->function->signature : call->prototype;
     if (!run || !plan->shape || (plan->function && plan->function->entry))

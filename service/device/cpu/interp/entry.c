@@ -1,5 +1,5 @@
-/* The one door into a compilation of the interpreter. The build compiles the interp_*.c once per instruction set, each with its own
- * INTERPRETER (the table's name) and INTERPRETER_NAME, and hides everything but this table. */
+/* The entry into a compilation of the interpreter. The build compiles interp/ once per instruction set, each with its own INTERPRETER
+ * (the table's name) and INTERPRETER_NAME, and hides everything but this table. */
 #include "device/cpu/interp/variants.h"
 
 extern const struct interpreter INTERPRETER;

@@ -1,10 +1,10 @@
-/* The words for a fault: what, in which kernel, at which PTX line, block and thread. */
+/* The text of a fault: what, in which kernel, at which PTX line, block and thread. */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "device/cpu/interp/form.h"
+#include "device/cpu/interp/affine.h"
 
-enum { KERNEL_NAME_SHOWN = 48 }; /* the line, block and thread behind it must get through to the client too */
+enum { KERNEL_NAME_SHOWN = 48 }; /* leaves room in the client's text for the line, block and thread */
 
 struct fault_row {
     enum status st;
@@ -69,19 +69,19 @@ void block_describe(struct block_run *r, enum fault_code code, int64_t lane, con
 
 enum { GUARD_GRAIN = 4096 }; /* no page is smaller; accesses are aligned and do not cross it */
 
-/* The handler knows an address only, and accesses are not always made in the order of lanes: the thread to blame is the first active
- * one whose operand leads into that page. *address becomes its own. */
+/* The handler knows only an address, and accesses are not always made in the order of lanes. The fault is that of the first active lane
+ * whose operand leads into the same page; *address becomes its address. */
 static int64_t lane_of_address(struct block_run *r, uint64_t *address)
 {
-    struct lanes    *l = &r->lanes;
-    const struct op *o = l->current;
-    struct form     *said;
+    struct lanes        *l = &r->lanes;
+    const struct op     *o = l->current;
+    struct affine_value *affine;
 
     if (!o || !o->addresses)
         return -1;
-    said = form_of_address(l, o);
-    if (said)
-        form_fill(l, said, o->a, 8);
+    affine = affine_address(l, o);
+    if (affine)
+        affine_fill(l, affine, o->a, 8);
     for (uint32_t i = l->low; i < l->high; i++) {
         uint64_t at = LANE(uint64_t, o->a)[i] + (uint64_t)o->immediate;
         if (l->m[i] && (at ^ *address) < GUARD_GRAIN) {

@@ -15,10 +15,10 @@
 struct interpreter;
 struct ptx_module;
 struct ptx_function;
-struct form;
+struct affine_value;
 
-/* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space itself
- * is the offset from its window. */
+/* Generic addresses of the spaces that are not device memory lie above every host address. An address in the space is the offset from
+ * its window. */
 #define SHARED_WINDOW (1ull << 48)
 #define LOCAL_WINDOW  (1ull << 49)
 #define PARAM_WINDOW  (1ull << 50)
@@ -33,13 +33,13 @@ enum block_end { END_FALL, END_BRANCH, END_TABLE, END_RETURN, END_EXIT, END_BARR
 struct code_block {
     uint32_t        first, count; /* of ops */
     enum block_end  end;
-    bool            warp_first; /* its first operation needs all its warp's named members */
-    bool            spins;      /* leaving backwards closes a loop that holds an atomic or volatile read: somebody may wait in it */
+    bool            warp_first; /* its first operation needs all named members of its warp */
+    bool            spins;      /* leaving backwards closes a loop with an atomic or volatile read: a lane may be waiting in it */
     uint32_t        members;    /* warp_first: the place of that operation's member mask */
     uint32_t        target;
-    struct op       last;       /* guard, operands and text of the leaving instruction */
-    uint32_t        guard_form; /* END_BRANCH: of the guard, or NO_FORM */
-    const uint32_t *table;      /* END_TABLE: the targets, borrowed from code */
+    struct op       last;         /* guard, operands and text of the leaving instruction */
+    uint32_t        guard_affine; /* END_BRANCH: of the guard, or NO_AFFINE */
+    const uint32_t *table;        /* END_TABLE: the targets, borrowed from code */
     uint32_t        table_count;
 };
 
@@ -48,15 +48,15 @@ struct code_constant {
     uint32_t place;
     uint32_t width;
     uint64_t value;
-    uint32_t form; /* or NO_FORM */
+    uint32_t affine; /* or NO_AFFINE */
 };
 
-/* A special register that the function reads: which one, and where its array is. */
+/* A special register that the function reads, and the place of its array. */
 struct code_special {
     uint32_t place;
     uint32_t width;
     int      which;  /* enum special */
-    uint32_t form;   /* or NO_FORM */
+    uint32_t affine; /* or NO_AFFINE */
     bool     wanted; /* as an array, too */
 };
 
@@ -65,7 +65,7 @@ struct code {
     const struct interpreter *by; /* runs it */
     struct op                *ops;
     uint32_t                  ops_count;
-    struct op                *prologue; /* for all lanes, once per launch and host thread: results that no block changes */
+    struct op                *prologue; /* for all lanes, once per launch and host thread: results that do not depend on the block */
     uint32_t                  prologue_count;
     struct code_block        *blocks;
     uint32_t                  blocks_count;
@@ -73,41 +73,41 @@ struct code {
     uint32_t                  constants_count;
     struct code_special      *specials;
     uint32_t                  specials_count;
-    uint32_t                  forms_count; /* of the values that may be said in a few numbers (device/cpu/interp/form.h) */
-    uint32_t                  frame_bytes; /* per lane: registers, constants, temporaries; places lie below it */
-    uint32_t                  param_bytes; /* per lane: .param variables of the function and of its calls */
-    uint32_t                  local_bytes; /* per lane */
-    bool                      calls;       /* needs a stack */
-    bool                      allocates;   /* alloca: of an entry, needs a stack */
-    uint32_t                  stack_place; /* allocates: 4 bytes, where calls keep the caller's stack_top */
-    bool                      meets;       /* has atomics on memory that blocks share */
-    uint32_t                  grid_line;   /* of the instruction that wants a cooperative launch, or 0 */
-    bool                      plain;       /* see cpu_code_load_as */
-    bool                      checked;     /* accesses to device memory go through memcheck */
-    struct span               name;        /* borrowed from the module */
-    struct arena              arena;       /* owns what `extra` and `table` point to */
+    uint32_t                  affine_count; /* of affine values (device/cpu/interp/affine.h) */
+    uint32_t                  frame_bytes;  /* per lane: registers, constants, temporaries; places lie below it */
+    uint32_t                  param_bytes;  /* per lane: .param variables of the function and of its calls */
+    uint32_t                  local_bytes;  /* per lane */
+    bool                      calls;        /* needs a stack */
+    bool                      allocates;    /* alloca: of an entry, needs a stack */
+    uint32_t                  stack_place;  /* allocates: 4 bytes, where calls keep the caller's stack_top */
+    bool                      meets;        /* has atomics on memory that blocks share */
+    uint32_t                  grid_line;    /* of the instruction that wants a cooperative launch, or 0 */
+    bool                      plain;        /* see cpu_code_load_as */
+    bool                      checked;      /* accesses to device memory go through memcheck */
+    struct span               name;         /* borrowed from the module */
+    struct arena              arena;        /* owns what `extra` and `table` point to */
 };
 
-/* Lanes that are to run one block of an activation. */
+/* The lanes that will run one block of an activation. */
 struct activation {
-    const struct code *code;
-    uint8_t           *memory; /* owned: frame, params, masks */
-    size_t             room;
-    uint8_t           *frame;
-    uint8_t           *params;     /* [lanes][param_bytes] */
-    struct form       *forms;      /* [forms_count] */
-    uint32_t           local_base; /* of the function's local variables in each lane's local memory */
-    struct mask        current;
-    struct mask        side;    /* scratch of branches */
-    struct mask        guard;   /* scratch of guarded operations */
-    struct mask       *pending; /* [blocks_count] */
-    uint64_t          *pending_bits;
-    uint64_t          *deferred_bits; /* pending, but some warp members are missing */
-    uint32_t           words;
-    uint32_t           turn; /* where the last turn out of order went */
-    uint32_t           spins;
-    uint64_t           filled_block; /* block number + 1 the special registers are for */
-    const struct code *filled_code;
+    const struct code   *code;
+    uint8_t             *memory; /* owned: frame, params, masks */
+    size_t               room;
+    uint8_t             *frame;
+    uint8_t             *params;     /* [lanes][param_bytes] */
+    struct affine_value *affine;     /* [affine_count] */
+    uint32_t             local_base; /* of the function's local variables in each lane's local memory */
+    struct mask          current;
+    struct mask          side;    /* scratch of branches */
+    struct mask          guard;   /* scratch of guarded operations */
+    struct mask         *pending; /* [blocks_count] */
+    uint64_t            *pending_bits;
+    uint64_t            *deferred_bits; /* pending, but some members of the warp are missing */
+    uint32_t             words;
+    uint32_t             turn; /* where the last turn out of order went */
+    uint32_t             spins;
+    uint64_t             filled_block; /* number + 1 of the block that the special registers are filled for */
+    const struct code   *filled_code;
 };
 
 struct barrier {
@@ -135,7 +135,7 @@ struct grid_run {
     const struct cpu_launch *launch;
     const struct code       *code;
     struct cpu_engine       *engine;
-    void (*company)(struct cpu_engine *e); /* NULL, or to be called by host thread 0 where its block waits: others may run, too */
+    void (*company)(struct cpu_engine *e); /* NULL, or host thread 0 calls it where its block waits: other blocks may run, too */
     struct cpu_memory *memory;
     struct cpu_shadow *shadow; /* NULL unless memcheck is on */
     uint64_t           memory_base;
@@ -150,7 +150,7 @@ struct grid_run {
     uint64_t           workspace; /* device memory of a cooperative launch, where blocks meet; 0: not cooperative */
 };
 
-/* One host thread's block at work; reused from block to block and launch to launch. */
+/* One host thread's block; reused from block to block and launch to launch. */
 struct block_run {
     struct lanes       lanes;
     struct grid_run   *grid;
@@ -169,17 +169,17 @@ struct block_run {
     uint8_t           *waits; /* the barrier a lane waits at, or NO_BARRIER */
     uint8_t           *wait_depth;
     uint32_t          *resume;    /* where it goes on */
-    uint8_t           *votes;     /* what it brought to a reducing barrier */
-    uint32_t          *stack_top; /* alloca: a lane's local memory is free from its frames up to there */
+    uint8_t           *votes;     /* the value that it brought to a reducing barrier */
+    uint32_t          *stack_top; /* alloca: a lane's local memory is free from its frames up to here */
     bool               stack_used;
-    uint8_t           *passes;  /* 1: the next warp operation does not hold this lane up, its members wait elsewhere */
+    uint8_t           *passes;  /* 1: the next warp operation does not hold this lane up; its members wait elsewhere */
     uint32_t           passing; /* how many of those are set */
     struct barrier     barriers[BARRIERS];
-    uint32_t           barriers_used; /* bit i: somebody arrived at barrier i */
+    uint32_t           barriers_used; /* bit i: a lane arrived at barrier i */
     uint32_t           depth;
     struct activation  activations[CPU_CALL_DEPTH_MAX];
     uint32_t           back_edges;
-    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could go on */
+    uint32_t           waits_for_company; /* of this block: rounds in which no other path of it could continue */
     uint32_t           starts;            /* of blocks of threads and of calls */
     unsigned           host_thread;
     enum fault_code    fault;
@@ -196,7 +196,7 @@ void        block_run_finish(struct block_run *r);
 /* Runs one block to its end; false, with r->problem, when it faulted. */
 bool block_run(struct block_run *r, uint64_t number);
 
-/* Leaves the block at once. `lane` < 0: no single thread is to blame. */
+/* Leaves the block at once. `lane` < 0: no single thread caused it. */
 _Noreturn void block_fault(struct lanes *l, enum fault_code code, int64_t lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -213,7 +213,7 @@ void mask_clear(struct mask *m);
 void mask_add(struct mask *to, const struct mask *m);
 /* The ones of m become 0 in an array of lanes. */
 void mask_remove(uint8_t *lanes, const struct mask *m);
-/* In how many lanes of m the predicate, flipped if `flip` is 1, holds. */
+/* In how many lanes of m the predicate holds; `flip` 1 negates it. */
 uint32_t mask_holds(const struct mask *m, const uint8_t *predicate, uint8_t flip);
 /* Those lanes become `to`; or they move from m to `side`. */
 void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, uint8_t flip);
@@ -221,7 +221,7 @@ void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uin
 
 /* For operations: */
 void lanes_use(struct lanes *l, const struct mask *m);
-/* Runs `function` for the active lanes until all have returned. Parameters are in `a`'s param memory already. */
+/* Runs `function` for the active lanes until all have returned. `a`'s param memory holds the parameters. */
 struct activation               *activation_enter(struct block_run *r, const struct code *code);
 void                             activation_run(struct block_run *r, struct activation *a);
 void                             activation_leave(struct block_run *r);
@@ -230,23 +230,23 @@ static inline struct activation *activation_now(struct block_run *r)
     return &r->activations[r->depth - 1];
 }
 
-/* device/cpu/interp/barrier.c */
-/* The lanes of `a->current` arrive; true: all are here and go on. False: they wait, current is empty. */
+/* device/cpu/interp/ops/barrier.c */
+/* The lanes of `a->current` arrive. True: all are here and continue. False: they wait, and current is empty. */
 bool barrier_arrive(struct block_run *r, struct activation *a, const struct op *o, uint32_t resume);
-/* Lanes left: barriers that waited only for them open. True when any opened. */
+/* Lanes left: opens barriers that waited only for them. True: any opened. */
 bool barriers_settle(struct block_run *r);
-/* Does any lane of the running activation wait? */
+/* Whether any lane of the running activation waits. */
 bool activation_waits(const struct block_run *r);
-/* Nobody can run and lanes still wait: a launch failure. */
+/* No lane can run and some still wait: a launch failure. */
 _Noreturn void barriers_stuck(struct block_run *r);
 void           pending_add(struct activation *a, uint32_t block, const struct mask *m);
 void           pending_add_lane(struct activation *a, uint32_t block, uint32_t lane);
 
-/* device/cpu/interp/warp.c: lanes that wait at different bar.warp.sync but together are all that is waited for may pass; false: none could. */
+/* device/cpu/interp/ops/warp.c: lets lanes pass that wait at different bar.warp.sync but together are all members; false: none could. */
 bool warp_release(struct block_run *r, struct activation *a);
-/* Nobody can run and lanes wait for members of their warp that never come. */
+/* No lane can run, and some wait for members of their warp that never come: a launch failure. */
 _Noreturn void warp_stuck(struct block_run *r, struct activation *a);
-/* Removes lanes from `a->current` whose warp's named members have not arrived, and puts them back as deferred. */
+/* Removes lanes from `a->current` whose named members of the warp have not arrived, and puts them back as deferred. */
 void warp_gather(struct block_run *r, struct activation *a, uint32_t block);
 
 #endif

@@ -1,9 +1,9 @@
-/* The state of one running block of threads, and the loops every operation is made of.
- * A register is an array over all threads ("lanes") of the block; an operation is one loop over the active lanes. */
+/* The state of one running block of threads, and the loops that operations consist of. A register is an array over all threads ("lanes")
+ * of the block; an operation is one loop over the active lanes. */
 #ifndef GPUREST_DEVICE_CPU_LANES_H
 #define GPUREST_DEVICE_CPU_LANES_H
 
-#include "device/cpu/interp/math.h"
+#include "device/cpu/interp/ops/math.h"
 #include "limits.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ enum { WARP_LANES = 32, OP_NONE = -1 };
 struct lanes;
 struct op;
 struct ptx_insn;
-struct op_forms;
+struct op_affine;
 
 typedef void (*op_fn)(struct lanes *l, const struct op *o);
 
@@ -33,17 +33,17 @@ struct op {
     bool                   guard_not;
     bool                   addresses; /* a + immediate is an address of memory */
     uint8_t                mode;  /* the operation's own variant */
-    uint8_t                width; /* elements of a vector access, bytes of an element where a handler needs it */
+    uint8_t                width; /* elements of a vector access; bytes of an element where a handler needs it */
     int64_t                immediate;
     const void            *extra; /* borrowed from the program */
     const struct ptx_insn *insn;  /* for texts; borrowed from the module */
-    const struct op_forms *forms; /* how it deals with values that are not written out (device/cpu/interp/form.h), or NULL; borrowed from the program */
+    const struct op_affine *affine; /* its plan for affine values (device/cpu/interp/affine.h), or NULL; borrowed from the program */
 };
 
-/* What the registers' arrays hold at place p for lane i: ((T *)(frame + p * stride))[i]. */
+/* Element i of a register's array at place p: ((T *)(frame + p * stride))[i]. */
 #define LANE(T, place) ((T *)(void *)(l->frame + (size_t)(place) * l->stride))
 
-/* The operations below run on these; everything else about a running block is in interp.h. */
+/* The state that operations work on; interp.h has the rest of a running block. */
 struct lanes {
     uint8_t       *frame;  /* register file of the running function */
     size_t         stride; /* lanes, rounded up so that every array is aligned */
@@ -55,14 +55,14 @@ struct lanes {
     bool           dense;  /* every lane of [low, high) is active: no test per lane */
     bool           plain;  /* handlers take no short ways */
     uint8_t       *carry;  /* the condition code, per lane */
-    const struct op *volatile current; /* what a fault handler blames */
+    const struct op *volatile current; /* the operation that a fault handler names */
     struct block_run *run;
 };
 
-/* On functions that read and write kernels' memory: whether kernels race there is their affair, and not what ThreadSanitizer is to find. */
+/* On functions that read and write kernels' memory: races of kernels are their own, and ThreadSanitizer must not report them. */
 #define KERNEL_MEMORY __attribute__((no_sanitize_thread))
 
-/* A destination may be a source too, but only lane by lane: so there is never a dependency between iterations. */
+/* A destination may also be a source, but only of the same lane: so iterations never depend on each other. */
 #define LANES_LOOP(STATEMENT)                                             \
     do {                                                                  \
         const uint32_t low_ = l->low, high_ = l->high;                    \
@@ -71,8 +71,8 @@ struct lanes {
         }                                                                 \
     } while (0)
 
-/* Cheap expressions: computed for inactive lanes too and then thrown away, so that the loop can be vectorised.
- * LOAD declares the operands of lane i. */
+/* Cheap expressions: computed for inactive lanes, too, and dropped there, so that the loop can be vectorised. LOAD declares the operands
+ * of lane i. */
 #define LANES_SET(T, place, LOAD, EXPRESSION)                             \
     do {                                                                  \
         T *d_ = LANE(T, place);                                           \

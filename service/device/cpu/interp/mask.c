@@ -1,4 +1,4 @@
-/* Masks of lanes: one byte per lane, 1 or 0, eight handled at a time. Outside [low, high) all are 0; arrays end at a multiple of 64. */
+/* Masks of lanes: one byte per lane, 1 or 0, eight at a time. All are 0 outside [low, high); arrays end at a multiple of 64. */
 #include "device/cpu/bounds.h"
 #include "device/cpu/interp/interp.h"
 
@@ -39,8 +39,8 @@ void mask_clear(struct mask *m)
     *m = (struct mask){.m = m->m};
 }
 
-/* Sets count, and [low, high), which now holds all ones, shrunk to them. */
-static void settle(struct mask *m, uint32_t low, uint32_t high, uint32_t count)
+/* Sets count, and shrinks [low, high), which must contain all ones, to them. */
+static void measure_mask(struct mask *m, uint32_t low, uint32_t high, uint32_t count)
 {
     uint32_t first = low / WORD_LANES, last = word_above(high);
 
@@ -62,10 +62,10 @@ void mask_measure(struct mask *m, uint32_t count)
 
     for (uint32_t w = 0, end = word_above(count); w < end; w++)
         sum += word_at(m->m, w);
-    settle(m, 0, count, sum_of_bytes(sum));
+    measure_mask(m, 0, count, sum_of_bytes(sum));
 }
 
-/* The arrays of the loops below never overlap; the compiler is told so, since bytes could be anything to it. */
+/* The arrays of the loops below never overlap. `restrict` says so: to the compiler, bytes may alias anything. */
 void mask_add(struct mask *to, const struct mask *m)
 {
     uint8_t *restrict t = to->m;
@@ -115,7 +115,7 @@ void mask_pick(struct mask *to, const struct mask *m, const uint8_t *predicate, 
         put_word(t, w, v);
         sum += v;
     }
-    settle(to, m->low, m->high, sum_of_bytes(sum));
+    measure_mask(to, m->low, m->high, sum_of_bytes(sum));
 }
 
 void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uint8_t flip)
@@ -140,6 +140,6 @@ void mask_split(struct mask *m, struct mask *side, const uint8_t *predicate, uin
         put_word(go, w, taken);
         put_word(stay, w, v ^ taken);
     }
-    settle(side, low, high, holds);
-    settle(m, low, high, m->count - holds);
+    measure_mask(side, low, high, holds);
+    measure_mask(m, low, high, m->count - holds);
 }

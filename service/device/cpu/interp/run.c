@@ -1,5 +1,5 @@
-/* The heart of the interpreter: which lanes run which basic block next, and leaving a block by branch, return or fault.
- * Rule: the lowest block with pending lanes runs. It is right for any control flow, and lanes meet again where paths join. */
+/* The heart of the interpreter: which lanes run which basic block next, and leaving a block by branch, return or fault. The lowest block
+ * with pending lanes runs next: that is right for any control flow, and lanes join again where paths meet. */
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "base/deadline.h"
 #include "device/cpu/bounds.h"
-#include "device/cpu/interp/form.h"
+#include "device/cpu/interp/affine.h"
 
 enum { EDGES_PER_CLOCK = 64, BLOCKS_PER_CLOCK = 16 };
 /* In units of CPU_SPIN_ROUNDS: a loop that only looks like waiting has mostly ended by then. */
@@ -21,7 +21,7 @@ void lanes_use(struct lanes *l, const struct mask *m)
     l->dense = m->count == m->high - m->low;
 }
 
-static void mark(struct activation *a, uint32_t block)
+static void mark_pending(struct activation *a, uint32_t block)
 {
     a->pending_bits[block / 64] |= 1ull << (block % 64);
     a->deferred_bits[block / 64] &= ~(1ull << (block % 64));
@@ -32,7 +32,7 @@ void pending_add(struct activation *a, uint32_t block, const struct mask *m)
     if (!m->count)
         return;
     mask_add(&a->pending[block], m);
-    mark(a, block);
+    mark_pending(a, block);
 }
 
 void pending_add_lane(struct activation *a, uint32_t block, uint32_t lane)
@@ -45,11 +45,11 @@ void pending_add_lane(struct activation *a, uint32_t block, uint32_t lane)
     if (!p->count || lane >= p->high)
         p->high = lane + 1;
     p->count++;
-    mark(a, block);
+    mark_pending(a, block);
 }
 
 /* The lowest pending block at or above `from`; deferred ones only if asked. NO_BLOCK when there is none. */
-static uint32_t lowest(const struct activation *a, uint32_t from, bool deferred)
+static uint32_t lowest_pending(const struct activation *a, uint32_t from, bool deferred)
 {
     for (uint32_t w = from / 64; w < a->words; w++) {
         uint64_t bits = a->pending_bits[w] & (deferred ? ~0ull : ~a->deferred_bits[w]);
@@ -103,8 +103,8 @@ static void check_time(struct block_run *r)
         block_fault(&r->lanes, FAULT_TIMEOUT, -1, "the execution deadline passed");
 }
 
-/* A loop may wait for lanes, blocks or the host that only run when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
- * rounds; then some other pending block has one turn, each in its order. */
+/* A loop may wait for lanes, blocks or the host, which run only when it lets them. Loops that read shared state get CPU_SPIN_ROUNDS
+ * rounds; then another pending block runs once, each in turn. */
 static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint32_t block)
 {
     uint32_t other;
@@ -112,9 +112,9 @@ static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint3
     if (++a->spins < CPU_SPIN_ROUNDS)
         return NO_BLOCK;
     a->spins = 0;
-    other = lowest(a, a->turn + 1 < a->code->blocks_count ? a->turn + 1 : 0, true);
+    other = lowest_pending(a, a->turn + 1 < a->code->blocks_count ? a->turn + 1 : 0, true);
     if (other == NO_BLOCK)
-        other = lowest(a, 0, true);
+        other = lowest_pending(a, 0, true);
     if (other == NO_BLOCK || other == block) {
         if (r->grid->company && r->host_thread == 0 && ++r->waits_for_company % WAITS_FOR_COMPANY == 0)
             r->grid->company(r->grid->engine);
@@ -125,8 +125,8 @@ static uint32_t turn_for_others(struct block_run *r, struct activation *a, uint3
     return other;
 }
 
-/* All of current goes to `target`; returns the block to run next, its lanes in current. */
-static uint32_t go(struct block_run *r, struct activation *a, const struct code_block *from, uint32_t block, uint32_t target)
+/* All of current goes to `target`; returns the block to run next, with its lanes in current. */
+static uint32_t enter_block(struct block_run *r, struct activation *a, const struct code_block *from, uint32_t block, uint32_t target)
 {
     uint32_t next = NO_BLOCK, low;
 
@@ -136,19 +136,19 @@ static uint32_t go(struct block_run *r, struct activation *a, const struct code_
         if (from->spins)
             next = turn_for_others(r, a, target);
     }
-    low = lowest(a, 0, false);
+    low = lowest_pending(a, 0, false);
     if (next == NO_BLOCK && low > target && !a->pending[target].count)
         return target;
     pending_add(a, target, &a->current);
     mask_clear(&a->current);
     if (next == NO_BLOCK)
-        next = lowest(a, 0, false);
+        next = lowest_pending(a, 0, false);
     take_pending(a, next);
     return next;
 }
 
 /* side = the lanes of current whose predicate holds; current keeps the others. */
-static void split(struct block_run *r, struct activation *a, const struct op *o)
+static void split_lanes(struct block_run *r, struct activation *a, const struct op *o)
 {
     struct lanes *l = &r->lanes;
 
@@ -163,42 +163,42 @@ static void swap_masks(struct mask *x, struct mask *y)
     *y = t;
 }
 
-/* What is left in current goes on behind `block`; with nobody left, the lowest pending block is next, or NO_BLOCK. */
-static uint32_t fall(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+/* The rest of current continues behind `block`. If it is empty, the lowest pending block is next, or NO_BLOCK. */
+static uint32_t fall_through(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
 {
     uint32_t next;
 
     if (a->current.count && block + 1 < a->code->blocks_count)
-        return go(r, a, b, block, block + 1);
+        return enter_block(r, a, b, block, block + 1);
     mask_clear(&a->current); /* running off the end is a return */
-    next = lowest(a, 0, false);
+    next = lowest_pending(a, 0, false);
     if (next != NO_BLOCK)
         take_pending(a, next);
     return next;
 }
 
-/* Of the guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
+/* The guard of a branch: 1 or 0 when all threads are known to go the same way, else -1. */
 static int way_of_all(const struct activation *a, const struct code_block *b)
 {
-    const struct form *f = b->guard_form == NO_FORM ? NULL : &a->forms[b->guard_form];
+    const struct affine_value *f = b->guard_affine == NO_AFFINE ? NULL : &a->affine[b->guard_affine];
 
-    if (!f || !(f->state & FORM_SAID))
+    if (!f || !(f->state & AFFINE_KNOWN))
         return -1;
     return (int)(f->base & 1) ^ b->last.guard_not;
 }
 
-static uint32_t branch(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+static uint32_t take_branch(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
 {
     int way = b->last.guard == OP_NONE ? 1 : way_of_all(a, b);
 
     if (way >= 0)
-        return way ? go(r, a, b, block, b->target) : fall(r, a, b, block);
-    split(r, a, &b->last);
+        return way ? enter_block(r, a, b, block, b->target) : fall_through(r, a, b, block);
+    split_lanes(r, a, &b->last);
     if (!a->side.count)
-        return fall(r, a, b, block);
+        return fall_through(r, a, b, block);
     if (!a->current.count) {
         swap_masks(&a->current, &a->side);
-        return go(r, a, b, block, b->target);
+        return enter_block(r, a, b, block, b->target);
     }
     pending_add(a, b->target, &a->side);
     if (b->target <= block) {
@@ -206,9 +206,9 @@ static uint32_t branch(struct block_run *r, struct activation *a, const struct c
         pending_add(a, block + 1, &a->current);
         mask_clear(&a->current);
         take_pending(a, b->target);
-        return go(r, a, b, block, b->target);
+        return enter_block(r, a, b, block, b->target);
     }
-    return fall(r, a, b, block);
+    return fall_through(r, a, b, block);
 }
 
 static uint32_t branch_table(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
@@ -219,7 +219,7 @@ static uint32_t branch_table(struct block_run *r, struct activation *a, const st
 
     mask_clear(&a->side);
     if (b->last.guard != OP_NONE)
-        split(r, a, &b->last);
+        split_lanes(r, a, &b->last);
     else
         swap_masks(&a->current, &a->side);
     for (uint32_t i = a->side.low; i < a->side.high; i++) {
@@ -233,10 +233,10 @@ static uint32_t branch_table(struct block_run *r, struct activation *a, const st
         mask_clear(&a->current);
     if (++r->back_edges % EDGES_PER_CLOCK == 0)
         check_time(r);
-    return fall(r, a, b, block);
+    return fall_through(r, a, b, block);
 }
 
-/* Lanes that exit leave the block for good: nobody waits for them any more. */
+/* Lanes that exit leave the block for good: no barrier waits for them any more. */
 static void leave_lanes(struct block_run *r, struct activation *a, const struct mask *m)
 {
     mask_remove(r->live, m);
@@ -244,13 +244,13 @@ static void leave_lanes(struct block_run *r, struct activation *a, const struct 
     memset(a->deferred_bits, 0, a->words * sizeof *a->deferred_bits);
 }
 
-static uint32_t leave(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
+static uint32_t leave_activation(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
 {
     bool gone = b->end == END_EXIT || r->depth == 1;
 
     mask_clear(&a->side);
     if (b->last.guard != OP_NONE)
-        split(r, a, &b->last);
+        split_lanes(r, a, &b->last);
     else
         swap_masks(&a->current, &a->side);
     if (gone)
@@ -258,7 +258,7 @@ static uint32_t leave(struct block_run *r, struct activation *a, const struct co
     mask_clear(&a->side);
     if (b->last.guard == OP_NONE)
         mask_clear(&a->current);
-    return fall(r, a, b, block);
+    return fall_through(r, a, b, block);
 }
 
 static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const struct code_block *b, uint32_t block)
@@ -267,7 +267,7 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
 
     mask_clear(&a->side);
     if (b->last.guard != OP_NONE) {
-        split(r, a, &b->last);
+        split_lanes(r, a, &b->last);
         swap_masks(&a->current, &a->side);
         pending_add(a, block + 1, &a->side);
         mask_clear(&a->side);
@@ -275,22 +275,22 @@ static uint32_t wait_at_barrier(struct block_run *r, struct activation *a, const
     all = a->current.count == 0 || barrier_arrive(r, a, &b->last, block + 1);
     if (!all)
         mask_clear(&a->current);
-    return fall(r, a, b, block);
+    return fall_through(r, a, b, block);
 }
 
-/* Lanes are to run `next`, or nobody can: barriers that only waited for lanes that left open, then warp operations that wait for
+/* Lanes can run `next`, or no lane can. Then opens barriers that waited only for lanes that left, then warp operations that wait for
  * each other at different places. */
-static uint32_t settle(struct block_run *r, struct activation *a)
+static uint32_t next_block(struct block_run *r, struct activation *a)
 {
     uint32_t next;
 
     for (;;) {
-        next = lowest(a, 0, false);
+        next = lowest_pending(a, 0, false);
         if (next != NO_BLOCK)
             break;
         if (barriers_settle(r))
             continue;
-        if (lowest(a, 0, true) == NO_BLOCK)
+        if (lowest_pending(a, 0, true) == NO_BLOCK)
             break;
         if (!warp_release(r, a))
             warp_stuck(r, a);
@@ -325,8 +325,8 @@ static void run_ops(struct block_run *r, struct activation *a, const struct code
     lanes_use(l, &a->current);
     for (; o < end; o++) {
         l->current = o;
-        if (o->forms)
-            form_run(l, a->forms, o, a->current.count == r->live_count);
+        if (o->affine)
+            affine_run(l, a->affine, o, a->current.count == r->live_count);
         else if (o->guard == OP_NONE)
             o->run(l, o);
         else
@@ -335,26 +335,26 @@ static void run_ops(struct block_run *r, struct activation *a, const struct code
     l->current = &b->last;
 }
 
-static uint32_t step(struct block_run *r, struct activation *a, uint32_t block)
+static uint32_t run_block(struct block_run *r, struct activation *a, uint32_t block)
 {
     const struct code_block *b = &a->code->blocks[block];
 
     if (b->warp_first && (a->current.count != r->live_count || r->passing)) {
         warp_gather(r, a, block);
         if (!a->current.count)
-            return fall(r, a, b, block);
+            return fall_through(r, a, b, block);
     }
     run_ops(r, a, b);
     switch (b->end) {
     case END_FALL:
-        return fall(r, a, b, block);
+        return fall_through(r, a, b, block);
     case END_BRANCH:
-        return branch(r, a, b, block);
+        return take_branch(r, a, b, block);
     case END_TABLE:
         return branch_table(r, a, b, block);
     case END_RETURN:
     case END_EXIT:
-        return leave(r, a, b, block);
+        return leave_activation(r, a, b, block);
     case END_BARRIER:
         return wait_at_barrier(r, a, b, block);
     }
@@ -373,7 +373,7 @@ void activation_run(struct block_run *r, struct activation *a)
         check_stop(r);
     do {
         while (block != NO_BLOCK)
-            block = step(r, a, block);
-        block = settle(r, a);
+            block = run_block(r, a, block);
+        block = next_block(r, a);
     } while (block != NO_BLOCK);
 }

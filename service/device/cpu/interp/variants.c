@@ -6,7 +6,7 @@ extern const struct interpreter interpreter_baseline;
 #if defined(__x86_64__) && !defined(ONE_INTERPRETER)
 extern const struct interpreter interpreter_avx2, interpreter_avx512;
 
-/* What CMakeLists.txt allows the compiler to use, no less. */
+/* Exactly what CMakeLists.txt allows the compiler to use. */
 static bool runs_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&

@@ -1,5 +1,5 @@
-/* The interpreter exists several times in the executable: the same sources, compiled for different instruction sets.
- * All give the same results, bit for bit; the best one that the host can run is chosen when a module is loaded. */
+/* The interpreter exists several times in the executable: the same sources, compiled for different instruction sets. All give the same
+ * results, bit for bit. A module is loaded for the best one that the host can run. */
 #ifndef GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
 #define GPUREST_DEVICE_CPU_INTERP_VARIANTS_H
 
@@ -13,18 +13,18 @@ struct interpreter {
     bool (*block_run)(struct block_run *r, uint64_t number);
 };
 
-/* NULL behind the last; those that the host cannot run are left out. The last one is the best. */
+/* NULL past the end; those that the host cannot run are left out. The last one is the best. */
 const struct interpreter *interpreter_at(unsigned i);
 const struct interpreter *interpreter_best(void);
 /* NULL: no such name, or the host cannot run it. */
 const struct interpreter *interpreter_named(const char *name);
 
 enum code_option {
-    CODE_PLAIN = 1,   /* without the decoder's improvements and the handlers' short ways, as the reference for them */
+    CODE_PLAIN = 1,   /* without the decoder's optimisations and the handlers' fast paths: the reference for them */
     CODE_CHECKED = 2, /* every access to device memory is checked against the memory's shadow, which must be on when it runs */
 };
 
-/* cpu_code_load by a given interpreter (NULL: the best) and with enum code_option's. */
+/* cpu_code_load by a given interpreter (NULL: the best), with the given options. */
 enum status cpu_code_load_as(struct ptx_module *m, const struct interpreter *by, unsigned options, struct problem *why);
 
 #endif

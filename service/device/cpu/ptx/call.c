@@ -1,4 +1,4 @@
-/* `call`: target, results and arguments, checked against the signature: the interpreter copies by the callee's sizes. */
+/* `call`: target, results and arguments, checked against the signature, as the interpreter copies by the callee's sizes. */
 #include "device/cpu/ptx/parser.h"
 
 enum { NAME_BYTES = 64 };
@@ -71,8 +71,8 @@ static bool take_prototype(struct ptx_parser *p, struct ptx_call *call)
     return true;
 }
 
-static bool match(struct ptx_parser *p, const struct actual *all, unsigned count, const struct ptx_variable *formal, unsigned formal_count,
-                  bool results)
+static bool match_signature(struct ptx_parser *p, const struct actual *all, unsigned count, const struct ptx_variable *formal,
+                            unsigned formal_count, bool results)
 {
     if (count != formal_count)
         return ptx_fail(p, p->now.line, "the call has %u %s, the function %u", count, results ? "results" : "arguments", formal_count);
@@ -88,7 +88,7 @@ static bool match(struct ptx_parser *p, const struct actual *all, unsigned count
     return true;
 }
 
-static const struct ptx_operand *keep(struct ptx_parser *p, const struct actual *all, unsigned count)
+static const struct ptx_operand *keep_operands(struct ptx_parser *p, const struct actual *all, unsigned count)
 {
     struct ptx_operand *kept = arena_array(&p->module->arena, count, sizeof *kept);
 
@@ -101,15 +101,15 @@ static const struct ptx_operand *keep(struct ptx_parser *p, const struct actual 
     return kept;
 }
 
-static bool complete(struct ptx_parser *p, struct ptx_call *call, const struct actual *results, const struct actual *args)
+static bool complete_call(struct ptx_parser *p, struct ptx_call *call, const struct actual *results, const struct actual *args)
 {
     const struct ptx_prototype *formal = call->function != PTX_NO_INDEX ? &p->functions[call->function].signature : call->prototype;
 
-    if (!match(p, results, call->results_count, formal->results, formal->results_count, true) ||
-        !match(p, args, call->args_count, formal->params, formal->params_count, false))
+    if (!match_signature(p, results, call->results_count, formal->results, formal->results_count, true) ||
+        !match_signature(p, args, call->args_count, formal->params, formal->params_count, false))
         return false;
-    call->results = keep(p, results, call->results_count);
-    call->args = keep(p, args, call->args_count);
+    call->results = keep_operands(p, results, call->results_count);
+    call->args = keep_operands(p, args, call->args_count);
     return call->results && call->args;
 }
 
@@ -124,7 +124,7 @@ bool ptx_parse_call(struct ptx_parser *p, struct ptx_insn *in)
         return false;
     if (ptx_accept(p, ',') && !take_list(p, args, &call.args_count))
         return false;
-    if (!take_prototype(p, &call) || !complete(p, &call, results, args))
+    if (!take_prototype(p, &call) || !complete_call(p, &call, results, args))
         return false;
     in->call = ptx_copy_array(p, &call, 1, sizeof call);
     return in->call != NULL;

@@ -12,17 +12,17 @@ void constant_index_finish(struct constant_index *x)
 }
 
 /* splitmix64: constants differ in few bits, often the highest. */
-static uint64_t mix(uint64_t n)
+static uint64_t mix_bits(uint64_t n)
 {
     n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9u;
     n = (n ^ n >> 27) * 0x94d049bb133111ebu;
     return n ^ n >> 31;
 }
 
-/* Its slot, or the empty one where it belongs. There is room. */
+/* The slot of that constant, or the empty slot where it belongs. There is room. */
 static struct constant_slot *slot_of(struct constant_index *x, uint64_t value, uint32_t width)
 {
-    uint64_t at = mix(value + width) & (x->room - 1);
+    uint64_t at = mix_bits(value + width) & (x->room - 1);
 
     while (x->looks++, x->slots[at].width && (x->slots[at].value != value || x->slots[at].width != width))
         at = (at + 1) & (x->room - 1);
@@ -39,7 +39,7 @@ bool constant_index_find(struct constant_index *x, uint64_t value, uint32_t widt
     return true;
 }
 
-static bool grow(struct constant_index *x)
+static bool grow_index(struct constant_index *x)
 {
     struct constant_index bigger = {.room = x->room ? 2 * x->room : ROOM_FIRST, .count = x->count, .looks = x->looks};
 
@@ -56,7 +56,7 @@ static bool grow(struct constant_index *x)
 
 bool constant_index_add(struct constant_index *x, uint64_t value, uint32_t width, uint32_t place)
 {
-    if (x->room <= 2 * x->count && !grow(x))
+    if (x->room <= 2 * x->count && !grow_index(x))
         return false;
     *slot_of(x, value, width) = (struct constant_slot){value, width, place};
     x->count++;

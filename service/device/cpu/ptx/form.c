@@ -1,11 +1,11 @@
-/* Which operands an opcode takes, and that registers are as wide as the operation reads and writes: what the interpreter relies on. */
+/* Which operands an opcode takes, and that registers are as wide as the operation reads and writes. The interpreter relies on it. */
 #include "device/cpu/ptx/parser.h"
 
 #include <stdio.h>
 
 static const char *const forms[PTX_OP_COUNT] = {
 #define PTX_FORM(NAME, operands) [PTX_OP_##NAME] = operands,
-#include "device/cpu/interp/forms.def"
+#include "device/cpu/ptx/tables/forms.def"
 #undef PTX_FORM
 };
 
@@ -93,11 +93,11 @@ enum ptx_type ptx_operand_type(const struct ptx_insn *in, unsigned i)
 {
     bool optional;
 
-    /* While bar.red is read its count is open: only the predicate is no number, and it is never a literal. */
+    /* While bar.red is read, its operand count is unknown: only the predicate is no number, and it is never a literal. */
     return in->red ? PTX_U32 : type_of_letter(in, letter_at(in, i, &optional));
 }
 
-static bool refuse(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const char *why)
+static bool refuse_operand(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const char *why)
 {
     return ptx_fail(p, in->line, "operand %u of `%.*s` %s", i + 1, SPAN_ARG(span_first(in->text, 64)), why);
 }
@@ -108,10 +108,10 @@ static bool check_register(struct ptx_parser *p, const struct ptx_insn *in, unsi
     unsigned                   bytes = ptx_type_bytes(type);
 
     if ((type == PTX_PRED) != (r->type == PTX_PRED))
-        return refuse(p, in, i, type == PTX_PRED ? "must be a predicate" : "must not be a predicate");
+        return refuse_operand(p, in, i, type == PTX_PRED ? "must be a predicate" : "must not be a predicate");
     if (bytes && (r->bytes == bytes || (wider && r->bytes > bytes)))
         return true;
-    return refuse(p, in, i, "is a register of the wrong width");
+    return refuse_operand(p, in, i, "is a register of the wrong width");
 }
 
 static bool check_vector(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o, enum ptx_type type)
@@ -120,13 +120,13 @@ static bool check_vector(struct ptx_parser *p, const struct ptx_insn *in, unsign
     unsigned bytes = ptx_type_bytes(type);
 
     if (mov ? bytes % o->count != 0 : o->count != in->vector)
-        return refuse(p, in, i, "is a vector of the wrong length");
+        return refuse_operand(p, in, i, "is a vector of the wrong length");
     for (unsigned e = 0; e < o->count; e++) {
         const struct ptx_operand  *element = &o->elements[e];
         const struct ptx_register *r = element->kind == PTX_REG ? &p->body.registers[element->reg] : NULL;
 
         if (mov && r && (r->type == PTX_PRED || (r->bytes != bytes / o->count && !(r->bytes == 2 && bytes / o->count == 1))))
-            return refuse(p, in, i, "has an element of the wrong width");
+            return refuse_operand(p, in, i, "has an element of the wrong width");
         if (!mov && r && !check_register(p, in, i, element->reg, type, true))
             return false;
     }
@@ -138,20 +138,20 @@ static bool check_address(struct ptx_parser *p, const struct ptx_insn *in, unsig
     const struct ptx_register *r = o->reg != PTX_NO_REG ? &p->body.registers[o->reg] : NULL;
 
     if (o->kind != PTX_ADDRESS)
-        return refuse(p, in, i, "must be an address");
-    return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse(p, in, i, "has a base of the wrong width");
+        return refuse_operand(p, in, i, "must be an address");
+    return !r || (r->type != PTX_PRED && (r->bytes == 4 || r->bytes == 8)) || refuse_operand(p, in, i, "has a base of the wrong width");
 }
 
-/* Fragments are 32-bit registers, of matrices of f64 64-bit ones. */
+/* Fragments are 32-bit registers; those of f64 matrices are 64-bit ones. */
 static bool check_fragment(struct ptx_parser *p, const struct ptx_insn *in, unsigned i, const struct ptx_operand *o)
 {
     enum ptx_type type = in->types_count && in->types[0] == PTX_F64 ? PTX_B64 : PTX_B32;
 
     if (o->kind != PTX_VECTOR)
-        return refuse(p, in, i, "must be a vector of registers");
+        return refuse_operand(p, in, i, "must be a vector of registers");
     for (unsigned e = 0; e < o->count; e++) {
         if (o->elements[e].kind != PTX_REG)
-            return refuse(p, in, i, "must be a vector of registers");
+            return refuse_operand(p, in, i, "must be a vector of registers");
         if (!check_register(p, in, i, o->elements[e].reg, type, false))
             return false;
     }
@@ -176,26 +176,26 @@ static bool check_operand(struct ptx_parser *p, const struct ptx_insn *in, unsig
     if (letter == 'x' && o->kind == PTX_REG && p->body.registers[o->reg].bytes == 4)
         return p->body.registers[o->reg].type != PTX_PRED;
     if (is_result(letter) && o->kind != PTX_REG && o->kind != PTX_SINK && o->kind != PTX_VECTOR)
-        return refuse(p, in, i, "must be a register");
+        return refuse_operand(p, in, i, "must be a register");
     if (o->negated && letter != 'p')
-        return refuse(p, in, i, "cannot be negated");
+        return refuse_operand(p, in, i, "cannot be negated");
     switch ((enum ptx_operand_kind)o->kind) {
     case PTX_REG:       return check_register(p, in, i, o->reg, type, wider);
     case PTX_IMMEDIATE:
     case PTX_SINK:
     case PTX_SPECIAL_:  return true;
-    case PTX_VECTOR:    return (wider || letter == 'M' || letter == 'm' ? true : refuse(p, in, i, "cannot be a vector"))
+    case PTX_VECTOR:    return (wider || letter == 'M' || letter == 'm' ? true : refuse_operand(p, in, i, "cannot be a vector"))
                                && check_vector(p, in, i, o, type);
     case PTX_ADDRESS:
-    case PTX_FUNCTION:  return letter == 'm' || letter == 'x' || refuse(p, in, i, "cannot be an address");
+    case PTX_FUNCTION:  return letter == 'm' || letter == 'x' || refuse_operand(p, in, i, "cannot be an address");
     case PTX_NOTHING:   break;
     }
-    return refuse(p, in, i, "is missing");
+    return refuse_operand(p, in, i, "is missing");
 }
 
 static const struct { const char *first, *second; } type_words[PTX_OP_COUNT] = {
 #define PTX_TYPES(NAME, types, second) [PTX_OP_##NAME] = {types, second},
-#include "device/cpu/ptx/type_use.def"
+#include "device/cpu/ptx/tables/type_use.def"
 #undef PTX_TYPES
 };
 

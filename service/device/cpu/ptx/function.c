@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* One ".param type name" of a list, placed behind *used. `of`: the function's name, which results come before. */
+/* One ".param type name" of a list, placed at *used. `of`: the function's name; results come before it. */
 static bool take_param(struct ptx_parser *p, struct span of, struct ptx_variable *out, uint32_t *used)
 {
     struct ptx_declaration d;
@@ -76,7 +76,7 @@ bool ptx_parse_callprototype(struct ptx_parser *p, struct span name)
     return ptx_expect(p, ';');
 }
 
-/* All targets have the same signature: the first one's counts. */
+/* All targets must have the signature of the first one. */
 bool ptx_parse_calltargets(struct ptx_parser *p, struct span name)
 {
     const struct ptx_prototype *first = NULL;
@@ -123,7 +123,7 @@ static bool add_function(struct ptx_parser *p, struct span text, uint32_t *index
     return true;
 }
 
-/* The function of that name, new or declared before with the same signature. */
+/* The function of that name: new, or declared before with the same signature. */
 static bool find_function(struct ptx_parser *p, const struct ptx_prototype *signature, bool entry, uint32_t *index)
 {
     const struct ptx_name *known = ptx_names_find(&p->names, signature->name);
@@ -356,7 +356,7 @@ static bool name_params(struct ptx_parser *p, const struct ptx_variable *all, un
     return true;
 }
 
-/* A body always ends with `ret`, so that labels at its end have something to name. */
+/* A body always ends with `ret`, so that labels at its end name an instruction. */
 static bool add_return(struct ptx_parser *p)
 {
     struct ptx_body *b = &p->body;

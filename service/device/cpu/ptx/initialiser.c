@@ -10,7 +10,7 @@ struct filling {
     uint32_t                      symbol;
     uint8_t                      *bytes; /* owned */
     uint64_t                      room;
-    uint64_t                      used;  /* one behind the last byte that was written */
+    uint64_t                      used;  /* past the last byte that was written */
     uint64_t                      limit; /* of the variable; UINT64_MAX while its first dimension is open */
 };
 
@@ -46,7 +46,7 @@ static bool add_pending(struct filling *f, struct ptx_pending pending)
     return true;
 }
 
-/* "+ n" or "- n" behind a symbol. */
+/* "+ n" or "- n" after a symbol. */
 static bool take_addend(struct ptx_parser *p, int64_t *out)
 {
     uint64_t value;
@@ -133,7 +133,7 @@ static bool fill_element(struct filling *f, uint64_t offset)
     return fill_number(f, offset, bytes);
 }
 
-/* Bytes of what one brace of that nesting encloses an element of. */
+/* Bytes enclosed by one brace at that depth. */
 static uint64_t stride_at(const struct ptx_declaration *d, unsigned level)
 {
     uint64_t bytes = ptx_type_bytes(d->type);
@@ -143,7 +143,7 @@ static uint64_t stride_at(const struct ptx_declaration *d, unsigned level)
     return level + 1 > d->dimensions_count ? bytes : bytes * d->vector;
 }
 
-/* Inner lists may be shorter than their row, or left out altogether. Depth is bounded by the dimensions, plus one for vectors. */
+/* Inner lists may be shorter than their row, or absent. Depth is bounded by the dimensions, plus one for vectors. */
 static bool fill_list(struct filling *f, uint64_t offset, unsigned level)
 {
     struct ptx_parser *p = f->p;
@@ -169,7 +169,7 @@ static bool fill_list(struct filling *f, uint64_t offset, unsigned level)
     return ptx_expect(p, '}');
 }
 
-static bool store(struct filling *f)
+static bool store_value(struct filling *f)
 {
     struct ptx_symbol *s = &f->p->symbols[f->symbol];
 
@@ -187,12 +187,12 @@ bool ptx_parse_initialiser(struct ptx_parser *p, const struct ptx_declaration *d
     struct filling f = {.p = p, .d = d, .symbol = symbol, .limit = d->open ? UINT64_MAX : d->bytes};
     bool           ok = ptx_accept(p, '{') ? fill_list(&f, 0, 0) : fill_element(&f, 0);
 
-    ok = ok && store(&f);
+    ok = ok && store_value(&f);
     free(f.bytes);
     return ok;
 }
 
-static bool resolve(struct ptx_parser *p, struct ptx_pending *pending)
+static bool resolve_address(struct ptx_parser *p, struct ptx_pending *pending)
 {
     const struct ptx_name *name = ptx_names_find(&p->names, pending->name);
 
@@ -212,11 +212,11 @@ bool ptx_resolve_initialisers(struct ptx_parser *p)
 
     if (!all)
         return ptx_fail_memory(p);
-    /* They come in the order of their symbols, except those of a symbol in a body: also in order of its declaration. */
+    /* In the order of declaration, so the relocations of a symbol are consecutive. */
     for (uint32_t i = 0; i < p->pending_count; i++) {
         struct ptx_symbol *s = &p->symbols[p->pending[i].symbol];
 
-        if (!resolve(p, &p->pending[i]))
+        if (!resolve_address(p, &p->pending[i]))
             return false;
         all[i] = p->pending[i].relocation;
         if (!s->relocations_count++)

@@ -37,7 +37,7 @@ static bool take_operands(struct ptx_parser *p, struct ptx_insn *in, bool policy
             !ptx_parse_operand(p, PTX_PRED, &in->predicate))
             return false;
     }
-    /* "L2::cache_hint" comes with a policy, the last operand: there is no such cache. */
+    /* "L2::cache_hint" brings a policy as the last operand: ignored, there is no such cache. */
     if (policy && in->operands_count)
         in->operands_count--;
     return true;

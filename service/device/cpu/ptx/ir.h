@@ -1,5 +1,5 @@
-/* A PTX module as the front end gives it to the interpreter: parsed, names resolved, immediates converted, targets indexed.
- * Made once at load, immutable afterwards. All pointers belong to the module. */
+/* A PTX module as the parser gives it to the interpreter: names resolved, immediates converted, targets indexed. Made once at load,
+ * immutable afterwards. The module owns all pointers. */
 #ifndef GPUREST_DEVICE_CPU_IR_H
 #define GPUREST_DEVICE_CPU_IR_H
 
@@ -10,7 +10,7 @@
 enum ptx_type {
     PTX_NO_TYPE,
 #define PTX_TYPE(NAME, word, bytes) PTX_##NAME,
-#include "device/cpu/ptx/types.def"
+#include "device/cpu/ptx/tables/types.def"
 #undef PTX_TYPE
     PTX_TYPE_COUNT
 };
@@ -19,7 +19,7 @@ const char *ptx_type_word(enum ptx_type t);
 
 enum ptx_opcode {
 #define PTX_OP(NAME, word, result, stype) PTX_OP_##NAME,
-#include "device/cpu/ptx/opcodes.def"
+#include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
     PTX_OP_COUNT
 };
@@ -28,22 +28,23 @@ enum ptx_opcode {
 enum ptx_modifier {
     PTX_NO_MODIFIER,
 #define PTX_MOD(NAME, word, member) PTX_##NAME,
-#include "device/cpu/ptx/modifiers.def"
+#include "device/cpu/ptx/tables/modifiers.def"
 #undef PTX_MOD
 };
 
 enum ptx_special {
 #define PTX_SPECIAL(NAME, word) PTX_SPECIAL_##NAME,
-#include "device/cpu/ptx/specials.def"
+#include "device/cpu/ptx/tables/specials.def"
 #undef PTX_SPECIAL
     PTX_SPECIAL_COUNT
 };
 
-/* PTX_KERNEL_PARAM: in operands only, an entry's own parameter (the block that the launch brings); PTX_PARAM is the frame of .param
+/* PTX_KERNEL_PARAM, in operands only: an entry's own parameter, in the block that the launch brings. PTX_PARAM: the frame of .param
  * variables of a function and its calls. Instructions say PTX_PARAM for both: a register base in an entry means the launch's block. */
 enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_LOCAL, PTX_CONST, PTX_PARAM, PTX_KERNEL_PARAM };
 
-/* What an instruction does besides its name: atom/red operation, setp/set's combining operation, bar.red, vote, shfl, match, redux, brx, bar form. */
+/* What an instruction does beyond its name: atom/red operation, setp/set's combining operation, bar.red, vote, shfl, match, redux, brx,
+ * bar form. */
 enum ptx_action {
     PTX_NO_ACTION,
     PTX_DO_ADD, PTX_DO_INC, PTX_DO_DEC, PTX_DO_MIN, PTX_DO_MAX, PTX_DO_AND, PTX_DO_OR, PTX_DO_XOR, PTX_DO_EXCH, PTX_DO_CAS, PTX_DO_POPC,
@@ -163,7 +164,7 @@ struct ptx_register {
 struct ptx_function {
     struct span                name;
     bool                       entry;
-    bool                       defined; /* false: declared only (vprintf, __assertfail, malloc, free are the interpreter's) */
+    bool                       defined; /* false: only declared (the interpreter provides vprintf, __assertfail, malloc, free) */
     struct ptx_prototype       signature;
     uint32_t                   params_bytes; /* entry: size of the parameter block */
     const struct ptx_register *registers;
@@ -175,10 +176,11 @@ struct ptx_function {
     uint32_t                   shared_bytes;      /* static, per block, module-level variables included */
     uint32_t                   max_threads;       /* .maxntid, else 1024 */
     uint32_t                   min_threads_x[3];  /* .reqntid, else 0 */
-    bool                       explicit_cluster;  /* of one block: others are refused */
+    bool                       explicit_cluster;  /* threads of one block: others are refused */
     const void                *code;              /* the interpreter's decoded form, set by cpu_code_load */
 };
-/* In functions (not entries) results come first in the param frame, then params, then the variables of calls; their variables' offsets say where. */
+/* In functions (not entries) results come first in the param frame, then params, then the variables of calls, as the variables' offsets
+ * say. */
 
 /* A module-level variable in global or const space. */
 struct ptx_symbol {
@@ -193,8 +195,8 @@ struct ptx_symbol {
     uint64_t       address; /* 0 until the loader placed it */
 };
 
-/* At `offset` of the initialiser stands, as 8 bytes (or 4), the address of a symbol or function plus addend.
- * bytes 1: the byte of that address which begins at bit `shift`. */
+/* At `offset` of the initialiser, as 8 bytes (or 4): the address of a symbol or function plus addend. bytes 1: the byte of that address
+ * that begins at bit `shift`. */
 struct ptx_relocation {
     uint64_t offset;
     uint32_t bytes;
@@ -217,14 +219,13 @@ struct ptx_module {
     uint32_t             functions_count;
     struct ptx_symbol   *symbols;
     uint32_t             symbols_count;
-    uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the
-                                                   largest kernel's static variables, aligned for the most demanding variable */
+    uint32_t             dynamic_shared_offset; /* where extern __shared__ arrays begin in the window, for every kernel: behind the largest kernel's static variables, with the strictest alignment */
     char                 target[32];   /* "sm_75" */
     const struct ptx_file *files;      /* that `.loc` may name */
     uint32_t             files_count;
 };
 
-/* Parses text (a NUL stands behind it). MODULE_INVALID with the line and what was expected. *out is destroyed by ptx_module_destroy. */
+/* Parses text (a NUL follows it). MODULE_INVALID with the line and what was expected. *out is destroyed by ptx_module_destroy. */
 enum status ptx_parse(struct span text, struct ptx_module **out, struct problem *why);
 void        ptx_module_destroy(struct ptx_module *m); /* NULL is a no-op */
 /* Index of that function or symbol; PTX_NO_INDEX if there is none. */
@@ -232,7 +233,7 @@ uint32_t ptx_find_function(const struct ptx_module *m, struct span name);
 uint32_t ptx_find_symbol(const struct ptx_module *m, struct span name);
 /* The last part of that source file's path; empty when it is not known. */
 struct span ptx_file_name(const struct ptx_module *m, uint32_t number);
-/* Same number, offsets and sizes of results and parameters: calls through the one may go to the other. */
+/* Same number, offsets and sizes of results and parameters: a call through one may go to the other. */
 bool ptx_same_signature(const struct ptx_prototype *a, const struct ptx_prototype *b);
 const char *ptx_opcode_word(enum ptx_opcode op);
 const char *ptx_special_word(enum ptx_special s);

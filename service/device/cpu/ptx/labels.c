@@ -1,4 +1,4 @@
-/* Labels of a body: a label belongs to its scope, and may be used before it stands there. */
+/* Labels of a body: a label belongs to its scope, and may be used before its definition. */
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
@@ -69,7 +69,7 @@ static const struct ptx_label *find_label(const struct ptx_body *b, struct span 
     }
 }
 
-static bool resolve(struct ptx_parser *p, const struct ptx_label *use, uint32_t *target)
+static bool resolve_label(struct ptx_parser *p, const struct ptx_label *use, uint32_t *target)
 {
     const struct ptx_label *found = find_label(&p->body, use->text, use->scope);
 
@@ -111,7 +111,7 @@ static bool resolve_table(struct ptx_parser *p, const struct ptx_label *use, str
     if (!targets)
         return ptx_fail_memory(p);
     for (uint32_t i = 0; i < list->count; i++) {
-        if (!resolve(p, &b->targets[list->first + i], &targets[i]))
+        if (!resolve_label(p, &b->targets[list->first + i], &targets[i]))
             return false;
     }
     in->targets = targets;
@@ -130,7 +130,7 @@ bool ptx_resolve_labels(struct ptx_parser *p)
     for (uint32_t i = 0; i < b->uses_count; i++) {
         struct ptx_insn *in = &b->insns[b->uses[i].insn];
 
-        if (in->opcode == PTX_OP_BRX ? !resolve_table(p, &b->uses[i], in) : !resolve(p, &b->uses[i], &in->target))
+        if (in->opcode == PTX_OP_BRX ? !resolve_table(p, &b->uses[i], in) : !resolve_label(p, &b->uses[i], &in->target))
             return false;
     }
     return true;

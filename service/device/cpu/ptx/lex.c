@@ -58,7 +58,7 @@ static void read_word(struct ptx_lexer *l, struct ptx_token *t)
 
     t->kind = TOKEN_WORD;
     while (l->at < l->end) {
-        /* ".reg.b32": directives stand for themselves, an opcode goes together with its modifiers. */
+        /* ".reg.b32": directives are tokens of their own; an opcode and its modifiers are one token. */
         if (l->at > start && *l->at == '.' && *start == '.')
             break;
         if (starts_word(*l->at) || is_digit(*l->at))

@@ -6,8 +6,7 @@
 
 enum ptx_token_kind {
     TOKEN_END,
-    TOKEN_WORD,    /* names, opcodes with their modifiers, directives, special registers: [.%$_A-Za-z][.%$_A-Za-z0-9]*, "::" inside;
-                      one that begins with '.' ends before the next '.' */
+    TOKEN_WORD, /* names, opcodes with their modifiers, directives, special registers: [.%$_A-Za-z][.%$_A-Za-z0-9]*, "::" inside; one that begins with '.' ends before the next '.' */
     TOKEN_INTEGER, /* value; literal suffix U is read */
     TOKEN_FLOAT32, /* 0f…: value holds the bits */
     TOKEN_FLOAT64, /* 0d… or decimal: value holds the bits */

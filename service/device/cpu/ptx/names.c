@@ -1,4 +1,4 @@
-/* Names by hash with chains; scopes end by taking off the newest. */
+/* Names in a hash table with chains; a scope's end removes the newest. */
 #include "device/cpu/ptx/names.h"
 #include "device/cpu/bounds.h"
 

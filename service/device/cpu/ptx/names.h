@@ -1,4 +1,4 @@
-/* The names that a PTX text declares, innermost scope first. Used while parsing only. */
+/* The names that a PTX text declares, innermost scope first. Used only while parsing. */
 #ifndef GPUREST_DEVICE_CPU_PTX_NAMES_H
 #define GPUREST_DEVICE_CPU_PTX_NAMES_H
 
@@ -8,7 +8,7 @@
 enum ptx_name_kind {
     NAME_REGISTER,  /* first = register */
     NAME_REGISTERS, /* prefix of registers first .. first + count */
-    NAME_VARIABLE,  /* operand: how an instruction sees it */
+    NAME_VARIABLE,  /* operand: as an instruction refers to it */
     NAME_FUNCTION,  /* first = index of the function */
     NAME_PROTOTYPE, /* prototype */
 };
@@ -32,18 +32,18 @@ struct ptx_names {
 
 bool ptx_names_init(struct ptx_names *n);
 void ptx_names_finish(struct ptx_names *n);
-/* Zeroed but for its text; NULL without memory or past PTX_NAMES_MAX. Valid until the next add. */
+/* Zeroed but for its text; NULL: out of memory or past PTX_NAMES_MAX. Valid until the next add. */
 struct ptx_name *ptx_names_add(struct ptx_names *n, struct span text, enum ptx_name_kind kind);
 /* The newest of that name; NULL if there is none. */
 struct ptx_name *ptx_names_find(const struct ptx_names *n, struct span text);
-/* Is the name among those added since there were `mark`? */
+/* Whether the name is among those added since there were `mark`. */
 bool ptx_names_has_since(const struct ptx_names *n, struct span text, uint32_t mark);
 /* Register that a name such as "%r12" means; PTX_NO_REG if none. */
 uint32_t ptx_names_register(const struct ptx_names *n, struct span text);
-/* Forgets what was added since there were `mark` names. */
+/* Removes the names added since there were `mark`. */
 void ptx_names_release(struct ptx_names *n, uint32_t mark);
 
-/* Room for one more element in an array of `count`; doubles. False without memory or at `max`. */
+/* Room for one more element in an array of `count`; doubles. False: out of memory, or at `max`. */
 bool ptx_grow(void **array, uint32_t *room, uint32_t count, size_t element_bytes, uint32_t max);
 
 #endif

@@ -1,11 +1,12 @@
-/* An opcode with its modifiers, "setp.lt.and.s32", to the fields of an instruction. What an opcode cannot carry is refused. */
+/* An opcode with its modifiers, "setp.lt.and.s32", into the fields of an instruction. Modifiers that the opcode cannot carry are
+ * refused. */
 #include "device/cpu/ptx/parser.h"
 
 #include <stdio.h>
 
 enum { OPCODE_TEXT_BYTES = 64, WORD_BYTES_MAX = 24 };
 
-static bool listed(const char *opcodes, enum ptx_opcode op)
+static bool opcode_listed(const char *opcodes, enum ptx_opcode op)
 {
     char word[WORD_BYTES_MAX];
 
@@ -13,21 +14,21 @@ static bool listed(const char *opcodes, enum ptx_opcode op)
     return strstr(opcodes, word) != NULL;
 }
 
-static bool refuse(struct ptx_parser *p, const struct ptx_insn *in)
+static bool refuse_word(struct ptx_parser *p, const struct ptx_insn *in)
 {
     return ptx_fail(p, in->line, "`%.*s` is not supported on device cpu", SPAN_ARG(span_first(in->text, OPCODE_TEXT_BYTES)));
 }
 
 enum modifier_member {
 #define PTX_USE(member, opcodes) MEMBER_##member,
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
     MEMBERS
 };
 
 static const char *const member_opcodes[MEMBERS] = {
 #define PTX_USE(member, opcodes) opcodes,
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
 };
 
@@ -35,7 +36,7 @@ static uint8_t *member_of(struct ptx_insn *in, enum modifier_member which)
 {
     switch (which) {
 #define PTX_USE(member, opcodes) case MEMBER_##member: return &in->member;
-#include "device/cpu/ptx/modifier_use.def"
+#include "device/cpu/ptx/tables/modifier_use.def"
 #undef PTX_USE
     case MEMBERS: break;
     }
@@ -44,25 +45,25 @@ static uint8_t *member_of(struct ptx_insn *in, enum modifier_member which)
 
 static const struct { const char *word; enum modifier_member member; uint8_t value; } modifiers[] = {
 #define PTX_MOD(NAME, word, member) {word, MEMBER_##member, PTX_##NAME},
-#include "device/cpu/ptx/modifiers.def"
+#include "device/cpu/ptx/tables/modifiers.def"
 #undef PTX_MOD
 };
 
 static const struct { const char *opcodes; const char *word; uint8_t action; } actions[] = {
 #define PTX_ACTION(opcodes, word, NAME) {opcodes, word, PTX_DO_##NAME},
-#include "device/cpu/interp/actions.def"
+#include "device/cpu/ptx/tables/actions.def"
 #undef PTX_ACTION
 };
 
 static const bool has_second_type[PTX_OP_COUNT] = {
 #define PTX_OP(NAME, word, result, stype) stype,
-#include "device/cpu/ptx/opcodes.def"
+#include "device/cpu/ptx/tables/opcodes.def"
 #undef PTX_OP
 };
 
 static bool take_type(struct ptx_insn *in, struct span word)
 {
-    bool          matrix = in->pack || listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
+    bool          matrix = in->pack || opcode_listed(" mma wmma vabsdiff2 vabsdiff4 ", (enum ptx_opcode)in->opcode);
     enum ptx_type t = matrix ? ptx_matrix_type_find(word) : ptx_type_find(word);
 
     if (t == PTX_NO_TYPE)
@@ -85,7 +86,7 @@ static bool take_type(struct ptx_insn *in, struct span word)
 static bool take_action(struct ptx_insn *in, struct span word)
 {
     for (unsigned i = 0; i < COUNT(actions); i++) {
-        if (!in->action && span_is(word, actions[i].word) && listed(actions[i].opcodes, (enum ptx_opcode)in->opcode)) {
+        if (!in->action && span_is(word, actions[i].word) && opcode_listed(actions[i].opcodes, (enum ptx_opcode)in->opcode)) {
             in->action = actions[i].action;
             return true;
         }
@@ -98,7 +99,7 @@ static bool take_modifier(struct ptx_insn *in, struct span word)
     for (unsigned i = 0; i < COUNT(modifiers); i++) {
         uint8_t *member;
 
-        if (!span_is(word, modifiers[i].word) || !listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
+        if (!span_is(word, modifiers[i].word) || !opcode_listed(member_opcodes[modifiers[i].member], (enum ptx_opcode)in->opcode))
             continue;
         member = member_of(in, modifiers[i].member);
         /* Among barriers only the cluster's has an order. */
@@ -118,7 +119,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
         {"param", PTX_PARAM}, {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},
     };
 
-    if (in->space || !listed(" ld ldmatrix stmatrix ldu wmma st atom red cp cvta isspacep prefetch mbarrier mapa getctarank ", (enum ptx_opcode)in->opcode))
+    if (in->space || !opcode_listed(" ld ldmatrix stmatrix ldu wmma st atom red cp cvta isspacep prefetch mbarrier mapa getctarank ", (enum ptx_opcode)in->opcode))
         return false;
     for (unsigned i = 0; i < COUNT(rows); i++) {
         if (span_is(word, rows[i].word)) {
@@ -132,7 +133,7 @@ static bool take_space(struct ptx_insn *in, struct span word)
 /* Of matrices of bits: how two are combined before they are counted. */
 static bool take_bit_action(struct ptx_insn *in, struct span word)
 {
-    if (!listed(" mma wmma ", (enum ptx_opcode)in->opcode))
+    if (!opcode_listed(" mma wmma ", (enum ptx_opcode)in->opcode))
         return false;
     if (!in->bit_action && (span_is(word, "xor") || span_is(word, "and"))) {
         in->bit_action = span_is(word, "xor") ? PTX_DO_XOR : PTX_DO_AND;
@@ -141,7 +142,7 @@ static bool take_bit_action(struct ptx_insn *in, struct span word)
     return in->bit_action && span_is(word, "popc");
 }
 
-/* What only wmma has: which matrix, and how it lies in memory. */
+/* For wmma only: which matrix, and its layout in memory. */
 static bool take_wmma(struct ptx_insn *in, struct span word)
 {
     bool column = span_is(word, "col");
@@ -169,14 +170,14 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
         {"m16n8k64", PTX_M16N8K64}, {"m16n8k128", PTX_M16N8K128}, {"m16n8k256", PTX_M16N8K256},
     };
 
-    if (listed(" ldmatrix stmatrix ", (enum ptx_opcode)in->opcode) && word.bytes == 2
+    if (opcode_listed(" ldmatrix stmatrix ", (enum ptx_opcode)in->opcode) && word.bytes == 2
         && word.data[0] == 'x' && strchr("124", word.data[1])) {
         in->vector = (uint8_t)(word.data[1] - '0');
         return true;
     }
-    if (listed(" ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode) && span_is(word, "trans"))
+    if (opcode_listed(" ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode) && span_is(word, "trans"))
         return in->transposed = true;
-    for (unsigned i = 0; i < COUNT(rows) && listed(" mma wmma ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode); i++) {
+    for (unsigned i = 0; i < COUNT(rows) && opcode_listed(" mma wmma ldmatrix stmatrix movmatrix ", (enum ptx_opcode)in->opcode); i++) {
         if (!in->shape && span_is(word, rows[i].word)) {
             in->shape = (uint8_t)rows[i].shape;
             return true;
@@ -187,7 +188,7 @@ static bool take_matrix(struct ptx_insn *in, struct span word)
 
 static bool take_vector(struct ptx_insn *in, struct span word)
 {
-    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !listed(" ld ldu st atom red ", (enum ptx_opcode)in->opcode))
+    if (in->vector > 1 || word.bytes != 2 || word.data[0] != 'v' || !opcode_listed(" ld ldu st atom red ", (enum ptx_opcode)in->opcode))
         return false;
     in->vector = word.data[1] == '2' ? 2 : word.data[1] == '4' ? 4 : word.data[1] == '8' ? 8 : 0;
     return in->vector != 0;
@@ -198,7 +199,7 @@ static bool take_flag(struct ptx_insn *in, struct span word)
     enum ptx_opcode op = (enum ptx_opcode)in->opcode;
     bool            bar = op == PTX_OP_BAR || op == PTX_OP_BARRIER;
 
-    if (span_is(word, "sync") && (bar || listed(" shfl vote match redux elect mma wmma ldmatrix stmatrix movmatrix ", op))) {
+    if (span_is(word, "sync") && (bar || opcode_listed(" shfl vote match redux elect mma wmma ldmatrix stmatrix movmatrix ", op))) {
         in->sync = true;
         in->action = bar && !in->action ? PTX_DO_SYNC : in->action;
     } else if (span_is(word, "abs") && in->xorsign) { /* ".xorsign.abs" is one thing */
@@ -223,7 +224,7 @@ static bool take_flag(struct ptx_insn *in, struct span word)
     return true;
 }
 
-/* Hints for caches and such, which change nothing on a host. */
+/* Hints for caches and the like: no effect on a host. */
 static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
 {
     static const struct { const char *opcodes; const char *word; } rows[] = {
@@ -236,13 +237,13 @@ static bool take_hint(const struct ptx_insn *in, struct span word, bool *policy)
         {" createpolicy ", "range"}, {" createpolicy ", "cvt"}, {" createpolicy ", "global"},
     };
 
-    if (listed(" ld st atom red prefetch cp createpolicy applypriority ", (enum ptx_opcode)in->opcode)
+    if (opcode_listed(" ld st atom red prefetch cp createpolicy applypriority ", (enum ptx_opcode)in->opcode)
         && (span_starts(word, "L1::") || span_starts(word, "L2::"))) {
         *policy = *policy || span_is(word, "L2::cache_hint");
         return true;
     }
     for (unsigned i = 0; i < COUNT(rows); i++) {
-        if (span_is(word, rows[i].word) && listed(rows[i].opcodes, (enum ptx_opcode)in->opcode))
+        if (span_is(word, rows[i].word) && opcode_listed(rows[i].opcodes, (enum ptx_opcode)in->opcode))
             return true;
     }
     return false;
@@ -264,12 +265,12 @@ bool ptx_parse_opcode(struct ptx_parser *p, struct span text, struct ptx_insn *i
     in->opcode = (uint8_t)ptx_opcode_find(base);
     *policy = false;
     if (in->opcode == PTX_OP_COUNT)
-        return refuse(p, in);
+        return refuse_word(p, in);
     if (base.bytes == text.bytes)
         return true;
     do {
         if (!take_word(in, span_cut(&rest, '.'), policy))
-            return refuse(p, in);
+            return refuse_word(p, in);
     } while (rest.bytes);
     return true;
 }

@@ -237,7 +237,7 @@ static void place_operand(const struct ptx_parser *p, struct ptx_operand *o, uin
     o->index = PTX_NO_INDEX;
 }
 
-/* Static variables of the module come first in the window, then the kernel's own, then, alike for all kernels, the dynamic ones. */
+/* The window holds first the module's static variables, then the kernel's own, then the dynamic ones, at the same place for all kernels. */
 static bool place_shared(struct ptx_parser *p)
 {
     uint64_t base = p->shared_module, dynamic;

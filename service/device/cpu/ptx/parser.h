@@ -1,4 +1,4 @@
-/* What the files of the PTX parser share. All functions that answer bool have recorded the problem when they answer false. */
+/* What the files of the PTX parser share. A function that returns bool has recorded the problem when it returns false. */
 #ifndef GPUREST_DEVICE_CPU_PTX_PARSER_H
 #define GPUREST_DEVICE_CPU_PTX_PARSER_H
 
@@ -7,7 +7,7 @@
 #include "device/cpu/ptx/lex.h"
 #include "device/cpu/ptx/names.h"
 
-/* Where the offset of a shared variable counts from, while parsing: the places are known once all functions are read. */
+/* The origin of a shared variable's offset while parsing: places are known once all functions are read. */
 enum shared_base {
     SHARED_OF_MODULE = 0xfffffff0, /* variables of the module and of device functions: at the start of the window */
     SHARED_OF_ENTRY,               /* of one kernel: behind those */
@@ -31,10 +31,10 @@ struct ptx_target_list {
 struct ptx_scope {
     uint32_t parent;
     uint32_t names;  /* how many names there were before */
-    uint32_t params; /* how much of the frame of .param variables was in use before: variables of scopes side by side share it */
+    uint32_t params; /* bytes of the frame of .param variables in use before: scopes side by side share them */
 };
 
-/* The function that is being read. Arrays are owned, and copied to the module's arena when it is complete. */
+/* The function being read. Arrays are owned, and copied to the module's arena when it is complete. */
 struct ptx_body {
     struct ptx_function    *function;
     struct ptx_register    *registers;
@@ -55,7 +55,7 @@ struct ptx_body {
     uint32_t                params_used; /* bytes of the frame of .param variables, now */
 };
 
-/* An initialiser's word that names a symbol or function: resolved at the end of the text. */
+/* A word of an initialiser that names a symbol or function: resolved at the end of the text. */
 struct ptx_pending {
     struct span           name;
     uint32_t              line;
@@ -71,7 +71,7 @@ struct ptx_parser {
     enum status          status;
     struct ptx_names     names;
     struct ptx_body      body;
-    struct ptx_function *functions; /* owned; moves to the arena at the end, as symbols */
+    struct ptx_function *functions; /* owned; moves to the arena at the end, as do symbols */
     uint32_t             functions_count, functions_room;
     struct ptx_symbol   *symbols;
     uint32_t             symbols_count, symbols_room;
@@ -81,17 +81,17 @@ struct ptx_parser {
     uint32_t             pending_count, pending_room;
     struct ptx_file     *files; /* owned */
     uint32_t             files_count, files_room;
-    uint32_t             source_file, source_line; /* of the instructions that follow, by `.loc`; line 0: not known */
+    uint32_t             source_file, source_line; /* of the following instructions, by `.loc`; line 0: unknown */
     uint32_t             shared_module;            /* bytes */
     uint32_t             shared_align;
 };
 
-/* device/cpu/ptx/tables.c */
+/* device/cpu/ptx/tables/tables.c */
 enum ptx_type    ptx_type_find(struct span word);        /* of registers and memory: whole bytes */
 enum ptx_type    ptx_matrix_type_find(struct span word); /* those of matrices too */
 enum ptx_opcode  ptx_opcode_find(struct span word);      /* PTX_OP_COUNT if none */
 enum ptx_special ptx_special_find(struct span word);     /* PTX_SPECIAL_COUNT if none */
-/* A number token as bits of type t; false when it has no meaning there. */
+/* A number token as bits of type t; false when t cannot have it. */
 bool ptx_literal(enum ptx_token_kind kind, uint64_t bits, bool negative, enum ptx_type t, uint64_t *out);
 
 /* device/cpu/ptx/parse.c */
@@ -107,9 +107,9 @@ bool ptx_take_name(struct ptx_parser *p, struct span *out, const char *what);
 bool ptx_take_integer(struct ptx_parser *p, uint64_t max, uint64_t *out, const char *what);
 /* A type directive such as ".b32". */
 bool ptx_take_type(struct ptx_parser *p, enum ptx_type *out);
-/* Takes .file and .loc, passes over .section and .pragma, of which nothing matters. False when the current token is none of them. */
+/* Takes .file and .loc; skips .section and .pragma, which have no effect. False: the current token is none of them. */
 bool ptx_skip_directive(struct ptx_parser *p);
-/* device/cpu/ptx/source.c: `.file number "name"` and `.loc file line column`. What does not read so is passed over: it says nothing about the code. */
+/* device/cpu/ptx/source.c: `.file number "name"` and `.loc file line column`. Malformed ones are skipped: they do not affect the code. */
 void  ptx_parse_file(struct ptx_parser *p);
 void  ptx_parse_loc(struct ptx_parser *p);
 void *ptx_copy_array(struct ptx_parser *p, const void *from, size_t count, size_t element_bytes);
@@ -125,10 +125,10 @@ struct ptx_declaration {
     bool          open; /* "[]" */
     uint64_t      bytes;
 };
-/* What stands behind the state space: .align, type, name, dimensions. */
+/* What follows the state space: .align, type, name, dimensions. */
 bool           ptx_take_declaration(struct ptx_parser *p, struct ptx_declaration *d);
 enum ptx_space ptx_space_word(struct span word); /* ".global" ...; PTX_GENERIC if it is none */
-/* `.space ... ;` of a module or a body, the space not yet taken. */
+/* `.space ... ;` of a module or a body; the space is the current token. */
 bool ptx_parse_variable(struct ptx_parser *p, bool external);
 bool ptx_align_up(uint64_t *offset, uint64_t align, uint64_t max);
 
@@ -138,9 +138,9 @@ bool ptx_resolve_initialisers(struct ptx_parser *p);
 
 /* device/cpu/ptx/function.c */
 bool ptx_parse_function(struct ptx_parser *p, bool entry, bool external);
-/* "(results) name (params)"; the name may be _. offsets are those of the frame, or of the kernel's block. */
+/* "(results) name (params)"; the name may be _. Offsets are those of the frame, or of the kernel's block. */
 bool ptx_parse_signature(struct ptx_parser *p, bool entry, struct ptx_prototype *out, uint32_t *bytes);
-/* Behind "name : .callprototype" and "name : .calltargets". */
+/* After "name : .callprototype" and "name : .calltargets". */
 bool ptx_parse_callprototype(struct ptx_parser *p, struct span name);
 bool ptx_parse_calltargets(struct ptx_parser *p, struct span name);
 void ptx_body_finish(struct ptx_body *b);

@@ -1,4 +1,4 @@
-/* Where instructions come from in the source: `.file` and `.loc`, which the compiler writes on request. */
+/* The source positions of instructions: `.file` and `.loc`, which the compiler writes on request. */
 #include "device/cpu/bounds.h"
 #include "device/cpu/ptx/parser.h"
 
@@ -26,7 +26,7 @@ void ptx_parse_file(struct ptx_parser *p)
         ptx_next(p);
 }
 
-/* Of code that was inlined the place in the inlined function counts; where it was inlined to follows behind a comma. */
+/* For inlined code the position in the inlined function counts; the position of the call follows a comma. */
 void ptx_parse_loc(struct ptx_parser *p)
 {
     uint32_t line = p->now.line, file, source;

@@ -43,7 +43,7 @@ static bool take_align(struct ptx_parser *p, uint32_t *align)
     return true;
 }
 
-/* ".ptr .global .align 4": what a pointer parameter points to; it changes nothing here. */
+/* ".ptr .global .align 4": what a pointer parameter points to; no effect here. */
 static bool skip_pointer(struct ptx_parser *p)
 {
     uint32_t ignored;
@@ -56,7 +56,7 @@ static bool skip_pointer(struct ptx_parser *p)
     return take_align(p, &ignored);
 }
 
-/* ".attribute(.managed)": memory that the host may reach too is ordinary device memory here. */
+/* ".attribute(.managed)": memory that the host may reach, too, is ordinary device memory here. */
 static bool skip_attribute(struct ptx_parser *p)
 {
     while (ptx_is_word(p, ".attribute")) {
@@ -145,7 +145,7 @@ static struct ptx_name *add_variable(struct ptx_parser *p, const struct ptx_decl
 }
 
 /* Gives the variable its place behind *used. */
-static bool place(struct ptx_parser *p, const struct ptx_declaration *d, uint32_t *used, uint32_t max, uint64_t *offset)
+static bool place_variable(struct ptx_parser *p, const struct ptx_declaration *d, uint32_t *used, uint32_t max, uint64_t *offset)
 {
     *offset = *used;
     if (!ptx_align_up(offset, d->align, max) || d->bytes > max - *offset)
@@ -170,7 +170,7 @@ static bool declare_shared(struct ptx_parser *p, const struct ptx_declaration *d
         return true;
     }
     name->operand.index = own ? SHARED_OF_ENTRY : SHARED_OF_MODULE;
-    return place(p, d, own ? &f->shared_bytes : &p->shared_module, CPU_SHARED_BYTES_MAX, &name->operand.value);
+    return place_variable(p, d, own ? &f->shared_bytes : &p->shared_module, CPU_SHARED_BYTES_MAX, &name->operand.value);
 }
 
 static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration *d, enum ptx_space space)
@@ -184,8 +184,8 @@ static bool declare_in_frame(struct ptx_parser *p, const struct ptx_declaration 
     if (!name)
         return false;
     if (space == PTX_LOCAL)
-        return place(p, d, &f->local_bytes, CPU_LOCAL_BYTES_MAX, &name->operand.value);
-    if (!place(p, d, &p->body.params_used, CPU_LOCAL_BYTES_MAX, &name->operand.value))
+        return place_variable(p, d, &f->local_bytes, CPU_LOCAL_BYTES_MAX, &name->operand.value);
+    if (!place_variable(p, d, &p->body.params_used, CPU_LOCAL_BYTES_MAX, &name->operand.value))
         return false;
     if (p->body.params_used > f->param_frame_bytes)
         f->param_frame_bytes = p->body.params_used;
@@ -233,7 +233,7 @@ static bool declare_symbol(struct ptx_parser *p, struct ptx_declaration *d, enum
     return external || !d->open || ptx_fail(p, p->now.line, "an open dimension needs an initialiser");
 }
 
-static bool declare(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
+static bool declare_variable(struct ptx_parser *p, struct ptx_declaration *d, enum ptx_space space, bool external)
 {
     if (space == PTX_GLOBAL || space == PTX_CONST)
         return declare_symbol(p, d, space, external);
@@ -250,10 +250,10 @@ bool ptx_parse_variable(struct ptx_parser *p, bool external)
     struct ptx_declaration d;
 
     ptx_next(p);
-    if (!ptx_take_declaration(p, &d) || !declare(p, &d, space, external))
+    if (!ptx_take_declaration(p, &d) || !declare_variable(p, &d, space, external))
         return false;
     while (ptx_accept(p, ',')) {
-        if (!take_name_and_size(p, &d) || !declare(p, &d, space, external))
+        if (!take_name_and_size(p, &d) || !declare_variable(p, &d, space, external))
             return false;
     }
     return ptx_expect(p, ';');

@@ -1,4 +1,4 @@
-/* One host thread per block. A block that waits gives up its core at the back edges of its loop. */
+/* One host thread per block. A waiting block yields its core at the back edges of its loop. */
 #include "device/cpu/runtime/cooperative.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ uint32_t cpu_resident_blocks(void)
     return cpu_host_threads() * CPU_RESIDENT_BLOCKS_PER_CORE;
 }
 
-static void fail(const struct member *m)
+static void fail_launch(const struct member *m)
 {
     struct problem why;
 
@@ -52,12 +52,12 @@ static void *run_member(void *context)
     const struct interpreter *by = m->grid->code->by;
 
     if (!fault_thread_start(&m->run.guard, m->grid->memory_base, m->grid->memory_span)) {
-        fail(m);
+        fail_launch(m);
         return NULL;
     }
     m->run.host_thread = m->number % CPU_POOL_THREADS_MAX;
     if (by->block_run_prepare(&m->run, m->grid, m->shared_bytes))
-        fail(m);
+        fail_launch(m);
     else if (!by->block_run(&m->run, m->number))
         m->failed(m->context, &m->run.problem);
     block_run_finish(&m->run);
@@ -72,14 +72,14 @@ void cooperative_run(struct grid_run *grid, uint32_t blocks, uint64_t shared_byt
     uint32_t            started = 0;
 
     if (!m) {
-        fail(&all);
+        fail_launch(&all);
         return;
     }
     for (; started < blocks; started++) {
         m[started] = all;
         m[started].number = started;
         if (pthread_create(&m[started].thread, NULL, run_member, &m[started]) != 0) {
-            fail(&all);
+            fail_launch(&all);
             break;
         }
     }

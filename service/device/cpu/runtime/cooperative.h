@@ -4,15 +4,15 @@
 
 #include "device/cpu/interp/interp.h"
 
-/* How many blocks this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(). Of any size; a launch whose registers the
- * host cannot hold fails with OUT_OF_MEMORY. */
+/* Blocks that this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(), of any size. A launch whose registers
+ * the host cannot hold fails with OUT_OF_MEMORY. */
 uint32_t cpu_resident_blocks(void);
-/* Among how many the blocks of a launch are dealt, before the first launch; no more than CPU_POOL_THREADS_MAX are taken. 0: one for each core. */
+/* Host threads that the blocks of a launch are dealt to, at most CPU_POOL_THREADS_MAX; 0: one for each core. Before the first launch. */
 void cpu_host_threads_choose(unsigned threads);
-/* So many, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
+/* The chosen number, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
 uint32_t cpu_host_threads(void);
 
-/* Told on some thread of a block that failed; it must stop the others through grid->stop. */
+/* Called on some thread when a block failed; must stop the others through grid->stop. */
 typedef void (*cooperative_failed_fn)(void *context, const struct problem *p);
 
 /* Runs blocks 0 to `blocks` - 1 to their ends. grid->workspace is zero. */

@@ -1,5 +1,5 @@
 /* The `cpu` device: struct device_ops over memory, modules, the engine and its queue. All streams share one queue, which keeps the order
- * of issue: stricter than what device.h promises. */
+ * of issue: stricter than device.h promises. */
 #include "device/cpu/bounds.h"
 #include "device/device.h"
 
@@ -13,7 +13,7 @@
 #include "device/cpu/runtime/printf_format.h"
 #include "device/cpu/runtime/queue.h"
 
-/* What the caller made and has not yet destroyed: close() frees it. */
+/* An object of the caller's that is not destroyed yet: close() frees it. */
 struct owned {
     struct owned  *next;
     struct owned **link; /* what points here */
@@ -35,7 +35,7 @@ struct device {
     struct device_info info; /* all but memory; fixed */
 };
 
-/* `owned` stands first: a list element is the object. */
+/* `owned` comes first: a list element is the object. */
 struct device_module {
     struct owned       owned;
     struct cpu_module *loaded;
@@ -50,7 +50,7 @@ struct device_stream {
     struct owned owned; /* a stream is only a name here */
 };
 
-enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first caches */
+enum { BEST_BLOCK_THREADS = 256 }; /* wide enough for the loops over a block's threads, small enough for the first-level caches */
 
 static unsigned device_count(struct problem *why)
 {
@@ -199,7 +199,7 @@ static enum status mem_free(struct device *d, uint64_t address)
     return cpu_queue_free(d->queue, address);
 }
 
-/* Code that is loaded already was decoded without checks and stays so. */
+/* Code that is loaded already has no checks and stays so. */
 static enum status memcheck(struct device *d)
 {
     enum status st = cpu_queue_drain(d->queue, NULL);
@@ -257,7 +257,7 @@ static const struct kernel_table *module_table(const struct device_module *m)
     return &m->loaded->table;
 }
 
-/* What the queue takes; borrows the parameters. */
+/* The queue's form of a launch; borrows the parameters. */
 static enum status prepare_launch(const struct device_launch *l, struct cpu_launch *run, struct problem *why)
 {
     const struct ptx_function *kernel = cpu_module_kernel(l->module->loaded, l->kernel);
@@ -349,7 +349,7 @@ static enum status event_elapsed(struct device *d, struct device_event *from, st
     return cpu_event_elapsed(from->event, to->event, us);
 }
 
-/* One queue for all streams: it is so already. */
+/* One queue for all streams: the order holds already. */
 static enum status stream_wait(struct device *d, struct device_stream *s, struct device_event *e)
 {
     (void)s, (void)e;

@@ -1,6 +1,6 @@
-/* The second line behind the interpreter's own range checks: a kernel's access to a guard page ends its block, not the process.
- * (Thread sanitizer does not follow the jump out of the handler: tests that fault run without it.)
- * Only accesses into the guarded range while a guard is armed are caught; any other fault kills the process as usual. */
+/* The second barrier behind the interpreter's own range checks: a kernel's access to a guard page ends its block, not the process.
+ * (Thread sanitizer does not follow the jump out of the handler: tests that fault run without it.) Only accesses into the guarded range
+ * while a guard is armed are caught; any other fault kills the process as usual. */
 #ifndef GPUREST_DEVICE_CPU_FAULT_H
 #define GPUREST_DEVICE_CPU_FAULT_H
 
@@ -18,7 +18,7 @@ struct fault_guard {
     void             *stack; /* the alternate signal stack */
 };
 
-/* Once per process, any number of calls. False when the handlers cannot be set. */
+/* Once per process, any number of calls. False: the handlers cannot be set. */
 bool fault_install(void);
 /* Gives the calling thread its signal stack and makes *g its guard. */
 bool fault_thread_start(struct fault_guard *g, uint64_t base, uint64_t span);

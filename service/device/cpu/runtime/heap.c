@@ -40,7 +40,7 @@ static bool take_memory(struct cpu_heap *h)
     return true;
 }
 
-/* What is left of piece i behind its first `bytes` becomes a piece of its own, while the table has room. */
+/* The rest of piece i behind its first `bytes` becomes a piece of its own, while the table has room. */
 static void split_piece(struct cpu_heap *h, uint32_t i, uint32_t bytes)
 {
     struct heap_piece *p = &h->pieces[i];

@@ -1,5 +1,5 @@
-/* malloc and free of kernels: one bounded piece of device memory, taken when a kernel first asks and kept until the device closes.
- * Thread-safe: blocks of a grid run on several threads. */
+/* malloc and free of kernels: one bounded piece of device memory, allocated at a kernel's first request and kept until the device
+ * closes. Thread-safe: blocks of a grid run on several threads. */
 #ifndef GPUREST_DEVICE_CPU_HEAP_H
 #define GPUREST_DEVICE_CPU_HEAP_H
 
@@ -23,9 +23,9 @@ struct cpu_heap {
 
 void cpu_heap_init(struct cpu_heap *h, struct cpu_memory *memory);
 void cpu_heap_finish(struct cpu_heap *h);
-/* Aligned to 16 bytes; 0 when there is no room, as malloc in a kernel answers. */
+/* Aligned to 16 bytes; 0 when there is no room, as for malloc in a kernel. */
 uint64_t cpu_heap_alloc(struct cpu_heap *h, uint64_t bytes);
-/* False: malloc did not give that address, or it was freed before. 0 is fine. */
+/* False: malloc did not return that address, or it was freed before. 0 is fine. */
 bool cpu_heap_free(struct cpu_heap *h, uint64_t address);
 
 #endif

@@ -11,14 +11,14 @@
 
 enum {
     LINE_BYTES = 256,
-    COMPUTE_MAJOR = 7, /* PTX for it holds all that kernels of this device may use */
+    COMPUTE_MAJOR = 7, /* the PTX version that holds all that kernels of this device may use */
     COMPUTE_MINOR = 5,
     WARP_THREADS = 32,
     BLOCK_Z_MAX = 64,
     GRID_YZ_MAX = 65535,
 };
 
-/* The text behind the colon of the first line of /proc/cpuinfo that begins with `key`. */
+/* The text after the colon of the first line of /proc/cpuinfo that begins with `key`. */
 static bool processor_line(const char *key, char *out, size_t room)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -71,7 +71,7 @@ static uint32_t l2_bytes(void)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* Stable for a host, and not its machine id itself, which is meant to stay on the host. */
+/* Stable for a host. Not its machine id, which must stay on the host. */
 static void host_uuid(char *out, size_t room)
 {
     unsigned char digest[SHA256_BYTES];
@@ -132,7 +132,7 @@ static void fill_attributes(struct device_info *out)
 
 static const char unsupported[] =
 #define UNSUPPORTED(word) "," word
-#include "device/cpu/ptx/unsupported.def"
+#include "device/cpu/ptx/tables/unsupported.def"
 #undef UNSUPPORTED
     ;
 

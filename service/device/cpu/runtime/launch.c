@@ -12,12 +12,12 @@
 #include "device/cpu/runtime/heap.h"
 #include "device/cpu/runtime/memcheck.h"
 
-/* Launches of fewer threads begin on the caller alone, since waking a helper costs more than most of them do; helpers are called when
- * they turn out to take longer than that. */
+/* Launches of fewer threads begin on the caller alone: waking a helper costs more than most of them take. Helpers are called when a
+ * launch turns out to take longer. */
 enum { SMALL_GRID_THREADS = 4096, HELPER_WAKE_US = 50 };
-/* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics need no lock either. So
- * kernels with such atomics begin on the caller alone, and helpers that bring nothing are sent away: when a while after they came, blocks
- * do not end in less than so many tenths of the time that they took alone. */
+/* Blocks whose atomics meet in the same cache lines may take longer on several threads than on one, where atomics also need no lock. So
+ * kernels with such atomics begin on the caller alone. Helpers are sent away if, a while after they came, blocks do not end in less than
+ * this many tenths of the time that they took alone. */
 enum { ALONE_US = 100, TOGETHER_US = 150, WORTH_TENTHS = 9 };
 /* Processors pass memory between them in lines of this many bytes. */
 enum { CACHE_LINE = 64 };
@@ -31,11 +31,11 @@ struct helper {
     bool               started;
 };
 
-/* The caller's own: how fast blocks end alone and with helpers. */
+/* The caller's: how fast blocks end alone and with helpers. */
 struct pace {
     uint64_t began;
     uint64_t call_at; /* when it calls helpers after all, or DEADLINE_NEVER */
-    uint64_t look_at; /* when it looks whether they help, or DEADLINE_NEVER */
+    uint64_t look_at; /* when it checks whether they help, or DEADLINE_NEVER */
     uint64_t called;  /* when it called them, */
     uint64_t before;  /* how many blocks had been taken by then */
     bool     leaving; /* they were sent away, and some may still be at work */
@@ -62,12 +62,12 @@ struct cpu_engine {
     atomic_bool        cancelled;
     atomic_bool        sent_away; /* helpers take no more blocks */
     struct pace        pace;
-    _Alignas(CACHE_LINE) atomic_ullong next; /* block to be taken next: ascending, so that waiting on lower blocks makes progress. In a
-                                                line of its own: whatever else threads read all the time stays theirs */
+    _Alignas(CACHE_LINE) atomic_ullong
+        next; /* the next block to take: ascending, so that waiting for lower blocks makes progress. In a cache line of its own, away from what other threads read all the time */
     _Alignas(CACHE_LINE) uint64_t workspace; /* device memory for cooperative launches; 0 until the first */
 };
 
-static void record(struct cpu_engine *e, const struct problem *p)
+static void record_problem(struct cpu_engine *e, const struct problem *p)
 {
     pthread_mutex_lock(&e->lock);
     if (!e->failed) {
@@ -78,7 +78,7 @@ static void record(struct cpu_engine *e, const struct problem *p)
     atomic_compare_exchange_strong(&e->stop, &(int){STOP_NONE}, STOP_FAILED);
 }
 
-/* As many as there is work for. From now on other threads are at the grid's memory. */
+/* Calls as many as there is work for. From now on other threads access the grid's memory. */
 static void call_helpers(struct cpu_engine *e)
 {
     e->pace.call_at = DEADLINE_NEVER;
@@ -90,7 +90,7 @@ static void call_helpers(struct cpu_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* They finish their blocks. */
+/* They finish their current blocks. */
 static void send_away(struct cpu_engine *e)
 {
     atomic_store(&e->sent_away, true);
@@ -100,7 +100,7 @@ static void send_away(struct cpu_engine *e)
     e->pace.leaving = true;
 }
 
-/* When the last has left, the caller is alone with the grid's memory again. */
+/* When the last has left, only the caller accesses the grid's memory again. */
 static void see_off(struct cpu_engine *e)
 {
     pthread_mutex_lock(&e->lock);
@@ -111,7 +111,7 @@ static void see_off(struct cpu_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* The caller's block waits for something, perhaps for a block that nobody has taken yet: then it is no time to be alone. */
+/* The caller's block waits, perhaps for a block that nobody has taken yet: helpers are needed. */
 static void call_company(struct cpu_engine *e)
 {
     if (e->pace.call_at == DEADLINE_NEVER && !atomic_load(&e->sent_away))
@@ -127,7 +127,7 @@ static double ns_per_block(uint64_t ns, uint64_t blocks)
     return (double)ns / (double)blocks;
 }
 
-/* Behind each block of the caller's. */
+/* After each of the caller's blocks. */
 static void keep_pace(struct cpu_engine *e)
 {
     struct pace *p = &e->pace;
@@ -159,7 +159,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
     if (st) {
         struct problem why;
         problem_set(&why, st, "not enough host memory for a block of threads");
-        record(e, &why);
+        record_problem(e, &why);
         return;
     }
     while (atomic_load_explicit(&e->stop, memory_order_relaxed) == STOP_NONE) {
@@ -172,7 +172,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
         if (number >= e->blocks)
             return;
         if (!by->block_run(&h->run, number)) {
-            record(e, &h->run.problem);
+            record_problem(e, &h->run.problem);
             return;
         }
         if (own)
@@ -180,7 +180,7 @@ static void run_blocks(struct cpu_engine *e, struct helper *h, struct grid_run *
     }
 }
 
-static void *help(void *context)
+static void *run_helper(void *context)
 {
     struct helper     *h = context;
     struct cpu_engine *e = h->engine;
@@ -217,7 +217,7 @@ static void start_helpers(struct cpu_engine *e)
         e->helpers[i].engine = e;
         e->helpers[i].run.host_thread = i;
         if (i > 0)
-            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, help, &e->helpers[i]) == 0;
+            e->helpers[i].started = pthread_create(&e->helpers[i].thread, NULL, run_helper, &e->helpers[i]) == 0;
     }
 }
 
@@ -315,14 +315,14 @@ enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why)
     return check_cooperation(l, why);
 }
 
-static bool small(const struct cpu_launch *l, uint64_t blocks)
+static bool is_small(const struct cpu_launch *l, uint64_t blocks)
 {
     return blocks < 2 || blocks * l->block[0] * l->block[1] * l->block[2] < SMALL_GRID_THREADS;
 }
 
-static void deal(struct cpu_engine *e, struct grid_run *grid)
+static void deal_blocks(struct cpu_engine *e, struct grid_run *grid)
 {
-    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (small(grid->launch, e->blocks) || grid->code->meets);
+    bool     alone = e->threads == 1 || e->blocks == 1, later = !alone && (is_small(grid->launch, e->blocks) || grid->code->meets);
     uint64_t first_us = grid->code->meets ? ALONE_US : HELPER_WAKE_US;
 
     pthread_mutex_lock(&e->lock);
@@ -385,7 +385,7 @@ static enum status take_workspace(struct cpu_engine *e, struct grid_run *grid, s
 
 static void block_failed(void *context, const struct problem *p)
 {
-    record(context, p);
+    record_problem(context, p);
 }
 
 /* On the caller's thread, or, if cooperative, on a thread per block. */
@@ -402,7 +402,7 @@ static enum status run_grid(struct cpu_engine *e, struct grid_run *grid, struct 
     }
     if (!fault_thread_start(&own->run.guard, grid->memory_base, grid->memory_span))
         return problem_set(why, STATUS_OUT_OF_MEMORY, "cannot allocate a signal stack");
-    deal(e, grid);
+    deal_blocks(e, grid);
     fault_thread_end(&own->run.guard);
     return STATUS_OK;
 }

@@ -27,7 +27,7 @@ struct cpu_launch {
 enum status cpu_engine_create(struct cpu_memory *memory, unsigned threads, struct cpu_engine **out);
 void        cpu_engine_destroy(struct cpu_engine *e);
 
-/* LAUNCH_CONFIG_INVALID with the reason when the kernel can never run so. */
+/* LAUNCH_CONFIG_INVALID with the reason: the kernel can never run with it. */
 enum status cpu_launch_check(const struct cpu_launch *l, struct problem *why);
 /* Runs to the end. KERNEL_FAULT with CUDA's number, EXECUTION_TIMEOUT, CANCELLED, OUT_OF_MEMORY. One caller at a time. */
 enum status cpu_engine_run(struct cpu_engine *e, const struct cpu_launch *l, struct problem *why);
@@ -37,7 +37,7 @@ void cpu_engine_cancel(struct cpu_engine *e);
 /* Decodes all functions of a parsed module whose symbols have their addresses (sets each functions[i].code).
  * MODULE_INVALID names the first instruction that cannot be executed, with its line. */
 enum status cpu_code_load(struct ptx_module *m, struct problem *why);
-/* Frees that. Also right after a failed load. */
+/* Frees what cpu_code_load made, also after a failure. */
 void cpu_code_unload(struct ptx_module *m);
 
 /* The formatter for printf, once, before the first launch; see output.h. */

@@ -36,7 +36,7 @@ enum status cpu_shadow_open(struct cpu_shadow *s, uint64_t address, uint64_t byt
 void cpu_shadow_close(struct cpu_shadow *s, uint64_t address, uint64_t bytes)
 {
     if (s)
-        (void)mprotect(s->state + (address - s->base), bytes, PROT_READ); /* what stays open reads the same */
+        (void)mprotect(s->state + (address - s->base), bytes, PROT_READ); /* the open rest reads the same */
 }
 
 void cpu_shadow_destroy(struct cpu_shadow *s)
@@ -47,8 +47,8 @@ void cpu_shadow_destroy(struct cpu_shadow *s)
     free(s);
 }
 
-/* Whole pages of state go back to the host, where they read as foreign again. */
-static void forget(uint8_t *state, uint64_t bytes)
+/* Whole pages of state go back to the host, and read as foreign again. */
+static void forget_state(uint8_t *state, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = (uint64_t)(uintptr_t)state;
     uint64_t first = (at + page - 1) & ~(page - 1), end = (at + bytes) & ~(page - 1);
@@ -69,7 +69,7 @@ void cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum
         return;
     at = s->state + (address - s->base);
     if (state == SHADOW_FOREIGN)
-        forget(at, bytes);
+        forget_state(at, bytes);
     else
         memset(at, state, bytes);
 }

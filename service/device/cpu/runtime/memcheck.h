@@ -1,5 +1,5 @@
-/* What memcheck knows about device memory: one byte of state for each byte of the reserved range, in a second range of addresses.
- * Bytes of state are plain: threads that race for a byte of device memory race for its state, and for nothing else. */
+/* memcheck's knowledge of device memory: one byte of state for each byte of the reserved range, in a second range of addresses. Bytes of
+ * state are plain: threads that race for a byte of device memory race only for its state. */
 #ifndef GPUREST_DEVICE_CPU_MEMCHECK_H
 #define GPUREST_DEVICE_CPU_MEMCHECK_H
 
@@ -17,19 +17,19 @@ enum shadow_state {
 struct cpu_shadow {
     uint64_t base; /* the range of device addresses */
     uint64_t span;
-    uint8_t *state; /* [span] enum shadow_state; the host's pages come as they are touched */
+    uint8_t *state; /* [span] enum shadow_state; the host makes pages at first use */
 };
 
-/* Everything is foreign. OUT_OF_MEMORY when the host does not grant the addresses. */
+/* Everything is foreign. OUT_OF_MEMORY: the host does not grant the addresses. */
 enum status cpu_shadow_create(uint64_t base, uint64_t span, struct cpu_shadow **out);
 void        cpu_shadow_destroy(struct cpu_shadow *s); /* NULL is a no-op */
 
-/* s may be NULL: nothing happens. The range lies within [base, base + span).
- * State can be set where it is open, by whole pages: what is closed takes no memory, and reads as foreign. */
+/* Does nothing if s is NULL. The range lies within [base, base + span). State can be set only where it is open, by whole pages: closed
+ * pages take no memory, and read as foreign. */
 enum status cpu_shadow_open(struct cpu_shadow *s, uint64_t address, uint64_t bytes);
 void        cpu_shadow_close(struct cpu_shadow *s, uint64_t address, uint64_t bytes); /* after it was set foreign */
 void        cpu_shadow_set(struct cpu_shadow *s, uint64_t address, uint64_t bytes, enum shadow_state state);
-/* The state travels with the bytes: a copy of what was never written is not written either. */
+/* State travels with the bytes: a copy of unwritten bytes is unwritten, too. */
 void cpu_shadow_copy(struct cpu_shadow *s, uint64_t to, uint64_t from, uint64_t bytes);
 
 /* The lowest state of those bytes; bytes > 0. */

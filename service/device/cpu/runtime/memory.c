@@ -21,11 +21,11 @@ struct slot {
     uint64_t address;
     uint64_t bytes;
     uint64_t guard;  /* bytes kept free on each side */
-    uint64_t filled; /* the host has written up to here in long pieces: those pages are there */
+    uint64_t filled; /* the host has written up to here in long pieces: those pages exist */
     bool     file;   /* its pages are a file's */
 };
 
-/* An allocation that is no more. */
+/* A freed allocation. */
 struct freed {
     uint64_t address;
     uint64_t bytes;
@@ -54,8 +54,8 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) & ~(unit - 1);
 }
 
-/* Twice the size is mapped and trimmed, because the range must be aligned to its own size. */
-static bool reserve(struct cpu_memory *m, uint64_t span)
+/* Maps twice the size and trims it: the range must be aligned to its own size. */
+static bool reserve_addresses(struct cpu_memory *m, uint64_t span)
 {
     char    *at = mmap(NULL, span * 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)at;
@@ -110,7 +110,7 @@ enum status cpu_memory_create(uint64_t limit_bytes, struct cpu_memory **out)
 
     if (!m)
         return STATUS_OUT_OF_MEMORY;
-    while (span >= CPU_ARENA_BYTES_MIN && !reserve(m, span))
+    while (span >= CPU_ARENA_BYTES_MIN && !reserve_addresses(m, span))
         span /= 2;
     if (span < CPU_ARENA_BYTES_MIN) {
         free(m);
@@ -170,7 +170,7 @@ static uint64_t gap_start(const struct cpu_memory *m, size_t i)
     return i ? m->slots[i - 1].base + m->slots[i - 1].span + m->slots[i - 1].guard : m->base;
 }
 
-/* Fresh addresses first, so that a stale pointer meets a fault and not somebody else's data; then the first gap that fits. */
+/* Fresh addresses first, so that a stale pointer faults instead of reaching another allocation; then the first gap that fits. */
 static bool find_place(const struct cpu_memory *m, uint64_t need, uint64_t *start, size_t *index)
 {
     if (need <= m->base + m->span - m->cursor) {
@@ -203,7 +203,7 @@ static bool make_room(struct cpu_memory *m)
     return true;
 }
 
-static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
+static void insert_slot(struct cpu_memory *m, size_t index, const struct slot *s)
 {
     memmove(&m->slots[index + 1], &m->slots[index], (m->count - index) * sizeof *s);
     m->slots[index] = *s;
@@ -216,7 +216,7 @@ static void insert(struct cpu_memory *m, size_t index, const struct slot *s)
         m->peak = m->allocated;
 }
 
-/* All pages now: one by one they would be the first kernel's to wait for. */
+/* Makes all pages now: the first kernel would wait for each of them. */
 static bool open_pages(const struct slot *s, int file)
 {
     void *at = (void *)(uintptr_t)s->base;
@@ -226,7 +226,7 @@ static bool open_pages(const struct slot *s, int file)
     return mmap(at, s->span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0) != MAP_FAILED;
 }
 
-/* A file's pages stay with the file, others' with nobody. */
+/* A file's pages stay in the file; others are released. */
 static bool close_pages(const struct slot *s)
 {
     void *at = (void *)(uintptr_t)s->base;
@@ -236,8 +236,8 @@ static bool close_pages(const struct slot *s)
     return madvise(at, s->span, MADV_DONTNEED) == 0 && mprotect(at, s->span, PROT_NONE) == 0;
 }
 
-/* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share one. */
-static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
+/* Each guarded allocation costs two of the kernel's mappings, whose number is bounded; beyond that, neighbours share a guard page. */
+static enum status place_allocation(struct cpu_memory *m, uint64_t bytes, int file, uint64_t *address)
 {
     uint64_t    guarded = m->shadow ? CPU_GUARDED_ALLOCATIONS_MAX / 2 : CPU_GUARDED_ALLOCATIONS_MAX; /* its state has mappings, too */
     uint64_t    guard = m->count < guarded ? m->page : 0;
@@ -255,8 +255,8 @@ static enum status place(struct cpu_memory *m, uint64_t bytes, int file, uint64_
         close_pages(&s);
         return STATUS_DEVICE_MEMORY_EXHAUSTED;
     }
-    insert(m, index, &s);
-    cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* what others write is not seen */
+    insert_slot(m, index, &s);
+    cpu_shadow_set(m->shadow, s.address, s.bytes, s.file ? SHADOW_WRITTEN : SHADOW_FRESH); /* writes of others are not tracked */
     *address = s.address;
     return STATUS_OK;
 }
@@ -269,7 +269,7 @@ static enum status alloc(struct cpu_memory *m, uint64_t bytes, int file, uint64_
         return STATUS_INTERNAL;
     pthread_mutex_lock(&m->lock);
     if (bytes <= m->limit && round_up(bytes, m->page) <= m->limit - (m->reserved < m->limit ? m->reserved : m->limit))
-        st = place(m, bytes, file, address);
+        st = place_allocation(m, bytes, file, address);
     pthread_mutex_unlock(&m->lock);
     return st;
 }
@@ -305,7 +305,7 @@ enum status cpu_memory_free(struct cpu_memory *m, uint64_t address)
     if (n && m->slots[n - 1].address == address) {
         struct slot s = m->slots[n - 1];
 
-        /* It must succeed before the addresses may be given out again: else the slot stays taken. */
+        /* Must succeed before the addresses may be reused: else the slot stays taken. */
         if (close_pages(&s)) {
             memmove(&m->slots[n - 1], &m->slots[n], (m->count - n) * sizeof s);
             m->count--;
@@ -338,7 +338,7 @@ bool cpu_memory_inside(struct cpu_memory *m, uint64_t address, uint64_t bytes)
     return left > 0 && bytes <= left;
 }
 
-/* Under lock. What of the range lies behind all that was filled before, in whole pages but for its end; 0 bytes: nothing. */
+/* Under lock. The part of the range behind all that was filled before, in whole pages except at its end; 0 bytes: none. */
 static uint64_t take_unfilled(struct cpu_memory *m, uint64_t address, uint64_t bytes, uint64_t *from)
 {
     struct slot *s = slot_of(m, address);
@@ -415,7 +415,7 @@ struct cpu_shadow *cpu_memory_shadow(const struct cpu_memory *m)
     return m->shadow;
 }
 
-/* The youngest one that held the address; NULL if none is known. */
+/* The most recent one that held the address; NULL: none is known. */
 static const struct freed *freed_at(const struct cpu_memory *m, uint64_t address)
 {
     uint64_t kept = m->freed_count < CPU_FREED_KEPT_MAX ? m->freed_count : CPU_FREED_KEPT_MAX;

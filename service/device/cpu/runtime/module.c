@@ -1,4 +1,4 @@
-/* Loads a module: parses, places its variables in device memory, resolves addresses, decodes, and describes its kernels. */
+/* Loads a module: parses it, places its variables in device memory, resolves addresses, decodes its code, and describes its kernels. */
 #include "device/cpu/runtime/module.h"
 #include "device/cpu/bounds.h"
 
@@ -11,7 +11,7 @@
 
 enum { MEMORY_ALIGN = 256 }; /* what cpu_memory_alloc guarantees */
 
-/* Functions that the interpreter itself provides: bytes of results and parameters, as CUDA's headers declare them. */
+/* Functions that the interpreter provides: bytes of results and parameters, as CUDA's headers declare them. */
 static const struct provided {
     const char *name;
     unsigned    results_count, params_count;
@@ -39,7 +39,7 @@ static bool is_provided(const struct ptx_function *f)
     return false;
 }
 
-/* A function that is declared only, and called or named: the text is incomplete. */
+/* A function that is declared only, but called or named: the text is incomplete. */
 static enum status check_calls(const struct ptx_module *m, struct problem *why)
 {
     for (uint32_t f = 0; f < m->functions_count; f++) {
@@ -58,7 +58,7 @@ static enum status check_calls(const struct ptx_module *m, struct problem *why)
     return STATUS_OK;
 }
 
-/* Gives every variable its offset; *bytes is their sum, *align the strictest demand. `gap` bytes stay free behind each. */
+/* Gives every variable its offset; *bytes is their sum, *align the strictest alignment. `gap` bytes stay free behind each. */
 static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, uint32_t *align, struct problem *why)
 {
     uint64_t constant = 0;
@@ -82,7 +82,7 @@ static enum status lay_out(struct ptx_module *m, uint32_t gap, uint64_t *bytes, 
     return STATUS_OK;
 }
 
-static void relocate(const struct ptx_module *m, const struct ptx_symbol *s)
+static void relocate_symbol(const struct ptx_module *m, const struct ptx_symbol *s)
 {
     for (unsigned i = 0; i < s->relocations_count; i++) {
         const struct ptx_relocation *r = &s->relocations[i];
@@ -114,8 +114,8 @@ static enum status place_variables(struct cpu_module *m, struct problem *why)
         const struct ptx_symbol *s = &p->symbols[i];
         if (s->init_bytes)
             memcpy((void *)(uintptr_t)s->address, s->init, s->init_bytes);
-        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* what has no initialiser is zero */
-        relocate(p, s);
+        cpu_shadow_set(shadow, s->address, s->bytes, SHADOW_WRITTEN); /* variables without initialiser are zero */
+        relocate_symbol(p, s);
     }
     return STATUS_OK;
 }
@@ -152,7 +152,7 @@ static bool describe_global(struct cpu_module *m, const struct ptx_symbol *s)
     return true;
 }
 
-static enum status describe(struct cpu_module *m, struct problem *why)
+static enum status describe_kernels(struct cpu_module *m, struct problem *why)
 {
     const struct ptx_module *p = m->program;
     bool                     ok;
@@ -189,7 +189,7 @@ enum status cpu_module_load(struct cpu_memory *memory, struct span text, struct 
     if (!st)
         st = cpu_code_load_as(m->program, NULL, cpu_memory_shadow(memory) ? CODE_CHECKED : 0, why);
     if (!st)
-        st = describe(m, why);
+        st = describe_kernels(m, why);
     if (st)
         cpu_module_unload(m);
     else

@@ -1,9 +1,9 @@
-/* Takes a lane's printf: fetches its format and arguments, has them formatted, and keeps the text until it is asked for. */
+/* A lane's printf: reads its format and arguments, formats them, and keeps the text until it is requested. */
 #include "device/cpu/runtime/output.h"
 
 #include <stdio.h>
 
-#include "device/cpu/interp/ops.h"
+#include "device/cpu/interp/ops/ops.h"
 
 enum { FORMAT_BYTES_MAX = 1024, ARGS_BYTES_MAX = 512 };
 
@@ -39,7 +39,7 @@ void output_string(struct lanes *l, uint32_t lane, uint64_t address, char *out, 
         snprintf(out, room, "?");
 }
 
-/* How many argument bytes are there is known to the format only: all that can be read, up to the bound, is offered. */
+/* Only the format determines how many argument bytes there are: passes all that can be read, up to the bound. */
 static size_t read_args(struct lanes *l, uint32_t lane, uint64_t address, uint8_t *out)
 {
     size_t n = 0;

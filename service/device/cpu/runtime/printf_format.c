@@ -22,7 +22,7 @@ struct arguments {
 };
 
 /* Arguments stand aligned to their size, as vprintf's caller packs them. */
-static bool take(struct arguments *a, size_t size, uint64_t *out)
+static bool take_argument(struct arguments *a, size_t size, uint64_t *out)
 {
     size_t start = (a->used + size - 1) / size * size;
 
@@ -34,7 +34,7 @@ static bool take(struct arguments *a, size_t size, uint64_t *out)
     return true;
 }
 
-static int bounded(int64_t n)
+static int bounded_int(int64_t n)
 {
     return n > PRINTF_ITEM_BYTES_MAX ? PRINTF_ITEM_BYTES_MAX : (int)n;
 }
@@ -57,13 +57,13 @@ static bool parse_number(const char **p, struct arguments *a, int64_t *out)
     *out = 0;
     if (**p == '*') {
         ++*p;
-        if (!take(a, 4, &v))
+        if (!take_argument(a, 4, &v))
             return false;
         *out = (int32_t)(uint32_t)v;
         return true;
     }
     for (; **p >= '0' && **p <= '9'; ++*p)
-        *out = bounded(*out * 10 + (**p - '0'));
+        *out = bounded_int(*out * 10 + (**p - '0'));
     return true;
 }
 
@@ -84,8 +84,8 @@ static const char *parse_length(const char *p, struct conversion *c)
     return p;
 }
 
-/* What stands behind '%'; NULL when an argument is missing. */
-static const char *parse(const char *p, struct conversion *c, struct arguments *a)
+/* Parses what follows '%'; NULL when an argument is missing. */
+static const char *parse_conversion(const char *p, struct conversion *c, struct arguments *a)
 {
     int64_t n;
 
@@ -97,26 +97,26 @@ static const char *parse(const char *p, struct conversion *c, struct arguments *
         add_flag(c, '-');
         n = -n;
     }
-    c->width = bounded(n);
+    c->width = bounded_int(n);
     if (*p == '.') {
         p++;
         if (!parse_number(&p, a, &n))
             return NULL;
-        c->precision = n < 0 ? -1 : bounded(n);
+        c->precision = n < 0 ? -1 : bounded_int(n);
     }
     p = parse_length(p, c);
     c->letter = *p;
     return *p ? p + 1 : p;
 }
 
-/* "%-0*.*" with the letters given; room for all. */
+/* "%-0*.*" with the given letters; there is room for all. */
 static void make_format(const struct conversion *c, const char *letters, char out[24])
 {
     snprintf(out, 24, "%%%s*%s%s", c->flags, c->precision >= 0 ? ".*" : "", letters);
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them, of the conversion's own parts */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* make_format made them from the conversion's own parts */
 static bool            put_integer(struct buf *out, const struct conversion *c, uint64_t v, bool is_signed)
 {
     char letters[4] = {'j', c->letter, '\0'}, format[24];
@@ -142,7 +142,7 @@ static bool put_float(struct buf *out, const struct conversion *c, uint64_t bits
 }
 #pragma GCC diagnostic pop
 
-static bool pad(struct buf *out, const struct conversion *c, struct span text)
+static bool write_padded(struct buf *out, const struct conversion *c, struct span text)
 {
     size_t blanks = (size_t)c->width > text.bytes ? (size_t)c->width - text.bytes : 0;
     bool   left = strchr(c->flags, '-') != NULL;
@@ -170,7 +170,7 @@ static bool put_string(struct buf *out, const struct conversion *c, struct argum
         shown = (struct span){text, strnlen(text, room - 1)};
     else
         shown = SPAN_LITERAL("(illegal address)");
-    return pad(out, c, shown);
+    return write_padded(out, c, shown);
 }
 
 static bool put_pointer(struct buf *out, const struct conversion *c, uint64_t v)
@@ -178,10 +178,10 @@ static bool put_pointer(struct buf *out, const struct conversion *c, uint64_t v)
     char text[24];
 
     snprintf(text, sizeof text, "0x%llx", (unsigned long long)v);
-    return pad(out, c, span_of(text));
+    return write_padded(out, c, span_of(text));
 }
 
-static uint64_t narrow(const struct conversion *c, uint64_t v, bool is_signed)
+static uint64_t narrow_to_length(const struct conversion *c, uint64_t v, bool is_signed)
 {
     switch (c->length) {
     case 'H':
@@ -195,19 +195,19 @@ static uint64_t narrow(const struct conversion *c, uint64_t v, bool is_signed)
     }
 }
 
-/* False when its argument is missing. Text that does not fit is dropped by the buffer, which remembers. */
-static bool convert(struct buf *out, struct conversion *c, struct arguments *a)
+/* False: its argument is missing. The buffer drops text that does not fit, and remembers that. */
+static bool write_conversion(struct buf *out, struct conversion *c, struct arguments *a)
 {
     bool     is_signed = c->letter == 'd' || c->letter == 'i';
     bool     whole = is_signed || strchr("uxXo", c->letter);
     uint64_t v;
 
-    if (!take(a, whole && c->length != 'l' ? 4 : c->letter == 'c' ? 4 : 8, &v))
+    if (!take_argument(a, whole && c->length != 'l' ? 4 : c->letter == 'c' ? 4 : 8, &v))
         return false;
     if (whole)
-        put_integer(out, c, narrow(c, v, is_signed), is_signed);
+        put_integer(out, c, narrow_to_length(c, v, is_signed), is_signed);
     else if (c->letter == 'c')
-        pad(out, c, (struct span){(const char[]){(char)v}, 1});
+        write_padded(out, c, (struct span){(const char[]){(char)v}, 1});
     else if (c->letter == 's')
         put_string(out, c, a, v);
     else if (c->letter == 'p')
@@ -229,7 +229,7 @@ int printf_format(struct buf *out, const char *format, const uint8_t *args, size
         buf_add(out, format, (size_t)(percent - format));
         if (!*percent)
             break;
-        next = parse(percent + 1, &c, &a);
+        next = parse_conversion(percent + 1, &c, &a);
         if (!next)
             return -1;
         if (c.letter == '%') {
@@ -237,7 +237,7 @@ int printf_format(struct buf *out, const char *format, const uint8_t *args, size
         } else if (!c.letter || !strchr("diuxXocspfFeEgGaA", c.letter)) {
             buf_add(out, percent, (size_t)(next - percent));
         } else {
-            if (!convert(out, &c, &a))
+            if (!write_conversion(out, &c, &a))
                 return -1;
             count++;
         }

@@ -24,7 +24,7 @@ enum operation_kind {
 struct operation {
     struct operation   *next;
     enum operation_kind kind;
-    uint64_t            to;    /* addresses are host addresses here */
+    uint64_t            to;    /* device addresses are host addresses here */
     uint64_t            from;  /* or the fill pattern */
     uint64_t            bytes; /* or the fill count */
     uint32_t            pattern_bytes;
@@ -56,11 +56,11 @@ struct cpu_queue {
     struct problem     problem; /* how the context was lost; valid once lost */
     atomic_bool        lost;
     atomic_ullong      issued;   /* sequence numbers: every operation has one, from 1 */
-    atomic_ullong      finished; /* all up to here are executed; stands still once lost */
+    atomic_ullong      finished; /* all up to here are executed; stops once lost */
     uint64_t           seen;     /* `finished` at the last wait_progress */
 };
 
-static void fill(unsigned char *to, uint64_t pattern, uint32_t bytes, uint64_t count)
+static void fill_pattern(unsigned char *to, uint64_t pattern, uint32_t bytes, uint64_t count)
 {
     if (bytes == 1) {
         memset(to, (int)(pattern & 255), count);
@@ -70,7 +70,7 @@ static void fill(unsigned char *to, uint64_t pattern, uint32_t bytes, uint64_t c
         memcpy(to + i * bytes, &pattern, bytes);
 }
 
-/* For memcheck. Reading by the host is not checked: it may well fetch a buffer of which kernels wrote a part. */
+/* For memcheck. Reading by the host is not checked: it may fetch a buffer that kernels wrote only in part. */
 static void note_copy(struct cpu_queue *q, const struct operation *o)
 {
     struct cpu_shadow *shadow = cpu_memory_shadow(q->memory);
@@ -81,51 +81,51 @@ static void note_copy(struct cpu_queue *q, const struct operation *o)
         cpu_shadow_copy(shadow, o->to, o->from, o->bytes);
 }
 
-static void copy(struct cpu_queue *q, const struct operation *o)
+static void run_copy(struct cpu_queue *q, const struct operation *o)
 {
     note_copy(q, o);
     memmove((void *)(uintptr_t)o->to, (const void *)(uintptr_t)o->from, o->bytes);
 }
 
-static void stamp(struct cpu_event *e)
+static void stamp_event(struct cpu_event *e)
 {
     if (e)
         atomic_store_explicit(&e->time_ns, now_ns(), memory_order_relaxed);
 }
 
-static enum status launch(struct cpu_queue *q, struct operation *o, struct problem *why)
+static enum status run_launch(struct cpu_queue *q, struct operation *o, struct problem *why)
 {
     enum status st;
 
-    stamp(o->event);
+    stamp_event(o->event);
     st = cpu_engine_run(q->engine, &o->launch, why);
-    stamp(o->after);
+    stamp_event(o->after);
     return st;
 }
 
-static enum status execute(struct cpu_queue *q, struct operation *o, struct problem *why)
+static enum status run_operation(struct cpu_queue *q, struct operation *o, struct problem *why)
 {
     switch (o->kind) {
     case OPERATION_WRITE:
         cpu_memory_expect_write(q->memory, o->to, o->bytes);
-        copy(q, o);
+        run_copy(q, o);
         return STATUS_OK;
     case OPERATION_READ:
     case OPERATION_COPY:
-        copy(q, o);
+        run_copy(q, o);
         return STATUS_OK;
     case OPERATION_FILL:
         cpu_shadow_set(cpu_memory_shadow(q->memory), o->to, o->bytes * o->pattern_bytes, SHADOW_WRITTEN);
-        fill((unsigned char *)(uintptr_t)o->to, o->from, o->pattern_bytes, o->bytes);
+        fill_pattern((unsigned char *)(uintptr_t)o->to, o->from, o->pattern_bytes, o->bytes);
         return STATUS_OK;
     case OPERATION_FREE:
         if (cpu_memory_free(q->memory, o->to))
             return problem_set(why, STATUS_DEVICE_ERROR, "cannot free device memory");
         return STATUS_OK;
     case OPERATION_LAUNCH:
-        return launch(q, o, why);
+        return run_launch(q, o, why);
     case OPERATION_RECORD:
-        stamp(o->event);
+        stamp_event(o->event);
         return STATUS_OK;
     case OPERATION_FORGET:
         free(o->event);
@@ -134,7 +134,7 @@ static enum status execute(struct cpu_queue *q, struct operation *o, struct prob
     return STATUS_INTERNAL;
 }
 
-static void finish(struct cpu_queue *q, enum status st, const struct problem *why)
+static void finish_operation(struct cpu_queue *q, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&q->lock);
     if (st) {
@@ -149,8 +149,8 @@ static void finish(struct cpu_queue *q, enum status st, const struct problem *wh
     pthread_mutex_unlock(&q->lock);
 }
 
-/* A lost context executes nothing more, but what operations own must still be freed. */
-static void drop(struct operation *o)
+/* A lost context executes nothing more, but what operations own must be freed. */
+static void drop_operation(struct operation *o)
 {
     if (o->kind == OPERATION_FORGET)
         free(o->event);
@@ -170,7 +170,7 @@ static bool spin_for_work(struct cpu_queue *q)
 }
 
 /* NULL when the queue ends. */
-static struct operation *take(struct cpu_queue *q)
+static struct operation *take_operation(struct cpu_queue *q)
 {
     struct operation *o;
 
@@ -192,21 +192,21 @@ static struct operation *take(struct cpu_queue *q)
     return o;
 }
 
-static void *dispatch(void *context)
+static void *run_queue(void *context)
 {
     struct cpu_queue *q = context;
     struct operation *o;
     struct problem    why = {0};
     enum status       st;
 
-    while ((o = take(q))) {
+    while ((o = take_operation(q))) {
         if (atomic_load(&q->lost)) {
-            drop(o);
+            drop_operation(o);
             continue;
         }
-        st = execute(q, o, &why);
+        st = run_operation(q, o, &why);
         free(o);
-        finish(q, st, &why);
+        finish_operation(q, st, &why);
     }
     return NULL;
 }
@@ -226,7 +226,7 @@ enum status cpu_queue_create(struct cpu_memory *memory, struct cpu_engine *engin
     pthread_cond_init(&q->work, NULL);
     pthread_cond_init(&q->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&q->thread, NULL, dispatch, q) != 0) {
+    if (pthread_create(&q->thread, NULL, run_queue, q) != 0) {
         pthread_cond_destroy(&q->done);
         pthread_cond_destroy(&q->work);
         pthread_mutex_destroy(&q->lock);
@@ -250,7 +250,7 @@ void cpu_queue_destroy(struct cpu_queue *q)
     while (q->first) {
         struct operation *o = q->first;
         q->first = o->next;
-        drop(o);
+        drop_operation(o);
     }
     pthread_cond_destroy(&q->done);
     pthread_cond_destroy(&q->work);
@@ -276,7 +276,7 @@ enum status cpu_queue_lost(struct cpu_queue *q, struct problem *why)
 }
 
 /* Takes o. */
-static enum status push(struct cpu_queue *q, struct operation *o)
+static enum status push_operation(struct cpu_queue *q, struct operation *o)
 {
     if (!o)
         return STATUS_OUT_OF_MEMORY;
@@ -306,7 +306,7 @@ static enum status push_plain(struct cpu_queue *q, const struct operation *like)
     o = malloc(sizeof *o);
     if (o)
         *o = *like;
-    return push(q, o);
+    return push_operation(q, o);
 }
 
 enum status cpu_queue_write(struct cpu_queue *q, uint64_t to, const void *from, size_t bytes)
@@ -330,7 +330,7 @@ enum status cpu_queue_fill(struct cpu_queue *q, uint64_t to, uint64_t pattern, u
         q, &(struct operation){.kind = OPERATION_FILL, .to = to, .from = pattern, .bytes = count, .pattern_bytes = pattern_bytes});
 }
 
-/* At once when nothing is queued, so that whoever asks next sees the memory as free. Only the command thread queues. */
+/* At once when nothing is queued, so that the next query sees the memory as free. Only the command thread queues. */
 enum status cpu_queue_free(struct cpu_queue *q, uint64_t address)
 {
     bool idle = !atomic_load(&q->lost) && atomic_load(&q->issued) == atomic_load(&q->finished);
@@ -356,7 +356,7 @@ enum status cpu_queue_launch(struct cpu_queue *q, const struct cpu_launch *l, st
     if (l->params_bytes)
         memcpy(o + 1, l->params, l->params_bytes);
     o->launch.params = o + 1;
-    st = push(q, o);
+    st = push_operation(q, o);
     if (!st && before)
         before->sequence = after->sequence = atomic_load(&q->issued);
     return st;
@@ -389,10 +389,10 @@ void cpu_event_destroy(struct cpu_queue *q, struct cpu_event *e)
     }
     o = calloc(1, sizeof *o);
     if (!o)
-        return; /* without memory it stays: the dispatcher still writes to it */
+        return; /* if out of memory it leaks: the dispatcher still writes to it */
     o->kind = OPERATION_FORGET;
     o->event = e;
-    push(q, o);
+    push_operation(q, o);
 }
 
 enum status cpu_event_record(struct cpu_queue *q, struct cpu_event *e)
@@ -402,7 +402,7 @@ enum status cpu_event_record(struct cpu_queue *q, struct cpu_event *e)
     if (st == STATUS_OK)
         e->sequence = atomic_load(&q->issued);
     else if (atomic_load(&q->lost))
-        e->sequence = SEQUENCE_NEVER; /* asking for it tells how the context was lost, and not of an earlier record */
+        e->sequence = SEQUENCE_NEVER; /* a query must report how the context was lost, not an earlier record */
     return st;
 }
 
@@ -423,7 +423,7 @@ enum status cpu_event_elapsed(struct cpu_event *from, struct cpu_event *to, floa
     return STATUS_OK;
 }
 
-static bool progressed(struct cpu_queue *q)
+static bool queue_progressed(struct cpu_queue *q)
 {
     return atomic_load(&q->finished) != q->seen || atomic_load(&q->lost) || atomic_load(&q->finished) == atomic_load(&q->issued);
 }
@@ -433,11 +433,11 @@ void cpu_queue_wait_progress(struct cpu_queue *q, uint64_t ns)
     uint64_t        deadline = deadline_after_ns(ns);
     struct timespec at = timespec_of_ns(deadline);
 
-    while (!progressed(q) && deadline_left_ns(deadline) > 0 && deadline_left_ns(deadline) + SPIN_BUDGET_US * NS_PER_US > ns)
+    while (!queue_progressed(q) && deadline_left_ns(deadline) > 0 && deadline_left_ns(deadline) + SPIN_BUDGET_US * NS_PER_US > ns)
         sched_yield();
     pthread_mutex_lock(&q->lock);
     q->watched = true;
-    while (!progressed(q) && pthread_cond_timedwait(&q->done, &q->lock, &at) == 0)
+    while (!queue_progressed(q) && pthread_cond_timedwait(&q->done, &q->lock, &at) == 0)
         ;
     q->watched = false;
     pthread_mutex_unlock(&q->lock);

@@ -40,7 +40,7 @@ Test(rate, a_burst_of_one_is_one_at_a_time)
 
 static const unsigned char here[PEER_ADDRESS_BYTES] = {0, 127, 0, 0, 1}, there[PEER_ADDRESS_BYTES] = {0, 10, 0, 0, 1};
 
-Test(guesses, an_address_that_guesses_is_refused_whatever_it_shows)
+Test(auth_throttle, an_address_that_guesses_is_refused_whatever_it_shows)
 {
     struct auth_throttle *g = auth_throttle_create(3);
     struct caller         alice = {0}, bob = {0};
@@ -63,7 +63,7 @@ Test(guesses, an_address_that_guesses_is_refused_whatever_it_shows)
     auth_throttle_destroy(g);
 }
 
-Test(guesses, none_are_counted_when_it_is_switched_off)
+Test(auth_throttle, none_are_counted_when_it_is_switched_off)
 {
     struct auth_throttle *g = auth_throttle_create(0);
     uint64_t              wait_ns;
@@ -74,7 +74,7 @@ Test(guesses, none_are_counted_when_it_is_switched_off)
 }
 
 /* Far more addresses than places: nothing but older addresses is forgotten. */
-Test(guesses, many_addresses_do_not_help_the_last_one)
+Test(auth_throttle, many_addresses_do_not_help_the_last_one)
 {
     struct auth_throttle *g = auth_throttle_create(1);
     unsigned char         address[PEER_ADDRESS_BYTES] = {6};

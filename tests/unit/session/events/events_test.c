@@ -58,7 +58,7 @@ static void note_device(unsigned times)
 {
     pthread_mutex_lock(&f.session->lock);
     while (times--)
-        events_note_device(f.session, DEVICE_SUSPECT);
+        events_publish_device(f.session, DEVICE_SUSPECT);
     pthread_mutex_unlock(&f.session->lock);
 }
 
@@ -180,7 +180,7 @@ Test(events, text_is_bounded_and_the_oldest_make_room)
     l.worker_session = c;
     pthread_mutex_lock(&f.session->lock);
     for (unsigned i = 0; i <= fit; i++)
-        launch_note(&l, EVENT_KERNEL_PRINTF);
+        launch_publish(&l, EVENT_KERNEL_PRINTF);
     cr_assert_eq(f.session->events.text_bytes, EVENT_TEXTS_BYTES_MAX);
     pthread_mutex_unlock(&f.session->lock);
     worker_session_leave(c);

@@ -20,7 +20,7 @@ static void start(void)
     fake_allocations_max(1);
 }
 
-Test(returning, what_nobody_gave_back_is_refused_at_once)
+Test(pending_free, what_nobody_gave_back_is_refused_at_once)
 {
     start();
     cr_assert_eq(make(f.session, "a"), STATUS_OK);
@@ -29,7 +29,7 @@ Test(returning, what_nobody_gave_back_is_refused_at_once)
     fixture_end(&f);
 }
 
-Test(returning, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
+Test(pending_free, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
 {
     start();
     fake_caches();
@@ -41,7 +41,7 @@ Test(returning, a_buffer_of_its_own_that_comes_back_late_is_waited_for)
     fixture_end(&f);
 }
 
-Test(returning, a_deleted_session_whose_memory_comes_back_late_is_waited_for)
+Test(pending_free, a_deleted_session_whose_memory_comes_back_late_is_waited_for)
 {
     struct session *other;
 
@@ -56,7 +56,7 @@ Test(returning, a_deleted_session_whose_memory_comes_back_late_is_waited_for)
     fixture_end(&f);
 }
 
-Test(returning, what_a_trim_gave_back_is_waited_for)
+Test(pending_free, what_a_trim_gave_back_is_waited_for)
 {
     struct session_memory unused;
 
@@ -71,7 +71,7 @@ Test(returning, what_a_trim_gave_back_is_waited_for)
     fixture_end(&f);
 }
 
-Test(returning, the_cache_of_an_idle_session_is_given_back_first)
+Test(pending_free, the_cache_of_an_idle_session_is_given_back_first)
 {
     struct session *other;
 
@@ -86,7 +86,7 @@ Test(returning, the_cache_of_an_idle_session_is_given_back_first)
     fixture_end(&f);
 }
 
-Test(returning, a_session_at_work_keeps_its_cache)
+Test(pending_free, a_session_at_work_keeps_its_cache)
 {
     struct session        *other;
     struct worker_session *c;
@@ -106,7 +106,7 @@ Test(returning, a_session_at_work_keeps_its_cache)
 }
 
 /* It may be busy for long, or hang. */
-Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 180)
+Test(pending_free, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, .timeout = 180)
 {
     struct session *other;
 
@@ -123,7 +123,7 @@ Test(returning, an_idle_session_whose_worker_does_not_answer_is_not_waited_for, 
     fixture_end(&f);
 }
 
-Test(returning, what_never_comes_is_waited_for_so_long)
+Test(pending_free, what_never_comes_is_waited_for_so_long)
 {
     start();
     fake_caches();
@@ -148,7 +148,7 @@ static void *delete_it(void *session)
 }
 
 /* Else its own end would be waited for, which waits for it. */
-Test(returning, who_waits_for_memory_lets_go_when_its_own_session_ends)
+Test(pending_free, who_waits_for_memory_lets_go_when_its_own_session_ends)
 {
     struct session *other;
     pthread_t       waits, deletes;
@@ -171,7 +171,7 @@ Test(returning, who_waits_for_memory_lets_go_when_its_own_session_ends)
     fixture_end(&f);
 }
 
-Test(returning, a_reset_takes_a_new_worker_beside_the_end_of_the_old_one)
+Test(pending_free, a_reset_takes_a_new_worker_beside_the_end_of_the_old_one)
 {
     fixture_start(&f, 64);
     fake_room();
@@ -189,7 +189,7 @@ static void *let_go(void *unused)
     return unused;
 }
 
-Test(returning, a_place_that_somebody_else_took_is_waited_for)
+Test(pending_free, a_place_that_somebody_else_took_is_waited_for)
 {
     pthread_t thread;
 
@@ -205,7 +205,7 @@ Test(returning, a_place_that_somebody_else_took_is_waited_for)
     fixture_end(&f);
 }
 
-Test(returning, nobody_waits_behind_another_worker_that_does_not_end)
+Test(pending_free, nobody_waits_behind_another_worker_that_does_not_end)
 {
     struct session *other;
 

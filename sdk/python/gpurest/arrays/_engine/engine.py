@@ -18,7 +18,7 @@ from .builtins import Call
 from .codegen import OPTIONS, Kernel, module_source
 from .config import config
 from .expr import BUFFER, ELEMENTWISE, EMPTY, FAILED, HOST, SORT, Load, Node
-from .memory import Dead, DeviceMemory, new_graveyard, take_all
+from .memory import Dead, DeviceMemory, new_dead, take_all
 
 if TYPE_CHECKING:
     from ..._session.session import Session
@@ -52,7 +52,7 @@ class Engine:
         self.session = session  # which holds the engine, too: arrays keep their session
         self.lock = threading.RLock()
         self.pending: Dict[int, "weakref.ref[Node]"] = {}
-        self.graveyard: Deque[Dead] = new_graveyard()
+        self.dead: Deque[Dead] = new_dead()
         self.modules: Dict[str, str] = {}  # kernel name -> module id, the least recently used first
         self.generation = session.generation
         self.epoch = 0
@@ -137,12 +137,12 @@ class Engine:
         with self.lock:
             session = self.session
             self._renew()
-            self._let_go(take_all(self.graveyard))
+            self._let_go(take_all(self.dead))
             session._relieve()
             name = session._new_name("array")
             transfer.create_filled(session, name, data, progress)
             node = Node(self, BUFFER, dtype, shape)
-            node.settle(DeviceMemory(name, data.nbytes, self.generation, self.graveyard))
+            node.settle(DeviceMemory(name, data.nbytes, self.generation, self.dead))
             return node
 
     def assembly(self) -> Assembly:
@@ -155,7 +155,7 @@ class Engine:
         if self.generation != self.session.generation:
             self.generation = self.session.generation
             self.modules.clear()
-            take_all(self.graveyard)
+            take_all(self.dead)
 
     def _usable(self, nodes: Sequence[Node]) -> List[Node]:
         """Without those that need something lost; these fail with the same cause."""
@@ -180,9 +180,9 @@ class Engine:
             self.check(one.node)
         self.queued = self.inline_bytes = 0
         if not nodes and not reads:
-            self._let_go(take_all(self.graveyard))
+            self._let_go(take_all(self.dead))
             return []
-        dead = [one for one in take_all(self.graveyard) if one.generation == self.generation]
+        dead = [one for one in take_all(self.dead) if one.generation == self.generation]
         self._unload_some()
         try:
             request = _Request(self, Assembly(nodes, dead), reads)
@@ -313,7 +313,7 @@ class _Request:
             node.settle(self._memory(slot, answer, memories))
         for slot in assembly.made:
             if slot.kept and id(slot) not in memories:  # of a value that failed by a flag
-                engine.graveyard.append(Dead(answer["kept"][slot.name], slot.nbytes, engine.generation))
+                engine.dead.append(Dead(answer["kept"][slot.name], slot.nbytes, engine.generation))
         for node in assembly.nodes:
             if node.pending:
                 node.fail(GpurestError("an array that a flush did not store was used again"))
@@ -323,7 +323,7 @@ class _Request:
             return slot.memory
         if id(slot) not in memories:
             name = slot.dead.id if slot.dead is not None else answer["kept"][slot.name]
-            memories[id(slot)] = DeviceMemory(name, slot.nbytes, self.engine.generation, self.engine.graveyard)
+            memories[id(slot)] = DeviceMemory(name, slot.nbytes, self.engine.generation, self.engine.dead)
         return memories[id(slot)]
 
     def _fail_flagged(self, got: Dict[str, memoryview]) -> None:

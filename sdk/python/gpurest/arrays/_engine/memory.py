@@ -19,9 +19,9 @@ class Dead(NamedTuple):
     generation: int
 
 
-def _bury(graveyard: "Deque[Dead]", buffer_id: str, nbytes: int, generation: int) -> None:
+def _note_dead(dead: "Deque[Dead]", buffer_id: str, nbytes: int, generation: int) -> None:
     """The finalizer: appends and nothing else, as it may run at any moment in any thread."""
-    graveyard.append(Dead(buffer_id, nbytes, generation))
+    dead.append(Dead(buffer_id, nbytes, generation))
 
 
 class DeviceMemory:
@@ -29,31 +29,31 @@ class DeviceMemory:
 
     __slots__ = ("id", "nbytes", "generation", "_finalizer", "_buffer", "__weakref__")
 
-    def __init__(self, buffer_id: str, nbytes: int, generation: int, graveyard: "Deque[Dead]") -> None:
+    def __init__(self, buffer_id: str, nbytes: int, generation: int, dead: "Deque[Dead]") -> None:
         self.id = buffer_id
         self.nbytes = nbytes
         self.generation = generation
         self._buffer: Optional[Buffer] = None
-        self._finalizer: weakref.finalize[Any, Any] = weakref.finalize(self, _bury, graveyard, buffer_id, nbytes, generation)
+        self._finalizer: weakref.finalize[Any, Any] = weakref.finalize(self, _note_dead, dead, buffer_id, nbytes, generation)
         self._finalizer.atexit = False
 
     def export(self, session: "Session") -> "Buffer":
         """The buffer as an object of its own. From now on that one frees it, and it may be known to other streams: nobody uses the memory
         again for something else."""
         if self._buffer is None:
-            self._buffer = session._adopt_buffer(self.id, self.nbytes)
+            self._buffer = session._own_buffer(self.id, self.nbytes)
             self._finalizer.detach()
         return self._buffer
 
 
-def take_all(graveyard: "Deque[Dead]") -> List[Dead]:
+def take_all(dead: "Deque[Dead]") -> List[Dead]:
     found = []
     while True:
         try:
-            found.append(graveyard.popleft())
+            found.append(dead.popleft())
         except IndexError:
             return found
 
 
-def new_graveyard() -> "Deque[Dead]":
+def new_dead() -> "Deque[Dead]":
     return deque()

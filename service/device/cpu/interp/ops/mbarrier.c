@@ -1,0 +1,176 @@
+/* mbarrier: barriers that are objects in shared memory, as cuda::barrier uses them. A block runs on one host thread, so no other thread
+ * accesses such an object. A waiting thread asks again in its loop; meanwhile others get their turns (device/cpu/interp/run.c). */
+#include "device/cpu/interp/decode/decode.h"
+#include "device/cpu/interp/ops/access.h"
+
+/* The object's 64 bits, whose layout PTX leaves open. From the low end: arrivals missing in this phase, arrivals expected in each phase,
+ * and the number of the phase. A state is the object before the arrival. */
+enum { COUNT_BITS = 20, COUNT_MASK = (1 << COUNT_BITS) - 1, PHASE_BIT = 2 * COUNT_BITS };
+
+static uint64_t mbarrier_object(uint64_t phase, uint32_t expected, uint32_t missing)
+{
+    return phase << PHASE_BIT | (uint64_t)expected << COUNT_BITS | missing;
+}
+
+static uint32_t missing_of(uint64_t object)
+{
+    return object & COUNT_MASK;
+}
+
+static uint32_t expected_of(uint64_t object)
+{
+    return object >> COUNT_BITS & COUNT_MASK;
+}
+
+static uint64_t *object_at(struct lanes *l, const struct op *o, uint32_t lane)
+{
+    uint64_t address = LANE(uint64_t, o->a)[lane] + (uint64_t)o->immediate, offset = address;
+
+    if (o->mode == OP_GENERIC && space_of(&offset) != OP_SHARED)
+        block_fault(l, FAULT_ILLEGAL_ADDRESS, lane, "mbarrier at 0x%llx, which is not in shared memory", (unsigned long long)address);
+    return (uint64_t *)(void *)lane_pointer(l, OP_SHARED, offset, sizeof(uint64_t), lane);
+}
+
+static uint64_t read_object(struct lanes *l, const struct op *o, uint32_t lane)
+{
+    uint64_t v = *object_at(l, o, lane);
+
+    if (!expected_of(v) && !missing_of(v))
+        block_fault(l, FAULT_TRAP, lane, "the mbarrier is not initialised");
+    return v;
+}
+
+static void mbarrier_initialise(struct lanes *l, const struct op *o)
+{
+    const uint32_t *count = LANE(uint32_t, o->b);
+
+    LANES_EACH(if (count[i] < 1 || count[i] > COUNT_MASK)
+                   block_fault(l, FAULT_TRAP, i, "an mbarrier of %u arrivals, must be 1 to %d", count[i], COUNT_MASK);
+               *object_at(l, o, i) = mbarrier_object(0, count[i], count[i]));
+}
+
+static void mbarrier_invalidate(struct lanes *l, const struct op *o)
+{
+    LANES_EACH(*object_at(l, o, i) = 0);
+}
+
+/* drop: later phases do not expect those that arrive. */
+static uint64_t arrived(struct lanes *l, uint64_t v, uint32_t count, bool drop, uint32_t lane)
+{
+    uint32_t expected = expected_of(v) - (drop ? count : 0), missing = missing_of(v);
+
+    if (count < 1 || count > missing || (drop && count > expected_of(v)))
+        block_fault(l, FAULT_TRAP, lane, "%u arrivals at an mbarrier that waits for %u", count, missing);
+    if (missing > count)
+        return mbarrier_object(v >> PHASE_BIT, expected, missing - count);
+    return mbarrier_object((v >> PHASE_BIT) + 1, expected, expected);
+}
+
+/* c: how many arrive; width: drop. d: the state. */
+static void mbarrier_arrive(struct lanes *l, const struct op *o)
+{
+    const uint32_t *count = LANE(uint32_t, o->c);
+    uint64_t       *state = LANE(uint64_t, o->d);
+
+    LANES_EACH(const uint64_t v = read_object(l, o, i); *object_at(l, o, i) = arrived(l, v, count[i], o->width, i); state[i] = v);
+}
+
+/* Whether the phase of the state in c has ended. */
+static void test_state(struct lanes *l, const struct op *o)
+{
+    const uint64_t *state = LANE(uint64_t, o->c);
+    uint8_t        *done = LANE(uint8_t, o->d);
+
+    LANES_EACH(done[i] = read_object(l, o, i) >> PHASE_BIT != state[i] >> PHASE_BIT);
+}
+
+/* Whether the latest phase of the parity in c has ended. The running phase has not; the one before has the other parity. */
+static void test_parity(struct lanes *l, const struct op *o)
+{
+    const uint32_t *parity = LANE(uint32_t, o->c);
+    uint8_t        *done = LANE(uint8_t, o->d);
+
+    LANES_EACH(done[i] = (read_object(l, o, i) >> PHASE_BIT & 1) != (parity[i] & 1));
+}
+
+static void count_missing(struct lanes *l, const struct op *o)
+{
+    const uint64_t *state = LANE(uint64_t, o->a);
+    uint32_t       *to = LANE(uint32_t, o->d);
+
+    LANES_EACH(to[i] = missing_of(state[i]));
+}
+
+static bool emit_mbarrier(struct decoder *d, op_fn run, struct decoded_address at, uint32_t b, uint32_t c, uint32_t to)
+{
+    struct op *o = decode_op(d, run);
+
+    o->a = at.place;
+    o->immediate = at.immediate;
+    o->mode = (uint8_t)at.space;
+    o->addresses = true;
+    o->b = b;
+    o->c = c;
+    o->d = to;
+    o->width = d->insn->action == PTX_DO_ARRIVE_DROP;
+    return true;
+}
+
+static bool translate_arrive(struct decoder *d)
+{
+    bool                   counted = d->insn->operands_count > 2;
+    struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
+    uint32_t               count = counted ? decode_source(d, operand(d, 2), 4) : decode_constant(d, 1, 4);
+
+    return emit_mbarrier(d, mbarrier_arrive, at, 0, count, decode_destination(d, operand(d, 0), 8));
+}
+
+static bool translate_test(struct decoder *d)
+{
+    struct decoded_address at = decode_address(d, operand(d, 1), (enum ptx_space)d->insn->space);
+    uint32_t               c = decode_source(d, operand(d, 2), d->insn->parity ? 4 : 8);
+
+    return emit_mbarrier(d, d->insn->parity ? test_parity : test_state, at, 0, c, decode_destination(d, operand(d, 0), 1));
+}
+
+static bool translate_count(struct decoder *d)
+{
+    uint32_t   a = decode_source(d, operand(d, 1), 8), to = decode_destination(d, operand(d, 0), 4);
+    struct op *o = decode_op(d, count_missing);
+
+    o->a = a;
+    o->d = to;
+    return true;
+}
+
+bool translate_mbarrier(struct decoder *d)
+{
+    const struct ptx_insn *in = d->insn;
+    bool                   test = in->action == PTX_DO_TEST_WAIT || in->action == PTX_DO_TRY_WAIT;
+    struct decoded_address at;
+
+    if (in->type != PTX_B64 || (in->space != PTX_GENERIC && in->space != PTX_SHARED) || (in->parity && !test))
+        return false;
+    if (in->action == PTX_DO_PENDING_COUNT)
+        return translate_count(d);
+    if (test)
+        return translate_test(d);
+    if (in->action == PTX_DO_ARRIVE || in->action == PTX_DO_ARRIVE_DROP)
+        return translate_arrive(d);
+    if (in->action != PTX_DO_INIT && in->action != PTX_DO_INVAL)
+        return false;
+    at = decode_address(d, operand(d, 0), (enum ptx_space)in->space);
+    return emit_mbarrier(d, in->action == PTX_DO_INIT ? mbarrier_initialise : mbarrier_invalidate, at,
+                         in->action == PTX_DO_INIT ? decode_source(d, operand(d, 1), 4) : 0, 0, 0);
+}
+
+/* Copies are done at once (device/cpu/interp/ops/copy.c), so the arrival comes at once. Without `.noinc` the phase did not expect it
+ * before, and nothing changes. */
+bool translate_copy_arrival(struct decoder *d)
+{
+    struct decoded_address at = decode_address(d, operand(d, 0), (enum ptx_space)d->insn->space);
+
+    if (!d->insn->noinc)
+        return true;
+    return emit_mbarrier(d, mbarrier_arrive, at, 0, decode_constant(d, 1, 4), decode_temporary(d, 8));
+}

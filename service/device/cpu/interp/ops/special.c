@@ -1,0 +1,103 @@
+/* Small operations without a family: addresses of frames and windows, clocks, traps, naps, saturating sums. */
+#include <sched.h>
+
+#include "base/deadline.h"
+#include "device/cpu/interp/decode/decode.h"
+
+void offset_address(struct lanes *l, const struct op *o)
+{
+    const uint64_t *a_ = LANE(uint64_t, o->a);
+
+    LANES_SET(uint64_t, o->d, , a_[i] + (uint64_t)o->immediate);
+}
+
+void local_address(struct lanes *l, const struct op *o)
+{
+    uint64_t at = (uint64_t)o->immediate + activation_now(l->run)->local_base;
+
+    LANES_SET(uint64_t, o->d, , at);
+}
+
+static bool inside_window(const struct grid_run *g, enum ptx_space space, uint64_t address)
+{
+    switch (space) {
+    case PTX_SHARED:
+        return address - SHARED_WINDOW < WINDOW_BYTES;
+    case PTX_LOCAL:
+        return address - LOCAL_WINDOW < WINDOW_BYTES;
+    case PTX_PARAM:
+    case PTX_KERNEL_PARAM:
+        return address - PARAM_WINDOW < WINDOW_BYTES;
+    case PTX_GLOBAL:
+    case PTX_GENERIC:
+        return address - g->memory_base < g->memory_span;
+    case PTX_CONST:
+        return false; /* constants are device memory here: they count as global */
+    }
+    return false;
+}
+
+void in_window(struct lanes *l, const struct op *o)
+{
+    const uint64_t *a_ = LANE(uint64_t, o->a);
+
+    LANES_SET(uint8_t, o->d, , inside_window(l->run->grid, (enum ptx_space)o->mode, a_[i]));
+}
+
+/* %clock and %clock64 count nanoseconds: a clock of 1 GHz. */
+void read_clock(struct lanes *l, const struct op *o)
+{
+    uint64_t t = o->mode == PTX_SPECIAL_GLOBALTIMER || o->mode == PTX_SPECIAL_GLOBALTIMER_LO || o->mode == PTX_SPECIAL_GLOBALTIMER_HI
+                     ? wall_ns()
+                     : now_ns();
+
+    if (o->mode == PTX_SPECIAL_CLOCK_HI || o->mode == PTX_SPECIAL_GLOBALTIMER_HI)
+        t >>= 32;
+    if (o->width == 8)
+        LANES_SET(uint64_t, o->d, , t);
+    else
+        LANES_SET(uint32_t, o->d, , t);
+}
+
+/* 32-bit addresses name shared memory directly: the operand is widened, and the result truncated. */
+void address_in_cluster(struct lanes *l, const struct op *o)
+{
+    const uint64_t *a_ = LANE(uint64_t, o->a);
+    const uint32_t *rank = LANE(uint32_t, o->b);
+    uint64_t       *d_ = LANE(uint64_t, o->d);
+
+    LANES_EACH(if (rank[i]) block_fault(l, FAULT_TRAP, i, "block %u of a cluster of one", rank[i]); d_[i] = a_[i]);
+}
+
+void trap(struct lanes *l, const struct op *o)
+{
+    (void)o;
+    LANES_EACH(block_fault(l, FAULT_TRAP, i, "trap"));
+}
+
+/* Sleeping would hold up all lanes, perhaps those that it waits for: yielding the core is enough. */
+void nap(struct lanes *l, const struct op *o)
+{
+    (void)l;
+    (void)o;
+    sched_yield();
+}
+
+static int32_t clamp_s32(int64_t v)
+{
+    return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+
+void saturating_add(struct lanes *l, const struct op *o)
+{
+    const int32_t *a_ = LANE(int32_t, o->a), *b_ = LANE(int32_t, o->b);
+
+    LANES_SET(int32_t, o->d, , clamp_s32((int64_t)a_[i] + b_[i]));
+}
+
+void saturating_subtract(struct lanes *l, const struct op *o)
+{
+    const int32_t *a_ = LANE(int32_t, o->a), *b_ = LANE(int32_t, o->b);
+
+    LANES_SET(int32_t, o->d, , clamp_s32((int64_t)a_[i] - b_[i]));
+}

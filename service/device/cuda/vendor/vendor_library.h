@@ -1,0 +1,24 @@
+/* Libraries of the GPU's maker, loaded at run time where a machine has them. Not thread-safe: one thread of a worker uses them. */
+#ifndef GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
+#define GPUREST_DEVICE_CUDA_VENDOR_VENDOR_LIBRARY_H
+
+#include "base/span.h"
+#include "device/cuda/vendor/cublaslt_abi.h"
+#include "device/cuda/vendor/cufft_abi.h"
+
+#include <stdbool.h>
+
+/* Sets the path of "cublaslt" or "cufft", borrowed; "": the usual places; NULL: unused (default). False: another name. */
+bool vendor_library_choose(struct span name, const char *path);
+/* Loads what was chosen, for the life of the process. It opens files: call it before the lock-down. */
+void vendor_libraries_load(void);
+
+/* NULL: not loaded. Borrowed for the life of the process. */
+const struct cublaslt_functions *cublaslt_functions(void);
+const struct cufft_functions    *cufft_functions(void);
+
+/* "13.1.0"; "" when it is not loaded. Static. */
+const char *cublaslt_version(void);
+const char *cufft_version(void);
+
+#endif

@@ -1,0 +1,98 @@
+/* Programs made up at random, whose threads have nothing to do with each other, run with one thread per block and with many: the same
+ * results, since the lanes of a block must not notice each other. GPUREST_RANDOM_PROGRAMS says how many (300), GPUREST_RANDOM_SEED which
+ * is the first (1). A failure names the seed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/device/cpu/interp/fixture.h"
+#include "unit/device/cpu/interp/program_maker.h"
+
+enum { PROGRAMS_DEFAULT = 300, THREADS_MAX = 256, WORDS = THREADS_MAX * MAKER_RESULTS, IN_WORDS = 1 << 13 };
+
+static struct rig r;
+static uint32_t  *in, *out, *stores;
+static uint32_t   results[WORDS], stored[WORDS];
+
+static void start(void)
+{
+    rig_start(&r);
+    in = rig_memory(&r, IN_WORDS * 4);
+    out = rig_memory(&r, WORDS * 4);
+    stores = rig_memory(&r, WORDS * 4);
+}
+
+static void stop(void)
+{
+    rig_stop(&r);
+}
+
+TestSuite(random_lanes, .init = start, .fini = stop);
+
+static unsigned setting(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+/* NaN are one: which payload survives an operation is not defined. */
+static bool same(uint32_t a, uint32_t b, bool is_float)
+{
+    return a == b || (is_float && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
+}
+
+static void run(unsigned seed, unsigned blocks, unsigned threads)
+{
+    memset(out, 0, WORDS * 4);
+    memset(stores, 0, WORDS * 4);
+    cr_assert_eq(RUN(&r, "made", SHAPE(blocks, threads), ADDRESS(in), ADDRESS(out), ADDRESS(stores)), STATUS_OK, "program %u: %s", seed,
+                 r.why.detail);
+}
+
+static void compare(unsigned seed, unsigned blocks, unsigned threads)
+{
+    for (unsigned i = 0; i < blocks * threads * MAKER_RESULTS; i++) {
+        cr_assert(same(out[i], results[i], i % MAKER_RESULTS >= MAKER_FLOATS_FROM),
+                  "program %u, %u blocks of %u: thread %u leaves %08x in word %u, alone %08x", seed, blocks, threads, i / MAKER_RESULTS,
+                  out[i], i % MAKER_RESULTS, results[i]);
+        cr_assert_eq(stores[i], stored[i], "program %u, %u blocks of %u: thread %u stores %08x at %u, alone %08x", seed, blocks, threads,
+                     i / MAKER_RESULTS, stores[i], i % MAKER_RESULTS, stored[i]);
+    }
+}
+
+static bool left_something(unsigned threads)
+{
+    for (unsigned i = 0; i < threads * MAKER_RESULTS; i++) {
+        if (results[i])
+            return true;
+    }
+    return false;
+}
+
+static void check_program(unsigned seed)
+{
+    static const unsigned shapes[][2] = {{1, 256}, {2, 128}, {1, 100}, {4, 48}, {1, 33}, {16, 16}, {5, 7}, {3, 64}};
+    static char           text[MAKER_TEXT_BYTES];
+    const unsigned       *shape = shapes[seed % (sizeof shapes / sizeof *shapes)];
+    uint32_t              state = 7 * seed + 1;
+
+    for (unsigned i = 0; i < IN_WORDS; i++)
+        in[i] = maker_value(&state);
+    maker_write_alone(text, sizeof text, seed);
+    rig_load(&r, text);
+    run(seed, shape[0] * shape[1], 1);
+    memcpy(results, out, sizeof results);
+    memcpy(stored, stores, sizeof stored);
+    cr_assert(left_something(shape[0] * shape[1]), "program %u does nothing", seed);
+    run(seed, shape[0], shape[1]);
+    compare(seed, shape[0], shape[1]);
+}
+
+Test(random_lanes, one_thread_a_block_and_many_agree)
+{
+    unsigned first = setting("GPUREST_RANDOM_SEED", 1), count = setting("GPUREST_RANDOM_PROGRAMS", PROGRAMS_DEFAULT);
+
+    cr_assert_gt(count, 0);
+    for (unsigned seed = first; seed < first + count; seed++)
+        check_program(seed);
+}

@@ -1,0 +1,140 @@
+/* Cooperative launches: blocks that wait for each other, as the vendor's cooperative groups make them and by hand. */
+#include <stdio.h>
+
+#include "unit/device/cpu/interp/fixture.h"
+
+#include "device/cpu/runtime/cooperative.h"
+
+#define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
+
+static struct rig r;
+
+static void start(void)
+{
+    rig_start(&r);
+}
+
+static void stop(void)
+{
+    rig_stop(&r);
+}
+
+TestSuite(cooperative, .init = start, .fini = stop, .timeout = 180);
+
+#define SAYS(text)                      cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
+#define SHAPE_ALL(blocks, threads, ...) SHAPE(blocks, threads, .cooperative = 1, __VA_ARGS__)
+
+/* b = 2 a, a barrier over the grid, then a = b backwards: wrong unless every block had written before any block read. */
+Test(cooperative, a_grid_meets_as_often_as_it_is_launched)
+{
+    enum { N = 3000 };
+    float *a = rig_memory(&r, N * 4), *b = rig_memory(&r, N * 4);
+
+    rig_load_file(&r, "coopgroups.ptx");
+    for (unsigned round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < N; i++)
+            a[i] = (float)(i + round);
+        cr_assert_eq(RUN(&r, "cg_grid", SHAPE_ALL(cpu_resident_blocks(), 64, .deadline_ms = 30000), ADDRESS(a), ADDRESS(b), N), STATUS_OK,
+                     "%s", r.why.detail);
+        for (unsigned i = 0; i < N; i++)
+            cr_assert_float_eq(a[i], 2 * (float)(N - 1 - i + round), 0, "round %u, element %u: %f", round, i, (double)a[i]);
+    }
+}
+
+Test(cooperative, more_blocks_than_run_at_once_are_refused_with_their_greatest_number)
+{
+    char   most[64];
+    float *a = rig_memory(&r, 400), *b = rig_memory(&r, 400);
+
+    rig_load_file(&r, "coopgroups.ptx");
+    cr_assert_eq(RUN(&r, "cg_grid", SHAPE_ALL(cpu_resident_blocks() + 1, 32), ADDRESS(a), ADDRESS(b), 100), STATUS_LAUNCH_CONFIG_INVALID);
+    snprintf(most, sizeof most, "at most %u run at once", cpu_resident_blocks());
+    SAYS(most);
+}
+
+/* A kernel that needs no grid may be launched so, too. */
+Test(cooperative, blocks_know_their_places)
+{
+    uint32_t *out = rig_memory(&r, 8 * 4);
+
+    rig_load(&r, HEAD ".visible .entry k(.param .u64 out) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+                      "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;\n"
+                      "add.u32 %r2, %r1, 7; st.global.u32 [%rd1], %r2; ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE_ALL(8, 32), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+    for (unsigned i = 0; i < 8; i++)
+        cr_assert_eq(out[i], i + 7);
+}
+
+/* All but block 1 wait for ever for the word that nobody writes. */
+#define WAITING                                                                                                                            \
+    HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"                                    \
+         "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra FAIL;\n"                                      \
+         "WAIT: ld.volatile.global.u32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT; ret;\n"                                        \
+         "FAIL: "
+
+Test(cooperative, a_fault_in_one_block_ends_those_that_wait)
+{
+    uint32_t *out = rig_memory(&r, 4);
+
+    rig_load(&r, WAITING "trap; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE_ALL(6, 32), ADDRESS(out)), STATUS_KERNEL_FAULT);
+    cr_assert_eq(r.why.cuda_result, 719);
+    SAYS("trap");
+    SAYS("block (1,0,0)");
+}
+
+Test(cooperative, a_grid_that_waits_for_ever_ends_at_its_deadline)
+{
+    uint32_t *out = rig_memory(&r, 4);
+
+    rig_load(&r, WAITING "ret; }");
+    cr_assert_eq(RUN(&r, "k", SHAPE_ALL(4, 32, .deadline_ms = 100), ADDRESS(out)), STATUS_EXECUTION_TIMEOUT);
+}
+
+/* Of blocks on several host threads: alone, with helpers, and alone again where they do not help. Every addition counts, and every ticket
+ * is drawn once. */
+Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
+{
+    enum { BLOCKS = 300, THREADS = 128, ROUNDS = 16, CELLS = 24, TICKETS = BLOCKS * THREADS };
+    uint32_t *cells = rig_memory(&r, CELLS * 4), *drawn = rig_memory(&r, (TICKETS + 1) * 4), sum;
+
+    cpu_engine_destroy(r.engine);
+    cr_assert_eq(cpu_engine_create(r.memory, 4, &r.engine), STATUS_OK);
+    rig_load(&r,
+             HEAD ".visible .entry k(.param .u64 cells, .param .u64 drawn)\n{\n"
+                  ".reg .b32 %r<12>; .reg .b64 %rd<12>; .reg .pred %p<3>;\n"
+                  "ld.param.u64 %rd1, [cells]; ld.param.u64 %rd2, [drawn]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, 0;\n"
+                  "L: mad.lo.u32 %r4, %r1, 7, %r3; mad.lo.u32 %r4, %r2, 5, %r4; rem.u32 %r4, %r4, 24; mul.wide.u32 %rd3, %r4, 4; add.s64 "
+                  "%rd4, %rd1, %rd3;\n"
+                  "red.global.add.u32 [%rd4], 3; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 16; @%p1 bra L;\n"
+                  "atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd5, %r5, 4; add.s64 %rd6, %rd2, %rd5; atom.global.add.u32 %r6, "
+                  "[%rd6+4], 1;\nret;\n}\n");
+    for (uint32_t round = 1; round <= 3; round++) {
+        sum = drawn[0] = 0;
+        cr_assert_eq(RUN(&r, "k", SHAPE(BLOCKS, THREADS), ADDRESS(cells), ADDRESS(drawn)), STATUS_OK, "%s", r.why.detail);
+        for (unsigned i = 0; i < CELLS; i++)
+            sum += cells[i];
+        cr_assert_eq(sum, round * 3 * BLOCKS * THREADS * ROUNDS);
+        for (unsigned i = 1; i <= TICKETS; i++)
+            cr_assert_eq(drawn[i], round, "ticket %u was drawn %u times in %u rounds", i, drawn[i], round);
+    }
+}
+
+/* Not a cooperative launch, and a grid so small that it begins on one host thread: the others come when a block waits. */
+Test(cooperative, blocks_that_wait_for_later_ones_get_company)
+{
+    uint32_t *out = rig_memory(&r, 8);
+
+    cpu_engine_destroy(r.engine);
+    cr_assert_eq(cpu_engine_create(r.memory, 2, &r.engine), STATUS_OK);
+    rig_load(&r,
+             HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+                  "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra LATER;\n"
+                  "WAIT: atom.global.add.u32 %r2, [%rd1], 0; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT; st.global.u32 [%rd1+4], %r2; ret;\n"
+                  "LATER: mov.u32 %r3, 5; atom.global.exch.b32 %r2, [%rd1], %r3; ret; }");
+    for (unsigned round = 0; round < 3; round++) {
+        out[0] = out[1] = 0;
+        cr_assert_eq(RUN(&r, "k", SHAPE(2, 32, .deadline_ms = 30000), ADDRESS(out)), STATUS_OK, "%s", r.why.detail);
+        cr_assert_eq(out[1], 5);
+    }
+}
