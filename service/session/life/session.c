@@ -98,7 +98,8 @@ static void fill_session(struct session *s, const struct tenant *t, const struct
     s->state = SESSION_STARTING;
     s->generation = 1;
     s->created_wall_ns = wall_ns();
-    s->created_ns = s->used_ns = now_ns();
+    s->created_ns = now_ns();
+    s->used_ns = s->created_ns;
     s->device_state = DEVICE_HEALTHY;
     digest_spec(spec, s->spec_digest);
 }
