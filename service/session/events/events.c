@@ -1,4 +1,4 @@
-/* The ring of a session's events, and who follows it. */
+/* The ring of a session's events, and its followers. */
 #include "session/events/events.h"
 #include "session/bounds.h"
 
@@ -41,7 +41,7 @@ static void wake_all(struct event_ring *ring)
     }
 }
 
-/* Room for one more; NULL without memory. It counts when wake_all() is called. */
+/* Space for one more event, which counts after wake_all(). NULL: no memory. */
 static struct kept_event *push(struct event_ring *ring, enum event_type type)
 {
     struct kept_event *e;
@@ -92,7 +92,7 @@ void events_note_budget(struct session *s, bool spent)
     wake_all(&s->events);
 }
 
-/* The newest event gets it, as far as it fits; the oldest ones make room. */
+/* Gives the newest event as much of the text as fits. The oldest events are dropped to make space. */
 static void keep_text(struct event_ring *ring, struct kept_event *e, struct span text)
 {
     e->event.truncated = e->event.truncated || text.bytes > EVENT_TEXT_BYTES_MAX;

@@ -1,11 +1,11 @@
-/* What a session knows of the device that its worker runs on. */
+/* What a session knows about its worker's device. */
 #ifndef GPUREST_SESSION_DEVICE_FACTS_H
 #define GPUREST_SESSION_DEVICE_FACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fixed for the life of a device; sizes in bytes. */
+/* Constant for the life of a device; sizes in bytes. */
 struct device_facts {
     char     arch[16];
     bool     wants_ptx;
@@ -15,8 +15,8 @@ struct device_facts {
     uint32_t max_grid[3];
     uint64_t max_shared_bytes_per_block;
     uint32_t sharing;         /* enum device_sharing */
-    uint64_t sharing_unit;    /* bytes; sizes of shared allocations are multiples of it */
-    bool     cublaslt, cufft; /* libraries that compute there */
+    uint64_t sharing_unit;    /* bytes; sizes of shared allocations are multiples of this */
+    bool     cublaslt, cufft; /* vendor libraries that are available */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The life of a session: made, reset, deleted, described. */
+/* The life of a session: create, reset, delete, describe. */
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
@@ -55,7 +55,7 @@ static void digest_u64(struct sha256 *h, uint64_t value)
     digest_add(h, &value, sizeof value);
 }
 
-/* Of what was asked for, but for the device: join() looks at that. */
+/* Covers all that the client asked for but the device, which join() compares. */
 static void digest_spec(const struct session_spec *spec, unsigned char out[SHA256_BYTES])
 {
     struct sha256 h;
@@ -148,7 +148,8 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
     return st == STATUS_INVALID_FIELD ? problem_field(why, st, "/memcheck", "value", "this device does not support memcheck") : st;
 }
 
-/* The place that there was for one more may be gone, or what the session's last worker still holds is missing: then its end is waited for. */
+/* Somebody may have taken the free place meanwhile, or the memory that the session's last worker still holds is needed: then this waits
+ * for that worker's end. */
 static enum status take(struct session *s, struct worker **w, struct problem *why)
 {
     struct pool *pool = s->registry->config.pool;
@@ -164,11 +165,11 @@ static enum status take(struct session *s, struct worker **w, struct problem *wh
     return waited ? pool_take(pool, s->device, w, why) : st;
 }
 
-/* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
+/* Creates the worker session of a session that is STARTING. Takes over w; NULL: asks the pool for a worker. */
 static enum status start(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
-    struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
+    struct pool_device *device = calloc(1, sizeof *device); /* on the heap: large, with all attributes */
     enum status         st;
 
     if (!device) {
@@ -211,7 +212,7 @@ void session_set_state(struct session *s, enum session_state next)
     pthread_cond_broadcast(&s->changed);
 }
 
-/* From STARTING to READY, or to FAULTED with what failed. */
+/* From STARTING to READY, or to FAULTED with the reason. */
 static enum status set_started(struct session *s, struct worker_session *c, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&s->lock);
@@ -225,7 +226,7 @@ static enum status set_started(struct session *s, struct worker_session *c, enum
     return st;
 }
 
-/* Another request makes it right now: waits for the outcome. */
+/* Another request is creating it: waits for the outcome. */
 static enum status join(struct session *s, const struct session *wanted, struct span device, struct problem *why)
 {
     enum status st = STATUS_OK;
@@ -356,7 +357,7 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
-/* With session.lock held: the session's worker session leaves it and is to be detached; NULL when there is none. */
+/* Removes the worker session from its session; the caller must detach it. NULL: none. With session.lock held. */
 static struct worker_session *take_worker_session(struct session *s)
 {
     struct worker_session *c = s->worker_session;
@@ -374,8 +375,8 @@ static void await_former(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The session goes on with a worker that stands ready at once, or with one that is started beside the end of the old one, which a driver may take
- * long for; one per session, so that resets in a row do not pile up dying workers. NULL: a worker is still to be taken. */
+/* A worker for the session to go on with: a waiting one, or a new one that starts while the old one ends, which a driver may take long
+ * for. Only one per session, so that repeated resets do not pile up dying workers. NULL: the caller must still get a worker. */
 static struct worker *replace(struct session *s, struct worker_session *old, const char *reason)
 {
     struct pool   *pool = s->registry->config.pool;
@@ -394,7 +395,7 @@ static struct worker *replace(struct session *s, struct worker_session *old, con
     return w;
 }
 
-/* `faulted_only`: one that is at work stays. */
+/* `faulted_only`: a session that works is left alone. */
 static enum status renew(struct session *s, bool faulted_only, struct problem *why)
 {
     struct worker_session *old, *c = NULL;
@@ -437,7 +438,7 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-/* With session.lock held, of one that was unlisted: nobody can use it any more. */
+/* The session is unlisted, so nobody can use it any more. With session.lock held. */
 static struct worker_session *close_begin(struct session *s)
 {
     s->ending = true;
@@ -445,7 +446,7 @@ static struct worker_session *close_begin(struct session *s)
     return take_worker_session(s);
 }
 
-/* Behind close_begin(), no lock held. Its worker session's end does the rest. */
+/* After close_begin(), no lock held. The end of its worker session does the rest. */
 static void close_end(struct session *s, struct worker_session *c, const char *reason)
 {
     if (c)
@@ -470,7 +471,7 @@ void session_close(struct session *s, const char *reason)
     while (s->ending)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    if (shares) /* whoever waits for the end may rely on it that clients have lost them */
+    if (shares) /* a client that waits for the end may rely on it that its mappings are gone */
         reaper_flush(&s->registry->reaper);
 }
 
@@ -486,7 +487,7 @@ void session_close_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How a session that is not to be waited for leaves the registry; one that starts is left to the next round. */
+/* How a session leaves the registry when nobody waits for it. A session that is starting is left for the next round. */
 enum leave { LEAVE_NOW, LEAVE_IF_IDLE };
 
 static void close_without_waiting(struct session *s, enum leave when, uint64_t now, const char *reason)
