@@ -1,5 +1,5 @@
-/* Checks request bodies against their Content-Digest, for every endpoint alike. A streamed body that is not too long is held back
- * until it is verified, so that nothing on the device changes for one that is not what it should be. */
+/* Checks request bodies against their Content-Digest, for every endpoint. A streamed body that is not too long is held back until it is
+ * verified, so that a wrong body changes nothing on the device. */
 #include "http/engine/internal.h"
 
 enum status integrity_begin(struct exchange *x)
@@ -21,7 +21,7 @@ enum status integrity_begin(struct exchange *x)
     return STATUS_OK;
 }
 
-/* 0: nobody can tell. */
+/* 0: unknown. */
 static uint64_t announced_bytes(const struct exchange *x)
 {
     return x->r.has_body_bytes ? x->r.body_bytes : x->r.sink->bytes;
@@ -38,7 +38,7 @@ enum status integrity_hold(struct exchange *x)
         return STATUS_OK;
     x->check->holds = true;
     x->body_max = (size_t)bytes;
-    return request_may_hold(&x->r, bytes); /* so that nothing is sent in vain; counted is what comes */
+    return request_may_hold(&x->r, bytes); /* refuses early; only bytes that arrive are counted */
 }
 
 bool integrity_holds(const struct exchange *x)

@@ -1,5 +1,5 @@
-/* Refuses header lines that must stand once, lengths that cannot be used, and targets that are not plain paths. How requests are framed, and
- * what bytes their lines hold, was looked at before MHD had them (framing.c); that MHD read the same is checked here. */
+/* Refuses header fields that may occur only once but are repeated, invalid lengths, and targets that are not plain paths. framing.c has
+ * checked the framing and the bytes of the lines before MHD; this file checks that MHD read the same. */
 
 #include "http/bounds.h"
 #include "http/engine/internal.h"
@@ -109,7 +109,7 @@ static enum status check_framing(struct exchange *x)
         return check_coding(x);
     if (occurrences(x, "Content-Length") > 1)
         return bad(x, STATUS_FRAMING_MISMATCH, "duplicate Content-Length");
-    /* 2^64 - 1 would mean "unknown" to MHD. */
+    /* MHD takes 2^64 - 1 as "unknown". */
     if (length.data && (!span_u64(span_trim(length), &x->r.body_bytes) || x->r.body_bytes > INT64_MAX)) {
         x->r.body_bytes = 0;
         return bad(x, STATUS_FRAMING_MISMATCH, "Content-Length is not a valid number");
@@ -117,7 +117,7 @@ static enum status check_framing(struct exchange *x)
     return STATUS_OK;
 }
 
-/* %00 and, in the path, %2f and %5c: decoders differ about them. */
+/* Refuses %00 and, in the path, %2f and %5c: decoders differ about them. */
 static bool escapes_ok(struct span s, bool is_path)
 {
     for (size_t i = 0; i + 2 < s.bytes; i++) {
@@ -142,7 +142,7 @@ static bool bytes_ok(struct span s)
     return true;
 }
 
-/* "http://host:port/path", as clients of a proxy write it: RFC 9112, section 3.2.2. */
+/* "http://host:port/path", as clients of a proxy send it: RFC 9112, section 3.2.2. */
 static void take_absolute_form(struct exchange *x, const char *scheme)
 {
     struct span rest = span_from(x->r.path, strlen(scheme));
@@ -184,7 +184,7 @@ static bool id_ok(struct span id)
     return id.bytes > 0 && id.bytes < sizeof((struct request *)0)->id;
 }
 
-/* The caller's own id, if it is well formed; else the one made at the beginning stays. */
+/* Uses the client's own id if it is well-formed; otherwise keeps the generated one. */
 static void adopt_request_id(struct exchange *x)
 {
     struct span id = exchange_header(x, "X-Request-Id");

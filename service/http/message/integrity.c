@@ -78,9 +78,9 @@ void body_digest_text(struct body_digest *d, char out[DIGEST_FIELD_BYTES])
     }
 }
 
-/* ---- what is expected ---- */
+/* ---- expected digests ---- */
 
-/* The padding may be left out. */
+/* Accepts missing padding. */
 static bool decode(struct span text, struct arena *a, struct span *out)
 {
     char padded[BASE64_BYTES];
@@ -155,7 +155,7 @@ enum status digest_compare(const struct expected_digest *e, struct body_digest *
     return STATUS_OK;
 }
 
-/* ---- what is wanted ---- */
+/* ---- wanted digests ---- */
 
 static bool preference_of(const struct field_member *m, uint64_t *out)
 {

@@ -10,7 +10,7 @@ static bool has(struct span s, char c)
     return s.bytes && memchr(s.data, c, s.bytes) != NULL;
 }
 
-/* A Range that cannot be understood is ignored (RFC 9110 §14.2): the whole is a right answer to it. */
+/* An invalid Range is ignored (RFC 9110 §14.2): the whole content is a correct answer. */
 static enum range_kind whole(uint64_t size, struct byte_range *out)
 {
     *out = (struct byte_range){0, size};
