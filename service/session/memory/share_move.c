@@ -30,7 +30,7 @@ static enum status begin(struct worker_session *c, struct span id, struct copy *
     return STATUS_OK;
 }
 
-/* With session.lock held: what the worker is to unmap. */
+/* Ends the copy; returns the mapping for the worker to drop. With session.lock held. */
 static uint32_t end(struct worker_session *c, struct copy *k)
 {
     c->session->epoch += k->direction == SHARE_TO_DEVICE;
@@ -58,7 +58,7 @@ static enum status from_device(struct worker_session *c, const struct copy *k, s
     return st;
 }
 
-/* Of the buffer's own memory there is nothing to copy: what was submitted before is to be done. */
+/* A buffer's own memory needs no copy: this waits for what was submitted before. */
 static enum status copy(struct worker_session *c, const struct copy *k, struct problem *why)
 {
     enum status st = worker_session_wait_order(c, why);
@@ -89,7 +89,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         host = end(c, &k);
         pthread_mutex_unlock(&s->lock);
         share_unmap(c, host);
-        if (host) /* it was closed during the copy, which ended it */
+        if (host) /* the share was closed during the copy, so the copy's end frees it */
             reaper_flush(&s->registry->reaper);
     }
     return worker_session_leave_with(c, st, why);

@@ -1,9 +1,9 @@
-/* Buffers of batches: counted like all others, named by nobody else, freed in the background. */
+/* Buffers of batches: counted like all others, without public ids, freed in the background. */
 #include <stdlib.h>
 
 #include "session/memory/internal.h"
 
-/* With session.lock held: its memory is the device's again, or the device's memory is gone. */
+/* Its device memory was freed, or the device's memory is gone. With session.lock held. */
 static void drop(struct worker_session *c, struct temp_buffer *l)
 {
     if (table_remove(&c->temp_buffers, &l->buffer.entry)) {
@@ -82,7 +82,7 @@ enum status temp_buffer_create(struct worker_session *c, uint64_t bytes, struct 
     }
     st = allocate(c, l, why);
     if (st)
-        free(l); /* the table's reference went with drop() */
+        free(l); /* drop() has released the table's reference */
     else
         *out = l;
     return st;
@@ -95,7 +95,7 @@ void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
     l->orphan = true;
     l->buffer.ready = false;
     if (c->closed)
-        return; /* the worker session's end drops it */
+        return; /* the end of the worker session drops it */
     if (c->lost) {
         drop(c, l);
         return;
@@ -114,7 +114,7 @@ enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, st
     st = table_put(&c->buffers, &l->buffer.entry);
     if (st)
         return problem_set(why, st, "not enough memory for a buffer");
-    table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota go over */
+    table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota pass to the session's buffer */
     l->gone = true;
     return STATUS_OK;
 }
@@ -147,7 +147,7 @@ static void freed(struct call *call, enum call_event event)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* False when the worker takes no more calls now; it stays in the list. */
+/* False when the worker accepts no more calls now; the buffer stays in the list. */
 static bool free_one(struct worker_session *c, struct temp_buffer *l)
 {
     struct session *s = c->session;
@@ -160,7 +160,7 @@ static bool free_one(struct worker_session *c, struct temp_buffer *l)
         return true;
     pthread_mutex_lock(&s->lock);
     if (st != STATUS_OVERLOADED) {
-        worker_session_not_submitted(c, st, &why); /* its memory ended with it */
+        worker_session_not_submitted(c, st, &why); /* the worker has ended, and its memory with it */
         drop(c, l);
     } else {
         l->next = c->orphans;
