@@ -82,7 +82,7 @@ static void add_library(struct json_writer *w, const char *name, const char *ver
         json_add_null(w, name);
 }
 
-/* Those that can do built-in kernels, with their versions. */
+/* Vendor libraries that can run built-in kernels, with their versions. */
 static void add_libraries(struct json_writer *w, const struct device_info *i)
 {
     json_open_object(w, "libraries");

@@ -1,10 +1,10 @@
-/* Programs: prepared batches, put once and run many times. */
+/* Programs: prepared batches, created once and run many times. */
 #include "api/batch/batches.h"
 #include "api/batch/program_decode.h"
 #include "api/batch/request.h"
 #include "api/endpoints.h"
 
-/* ---- how a program reads ---- */
+/* ---- a program as JSON ---- */
 
 static void program_members(struct json_writer *w, const struct program_info *i)
 {
@@ -32,7 +32,7 @@ static enum status answer_program(struct request *r, struct program *p, unsigned
     return answer_end(&a, r, http_status);
 }
 
-/* ---- put ---- */
+/* ---- create ---- */
 
 enum status programs_put_begin(struct request *r)
 {
@@ -77,7 +77,7 @@ enum status programs_put(struct request *r)
     return st;
 }
 
-/* ---- look and delete ---- */
+/* ---- get and delete ---- */
 
 enum status programs_list(struct request *r)
 {
