@@ -1,5 +1,5 @@
-"""What cuBLASLt and cuFFT do as built-in kernels, by the measures that ours are held to. Only where a device has them; that sizes, strides and batches
-come to them as they were meant is tested everywhere, on fakes (tests/unit/device/vendor_test.c, tests/service/test_engines.py)."""
+"""Built-in kernels run by cuBLASLt and cuFFT, with the tolerances of ours. Only where a device has them; fakes test everywhere that sizes,
+strides and batches reach them correctly (tests/unit/device/vendor_test.c, tests/service/test_engines.py)."""
 import pytest
 
 np = pytest.importorskip("numpy")

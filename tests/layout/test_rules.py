@@ -1,5 +1,5 @@
-"""The rules of the source tree that a reader relies on, kept by a test: who may include whom, who owns a foreign header, how long a file
-may be, and that nothing unfinished is marked as done."""
+"""Rules of the source tree that readers rely on: who may include whom, who owns a foreign header, how long a file may be, and that no
+unfinished code is marked as done."""
 import pathlib
 import re
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVICE = ROOT / "service"
 
-# Folder -> folders of service/ it may include besides itself, base/, limits.h and config/config.h. service/README.md draws this picture.
-# A folder's bounds.h is its own alone.
+# Folder -> folders of service/ that it may include besides itself, base/, limits.h and config/config.h; service/README.md has the picture.
+# A folder's bounds.h belongs to it alone.
 MAY_INCLUDE = {
     "": {"api", "config", "health", "http", "session", "pool", "worker", "ipc", "kernels"},  # main.c, frontend.c
     "base": set(),
@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "compile": {"ipc"},
 }
 
-# The same between the rooms of session/; events/ is noted by everybody, and api/ may call what session/*.h and each room's own header say.
+# The same between the rooms of session/. Everybody may include events/; api/ may include session/*.h and each room's own header.
 SESSION_MAY_INCLUDE = {
     "life": {"events"},
     "events": {"life"},
@@ -37,13 +37,13 @@ SESSION_MAY_INCLUDE = {
     "batch": {"launch", "code", "memory", "life", "events"},
 }
 
-# The rooms of the clients in C, each of which may include itself and those before it. Files beside the rooms may include all.
+# The rooms of the C clients; each may include itself and those before it. Files beside the rooms may include all.
 CLIENT_ROOMS = {
     "sdk/c/src": ("base", "transport", "client", "session", "code", "batch", "calls"),
     "sdk/cli/src": ("base", "commands"),
 }
 
-# Foreign header -> the files that may name it.
+# Foreign header -> files that may include it.
 OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
@@ -78,7 +78,7 @@ def folder_of(path):
 
 
 def room_of(path):
-    """(folder, room) of a path from the root of service/."""
+    """(folder, room) of a path relative to service/."""
     return (*path.parts[:-1], "", "")[:2]
 
 
@@ -117,7 +117,7 @@ def test_rooms_of_session_include_only_what_stands_below_them():
 
 
 def test_a_rooms_internal_header_stays_in_its_folder():
-    """engine/internal.h is met in filter/, too, whose functions are steps of an exchange."""
+    """filter/ may include engine/internal.h, because its functions are steps of an exchange."""
     wrong = [f"{path.relative_to(ROOT)} includes {included}" for path in sources() for _, included in INCLUDE.findall(path.read_text())
              if included.endswith("internal.h") and included.split("/")[0] != folder_of(path)]
     assert not wrong, "\n".join(wrong)
