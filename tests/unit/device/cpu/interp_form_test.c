@@ -1,5 +1,6 @@
-/* Values that the interpreter keeps as a few numbers (interp/form.h) against those written out for every thread: hand-made programs that
- * go where such numbers end, in blocks of one, two and three dimensions. The plain baseline, which has no such values, says what is right. */
+/* Values that the interpreter represents by a few numbers (interp/form.h) against values computed for every thread: hand-made programs
+ * that reach the limits of such numbers, in blocks of one, two and three dimensions. The plain baseline, which has no such values, is
+ * the reference. */
 #include <stdio.h>
 
 #include "device/cpu/interp/variants.h"
@@ -38,8 +39,8 @@ static const struct rig_shape shapes[] = {
     {.grid_x = 2, .block_x = 1},
 };
 
-/* %r1..%r3: the thread's coordinates; %r10: its number in the grid; %rd10: where its RESULTS words stand; %rd1: the input. The body leaves
- * its results in %r20 to %r23. */
+/* %r1..%r3: the thread's coordinates; %r10: its number in the grid; %rd10: address of its RESULTS words; %rd1: the input. The body
+ * leaves its results in %r20 to %r23. */
 static void write_program(char *text, size_t room, const char *body)
 {
     int n = snprintf(text, room,
@@ -81,7 +82,7 @@ static void run_all_ways(const char *what, const struct rig_shape *s)
     }
 }
 
-/* The last result must differ between threads, or between blocks: a program that leaves nothing tests nothing. */
+/* The last result must differ between threads or blocks: otherwise the program tests nothing. */
 static void try(const char *what, const char *body)
 {
     static char text[TEXT_BYTES];

@@ -1,5 +1,5 @@
-/* Products and transforms by libraries of the GPU's maker, on fakes that do what the real ones would: that what is asked in rows comes out
- * in rows, with every stride, batch and number; what is refused; that a failure of any call leaves nothing behind. */
+/* Products and transforms by the vendor's libraries, on fakes that behave like the real ones: operations on rows give rows, with every
+ * stride, batch and number type; refusals; and failures of any call leave nothing behind. */
 #include "unit/device/cuda/vendor_fixture.h"
 
 #include <criterion/criterion.h>
@@ -42,7 +42,7 @@ static int seeded(uint64_t i, unsigned seed)
     return (int)((i * 7 + seed * 5 + i / 3) % 7) - 3;
 }
 
-/* The whole of `out`, gaps included, against plain loops over rows; 99 stands where nothing was to be written. */
+/* Compares all of `out`, gaps included, with plain loops over rows; 99 marks places that must not be written. */
 static void check_product(const struct vendor_plan *p, uint64_t offset)
 {
     struct device        *d = vendor_open();
@@ -200,7 +200,7 @@ static void run_transform(struct device *d, const struct vendor_plan *p, uint64_
     ops->module_unload(d, m);
 }
 
-/* Forward against the definition, and back to where it came from. */
+/* Forward against the definition, and back to the input. */
 static void check_transform(const struct vendor_plan *p)
 {
     struct device     *d = vendor_open();
@@ -251,7 +251,7 @@ Test(vendor, transforms_behind_each_other_and_side_by_side)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static enum status load(struct device *d, struct vendor_plan p, struct problem *why)
 {
@@ -284,7 +284,7 @@ Test(vendor, what_no_library_does_is_refused_and_harms_nothing)
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
     p = good, p.number = VENDOR_F64 + 1;
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
-    p = vendor_dense(VENDOR_F32, 13, 4, 4, 1); /* the fake's own dislike */
+    p = vendor_dense(VENDOR_F32, 13, 4, 4, 1); /* an input that only the fake refuses */
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
     p = good, p.operation = 7;
     cr_expect_eq(load(d, p, &why), STATUS_INVALID_REQUEST);
@@ -324,7 +324,7 @@ Test(vendor, a_library_that_lacks_functions_is_not_used)
     static struct device_info info;
     struct device            *d;
 
-    device_cuda_vendor(FAKE_CUFFT, FAKE_CUBLASLT); /* each taken for the other */
+    device_cuda_vendor(FAKE_CUFFT, FAKE_CUBLASLT); /* each passed as the other */
     d = fixture_open();
     cr_assert_eq(ops->info(d, &info), STATUS_OK);
     cr_assert_str_eq(info.cublaslt, "");

@@ -1,4 +1,4 @@
-/* Token buckets, and what becomes of an address that guesses tokens. Time is the test's own. */
+/* Token buckets, and addresses that guess tokens. Time is simulated. */
 #include <criterion/criterion.h>
 
 #include "base/deadline.h"
@@ -73,7 +73,7 @@ Test(guesses, none_are_counted_when_it_is_switched_off)
     auth_throttle_destroy(g);
 }
 
-/* Far more addresses than places: nothing but older addresses is forgotten. */
+/* Far more addresses than places: only older addresses are forgotten. */
 Test(guesses, many_addresses_do_not_help_the_last_one)
 {
     struct auth_throttle *g = auth_throttle_create(1);
