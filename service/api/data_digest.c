@@ -18,7 +18,7 @@ enum status digest_wants_of(struct request *r, struct digest_wants *out)
     if (!st)
         st = digest_wanted(repr, request_header(r, repr), &out->repr, &r->problem);
     if (r->method == METHOD_HEAD)
-        out->content = DIGEST_NONE; /* a digest of no bytes would be useless */
+        out->content = DIGEST_NONE; /* HEAD sends no bytes to digest */
     return st;
 }
 

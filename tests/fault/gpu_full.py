@@ -76,7 +76,7 @@ class Bench:
 
 
 def unbudgeted(service):
-    """Sets no crash budget, which would refuse a caller with so many faults."""
+    """Flags without a crash budget, which would refuse a caller with so many faults."""
     text = subprocess.run([service, "--help"], capture_output=True, text=True, timeout=60).stdout
     return ["--crash-budget", "0"] if "--crash-budget" in text else []
 
@@ -163,7 +163,7 @@ def phases(service):
 
 
 def replaced(client):
-    """Workers by the reason of their end: none may have failed to start or died by itself."""
+    """Counts of replaced workers by reason. Failed starts and spontaneous deaths are not caused by these tests."""
     found = re.findall(r'^gpurest_worker_restarts_total\{reason="(\w+)"\} (\d+)', client.get("/metrics").body.decode(), re.M)
     return "workers replaced: " + (", ".join(f"{reason} {count}" for reason, count in found if count != "0") or "none")
 

@@ -274,7 +274,7 @@ class Wire:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data, stalls=None):
-        """False when the answer or the end came first. `stalls` is called when the server reads nothing; it returns whether to stop."""
+        """False when the answer or the end came first. `stalls` is called when the server reads nothing."""
         rest = memoryview(data)
         self.socket.setblocking(False)
         deadline = time.monotonic() + DEADLINE_S

@@ -210,7 +210,7 @@ def test_what_the_library_does_not_do_is_said(fake):
 
 
 def test_without_a_word_about_it_ours_does_the_rest(fake):
-    """The fake GPU refuses our kernel, whose name it does not know; a launch by the library would show at /engine."""
+    """The fake GPU refuses our kernel, whose name it does not know; a refusal by the library would point to /engine."""
     for name in ("a", "b", "out"):
         fake.put(name, np.zeros(65536, np.float32))
     assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201

@@ -157,7 +157,7 @@ static void hash_token(struct span token, unsigned char out[SHA256_BYTES])
     digest_end(&h, out);
 }
 
-/* Fills in the grant of the token that hashes to g's hash. No early exit: the time must not reveal whether or which token matches. */
+/* Fills in the grant of the token with g->hash. No early exit: the time must not reveal whether or which token matches. */
 static void match(struct auth *a, struct auth_grant *g)
 {
     uint64_t now_s = wall_ns() / NS_PER_S;

@@ -25,7 +25,7 @@ static struct peer_address counted_peer(const struct connection *c)
 
 void client_connected(struct connection *c, const struct sockaddr_storage *a)
 {
-    if (!c->used) /* otherwise it keeps its earlier count */
+    if (!c->used) /* a connection that is taken up again keeps its client */
         c->client = ip_of_peer(a);
     c->is_trusted = is_trusted(c);
     c->may_be_proxied = c->is_trusted && !c->used;
@@ -59,8 +59,7 @@ enum client_header client_read_header(struct connection *c)
     enum proxy_verdict  verdict;
 
     if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR) ? CLIENT_HEADER_SHORT
-                                                            : CLIENT_HEADER_DONE; /* the next recv() reports the error */
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? CLIENT_HEADER_SHORT : CLIENT_HEADER_DONE; /* the next recv() reports it */
     verdict = proxy_header_read(seen, (size_t)n, &header);
     if (verdict == PROXY_SHORT)
         return CLIENT_HEADER_SHORT;

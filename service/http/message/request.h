@@ -43,7 +43,7 @@ struct held_bodies {
 struct timing {
     bool   known;
     double recv_ms;   /* from the header to the last byte of the body */
-    double queue_ms;  /* waiting for the device */
+    double queue_ms;  /* waiting for its turn */
     double h2d_ms;    /* from the last byte of the body until all of it is in device memory */
     double kernel_ms; /* of all kernels, by the device's clock */
     double d2h_ms;    /* until the first bytes of the answer have arrived, or all of them if the answer is held */

@@ -54,7 +54,7 @@ struct registry {
     bool                   janitor_stop, draining;
     struct account        *accounts;
     unsigned               count;
-    struct reaper          submitter;       /* submits what the events of calls make possible; never blocks */
+    struct reaper          submitter;       /* submits what the events of calls make possible; never waits */
     struct reaper          reaper;          /* ends worker sessions whose workers are gone, and frees shared memory */
     unsigned               closing_count;   /* detached worker sessions that have not ended */
     pthread_cond_t         closing_changed; /* monotonic clock; also signals changes of pending_free */
@@ -258,7 +258,7 @@ void worker_session_async_call_unsent(struct call *call);
 bool worker_session_is_closed(struct worker_session *c);
 /* As worker_session_leave, after a call with this outcome; a fault marks the session. Returns st. */
 enum status worker_session_leave_with(struct worker_session *c, enum status st, const struct problem *why);
-/* A launch calls this to wait until all earlier launches have reached the worker. Fails when the worker session ended. Needs a use. */
+/* Waits until all launches submitted so far have reached the worker. Fails when the worker session ended. Needs a use. */
 enum status worker_session_wait_order(struct worker_session *c, struct problem *why);
 /* Waits for staging memory. Needs a use. */
 enum status worker_session_staging(struct worker_session *c, uint64_t bytes, struct slice *out, struct problem *why);

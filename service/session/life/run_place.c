@@ -42,7 +42,7 @@ unsigned runs_taken(const struct registry *r, const void *owner)
     return n;
 }
 
-/* Prefers a place whose session exists. A new session needs a free worker beside those of the caller's other runs. */
+/* Prefers a place whose session exists. Without `room` for one more worker, a new session is allowed only if the caller has no other run. */
 static bool find_place(const struct registry *r, const void *owner, bool room, unsigned *out)
 {
     bool any_taken = false, found = false;

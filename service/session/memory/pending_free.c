@@ -229,7 +229,7 @@ static bool is_hopeless(const struct pending_free *p, const struct problem *why)
     return why->limit_requested > max || why->limit_requested - room > p->bytes;
 }
 
-/* If only workers that are about to end can free memory, this just waits: their end is announced. */
+/* While only workers that are about to end can free memory, retries are pointless: their end is announced. */
 static bool await(struct worker_session *c, const struct memory_wait *w, const struct problem *why)
 {
     struct registry     *r = c->session->registry;
