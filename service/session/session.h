@@ -82,9 +82,9 @@ struct label {
 };
 
 struct session_spec {
-    struct span         id;           /* empty: the server makes one; else a valid client id (checked here) */
+    struct span         id;           /* empty: the server generates one; else a valid client id (checked here) */
     struct span         device;       /* empty: the default */
-    uint64_t            memory_limit; /* MEMORY_LIMIT_NONE */
+    uint64_t            memory_limit; /* MEMORY_LIMIT_NONE: unlimited */
     uint64_t            idle_timeout_s;
     uint64_t            max_lifetime_s;
     bool                memcheck;
@@ -102,7 +102,7 @@ struct session_info {
     uint64_t           expires_wall_ns; /* the earlier end of idle time and lifetime, as of now */
     uint64_t           idle_timeout_s;
     uint64_t           max_lifetime_s;
-    uint64_t           memory_limit; /* MEMORY_LIMIT_NONE */
+    uint64_t           memory_limit; /* MEMORY_LIMIT_NONE: unlimited */
     bool               memcheck;
     struct label       labels[LABELS_MAX];
     unsigned           labels_count;
@@ -133,9 +133,8 @@ enum status session_reset(struct session *s, struct problem *why);
 enum status session_delete(struct session *s, struct problem *why);
 /* OK; SESSION_FAULTED with the fault in its detail; or SESSION_BUSY. */
 enum status session_usable(struct session *s, struct problem *why);
-/* The device's fixed facts, for checks. Borrowed from the session's worker. */
-uint64_t session_generation(struct session *s);
-uint64_t session_epoch(struct session *s); /* write epoch: +1 by every upload, fill, copy and launch */
+uint64_t    session_generation(struct session *s);
+uint64_t    session_epoch(struct session *s); /* write epoch: +1 by every upload, fill, copy and launch */
 
 /* Lists: up to `limit` items with keys after `cursor` (empty: from the start), in a stable order. next is "" at the end. */
 struct page {
@@ -157,7 +156,7 @@ struct session_memory {
     uint64_t reserved_bytes;  /* taken from the device */
     uint64_t free_bytes;      /* of the whole device, now */
     uint64_t peak_bytes;      /* greatest allocated_bytes of this generation */
-    uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE */
+    uint64_t limit_bytes;     /* the session's own; MEMORY_LIMIT_NONE: unlimited */
     double   fragmentation;   /* 0: all free memory is one block; near 1: many small blocks */
 };
 enum status session_memory_of(struct session *s, struct session_memory *out, struct problem *why);
