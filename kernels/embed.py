@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""embed.py OUT.c: the CUDA C++ sources of this folder as C, for the executable. A source's first comment is kept beside it as its notes."""
+"""embed.py OUT.c: the CUDA C++ sources of this folder as C, for the executable. A source's first comment becomes its notes."""
 import pathlib
 import sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make bench`: builds, then takes the figures that this machine can give and prints them beside their limits and peers, as tables and,
-# under build/bench/, as JSON. Needs nothing that `make test` does not; peers that are not installed (nginx, NumPy, PoCL, CuPy, aiohttp)
-# are named and left out. BACKENDS (cuda where there is a GPU, else cpu), MIB (1024) and ONLY (rows of tests/bench/run.py) choose.
+# `make bench`: builds, measures what this machine can measure and prints the figures beside their limits and peers, as tables and, under
+# build/bench/, as JSON. Needs nothing that `make test` does not; peers that are not installed (nginx, NumPy, PoCL, CuPy, aiohttp) are named
+# and skipped. BACKENDS (default: cuda where there is a GPU, else cpu), MIB (1024) and ONLY (rows of tests/bench/run.py) choose.
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup.sh

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `make check`: what a developer runs at every change, on a plain build: the rules of the tree and its layout, clang-tidy, the C programs, and of the service
-# and its clients the files that are quick and reach most. At most three minutes on two processors once it is built; `make test` is the whole.
-# Runs every part even when one fails, and ends with the seconds of each.
+# `make check`: run it at every change. On a plain build: the rules of the tree and its format, clang-tidy, the C programs, and the quick
+# test files with the widest reach of the service and its clients. At most three minutes on two processors after the build; `make test` runs
+# everything. Runs every part even when one fails, and ends with the seconds of each.
 . "$(dirname "$0")/lib.sh"
 
-# One file for each thing that a client can do; those of `make test` that wait for something, or take many clients, are not here.
+# One file for each thing that a client can do, without the tests of `make test` that wait for something or use many clients.
 SERVICE=(tests/layout/test_{format,rules,sdk_paths}.py
     tests/service/test_{argument_kinds,batches,buffers,builtin,conditions,corpus,curl,drain,faults,framing,hostile_http,idempotency,integrity}.py
     tests/service/test_{large_parameters,launches,logging,memory_returned,metrics,modules,numbers,openapi,openapi_style,programs,docs,sessions,tenants}.py

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make coverage`: runs the Python SDK's tests and prints which of its lines they do not reach; fails below the share that
+# `make coverage`: runs the Python SDK's tests and prints the lines that they do not reach; fails below the share that
 # sdk/python/pyproject.toml demands. `make test` applies the same bound.
 . "$(dirname "$0")/lib.sh"
 

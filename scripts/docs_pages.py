@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs_pages.py FOLDER: puts the pages of the site into FOLDER, laid out as in the repository, so that the same links work in both.
+"""docs_pages.py FOLDER: writes the pages of the site into FOLDER, laid out as in the repository, so that the same links work in both.
 
-Written pages are copied. Reference pages are made: the HTTP API from openapi/, problem codes and settings from the service's tables, the C API from
-its headers, the Python API (for mkdocstrings) from what the package exports."""
+Written pages are copied. Reference pages are generated: the HTTP API from openapi/, problem codes and settings from the service's
+tables, the C API from its headers, the Python API (for mkdocstrings) from the package's exports."""
 import ast
 import inspect
 import json
@@ -52,7 +52,7 @@ def table(head, rows):
 # ---- the HTTP API ----
 
 def resolved(document, node):
-    """What a reference leads to; anything else as it is."""
+    """The target of a reference; anything else unchanged."""
     while isinstance(node, dict) and "$ref" in node:
         target = document
         for part in node["$ref"][2:].split("/"):
@@ -62,7 +62,7 @@ def resolved(document, node):
 
 
 def schema_name(schema):
-    """A link to the schema that is named; else its type."""
+    """A link to the schema if it has a name; else its type."""
     ref = schema.get("$ref", "")
     if ref.startswith(SCHEMA_REF):
         name = ref[len(SCHEMA_REF):]
@@ -126,12 +126,12 @@ def problem_codes():
 # ---- settings ----
 
 def constants():
-    """Names of bounds, and what they are, as written."""
+    """Names of bounds, and their values as written."""
     return {name: value for path in (ROOT / "service").rglob("*.h") for name, value in CONSTANT.findall(path.read_text())}
 
 
 def number(text, known, depth=8):
-    """A constant expression's value; the text where it is none."""
+    """A constant expression's value; the text if it is not constant."""
     operations = {ast.Mult: operator.mul, ast.Add: operator.add, ast.Sub: operator.sub}
 
     def value(node):
@@ -172,7 +172,7 @@ def settings():
 # ---- the C API ----
 
 def types_of(body):
-    """What a group declares besides functions."""
+    """A group's declarations besides functions."""
     left = re.sub(r"(?:/\*(?:(?!\*/).)*\*/\s*)?GPUREST_API[^;]*;[^\n]*\n", "", body, flags=re.S)
     return re.sub(r"\n{3,}", "\n\n", left).strip()
 

@@ -1,16 +1,9 @@
 #!/bin/sh
-# Makes sure that there is an NVRTC: uses the one that is installed, else fetches NVIDIA's redistributable wheels into DIR.
-# Usage: scripts/fetch-nvrtc.sh [--always] [--least | --tests] [DIR]     DIR: default .nvrtc; --always: fetch even where a toolkit is installed;
-# --least: of headers only those beside cuda_fp16.h, which NVIDIA's licence lets others pass on; --tests: nvJitLink, too, and the headers (alone)
-# of cuBLAS and cuFFT, which tests compare our declarations with
-# Prints two lines, for `gpurestd --nvrtc` and `--cuda-include`:
-#   nvrtc=/path/of/libnvrtc.so.13
-#   include=/path/of/include
 # The release is pinned: PTX of a newer one would not load under the drivers that the service is tested with.
 set -eu
 
 RELEASE='13.0.*'
-# The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; what those include from crt/; cub, thrust, libcu++.
+# The compiler; vector types, cuda_fp16.h, cooperative_groups.h, mma.h; their includes from crt/; cub, thrust, libcu++.
 WHEELS='nvidia-cuda-nvrtc nvidia-cuda-runtime'
 MORE_WHEELS='nvidia-cuda-crt nvidia-cuda-cccl'
 TEST_WHEELS='nvidia-nvjitlink'
@@ -21,7 +14,7 @@ fail() {
     exit 1
 }
 
-# found LIBRARY INCLUDE: prints them and ends.
+# found LIBRARY INCLUDE: prints them and exits.
 found() {
     printf 'nvrtc=%s\ninclude=%s\n' "$1" "$2"
     exit 0
@@ -73,7 +66,7 @@ requirements=
 for wheel in $WHEELS; do
     requirements="$requirements $wheel==$RELEASE"
 done
-# Without dependencies and byte code: these wheels are only folders of files. A half-done DIR is put right by --upgrade.
+# No dependencies or byte code: these wheels are only folders of files. --upgrade repairs an incomplete DIR.
 # shellcheck disable=SC2086
 python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps --no-compile --only-binary=:all: --upgrade \
     --root-user-action=ignore --target "$dir" $requirements >"$dir/fetch.log" 2>&1 ||

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# `make fresh-test [PART=short]`: both commands of the README on a fresh Debian 12: a root made by debootstrap that holds ca-certificates,
-# git and make, no CUDA toolkit, and a clean clone of HEAD. First `make run ONCE=1`, then `make test`.
-# PART=short runs of `make test` the C programs and the service tests, without sanitizers. OUT=folder gets the logs (build/fresh).
-# Skipped, in so many words, where no such root can be made. Keeps Debian's base system for a week, and downloaded packages, in .cache/fresh/.
+# `make fresh-test [PART=short]`: both commands of the README on a fresh Debian 12: a debootstrap root with ca-certificates, git and make,
+# without a CUDA toolkit, and a clean clone of HEAD. First `make run ONCE=1`, then `make test`. PART=short runs only the C programs and the
+# service tests, without sanitizers. OUT=folder gets the logs (build/fresh). Skipped, with a message, where no such root can be made. Caches
+# Debian's base system for a week, and downloaded packages, in .cache/fresh/.
 . "$(dirname "$0")/lib.sh"
 . docker/podman.sh
 
@@ -27,7 +27,7 @@ mkdir -p "$OUT" "$CACHE/packages" "$CACHE/wheels" "$root/var/cache/apt/archives"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 git clone -q --no-hardlinks "$ROOT" "$root/root/gpurest"
 
-# What a machine behind a proxy or with certificate authorities of its own needs to reach the package registries.
+# For machines behind a proxy or with their own certificate authorities, to reach the package registries.
 settings=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb "TEST_PART=$PART")
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL; do
     if [ -n "${!name:-}" ]; then settings+=("$name=${!name}"); fi
@@ -37,7 +37,7 @@ if [ -n "${PIP_CERT:-}" ]; then
     settings+=(PIP_CERT=/etc/authorities.pem)
 fi
 
-# inside NAME COMMAND: in name spaces of its own, so that whatever it starts ends with it and no mount outlives it.
+# inside NAME COMMAND: in new namespaces, so that everything it starts ends with it and no mount outlives it.
 inside() {
     local name=$1 code=0
     shift

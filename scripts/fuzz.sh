@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make fuzz [SECONDS=120] [TARGET=name]`: every fuzzer of tests/fuzz for that long, or the one named. Needs clang.
+# `make fuzz [SECONDS=120] [TARGET=name]`: runs every fuzzer of tests/fuzz, or the named one, for that long. Needs clang.
 . "$(dirname "$0")/lib.sh"
 
 code=0

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# `make gpu-test`: what needs a real GPU, one step after the other on cuda:0, into one text file. A step that fails or takes too long
-# stops nothing; exit 1 if there was one. Skipped, in so many words, where there is no driver.
-#   STEPS="contract kernels"  only these; STEPS=list names them all with their limits in seconds
-#   OUT=file                  the report (build/gpu/report.txt); each step's whole output stands beside it
-#   BUILD=folder              of an executable build made elsewhere, which nothing is built into; else the release build, made now
-#   LIBS=folder               of shared libraries that those executables need and this machine lacks
-#   LIBCUDA=file              the driver library, where it is in no usual place
+# `make gpu-test`: all that needs a real GPU, one step after the other on cuda:0, into one text file. A failed or slow step does not stop
+# the others; exit 1 if there was one. Skipped, with a message, where there is no driver.
+#   STEPS="contract kernels"  only these; STEPS=list prints them all with their limits in seconds
+#   OUT=file                  the report (build/gpu/report.txt); each step's whole output is beside it
+#   BUILD=folder              an executable build made elsewhere, which is left unchanged; else the release build, made now
+#   LIBS=folder               shared libraries that those executables need and this machine lacks
+#   LIBCUDA=file              the driver library, if it is in no usual place
 . "$(dirname "$0")/lib.sh"
 
-# Each step, a run of this script for it alone, and its limit in seconds. The service's tests are in four parts, each with every fourth file.
+# Each step, a run of this script for it alone, and its limit in seconds. The service's tests are in four parts, each with every fourth
+# file.
 LIMITS=(contract=300 local_launch=60 upload-memory=200 latency=120 storm=300 service-1=400 service-2=400 service-3=400 service-4=400
     kernels=500 sdk=400 cli=200 faults=500 bench=500 bench-kernels=500)
 
@@ -26,7 +27,7 @@ if [ -z "${BUILD:-}" ]; then
     BUILD=$ROOT/build/release
 fi
 export_nvrtc
-# Asked for once: the steps, each a run of this script, inherit what it found. A GPU node often has no package registry, where asking takes long.
+# Once only: the steps, each a run of this script, inherit the result. A GPU node often has no package registry, and then this takes long.
 if [ "${1:-}" != --step ]; then export_test_python; fi
 OUT=${OUT:-$ROOT/build/gpu/report.txt}
 logs=$(dirname "$OUT")
@@ -35,8 +36,8 @@ work=$(mktemp -d)
 service= passed=() failed=()
 tell() { printf '%s\n' "$*" | tee -a "$OUT"; }
 
-# Libraries that came along are for our executables alone: python, curl and the driver keep the machine's. Tests start the service with an
-# environment of their own, so it is a script that becomes the executable.
+# The bundled libraries are for our executables only: python, curl and the driver keep the machine's. Tests start the service with another
+# environment, so the executable is replaced by a script.
 ours() { # NAME: prints the path of such a script
     local name=$1 at
     for at in "$BUILD/$name" "$BUILD/service/$name" "$BUILD/sdk/cli/$name"; do
@@ -77,7 +78,7 @@ every_fourth() { # FROM, 1 to 4
     for ((i = $1 - 1; i < ${#files[@]}; i += 4)); do echo "${files[i]}"; done
 }
 
-with_service() { # COMMAND... that gets the address at its end
+with_service() { # COMMAND... gets the address as its last argument
     start_service
     "$@" "$address"
     kill -0 "$service" || die "the service has ended"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `make image-test`: builds both images of docker/Dockerfile with Debian's own tools, runs them, and checks what docker/README.md promises.
-# Skipped, in so many words, where the tools are missing and cannot be installed. Keeps its base image and layers in .cache/image/.
+# `make image-test`: builds both images of docker/Dockerfile with Debian's own tools, runs them, and checks the promises of
+# docker/README.md. Skipped, with a message, where the tools are missing and cannot be installed. Caches its base image and layers in
+# .cache/image/.
 . "$(dirname "$0")/lib.sh"
 . docker/podman.sh
 

@@ -1,5 +1,4 @@
-# Shared by the scripts: where the project is, and how to say that something is wrong.
-# Sourced, never run.
+# Shared by the scripts: the project's folder, and how to report errors. Sourced, never run.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -7,7 +6,7 @@ cd "$ROOT"
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 die() { printf 'gpurest: %s\n' "$*" >&2; exit 1; }
 
-# NVRTC, the run-time compiler: the user's choice, an installed CUDA toolkit, or what setup fetched into .nvrtc/.
+# NVRTC, the run-time compiler: the user's choice, an installed CUDA toolkit, or the one that setup fetched into .nvrtc/.
 find_nvrtc() {
     local at
     if [ -n "${GPUREST_NVRTC:-}" ]; then
@@ -37,7 +36,7 @@ find_cuda_include() {
     done
 }
 
-# Names both to everything started from here.
+# Exports both to everything started from here.
 export_nvrtc() {
     local library include
     library=$(find_nvrtc)
@@ -46,7 +45,7 @@ export_nvrtc() {
     if [ -n "$include" ]; then export GPUREST_CUDA_INCLUDE="$include"; fi
 }
 
-# The tests' own Python packages live in .venv/, unless this Python has them all.
+# The tests' Python packages are in .venv/, unless this Python has them all.
 export_test_python() {
     local all=(pytest xdist yaml jsonschema openapi_spec_validator schemathesis yamllint numpy scipy hypothesis mypy openapi_python_client pytest_cov pyright)
     if python3 -c 'import importlib.util as i, sys; sys.exit(any(i.find_spec(name) is None for name in sys.argv[1:]))' "${all[@]}"; then return; fi
@@ -56,12 +55,12 @@ export_test_python() {
     python3 -c 'import pytest' 2>/dev/null || die "pytest is missing and could not be installed with pip"
 }
 
-# How many tests run beside each other, `beside_count`, and how pytest does that, as far as this Python can: the array `beside`.
-# Tests wait a good deal, so there are more at a time than processors.
+# Sets how many tests run in parallel, `beside_count`, and the options of pytest for that, if this Python supports them: the array `beside`.
+# Tests often wait, so there are more of them than processors.
 set_beside() {
     beside=() beside_count=$(($(nproc) + 2))
     if python3 -c 'import xdist' 2>/dev/null; then beside=(-n "$beside_count" --dist loadfile); fi
-    # By itself it begins with the files that have the most tests; ours come in the order of time (tests/service/conftest.py).
+    # By default files with the most tests start first; ours start in the order of duration (tests/service/conftest.py).
     if python3 -c 'import importlib.metadata as m, sys; sys.exit([*map(int, m.version("pytest-xdist").split(".")[:2])] < [3, 8])' 2>/dev/null; then
         beside+=(--no-loadscope-reorder)
     fi

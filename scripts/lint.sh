@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make lint`: clang-tidy over the C code of service/ and sdk/, by the checks of .clang-tidy; under a minute. Another version than Debian 12's
-# finds other things: there it is skipped, in so many words.
+# `make lint`: clang-tidy over the C code of service/ and sdk/, with the checks of .clang-tidy; under a minute. Skipped, with a message, for
+# other versions than Debian 12's, which find other things.
 . "$(dirname "$0")/lib.sh"
 
 VERSION=14
@@ -8,11 +8,11 @@ skip() { say "lint: skipped: $*"; exit 0; }
 
 command -v clang-tidy >/dev/null || skip "clang-tidy is not installed"
 clang-tidy --version | grep -q "version $VERSION\." || skip "clang-tidy $VERSION is wanted, and this is another"
-# Which files there are, and how each is compiled, and the headers that the build makes.
+# Lists the files and their flags, and needs the generated headers.
 [ -e build/release/compile_commands.json ] || scripts/build.sh release
 
 say "clang-tidy"
-# The compiler's own warnings are gcc's business, whose pragmas and attributes these are.
+# Compiler warnings are left to gcc, which the pragmas and attributes are for.
 mapfile -t files < <(git ls-files 'service/*.c' 'sdk/*.c')
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """picture.py OUT.svg: draws the README's picture: clients, HTTP, the front-end, a process for each session, the GPU.
 
-The drawing has a background of its own, so that it reads the same on a light and on a dark page."""
+The drawing has its own background, so that it looks the same on a light and on a dark page."""
 import html
 import pathlib
 import sys

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# `make run`: set up, build, start the service on the best device present, do the main job with curl, keep serving.
+# `make run`: set up, build, start the service on the best device present, run the main task with
+# curl, keep serving.
 # FILE=path  the file whose bytes are counted (default: the service's own executable)
-# ONCE=1     end after the job, exit 0 when every answer was right
+# ONCE=1     exit after the task, with 0 when every answer was right
 # PORT=n     default 8080; 0 = any free one
-# GPURESTD=… a gpurestd that is built already (the tests set it); then nothing is installed or built
+# GPURESTD=… an existing gpurestd (set by the tests); then nothing is installed or built
 . "$(dirname "$0")/lib.sh"
 
 PORT=${PORT:-8080}
@@ -37,12 +38,12 @@ done
 [ -e "$work/port" ] || die "the service was not ready after 60 s"
 base=http://$(head -n 1 "$work/port")
 
-# An argument as a person would type it.
+# Quotes an argument as a person would.
 quoted() {
     if [[ $1 =~ ^[A-Za-z0-9_./:@%+,=-]+$ ]]; then printf ' %s' "$1"; else printf " '%s'" "${1//\'/\'\\\'\'}"; fi
 }
 
-# Shows a curl command, runs it, and stops with the service's own words when it fails.
+# Shows a curl command, runs it, and stops with the service's error text when it fails.
 run_curl() {
     local argument
     printf '\n$ curl'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `make schemathesis`: all checks and all phases of schemathesis with many examples (EXAMPLES, 100) against a service on the cpu device.
-# `make test` does the same with a few. Some minutes.
+# Takes minutes; `make test` does the same with a few examples.
 . "$(dirname "$0")/lib.sh"
 
 scripts/setup.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""screenshots.py GPURESTD: makes the dashboard's and the API page's pictures in docs/img/ anew, of a service that has just done some work. Needs Chromium."""
+"""screenshots.py GPURESTD: remakes the pictures of the dashboard and the API page in docs/img/, from a service that has just done some
+work. Needs Chromium."""
 import base64
 import pathlib
 import shutil

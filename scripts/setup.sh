@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# setup.sh [--tests]: installs what is missing: Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed;
-# with --tests also what only tests use, of which nothing is necessary: a test whose tool cannot be had is skipped and names it.
+# setup.sh [--tests]: installs missing Debian packages (as root or with sudo), and NVRTC where no CUDA toolkit is installed. --tests also
+# installs what only tests use; all of it is optional: a test without its tool is skipped and names it.
 . "$(dirname "$0")/lib.sh"
 
 PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config git curl openssl python3 python3-pip python3-venv python3-pytest python3-yaml
     libmicrohttpd-dev libcjson-dev libcurl4-gnutls-dev libcriterion-dev libseccomp-dev nettle-dev libgnutls28-dev)
 
-# What only tests look at the service with; the last row is for sdk/python's type checkers and C++ programs.
+# Tools that only tests use; the last row is for sdk/python's type checkers and C++ programs.
 TEST_PACKAGES=(prometheus chromium valgrind libc6-dbg clang-format clang-tidy groff systemd strace shellcheck man-db iproute2 nginx-light haproxy
     binutils g++ nodejs)
 
-# libcurl's headers come in three flavours of TLS; any one will do.
+# libcurl's headers exist for three TLS libraries; any of them will do.
 installed() {
     case $1 in
     libcurl4-gnutls-dev) dpkg-query -W -f '${Status}\n' libcurl4-gnutls-dev libcurl4-openssl-dev libcurl4-nss-dev 2>/dev/null | grep -q 'ok installed' ;;
@@ -33,12 +33,12 @@ missing_of() { # PACKAGE...
     for package in "$@"; do installed "$package" || echo "$package"; done
 }
 
-# What is installed for tests alone starts no server: this tells Debian's packages so, unless the machine has a rule of its own.
+# Prevents packages that are installed for tests from starting servers, by Debian's policy file, unless the machine has one.
 POLICY=/usr/sbin/policy-rc.d
 forbid_servers() { [ -e $POLICY ] || printf '#!/bin/sh\nexit 101 # made by gpurest: make test\n' | "$@" install -m 755 /dev/stdin $POLICY; }
 allow_servers() { if grep -qs 'made by gpurest' $POLICY; then "$@" rm -f $POLICY; fi; }
 
-# install_packages PACKAGE...: prints why it cannot and returns 1.
+# install_packages PACKAGE...: on failure prints the reason and returns 1.
 install_packages() {
     local as_root=() code=0
     command -v apt-get >/dev/null || { echo "there is no apt-get here; install them by hand"; return 1; }

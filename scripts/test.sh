@@ -19,20 +19,20 @@ trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 passed=0 failed=0 skipped=0 began=0
 summary=()
 
-# count NAME PASSED FAILED SKIPPED [SECONDS]: without them, those since the row before.
+# count NAME PASSED FAILED SKIPPED [SECONDS]: adds a row; the default of SECONDS is the time since the previous row.
 count() {
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
     summary+=("$(printf '%-28s %5d passed %3d failed %3d skipped %5d s' "$1" "$2" "$3" "$4" "${5:-$((SECONDS - began))}")")
     began=$SECONDS
 }
 
-# took NAME: the same for what is no test.
+# took NAME: a row for a step that is not a test.
 took() {
     summary+=("$(printf '%-28s %44d s' "$1" $((SECONDS - began)))")
     began=$SECONDS
 }
 
-# ctest runs the programs; each counts as one test there, its cases stand in its own output.
+# Each C program counts as one test of ctest; its own output has its cases.
 run_ctest() {
     local log code=0 ok
     log=$(mktemp)
@@ -41,19 +41,20 @@ run_ctest() {
     ok=$(grep -c ' Passed ' "$log") || true
     count "C programs, $1" "$ok" "$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)" "$(grep -cE '\*\*\*Skipped' "$log" || true)"
     if [ "$code" != 0 ] && ! grep -qE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log"; then count "ctest itself, $1" 0 1 0; fi
-    # A case that is skipped within a program that passes.
+    # Cases that are skipped within a program that passes.
     grep -hE '^\[.*SKIP.*\]' "build/$1/Testing/Temporary/LastTest.log" || true
     rm -f "$log"
 }
 
 set_beside
 
-# Which lines of the Python SDK run, and that they are enough; see `make coverage`.
+# Measures which lines of the Python SDK run, and checks the bound; see `make coverage`.
 covered=()
 if python3 -c 'import pytest_cov' 2>/dev/null; then covered=(--cov --cov-config=sdk/python/pyproject.toml); fi
 export COVERAGE_FILE=$ROOT/build/coverage
 
-# last_line LOG: pytest's; a script that runs it may say a little more after that. last_number WORD LOG: how many of them it tells.
+# last_line LOG: pytest's last line; a script that runs pytest may print more after it. last_number WORD LOG: the number before the word
+# there.
 last_line() { grep -E '[a-z] in [0-9.]+s' "$1" | tail -n 1; }
 last_number() { last_line "$2" | grep -oE "[0-9]+ $1" | grep -oE '[0-9]+' || echo 0; }
 
@@ -68,7 +69,7 @@ run_pytest() { # NAME GPURESTD PATHS...
     rm -f "$log"
 }
 
-# Tests wait a good deal, so what comes later is built while they run, one preset after the other; tests go first.
+# Tests often wait, so the next preset is built meanwhile, one after the other; tests have priority.
 declare -A builds
 build_ahead() { # PRESET [PROCESS-TO-WAIT-FOR]
     mkdir -p build
@@ -87,7 +88,8 @@ await_build() { # PRESET
     return $code
 }
 
-# beside_tests NAME COMMAND...: runs it meanwhile, at the lowest priority unless `niceness` says otherwise; its output is shown at the end.
+# beside_tests NAME COMMAND...: runs it in parallel, at the lowest priority unless `niceness` says otherwise; its output is shown at the
+# end.
 declare -A others
 beside_tests() {
     mkdir -p build
@@ -95,7 +97,7 @@ beside_tests() {
     others[$1]=$!
 }
 
-# A script that was skipped as a whole says "NAME: skipped: why"; another ends with pytest's "N passed".
+# A script that was skipped as a whole prints "NAME: skipped: why"; others end with pytest's "N passed".
 await_beside() { # NAME SCRIPT'S-NAME
     local code=0 seconds
     wait "${others[$1]}" || code=1
@@ -107,11 +109,11 @@ await_beside() { # NAME SCRIPT'S-NAME
     else count "$1" "$(last_number passed "build/$1.log")" 0 "$(last_number skipped "build/$1.log")" "$seconds"; fi
 }
 
-# Once is enough for what looks at the document, the pages and the corpus from outside: a sanitizer adds nothing in the time that it takes.
+# Once is enough for tests of the document, the pages and the corpus: a sanitizer finds nothing more for the time it takes.
 OUTSIDE=(tests/service/test_{openapi,openapi_style,generated_client,web,corpus}.py)
-# A minute of waiting for one process.
+# Takes a minute with one process.
 SCHEMATHESIS=tests/service/test_openapi.py::test_schemathesis_finds_nothing
-# A sanitizer hides what these are about: its library needs system calls and memory that no worker may have, and it keeps what was freed.
+# Tests of things that a sanitizer hides: its library needs system calls and memory that no worker may have, and keeps freed memory.
 HIDDEN=(tests/service/test_{jail,memory_returned,batch_large,spinning,docs,curl}.py)
 
 run_release() {
@@ -126,10 +128,10 @@ run_release() {
     fi
     if [ "$PART" = short ]; then return; fi
     if ! asan_comes; then GPUREST_CLI=$ROOT/build/release/sdk/cli/gpurest run_pytest "command line, release" "$daemon" tests/sdk/cli; fi
-    # Its short form; make torture is the long one.
+    # The short form; make torture is the long one.
     run_pytest "faults" "$daemon" tests/fault
     run_pytest "built-in kernels" "$daemon" tests/kernels
-    # The SDK is a client: once, against the plain service, is enough. Too few of its lines run: a failure.
+    # The SDK is a client: once, against the plain service, is enough. Fails when too few of its lines run.
     run_pytest "Python SDK" "$daemon" tests/sdk/python "${covered[@]}"
     scripts/build.sh release bundle || count "bundle" 0 1 0
     took "bundle"
@@ -137,7 +139,7 @@ run_release() {
         --ignore=tests/packaging/test_image.py --ignore=tests/packaging/test_compose.py
 }
 
-# Whether the same tests run under ASan in this call, too: then the plain build leaves them to it.
+# Whether the same tests also run under ASan in this call; the plain build then skips them.
 asan_comes() { [[ " ${presets[*]} " == *" asan "* ]]; }
 
 run_asan() {
@@ -145,7 +147,7 @@ run_asan() {
     run_ctest asan
     run_pytest asan "$daemon" tests/service "${OUTSIDE[@]/#/--ignore=}"
     GPUREST_CLI=$ROOT/build/asan/sdk/cli/gpurest run_pytest "command line, asan" "$daemon" tests/sdk/cli
-    # Those that lead through the paths of errors; the rest takes minutes under a sanitizer, and is a part of make torture.
+    # The tests of error paths; the others take minutes under a sanitizer, and are a part of make torture.
     run_pytest "faults, asan" "$daemon" tests/fault/test_{system_calls,storage}.py
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make torture [MINUTES=30]`: faults put into the running service, tests/fault in its long form: the plain build for two thirds of the time, the one
-# under ASan+UBSan for the rest. GPUREST_TORTURE_SEED=n chooses other faults. Ends with a line for each campaign.
+# `make torture [MINUTES=30]`: injects faults into the running service with the long form of tests/fault: two thirds of the time on the
+# plain build, the rest under ASan+UBSan. GPUREST_TORTURE_SEED=n chooses other faults. Ends with a line for each campaign.
 . "$(dirname "$0")/lib.sh"
 
 minutes=${MINUTES:-30}

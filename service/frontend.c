@@ -1,4 +1,4 @@
-/* Puts the front-end together, serves until told to stop, drains, and takes it apart in reverse. */
+/* Creates the parts of the front-end, serves until told to stop, drains, and destroys the parts in reverse order. */
 #include "frontend.h"
 
 #include <poll.h>
@@ -46,16 +46,16 @@ static bool refuse_start(const char *what, const struct problem *why)
     return false;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-/* Each connection and each worker takes descriptors; the soft limit is a relic of select(). */
+/* Each connection and each worker needs descriptors; the low soft limit only exists for select(). */
 static void raise_file_limit(void)
 {
     if (!privileges_limit_raise(RLIMIT_NOFILE))
         log_warn("frontend", "cannot raise the limit of open files");
 }
 
-/* Before any thread: they inherit the mask, so that only the descriptor sees these signals. */
+/* Before any thread starts: threads inherit the mask, so that only the descriptor gets these signals. */
 static bool take_signals(struct frontend *f)
 {
     struct problem why = {0};
@@ -100,7 +100,7 @@ static bool check_sandbox(const struct frontend *f)
     return true;
 }
 
-/* Said once more where nobody may see the flag: an image, or a unit, may have set it. */
+/* Repeats the warning here, because an image or a unit may have set the flag unseen. */
 static void warn_if_open(const struct frontend *f)
 {
     for (unsigned i = 0; i < f->listen_count; i++)
@@ -242,9 +242,9 @@ static bool make_server(struct frontend *f)
     return true;
 }
 
-/* ---- saying so ---- */
+/* ---- announcements ---- */
 
-/* At once: whoever waits for the file finds it whole. */
+/* Atomic: whoever waits for the file finds it complete. */
 static bool write_port_file(const struct frontend *f)
 {
     const char    *path = f->config->port_file;
@@ -365,7 +365,7 @@ static void stop_parts(struct frontend *f)
         close(f->signals);
 }
 
-/* Before any thread. */
+/* Before any thread starts. */
 static bool start_log(const struct config *c)
 {
     struct problem  why = {0};

@@ -4,7 +4,7 @@
 
 struct config;
 
-/* Serves until SIGTERM or SIGINT and everything is torn down; returns the exit code. Call it before any thread was started. */
+/* Serves until SIGTERM or SIGINT, tears everything down and returns the exit code. Call it before any thread is started. */
 int frontend_main(const struct config *config);
 
 #endif

@@ -1,5 +1,5 @@
-/* Process 1 of a container: reaps whatever is orphaned there, passes signals on, and ends as the service ends. The front-end may not do
- * that itself: its children are waited for one by one, by those who started them. */
+/* Process 1 of a container: reaps orphans, passes signals on, and ends when the service ends. The front-end cannot do this itself: its
+ * children are waited for one by one by whoever started them. */
 #include "init.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_CODE_OF_SIGNAL = 128 }; /* and its number, as shells have it */
+enum { EXIT_CODE_OF_SIGNAL = 128 }; /* plus the signal's number, as in shells */
 
 static const int passed_on[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -68,6 +68,6 @@ bool init_become_service(int *exit_code)
         return false;
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    setpgid(0, 0); /* a terminal's Ctrl-C comes once, through the first process */
+    setpgid(0, 0); /* so that a terminal's Ctrl-C arrives once, through process 1 */
     return true;
 }

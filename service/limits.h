@@ -1,5 +1,6 @@
-/* The bounds that a user meets or that several rooms share, each with its unit in its name. A room's own are in its bounds.h.
- * Nothing grows without a name in one of them. Those that an operator may change are settings (config.def), whose bounds stand here; the rest are fixed. */
+/* Bounds that a user meets or that several rooms share, each with its unit in its name. Bounds of one room are in its bounds.h. Nothing
+ * grows without a bound in one of them. Bounds that an operator may change are settings (config.def), whose limits are here; all others
+ * are fixed. */
 #ifndef GPUREST_LIMITS_H
 #define GPUREST_LIMITS_H
 
@@ -11,34 +12,34 @@ enum {
     JSON_BODY_BYTES_MAX = 1024 * 1024,
     JSON_DEPTH_MAX = 32,
     SOURCE_BODY_BYTES_MAX = 4 * 1024 * 1024,
-    REQUEST_ARENA_BYTES = 24 * 1024 * 1024, /* a source body, its JSON form and decoded headers; taken as needed */
+    REQUEST_ARENA_BYTES = 24 * 1024 * 1024, /* a source body, its JSON form and decoded headers; allocated as needed */
     REPLY_BODY_BYTES_MAX = 64 * 1024 * 1024, /* module code is the largest body that is held whole */
-    VERIFIED_BODY_BYTES_MAX = 64 * 1024 * 1024, /* a body with a digest is held back until it is verified, or hashed before it is sent, up to here */
+    VERIFIED_BODY_BYTES_MAX = 64 * 1024 * 1024, /* up to here a body with a digest is held back until it is verified, or hashed before it is sent */
     URI_BYTES_MAX = 8 * 1024,
     CONNECTIONS_MAX = 1024,
     CONNECTIONS_PER_ADDRESS_MAX = 128,
     REQUESTS_IN_FLIGHT_PER_CALLER_MAX = 64,
-    REQUESTS_PER_S_MAX = 1000 * 1000, /* the setting's greatest value; so many may come at once, too */
-    TOKEN_FAILURES_PER_MINUTE = 10,   /* of one address */
+    REQUESTS_PER_S_MAX = 1000 * 1000, /* the setting's greatest value; also the burst */
+    TOKEN_FAILURES_PER_MINUTE = 10,   /* per address */
     HEADER_DEADLINE_S = 10,
     BODY_STALL_S = 30,
-    BODY_BYTES_PER_S_MIN = 1024,   /* of a body that a client sends, on the whole */
-    ANSWER_BYTES_PER_S_MIN = 1024, /* ... and takes of an answer */
-    BODY_RATE_GRACE_S = 5,         /* before either is looked at */
+    BODY_BYTES_PER_S_MIN = 1024,   /* average that a client must send of a body */
+    ANSWER_BYTES_PER_S_MIN = 1024, /* average that a client must read of an answer */
+    BODY_RATE_GRACE_S = 5,         /* before either average is checked */
     IDLE_CONNECTION_S = 60,
-    IDEMPOTENCY_S = 600, /* a key is remembered for so long after its request was done */
+    IDEMPOTENCY_S = 600, /* a key is remembered for this long after its request has finished */
     IDEMPOTENCY_KEY_CHARS_MAX = 128,
     IDEMPOTENCY_KEYS_PER_CALLER_MAX = 10000,
     IDEMPOTENCY_KEYS_MAX = 100000,
-    IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024,       /* longer ones are not stored */
-    REPLY_WHOLE_BYTES_MAX = 256 * 1024,   /* more in one send() would stall the loop's other clients */
+    IDEMPOTENCY_ANSWER_BYTES_MAX = 1024 * 1024,       /* longer answers are not stored */
+    REPLY_WHOLE_BYTES_MAX = 256 * 1024,   /* sending more in one send() would stall the loop's other clients */
     IO_THREADS_DEFAULT = 4,
     IO_THREADS_MAX = 64,
     LOOP_THREADS_MAX = 16,
     LISTENERS_MAX = 8,
     TRUSTED_PROXIES_MAX = 64,
     LIST_ITEMS_MAX = 1000,
-    CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be given several times */
+    CONFIG_LIST_ITEMS_MAX = 32, /* of a setting that may be repeated */
     CONFIG_FILE_BYTES_MAX = 64 * 1024,
     LOG_LINE_BYTES = 2048,
     LOG_LINES_KEPT = 1024, /* for /v1/admin/logs */
@@ -47,7 +48,7 @@ enum {
     LOG_FILES_MAX = 100,
     LOG_FOLLOWERS_MAX = 8,
     METRIC_LABELS_BYTES_MAX = 1024,
-    QUIESCE_MS = 5 * 1000,      /* for the last answers, when the server stops */
+    QUIESCE_MS = 5 * 1000,      /* for the last answers when the server stops */
 
     /* names */
     ID_BYTES = 128,        /* any id with its NUL: server ids, client ids (63 characters), node names */
@@ -64,21 +65,21 @@ enum {
     SESSIONS_MAX = 256,
     BUFFERS_PER_SESSION_MAX = 65536,
     MODULES_PER_SESSION_MAX = 1024,
-    BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels, each for one dtype, loaded at once; they count among no modules */
-    VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the one used longest ago makes room */
-    BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* of those whose blocks work together: as many partial results have a place */
-    BUILTIN_WARPGROUP_THREADS = 3 * 128, /* of blocks whose warpgroups multiply matrices: one fetches, two multiply */
+    BUILTINS_PER_SESSION_MAX = 768, /* built-in kernels loaded at once, each for one dtype; they do not count as modules */
+    VENDOR_PLANS_PER_SESSION_MAX = 64, /* products and transforms of given sizes that a library has prepared; the least recently used is dropped */
+    BUILTIN_BLOCKS_AT_ONCE_MAX = 1056, /* blocks of built-in kernels whose blocks cooperate: there is a place for this many partial results */
+    BUILTIN_WARPGROUP_THREADS = 3 * 128, /* per block, where warpgroups multiply matrices: one fetches, two multiply */
     BUILTIN_WARPGROUP_BYTES = 4 * 48 * 1024 + 1024, /* of shared memory, where warpgroups multiply matrices: four stages of operands, aligned */
     BUILTIN_ROW_OF_WARP = 2048, /* elements of the longest row that one warp reduces */
     BUILTIN_HEADERS_MAX = 8,
     DTYPE_NAME_BYTES = 8,
     STREAMS_PER_SESSION_MAX = 64,
-    SHARES_PER_SESSION_MAX = 64, /* buffers whose memory clients of this host map */
-    SHARES_MAX = 256,            /* ... of all sessions: each takes two descriptors */
+    SHARES_PER_SESSION_MAX = 64, /* buffers with memory that clients of this host map */
+    SHARES_MAX = 256,            /* ... over all sessions: each takes two descriptors */
     LOCAL_SHARING_MIB_DEFAULT = 1024,
     LOCAL_SHARING_MIB_MAX = 1024 * 1024,
     LAUNCHES_QUEUED_MAX = 1024,
-    LAUNCHES_KEPT_MAX = 1024, /* finished ones that GET still answers; the oldest are forgotten first */
+    LAUNCHES_KEPT_MAX = 1024, /* finished launches that GET still answers; the oldest are dropped first */
     IDLE_TIMEOUT_S_DEFAULT = 600,
     IDLE_TIMEOUT_S_MAX = 24 * 3600,
     LIFETIME_S_MAX = 24 * 3600,
@@ -94,13 +95,13 @@ enum {
     EXECUTION_TIMEOUT_MS_MAX = 3600 * 1000,
 
     /* events */
-    EVENTS_KEPT_MAX = 1024,                /* per session, for those who come back with a Last-Event-ID */
-    BATCH_EVENTS_MAX = 32,                 /* launch.finished of one batch; the last of them tells of all launches that are left */
+    EVENTS_KEPT_MAX = 1024,                /* per session, for clients that return with a Last-Event-ID */
+    BATCH_EVENTS_MAX = 32,                 /* launch.finished events of one batch; the last of them covers all remaining launches */
     EVENT_TEXT_BYTES_MAX = 64 * 1024,      /* of a kernel's printf text in one event */
     EVENT_STREAMS_PER_SESSION_MAX = 16,
     EVENT_STREAMS_PER_CALLER_MAX = 32,
     EVENT_STREAM_S_MAX = 3600,
-    EVENT_HEARTBEAT_S = 15,                /* the setting's default */
+    EVENT_HEARTBEAT_S = 15,                /* default of the setting */
 
     /* modules */
     COMPILE_HEADERS_MAX = 64,
@@ -111,39 +112,39 @@ enum {
     COMPILE_DEADLINE_MS = 30 * 1000,
     COMPILE_JOBS_MAX = 4,
     COMPILE_WAITING_PER_CALLER_MAX = 32, /* compilations of a caller's own sources that wait for a turn */
-    COMPILE_TREE_FILES_MAX = 65536, /* of the tree of CUDA headers that is looked at to tell it from others */
-    COMPILE_JOB_BYTES_MAX = 16 * 1024 * 1024, /* a job as bytes; source and headers together came in one body */
+    COMPILE_TREE_FILES_MAX = 65536, /* of the tree of CUDA headers, which is hashed to identify it */
+    COMPILE_JOB_BYTES_MAX = 16 * 1024 * 1024, /* a serialized job; source and headers arrived in one body */
     COMPILE_LOWERED_BYTES_MAX = 1024 * 1024,
-    COMPILE_OUTPUT_BYTES_MAX = 66 * 1024 * 1024, /* an answer as bytes */
+    COMPILE_OUTPUT_BYTES_MAX = 66 * 1024 * 1024, /* a serialized answer */
     COMPILE_VERSION_BYTES = 32,
     COMPILE_IDENTITY_BYTES = 65, /* a SHA-256 in hex with its NUL */
-    COMPILE_ARCH_BYTES = 32, /* "sm_90" and the like with the NUL */
+    COMPILE_ARCH_BYTES = 32, /* "sm_90" and similar, with the NUL */
     KERNEL_NAME_BYTES = 4096, /* mangled template names are long */
     KERNELS_PER_MODULE_MAX = 4096,
     KERNEL_TABLE_BYTES_MAX = 8 * 1024 * 1024,
     KERNEL_PARAMS_MAX = 128,
-    KERNEL_PARAM_BYTES_MAX = 32764, /* CUDA's own bound from sm_70 on */
+    KERNEL_PARAM_BYTES_MAX = 32764, /* CUDA's own bound since sm_70 */
 
     /* launches */
     LAUNCH_ARGS_MAX = KERNEL_PARAMS_MAX,
-    KERNEL_OUTPUT_BYTES_MAX = 1024 * 1024, /* device printf kept per launch, as CUDA's FIFO */
+    KERNEL_OUTPUT_BYTES_MAX = 1024 * 1024, /* device printf kept per launch; CUDA's FIFO has this size */
 
     /* batches */
     BATCH_JSON_BYTES_MAX = 4 * 1024 * 1024,
     BATCH_OPS_MAX = 4096,
     BATCH_SEGMENTS_MAX = 256,               /* in each direction */
     BATCH_INLINE_BYTES_MAX = 64 * 1024,     /* of segments within JSON, in each direction */
-    BATCH_ANSWER_BYTES_MAX = REPLY_BODY_BYTES_MAX, /* of what is read: it is held until the last kernel has finished */
-    RUN_ITEMS_MAX = 256,                    /* operations of a batch that go to the worker in one message */
-    EVENTS_PER_SESSION_MAX = BATCH_OPS_MAX, /* recorded by batches that run at the same time */
+    BATCH_ANSWER_BYTES_MAX = REPLY_BODY_BYTES_MAX, /* bytes read: they are held until the last kernel has finished */
+    RUN_ITEMS_MAX = 256,                    /* operations of a batch that one message sends to the worker */
+    EVENTS_PER_SESSION_MAX = BATCH_OPS_MAX, /* recorded by concurrent batches */
     PROGRAMS_PER_SESSION_MAX = 16,
     GRAPHS_PER_PROGRAM_MAX = BATCH_OPS_MAX / 2, /* a graph has at least two launches */
-    RUNS_AT_ONCE_PER_CALLER = 4,            /* POST /v1/run: each has a worker of its own; more wait */
-    BATCHES_QUEUED_MAX = 64,                /* asynchronous ones that wait in a session */
-    BATCHES_QUEUED_BYTES_MAX = 128 * 1024 * 1024, /* ... of host memory for what they are to do, a session */
-    BATCHES_KEPT_MAX = 64,                  /* finished asynchronous ones that a session still tells of; the oldest are forgotten first */
-    BATCH_RESULTS_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* ... of host memory for their results */
-    BATCH_CALLS_IN_FLIGHT_MAX = 64,         /* given to the worker and not yet done; as many outputs as it keeps */
+    RUNS_AT_ONCE_PER_CALLER = 4,            /* POST /v1/run: each has a worker of its own; further runs wait */
+    BATCHES_QUEUED_MAX = 64,                /* asynchronous batches that wait in a session */
+    BATCHES_QUEUED_BYTES_MAX = 128 * 1024 * 1024, /* ... host memory of their requests, per session */
+    BATCHES_KEPT_MAX = 64,                  /* finished asynchronous batches that a session remembers; the oldest are dropped first */
+    BATCH_RESULTS_KEPT_BYTES_MAX = 256 * 1024 * 1024, /* ... host memory of their results */
+    BATCH_CALLS_IN_FLIGHT_MAX = 64,         /* sent to the worker and not finished; the worker keeps as many outputs */
 
     /* processes */
     DEVICES_MAX = 16,
@@ -156,15 +157,15 @@ enum {
     STAGING_SLICE_BYTES = 1024 * 1024,
     STAGING_SLICES_MAX = 4096, /* the setting's greatest value, in slices */
     CALLS_RESERVED = 16,        /* calls that launches leave free, so that a cancel always gets through */
-    OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is forgotten */
+    OUTPUTS_KEPT_MAX = 64,      /* launches whose printf text waits for TAKE_OUTPUT; the oldest is dropped */
     MODULES_PER_WORKER_MAX = 2048,
     SPIN_CPUS_MAX = 65536,      /* the setting's greatest value */
     CANARY_DEADLINE_MS = 10 * 1000,
     TEMPERATURE_MAX_C = 150,     /* the setting's greatest value */
-    WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX that compute, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and the spare ones */
+    WORKER_TASKS_MAX = 64 * (1 + 16) + 16, /* CPU_POOL_THREADS_MAX, for each CPU_RESIDENT_BLOCKS_PER_CORE of a cooperative launch, and spare ones */
     WORKER_START_DEADLINE_MS = 30 * 1000,
-    WORKER_GRACE_MS = 500,               /* past a kernel's own deadline before the worker is killed from outside */
-    SPIN_BUDGET_US = 30,        /* a caller's looking for its worker's answer */
+    WORKER_GRACE_MS = 500,               /* after a kernel's own deadline, before the worker is killed from outside */
+    SPIN_BUDGET_US = 30,        /* how long a caller spins for its worker's answer */
     SPIN_BUDGET_MANY_US = 100,
 
     /* cpu device: interpreter */
@@ -172,11 +173,11 @@ enum {
     CPU_RESIDENT_BLOCKS_PER_CORE = 16, /* of a cooperative launch: each block has a host thread of its own */
 };
 
-static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* of host memory for bodies that are held for their digests, all requests together */
-static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* of host memory for asynchronous batches and their results, all sessions together */
+static const uint64_t HELD_BODIES_BYTES_MAX = 512ull * 1024 * 1024; /* host memory for bodies that are held for their digests, over all requests */
+static const uint64_t BATCH_JOBS_BYTES_MAX = 1024ull * 1024 * 1024; /* host memory for asynchronous batches and their results, over all sessions */
 static const uint64_t MEMORY_LIMIT_NONE = UINT64_MAX; /* a session without memory_limit: the device is the limit */
 static const uint64_t CPU_ARENA_BYTES_MAX = 1ull << 40; /* reserved addresses, not memory */
-static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits: decimal strings */
+static const uint64_t JSON_INTEGER_MAX = 1ull << 53; /* above it JSON numbers lose digits, so decimal strings are used */
 
 static_assert(WORKER_TASKS_MAX >= CPU_POOL_THREADS_MAX * (1 + CPU_RESIDENT_BLOCKS_PER_CORE) + 4, "every cooperative launch has its threads");
 static_assert((RING_SLOTS & (RING_SLOTS - 1)) == 0, "ring indices wrap by mask");

@@ -1,4 +1,4 @@
-/* One executable, several roles: the front-end starts itself again as worker, counter of devices, compile worker or health check. */
+/* One executable, several roles: the front-end starts itself again as worker, device counter, compile worker or health check. */
 #include "base/span.h"
 #include "config/check.h"
 #include "config/config.h"

@@ -1,4 +1,4 @@
-/* The service's side of the manager's notification socket, without its library. */
+/* The service's side of the service manager's notification socket, without libsystemd. */
 #include "notify.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/deadline.h"
 #include "base/log/log.h"
 
-static struct sockaddr_un manager; /* sun_family 0: there is none */
+static struct sockaddr_un manager; /* sun_family 0: no manager */
 static socklen_t          manager_bytes;
 
 void notify_begin(void)
@@ -24,7 +24,7 @@ void notify_begin(void)
         manager.sun_family = AF_UNIX;
         memcpy(manager.sun_path, name, bytes);
         if (name[0] == '@')
-            manager.sun_path[0] = '\0'; /* the abstract name space */
+            manager.sun_path[0] = '\0'; /* the abstract namespace */
         manager_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
     } else if (bytes)
         log_warn("frontend", "NOTIFY_SOCKET is not a socket path; the service manager is not notified");

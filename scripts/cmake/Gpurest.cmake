@@ -1,4 +1,4 @@
-# Flags and the few functions that every folder uses.
+# Flags and functions that every folder uses.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -11,13 +11,14 @@ pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 add_compile_definitions(_GNU_SOURCE)
 add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wswitch-enum -Wformat=2
                     -Wwrite-strings -Wundef -Werror -fno-common -fno-strict-aliasing)
-# What must hold is checked in every build: asserts are few and cheap.
+# Asserts stay on in every build: they are few and cheap.
 add_compile_options(-UNDEBUG)
 if(GPUREST_SANITIZE)
   add_compile_options(-fsanitize=${GPUREST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${GPUREST_SANITIZE})
   if(NOT GPUREST_FUZZ)
-    # Half the time to compile. A report needs lines, and -O1 is what ASan asks for; what a number may be is known to -O2 only, which plain builds use.
+    # Halves the compile time. Reports need line numbers, and ASan recommends -O1; the warning needs the value ranges of -O2, which plain
+    # builds use.
     add_compile_options(-O1 -g1 -Wno-format-truncation)
   endif()
 else()
@@ -46,7 +47,7 @@ function(gpurest_unit name)
   add_test(NAME unit_${name} COMMAND unit_${name} --jobs 2 --verbose)
 endfunction()
 
-# Those programs run under ThreadSanitizer, too; the target threaded_tests builds them all: gpurest_threaded(unit_pool)
+# Programs that also run under ThreadSanitizer; the target threaded_tests builds all of them: gpurest_threaded(unit_pool)
 add_custom_target(threaded_tests)
 function(gpurest_threaded)
   set_tests_properties(${ARGN} PROPERTIES LABELS threads)

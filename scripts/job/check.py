@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The host's side of the main job: makes the input and checks the answers, with nothing but the standard library.
+"""The host's side of the main task: makes the input and checks the answers, with the standard library alone.
 
 check.py make DIR N          two files of N floats, DIR/a.f32 and DIR/b.f32
 check.py vadd DIR            DIR/c.f32 must be a + b, bit for bit

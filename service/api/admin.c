@@ -1,4 +1,4 @@
-/* For operators: what is logged, at run time, and the last lines of the log. */
+/* For operators: the log's levels, changed at run time, and its last lines. */
 #include <stdlib.h>
 
 #include "api/bounds.h"
@@ -52,7 +52,7 @@ static enum status decode_level(const struct json *v, enum log_category *categor
     return STATUS_OK;
 }
 
-/* All or none. */
+/* Sets all levels or none. */
 static enum status set_levels(const struct json *levels, struct problem *why)
 {
     enum log_category category;
@@ -94,7 +94,7 @@ struct wanted {
     enum log_level most;
 };
 
-/* Asked again every LOG_FOLLOW_TICK_MS: writing a line must not have to wake anybody. */
+/* Polled every LOG_FOLLOW_TICK_MS, so that writing a line never has to wake followers. */
 struct log_stream {
     struct body_source source;
     struct request    *request;
@@ -111,7 +111,7 @@ static enum status read_log(struct body_source *source, char *to, size_t room, s
     struct log_stream *s = (struct log_stream *)source;
     uint64_t           now = now_ns();
 
-    (void)w; /* only time wakes it */
+    (void)w; /* only the timer wakes it */
     *bytes = 0;
     if (now >= s->end_ns || atomic_load(&app_of(s->request)->leaving))
         return STATUS_OK;

@@ -1,4 +1,4 @@
-/* What the handlers share: made by frontend.c, reached through request.app. All parts outlive the server. */
+/* Shared by the handlers: created by frontend.c, reached through request.app. All parts outlive the server. */
 #ifndef GPUREST_API_APP_H
 #define GPUREST_API_APP_H
 
@@ -17,9 +17,9 @@ struct app {
     struct compile_service  *compiler;
     struct registry         *registry;
     struct auth             *auth;
-    _Atomic(struct server *) server;            /* NULL while it starts */
-    pthread_mutex_t          phase_lock;        /* over changes of the two below and of the registry's; taken before registry.lock */
-    atomic_bool              draining, leaving; /* no new sessions; and the process will end: drain.c changes them */
+    _Atomic(struct server *) server;     /* NULL while the server starts */
+    pthread_mutex_t          phase_lock; /* serializes changes of the two below and of the registry's state; outer to registry.lock */
+    atomic_bool              draining, leaving; /* no new sessions; and the process will end. Changed by drain.c */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The steps that handlers have in common. */
+/* Steps that handlers share. */
 #include "api/call.h"
 #include "api/bounds.h"
 
@@ -117,7 +117,7 @@ enum status on_session(struct request *r, enum status (*call)(struct request *r,
     return st;
 }
 
-/* What ids are made of; a device's has a colon. */
+/* Only characters of ids; a device's has a colon. */
 static bool cursor_valid(struct span cursor)
 {
     for (size_t i = 0; i < cursor.bytes; i++)

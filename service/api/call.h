@@ -1,4 +1,4 @@
-/* What nearly every handler does: who asks, decode the body, find the session, page through a list, answer. */
+/* Shared by nearly every handler: caller, body, session, paging, answer. */
 #ifndef GPUREST_API_CALL_H
 #define GPUREST_API_CALL_H
 
@@ -13,31 +13,31 @@ static inline struct app *app_of(const struct request *r)
 
 struct tenant tenant_of(const struct request *r);
 
-/* Refuses query parameters outside `names` (NULL-terminated; NULL: none at all) unless the client asked to be lenient. */
+/* Refuses query parameters outside `names` (NULL-terminated; NULL: none allowed) unless the client asked for leniency. */
 enum status query_check(struct request *r, const char *const *names);
-/* INVALID_HEADER unless If-Match, If-None-Match and, where it counts, If-Range are well-formed: one that is not must not be taken for
- * an absent one, and a write go through. */
+/* INVALID_HEADER unless If-Match, If-None-Match and, where it counts, If-Range are well-formed: a malformed condition must not be
+ * ignored and let a write pass. */
 enum status conditions_check(struct request *r);
-/* As query_check(r, NULL), and refuses a body unless it is empty or an empty JSON object. */
+/* As query_check(r, NULL); also refuses a body that is neither empty nor an empty JSON object. */
 enum status nothing_check(struct request *r);
 
-/* ?force=0 or 1, and nothing else. */
+/* ?force=0 or 1; nothing else is allowed. */
 enum status force_of(struct request *r, bool *force);
 
-/* The request is a compute request whose body is here: its answer tells where the time went. */
+/* Starts the timing of a compute request whose body has arrived; its answer then says where the time went. */
 void timing_begin(struct request *r);
 /* Milliseconds since that monotonic time. */
 double ms_since(uint64_t start_ns);
 
-/* Decodes the body, an empty one as {}. *doc is what the spans in *out borrow from: json_document_destroy() it in every case. */
+/* Decodes the body; an empty body counts as {}. The spans in *out borrow from *doc: json_document_destroy() it in every case. */
 enum status body_decode(struct request *r, const struct json_field *fields, size_t count, void *out, struct json_document **doc);
 
-/* Borrows the session named by the first path parameter; session_return() it. */
+/* Borrows the session named by the first path parameter; return it with session_return(). */
 enum status session_of(struct request *r, struct session **out);
-/* Refuses query parameters; then `call` with the path's session, borrowed for as long as it runs. */
+/* Refuses query parameters; then runs `call` with the path's session, borrowed meanwhile. */
 enum status on_session(struct request *r, enum status (*call)(struct request *r, struct session *s));
 
-/* ?limit= and ?cursor=. `most` bounds limit further; 0 = LIST_ITEMS_MAX. */
+/* ?limit= and ?cursor=. `most` is a further bound of limit; 0 = LIST_ITEMS_MAX. */
 enum status page_of(struct request *r, unsigned most, struct page *out);
 
 /* A JSON answer under construction. answer_begin opens the root object, answer_end closes it, sends it and frees the text. */
@@ -51,9 +51,9 @@ enum status answer_end(struct answer *a, struct request *r, unsigned http_status
 void        answer_list_begin(struct answer *a);
 enum status answer_list_end(struct answer *a, struct request *r, const struct page *page);
 
-/* A struct problem as a member; status OK writes nothing. */
+/* Writes a struct problem as a member; nothing for status OK. */
 void add_problem(struct json_writer *w, const char *name, const struct request *r, const struct problem *why);
-/* A limit that may be absent: MEMORY_LIMIT_NONE is null. */
+/* An optional limit: MEMORY_LIMIT_NONE becomes null. */
 void add_limit(struct json_writer *w, const char *name, uint64_t value);
 
 #endif

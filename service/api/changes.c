@@ -1,5 +1,5 @@
-/* GET /v1/changes: tells a follower what to ask for anew. Nothing is noted where things change: a digest of what the caller may see is
- * compared every CHANGES_TICK_MS, on the loop, which costs nothing while nobody follows. */
+/* GET /v1/changes: names the resources that changed. Changes are not recorded: every CHANGES_TICK_MS the loop compares a digest of what
+ * the caller may see, which costs nothing without followers. */
 #include <stdlib.h>
 
 #include "api/bounds.h"
@@ -21,7 +21,7 @@ struct change_stream {
     struct session_info items[CHANGES_SESSIONS_AT_ONCE];
 };
 
-/* ---- what is looked at ---- */
+/* ---- what is compared ---- */
 
 static void add_number(struct sha256 *h, uint64_t n)
 {
@@ -33,13 +33,14 @@ static void add_service(struct change_stream *s, struct sha256 *h)
     add_number(h, atomic_load(&app_of(s->request)->draining));
 }
 
-/* Asked each time: a reload may change scopes meanwhile. */
+/* Checked each time: a reload may change the scopes meanwhile. */
 static bool is_operator(const struct request *r)
 {
     return __atomic_load_n(&r->caller->scopes, __ATOMIC_RELAXED) & SCOPE_ADMIN;
 }
 
-/* As last known: figures of sensors are not events. Workers come and go with sessions, those of other callers too: that is for operators. */
+/* The devices' last known state. Sensor readings are left out. Workers come and go with all callers' sessions, so only operators see
+ * them. */
 static void add_devices(struct change_stream *s, struct sha256 *h)
 {
     bool               workers = is_operator(s->request);
@@ -98,7 +99,7 @@ static void compare_part(struct change_stream *s, enum part part, void (*add)(st
     buf_printf(&s->lines, "event: %s\ndata: {}\n\n", part_names[part]);
 }
 
-/* OK without lines: the stream is over. */
+/* OK without lines: the stream has ended. */
 static enum status next_lines(struct change_stream *s)
 {
     uint64_t now = now_ns();
@@ -128,7 +129,7 @@ static enum status read_lines(struct body_source *source, char *to, size_t room,
     struct change_stream *s = (struct change_stream *)source;
     enum status           st = STATUS_OK;
 
-    (void)w; /* only time wakes it */
+    (void)w; /* only the timer wakes it */
     if (s->sent == buf_span(&s->lines).bytes)
         st = next_lines(s);
     *bytes = st ? 0 : event_stream_copy(&s->lines, &s->sent, to, room);

@@ -1,4 +1,4 @@
-/* Two buffers held against each other, byte by byte. Their bytes pass through this process: no kernel of ours has to be loaded for it. */
+/* Compares two buffers byte by byte. The bytes pass through this process, so that no kernel must be loaded for it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ static const struct json_field compare_fields[] = {
 
 struct comparison {
     uint64_t bytes;     /* compared */
-    uint64_t different; /* of them */
-    uint64_t first;     /* difference; == bytes: none */
+    uint64_t different; /* of those */
+    uint64_t first;     /* position of the first difference; == bytes: none */
     bool     same_length;
 };
 
@@ -61,7 +61,7 @@ static void compare_pieces(const char *a, const char *b, size_t bytes, struct co
         out->first = out->bytes;
 }
 
-/* One transfer at a time: with two, many comparisons could wait for the staging memory that each other's first transfer holds. */
+/* One transfer at a time: with two, comparisons could block each other, each holding the staging memory that another waits for. */
 static enum status compare_in(struct request *r, struct session *s, const struct compare_request *q, struct comparison *out)
 {
     char       *a = arena_alloc(&r->arena, COMPARE_PIECE_BYTES), *b = arena_alloc(&r->arena, COMPARE_PIECE_BYTES);
@@ -84,7 +84,7 @@ static enum status compare_in(struct request *r, struct session *s, const struct
     return st;
 }
 
-/* The range must lie in both buffers; one that does not is refused before anything is read. */
+/* Refuses a range outside its buffer before anything is read. */
 static enum status check_range(struct request *r, struct session *s, struct span id, uint64_t offset, uint64_t *left)
 {
     struct buffer_info info;

@@ -19,7 +19,7 @@ enum status condition_not_absent(struct problem *why)
     return problem_set(why, STATUS_PRECONDITION_FAILED, "the buffer exists; If-None-Match: * only creates");
 }
 
-/* Tags that are none of a buffer's hold for one that is not there; it has to stay so. */
+/* Without a buffer If-None-Match holds whatever its tags are; the buffer must still be absent at the write. */
 static enum status of_none(struct request *r, bool if_match, struct condition *out)
 {
     if (if_match)

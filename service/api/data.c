@@ -1,4 +1,4 @@
-/* The bytes of a buffer: read and written whole or in ranges, under preconditions. */
+/* A buffer's bytes: read and written whole or in ranges, under preconditions. */
 #include <stdlib.h>
 
 #include "api/call.h"
@@ -36,7 +36,7 @@ static void close_download(struct body_source *s)
     free(d);
 }
 
-/* Takes the session. The status line goes out only after the first bytes are here, so that a failing device is not a 200. */
+/* Takes the session. Sends the status line only when the first bytes have arrived, so that a failing device does not answer 200. */
 static enum status start_download(struct request *r, struct session *s, struct byte_range range, unsigned http_status)
 {
     struct download *d = calloc(1, sizeof *d);
@@ -78,7 +78,7 @@ static enum status send_range(struct request *r, struct session *s, struct byte_
     return st;
 }
 
-/* Range is for GET alone, If-Range is nothing without it (RFC 9110 §14.2 and §13.1.5). */
+/* Range counts only for GET, and If-Range only with Range (RFC 9110 §14.2 and §13.1.5). */
 static struct span range_wanted(const struct request *r, struct span etag)
 {
     struct span range = r->method == METHOD_GET ? request_header(r, "Range") : (struct span){0};

@@ -1,13 +1,13 @@
-/* Hashes buffer contents on their way from the device. */
+/* Hashes buffer contents as they come from the device. */
 #include "api/data_digest.h"
 #include "api/bounds.h"
 
 #include "api/etag.h"
 
-/* What becomes of the bytes read. */
+/* Where the bytes go. */
 struct reading {
     struct body_digest digest;
-    struct buf        *kept; /* NULL: only hashed */
+    struct buf        *kept; /* NULL: the bytes are only hashed */
 };
 
 enum status digest_wants_of(struct request *r, struct digest_wants *out)
@@ -18,7 +18,7 @@ enum status digest_wants_of(struct request *r, struct digest_wants *out)
     if (!st)
         st = digest_wanted(repr, request_header(r, repr), &out->repr, &r->problem);
     if (r->method == METHOD_HEAD)
-        out->content = DIGEST_NONE; /* it would be that of no byte */
+        out->content = DIGEST_NONE; /* HEAD sends no bytes to digest */
     return st;
 }
 

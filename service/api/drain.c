@@ -1,4 +1,4 @@
-/* Draining on request: what SIGTERM does, without the end of the process unless that is asked for. */
+/* Draining on request: what SIGTERM does, but the process ends only if that is requested. */
 #include "api/drain.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "api/endpoints.h"
 #include "base/log/log.h"
 
-/* Under phase_lock: what those see that look without the lock. */
+/* For readers without the lock. Under phase_lock. */
 static void set_draining(struct app *app, bool on)
 {
     atomic_store(&app->draining, on);
@@ -18,7 +18,7 @@ static void set_draining(struct app *app, bool on)
         registry_resume(app->registry);
 }
 
-/* True: it was not leaving before. */
+/* True: the service was not leaving before. */
 static bool leave_first(struct app *app)
 {
     bool first;
@@ -75,7 +75,7 @@ static const struct json_field drain_fields[] = {
     JSON_FIELD(FIELD_BOOL, struct drain_request, exit, false, 0),
 };
 
-/* The end itself is the main thread's, which waits for signals; a second one would end it at once, so only the first request sends one. */
+/* The main thread, which waits for signals, ends the process. A second signal would end it at once, so only the first request sends one. */
 enum status drain_post(struct request *r)
 {
     struct drain_request  q = {0};

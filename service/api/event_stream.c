@@ -1,4 +1,4 @@
-/* Streams of server-sent events: whose, how long, and their headers. */
+/* Streams of server-sent events: count per caller, duration, headers. */
 #include "api/event_stream.h"
 
 enum status event_stream_take(struct request *r)

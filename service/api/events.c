@@ -1,5 +1,5 @@
-/* A session's events as server-sent events. A stream holds no thread: it is a source that the server asks for bytes, and that is
- * woken by events, by its heartbeat and by its end. */
+/* A session's events as server-sent events. A stream holds no thread: it is a source that the server asks for bytes, woken by events, by
+ * its heartbeat and by its end. */
 #include "session/events/events.h"
 #include "api/bounds.h"
 
@@ -14,13 +14,13 @@
 struct event_stream {
     struct body_source  source;
     struct request     *request;
-    struct session     *session; /* observed */
+    struct session     *session; /* observed, not used */
     struct event_cursor cursor;
-    struct event        event; /* the one that is being told */
+    struct event        event; /* the event being written */
     struct buf          lines, text;
     size_t              sent; /* of lines */
     uint64_t            heartbeat_ns, beat_ns, end_ns;
-    uint32_t            budget; /* faults within the window */
+    uint32_t            budget; /* the limit of faults within the window */
     char                session_id[ID_BYTES], device[DEVICE_ID_BYTES];
 };
 
@@ -29,7 +29,7 @@ static const char *const type_names[EVENT_TYPES] = {"session.state", "launch.que
 
 /* ---- one event ---- */
 
-/* By its id, or by its place in a batch. */
+/* Names the launch by its id, or by its place in a batch. */
 static void add_which(struct json_writer *w, const struct event *e)
 {
     if (e->batch.number == 0) {
@@ -93,7 +93,7 @@ static void add_members(struct json_writer *w, const struct event_stream *s)
     }
 }
 
-/* JSON has no line breaks of its own, so one data line is enough. */
+/* One data line is enough: JSON text here has no line breaks. */
 static void add_event(struct event_stream *s)
 {
     struct json_writer w;
@@ -109,7 +109,7 @@ static void add_event(struct event_stream *s)
 
 /* ---- the stream ---- */
 
-/* The next lines, if there are any. OK without lines: the stream is over. */
+/* The next lines, if there are any. OK without lines: the stream has ended. */
 static enum status take_event(struct event_stream *s)
 {
     buf_clear(&s->text);
@@ -156,7 +156,7 @@ static enum status read_lines(struct body_source *source, char *to, size_t room,
     struct event_stream *s = (struct event_stream *)source;
     enum status          st = STATUS_OK;
 
-    (void)w; /* the cursor's waker passes it on */
+    (void)w; /* the cursor's waker wakes it */
     if (s->sent == buf_span(&s->lines).bytes)
         st = next_lines(s);
     *bytes = st ? 0 : event_stream_copy(&s->lines, &s->sent, to, room);

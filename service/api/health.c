@@ -1,4 +1,4 @@
-/* Liveness, readiness, the version and the texts behind problem types. */
+/* Liveness, readiness, the version and the texts of problem types. */
 #include <inttypes.h>
 
 #include "api/bounds.h"
@@ -26,8 +26,8 @@ enum status livez_get(struct request *r)
     return reply_line(r, 200, "ok\n");
 }
 
-/* Whatever the reason, an instance that is not ready is a 503 to those who probe it. It is ready as long as one device serves; *out then
- * tells of those that do not. */
+/* An instance that is not ready answers probes with 503, whatever the reason. It is ready while at least one device works; *out then
+ * describes the devices that do not. */
 static enum status ready(struct request *r, struct problem *out)
 {
     struct app *app = app_of(r);
@@ -52,7 +52,7 @@ static enum status reply_ready(struct request *r)
     return reply_line(r, 200, text ? text : "ok\n");
 }
 
-/* The row is open to everyone, so the server has not looked at the token. */
+/* The endpoint is open to everyone, so the server has not checked the token. */
 static enum status check_token(struct request *r, unsigned scope)
 {
     struct caller *caller = NULL;
@@ -116,7 +116,7 @@ enum status readyz_get(struct request *r)
     return readiness_get(r);
 }
 
-/* A load balancer takes 404 as "leaving on purpose", not as an outage. */
+/* A load balancer reads 404 as "leaving on purpose", not as an outage. */
 enum status lbz_get(struct request *r)
 {
     if (atomic_load(&app_of(r)->draining))

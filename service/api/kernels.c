@@ -1,4 +1,4 @@
-/* The built-in kernels, to be listed and read. */
+/* Lists and describes the built-in kernels. */
 #include "kernels/kernels.h"
 
 #include "api/call.h"
@@ -56,7 +56,7 @@ static void add_dtypes(struct json_writer *w, const struct builtin *k)
     json_close_array(w);
 }
 
-/* The first one is taken by default, where the device has it. */
+/* The first engine that the device has is the default. */
 static void add_engines(struct json_writer *w, const struct builtin *k)
 {
     uint32_t             dtypes;
@@ -118,7 +118,7 @@ static void add_members(struct json_writer *w, const struct builtin *k)
         json_add_null(w, "scratch_bytes");
 }
 
-/* They stand in the order of their rows; a cursor is a name. */
+/* In the order of their rows; a cursor is a name. */
 enum status kernels_list(struct request *r)
 {
     const struct builtin *k;
@@ -145,7 +145,7 @@ enum status kernels_list(struct request *r)
     return answer_list_end(&a, r, &page);
 }
 
-/* Those besides common.cuh that the source includes. */
+/* The headers besides common.cuh that the source includes. */
 static void add_headers(struct json_writer *w, struct span source)
 {
     const struct builtin_source *header;

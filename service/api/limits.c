@@ -1,14 +1,14 @@
-/* Every configured limit, and the caller's present use of those that are counted. */
+/* Every configured limit, and the caller's present use of the counted ones. */
 #include <string.h>
 
 #include "api/call.h"
 #include "api/endpoints.h"
 #include "api/limits_table.h"
 
-/* None reads as null. */
+/* Written as null. */
 static const uint64_t UNCOUNTED = UINT64_MAX;
 
-/* ---- what the caller has of bounds that all share, and of its own ---- */
+/* ---- the caller's use of shared bounds and of its own ---- */
 
 static struct registry_use use_of(const struct request *r)
 {
@@ -52,7 +52,7 @@ static uint64_t keys_of(const struct request *r)
 static const struct {
     const char *name;
     uint64_t    max;
-    uint64_t (*used)(const struct request *r); /* NULL: uncounted */
+    uint64_t (*used)(const struct request *r); /* NULL: not counted */
 } fixed[] = {
 #define LIMIT(name, greatest)              {#name, greatest, NULL},
 #define LIMIT_COUNTED(name, greatest, use) {#name, greatest, use},

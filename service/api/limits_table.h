@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The greatest value of a limit of limits.def; false when there is none of that name. */
+/* The greatest value of a limit in limits.def; false for an unknown name. */
 bool limit_find(const char *name, uint64_t *max);
 
 #endif

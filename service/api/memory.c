@@ -1,4 +1,4 @@
-/* The device's memory as a session sees it: look at it, give back what is kept for later. */
+/* Device memory as a session sees it: figures, and releasing the cache. */
 #include "api/call.h"
 #include "api/endpoints.h"
 

@@ -1,4 +1,4 @@
-/* /metrics: everything that is measured, as Prometheus text. */
+/* /metrics: all measurements as Prometheus text. */
 #include "base/metrics.h"
 #include "api/bounds.h"
 

@@ -1,4 +1,4 @@
-/* The contract as a document, with the limits that this service has. */
+/* The OpenAPI document, with this service's limits. */
 #include <inttypes.h>
 
 #include "api/call.h"
@@ -6,7 +6,7 @@
 #include "api/limits_table.h"
 #include "api/openapi_document.h"
 
-/* A name that nobody knows would be a document that lies; tests/openapi looks for it. */
+/* An unknown limit would make the document wrong; tests/openapi checks the names. */
 static bool add_piece(struct buf *out, const struct openapi_piece *piece)
 {
     uint64_t max;

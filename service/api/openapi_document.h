@@ -1,4 +1,5 @@
-/* The OpenAPI document as openapi/bundle.py wrote it at build time: text, then a bound that this service's configuration decides, and so on. */
+/* The OpenAPI document as openapi/bundle.py wrote it at build time: pieces of text, each followed by a bound that the configuration
+ * decides. */
 #ifndef GPUREST_API_OPENAPI_DOCUMENT_H
 #define GPUREST_API_OPENAPI_DOCUMENT_H
 
@@ -7,7 +8,7 @@
 struct openapi_piece {
     const char *text;
     size_t      bytes;
-    const char *limit; /* name in GET /v1/limits of the number that follows the text; "" after the last */
+    const char *limit; /* name in GET /v1/limits of the number after the text; "" after the last */
 };
 extern const struct openapi_piece openapi_pieces[];
 extern const size_t               openapi_pieces_count;

@@ -3,7 +3,7 @@
 #include "api/call.h"
 #include "api/endpoints.h"
 
-/* ---- how a program reads ---- */
+/* ---- a program as JSON ---- */
 
 static void program_members(struct json_writer *w, const struct program_info *i)
 {
@@ -31,7 +31,7 @@ static enum status answer_program(struct request *r, struct program *p, unsigned
     return answer_end(&a, r, http_status);
 }
 
-/* ---- put ---- */
+/* ---- create ---- */
 
 enum status programs_put_begin(struct request *r)
 {
@@ -76,7 +76,7 @@ enum status programs_put(struct request *r)
     return st;
 }
 
-/* ---- look and delete ---- */
+/* ---- get and delete ---- */
 
 enum status programs_list(struct request *r)
 {

@@ -1,4 +1,4 @@
-/* Sessions: create, look at, change, reset, end. */
+/* Sessions: create, get, change, reset, delete. */
 #include <stdio.h>
 
 #include "api/bounds.h"

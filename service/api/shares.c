@@ -1,4 +1,4 @@
-/* Memory of buffers for clients of the same host: handed out over Unix sockets, copied to and from the device, taken back. */
+/* Shared memory of buffers for clients of the same host: sent over Unix sockets, copied to and from the device, taken back. */
 #include <unistd.h>
 
 #include "api/call.h"
@@ -6,7 +6,7 @@
 #include "api/etag.h"
 #include "session/memory/share.h"
 
-/* Others would get an answer without a descriptor, and might wait for a copy that nobody sees. */
+/* A client over TCP would get an answer without a descriptor, or wait for a copy to memory that it cannot see. */
 static enum status check_local(struct request *r)
 {
     if (!app_of(r)->config->local_sharing)
@@ -16,7 +16,7 @@ static enum status check_local(struct request *r)
     return STATUS_OK;
 }
 
-/* The descriptor, ours, goes with the answer that `a` is the beginning of. */
+/* Completes the answer `a` and attaches the descriptor, which it takes. */
 static enum status answer_with(struct request *r, struct answer *a, int fd)
 {
     enum status st = answer_end(a, r, 200);
@@ -121,7 +121,7 @@ static enum status move_decoded(struct request *r, struct session *s, struct mov
         st = buffer_info_of(s, r->params[1], &info, &r->problem);
     if (st)
         return st;
-    if (!q->has_size) /* an offset past the end is refused with the right words below */
+    if (!q->has_size) /* without a size, share_move() refuses an offset past the end with a better text */
         q->size = q->offset < info.bytes ? info.bytes - q->offset : 0;
     return share_move(s, r->params[1], direction, q->offset, q->size, &r->problem);
 }
@@ -139,7 +139,7 @@ static enum status move_in(struct request *r, struct session *s)
     json_document_destroy(doc);
     if (st)
         return st;
-    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile it has no tag */
+    if (!buffer_info_of(s, r->params[1], &info, NULL)) { /* deleted meanwhile: no tag */
         etag_of(info.contents, tag);
         reply_header_text(&r->reply, "ETag", tag);
     }

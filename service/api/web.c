@@ -1,4 +1,4 @@
-/* Pages for browsers. They hold nothing that a token guards: what they show they ask for, with the token that the user types in. */
+/* Pages for browsers. They contain nothing that needs a token: they fetch their data with the token that the user enters. */
 #include "api/web.h"
 #include "api/call.h"
 #include "api/endpoints.h"

@@ -4,9 +4,9 @@
 
 #include "http/message/request.h"
 
-/* Accept names text/html, and not application/json. */
+/* Accept has text/html but not application/json. */
 bool web_is_wanted(const struct request *r);
-/* The page instead of the discovery document. */
+/* Answers with the page instead of the discovery document. */
 enum status web_dashboard(struct request *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* The pages for browsers, put into the executable by web/embed.py at build time. */
+/* The pages for browsers, embedded into the executable by web/embed.py at build time. */
 #ifndef GPUREST_API_WEB_FILES_H
 #define GPUREST_API_WEB_FILES_H
 

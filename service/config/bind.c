@@ -15,7 +15,7 @@ static struct span host_of(const char *listen)
     return text;
 }
 
-/* A name other than localhost may resolve to anything: it is not local. */
+/* A host name other than localhost may resolve to any address, so it is not local. */
 bool address_is_local(const char *listen)
 {
     char            host[64];

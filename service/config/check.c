@@ -78,7 +78,7 @@ static void check_proxies(struct verdict *v, const struct config *c)
             report_wrong(v, "trusted-proxy", c->trusted_proxy.items[i], why.detail);
 }
 
-/* ---- files that are read ---- */
+/* ---- files to read ---- */
 
 static const char *or_null(const char *text)
 {
@@ -110,7 +110,7 @@ static void check_tokens(struct verdict *v, const struct config *c)
         auth_destroy(auth);
 }
 
-/* The loader finds a name without a slash. */
+/* A name without a slash is left to the loader's search path. */
 static void check_library(struct verdict *v, const char *flag, const char *path)
 {
     if (strchr(path, '/') && access(path, R_OK))
@@ -129,7 +129,7 @@ static void check_headers(struct verdict *v, const char *path)
         report_wrong(v, "cuda-include", path, "not a readable folder");
 }
 
-/* ---- what is written ---- */
+/* ---- files to write ---- */
 
 static void check_folder(struct verdict *v, const char *flag, const char *folder)
 {

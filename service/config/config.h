@@ -30,8 +30,8 @@ struct config {
     bool only_check; /* --check-config: the settings were printed; start nothing */
 };
 
-/* True: *out is filled, and the caller owes config_finish(). False: --help, --man or --version was answered on standard output
- * (*exit_code = 0), or one line on standard error says what is wrong (*exit_code = 2); there is nothing to free. */
+/* True: *out is filled; the caller must call config_finish(). False: --help, --man or --version was answered on standard output
+ * (*exit_code = 0), or one line on standard error describes the error (*exit_code = 2); there is nothing to free. */
 bool config_parse(int argc, char *const argv[], struct config *out, int *exit_code);
 /* Accepts a zeroed config. */
 void config_finish(struct config *c);

@@ -59,7 +59,7 @@ const char *setting_variable(const struct setting *s, char out[SETTING_LABEL_BYT
 /* `loose`: '-' and '_' are equal; else only '-' matches. NULL: no such setting. */
 const struct setting *setting_find(struct span name, bool loose);
 
-/* Copies the value. False: a line on standard error says what is wrong and where. */
+/* Copies the value. False: one line on standard error describes the error and its place. */
 bool config_take(struct config *c, const struct setting *s, struct span value, struct config_layer *layer);
 /* Prints such a line, with the file's name and line number if the layer has them. Always false. */
 bool config_complain(const struct config_layer *layer, const char *format, ...) __attribute__((format(printf, 2, 3)));

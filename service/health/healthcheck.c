@@ -1,4 +1,4 @@
-/* Asks a running service for /readyz, as the health check of an image does: with this executable, because an image has no other client. */
+/* Asks a running service for /readyz, for an image's health check. It is a role of this executable because an image has no other client. */
 #include "health/healthcheck.h"
 #include "health/bounds.h"
 
@@ -15,7 +15,7 @@ enum { ARGUMENTS_MAX = 256 };
 
 /* ---- where the service is ---- */
 
-/* Of process 1: the settings of a container's service may be among its arguments. The bytes with a NUL behind. */
+/* The arguments of process 1, which may have the settings of a container's service. The bytes end with a NUL. */
 static size_t read_command_line(char *out, size_t room)
 {
     int     fd = open("/proc/1/cmdline", O_RDONLY | O_CLOEXEC);
@@ -34,7 +34,7 @@ static bool is_service(const char *name)
     return strcmp(slash ? slash + 1 : name, "gpurestd") == 0;
 }
 
-/* Splits it at its NULs into `argv`. 0: process 1 is something else. */
+/* Splits the text at its NULs into `argv`. 0: process 1 is another program. */
 static int split_command_line(char *text, size_t bytes, char *argv[ARGUMENTS_MAX + 1])
 {
     int argc = 0;
@@ -45,7 +45,7 @@ static int split_command_line(char *text, size_t bytes, char *argv[ARGUMENTS_MAX
     return argc && is_service(argv[0]) ? argc : 0;
 }
 
-/* The settings by which the service of this container runs, or, elsewhere, those of the environment. */
+/* The settings of this container's service; outside a container, those of the environment. */
 static bool take_settings(struct config *out, int *exit_code)
 {
     static char command_line[CONFIG_FILE_BYTES_MAX];
@@ -60,7 +60,7 @@ static bool take_settings(struct config *out, int *exit_code)
     return config_parse(argc, argv, out, exit_code);
 }
 
-/* A Unix socket asks for no certificate. */
+/* Prefers a Unix socket: it needs no certificate. */
 static const char *choose_address(const struct config *c)
 {
     for (unsigned i = 0; i < c->listen.count; i++)

@@ -1,4 +1,4 @@
-/* Asks a service whether it is well: connects, sends one request, reads the first bytes of the answer. */
+/* Asks a service for its health: connects, sends one request, reads the first bytes of the answer. */
 #include "health/probe.h"
 #include "health/bounds.h"
 
@@ -44,7 +44,7 @@ static bool await_connected(int fd, uint64_t deadline)
     return error == 0;
 }
 
-/* A Unix socket whose queue is full says EAGAIN, and has nothing to wait for. */
+/* connect() to a Unix socket with a full queue fails with EAGAIN and cannot be waited for, so it is retried. */
 static int connect_when_there_is_room(int fd, const struct sockaddr *a, socklen_t bytes, uint64_t deadline)
 {
     int done;
@@ -114,7 +114,7 @@ static bool try_again(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* The request is shorter than any socket's buffer: it goes at once, or not at all. */
+/* The request is smaller than any socket's buffer: it is sent at once, or not at all. */
 static enum status probe_plain(int fd, struct span request, uint64_t deadline, struct probe_answer *out, struct problem *why)
 {
     size_t bytes = 0;

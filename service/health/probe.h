@@ -1,4 +1,4 @@
-/* One GET request to a gpurestd, as its health check sends it. No other client is needed in an image. */
+/* One GET request to a gpurestd, as its health check sends it. An image needs no other client. */
 #ifndef GPUREST_HTTP_PROBE_H
 #define GPUREST_HTTP_PROBE_H
 
@@ -9,7 +9,7 @@
 struct probe_target {
     const char *address; /* as in --listen; without a host: loopback */
     const char *path;    /* "/readyz" */
-    bool        tls;     /* TCP only. Whose certificate it is, is not asked: the service asks for itself. */
+    bool        tls;     /* TCP only. The certificate is not verified: the service asks itself. */
     uint64_t    timeout_ms;
 };
 
@@ -18,16 +18,16 @@ struct probe_answer {
     char     text[PROBE_ANSWER_BYTES]; /* the head and as much of the body as fits, with NUL */
 };
 
-/* OK: an answer of HTTP came, whatever its status. Otherwise *why says what did not work. Blocks for timeout_ms at most. */
+/* OK: an HTTP answer arrived, whatever its status. Otherwise *why says what failed. Blocks for at most timeout_ms. */
 enum status probe(const struct probe_target *t, struct probe_answer *out, struct problem *why);
 
-/* ---- of probe*.c alone ---- */
+/* ---- for probe*.c only ---- */
 
-/* Until fd, which does not block, can do what `events` of poll(2) say; false with errno, ETIMEDOUT at the deadline. */
+/* Waits for `events` of poll(2) on fd, which is non-blocking; false with errno, ETIMEDOUT at the deadline. */
 bool probe_wait(int fd, short events, uint64_t deadline);
 /* Sends `request` over TLS and fills *out. */
 enum status probe_tls(int fd, struct span request, uint64_t deadline, struct probe_answer *out, struct problem *why);
-/* The status line of `bytes` of answer in out->text. */
+/* Parses the status line of an answer of `bytes` bytes in out->text. */
 enum status probe_take(struct probe_answer *out, size_t bytes, struct problem *why);
 
 #endif

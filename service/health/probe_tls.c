@@ -1,11 +1,11 @@
-/* The probe over TLS. The certificate is not verified: the service asks itself, over loopback, and names in it are not its own there. */
+/* The probe over TLS. Does not verify the certificate: the service asks itself over loopback, whose name the certificate does not have. */
 #include <gnutls/gnutls.h>
 #include <poll.h>
 
 #include "base/deadline.h"
 #include "health/probe.h"
 
-/* After `error`: can it be tried again? Waits until it can. */
+/* Waits until the call that failed with `error` can be retried; false when it cannot. */
 static bool again(gnutls_session_t session, long error, uint64_t deadline)
 {
     if (error != GNUTLS_E_AGAIN && error != GNUTLS_E_INTERRUPTED)

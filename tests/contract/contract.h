@@ -1,4 +1,4 @@
-/* The device contract suite: what device.h promises, asked of every backend that is present. */
+/* The device contract suite: tests the promises of device.h on every backend that is present. */
 #ifndef GPUREST_TESTS_CONTRACT_H
 #define GPUREST_TESTS_CONTRACT_H
 
@@ -9,7 +9,7 @@
 
 enum { CONTRACT_WAIT_MS = 20000, CONTRACT_CASE_S = 60, EXIT_SKIPPED = 77 };
 
-/* What a case works on. */
+/* The environment of a case. */
 struct bench {
     const struct device_ops *ops;
     struct device           *d;
@@ -22,7 +22,7 @@ struct bench {
 #include "contract/cases.def"
 #undef CASE
 
-/* Ends the case as failed unless it holds. */
+/* Fails and ends the case unless the condition holds. */
 #define CHECK(condition, ...)                                                                                                              \
     do {                                                                                                                                   \
         if (!(condition))                                                                                                                  \
@@ -38,7 +38,7 @@ struct bench {
 _Noreturn void contract_fail(const char *file, int line, const char *what, const char *format, ...) __attribute__((format(printf, 4, 5)));
 _Noreturn void contract_skip(const char *reason);
 
-/* The embedded images; a NUL stands behind each. */
+/* The embedded images, each ended by a NUL. */
 extern const char   kernels_ptx[], faults_ptx[], print_ptx[], large_ptx[];
 extern const size_t kernels_ptx_bytes, faults_ptx_bytes, print_ptx_bytes, large_ptx_bytes;
 
@@ -52,7 +52,7 @@ struct device_launch launch_of(struct bench *b, const struct device_module *m, c
 void                 write_all(struct bench *b, uint64_t to, const void *from, size_t bytes);
 void                 read_all(struct bench *b, void *to, uint64_t from, size_t bytes);
 bool                 is_cuda(const struct bench *b);
-/* Starts another case in a process of its own; its exit status, or -1. */
+/* Runs another case in a new process; its exit status, or -1. */
 int run_case(const struct bench *b, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernels that go wrong: what is reported, and that nobody else notices. Each ends by leaving the process, as a worker does. */
+/* Kernels that fail: what is reported, and that nobody else notices. Each case ends by leaving the process, as a worker does. */
 #include "base/deadline.h"
 #include "contract/contract.h"
 
@@ -16,7 +16,7 @@ static enum status run_fault(struct bench *b, const char *kernel, uint64_t argum
     return st ? st : await(b, NULL);
 }
 
-/* The codes that cuda answers with; a backend without such codes gives 0. */
+/* The codes of cuda; a backend without such codes reports 0. */
 static void expect_fault(struct bench *b, const char *kernel, uint64_t argument, int code, int other_code)
 {
     enum status st = run_fault(b, kernel, argument);
@@ -66,7 +66,7 @@ void case_fault_is_sticky(struct bench *b)
     _exit(EXIT_SUCCESS);
 }
 
-/* A backend that can stop a kernel does so at its deadline; of the others the process is killed: leaving must work at once. */
+/* A backend that can stop a kernel does so at its deadline. Processes of other backends are killed, so leaving must work at once. */
 void case_endless_is_stopped(struct bench *b)
 {
     struct device_module *m = load(b, faults_ptx, faults_ptx_bytes);
@@ -84,7 +84,7 @@ void case_endless_is_stopped(struct bench *b)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     fprintf(stderr, "    in the end: %s\n", status_code(st));
     CHECK(is_cuda(b) ? st == STATUS_PENDING : st == STATUS_EXECUTION_TIMEOUT, "%s", status_code(st));
-    if (is_cuda(b)) { /* others may go on: nothing here may wait for that kernel */
+    if (is_cuda(b)) { /* other backends may go on: nothing here may wait for that kernel */
         struct device_memory now;
         uint64_t             a = allocate(b, 1 << 20);
 
@@ -94,7 +94,7 @@ void case_endless_is_stopped(struct bench *b)
     _exit(EXIT_SUCCESS);
 }
 
-/* This process computes on while others fault and hang. */
+/* This process goes on computing while others fault and hang. */
 void case_neighbour_survives_fault(struct bench *b)
 {
     static const char *const disturbances[] = {"fault_illegal_address", "fault_misaligned", "fault_trap", "endless_is_stopped"};

@@ -1,4 +1,4 @@
-/* What batches are made of: launches between events, streams that wait for each other, marks, and graphs. */
+/* The parts of batches: launches between events, streams that wait for each other, marks, and graphs. */
 #include "base/deadline.h"
 #include "contract/contract.h"
 
@@ -34,7 +34,7 @@ void case_launch_between_events(struct bench *b)
     b->ops->event_destroy(b->d, l.after);
 }
 
-/* Two streams in turn on the same memory: only the events between them make the result the one of that order. */
+/* Two streams in turn on the same memory: only the events between them give the result of this order. */
 void case_streams_wait_for_events(struct bench *b)
 {
     enum { N = 20000, ROUNDS = 12 };
@@ -166,7 +166,7 @@ void case_graph_runs_in_order(struct bench *b)
     b->ops->graph_destroy(b->d, NULL);
 }
 
-/* Changes are for the runs behind them, and leave the other launches as they were. */
+/* Changes apply to later runs, and leave the other launches unchanged. */
 void case_graph_with_changed_launches(struct bench *b)
 {
     struct device_module *m = load(b, kernels_ptx, kernels_ptx_bytes);

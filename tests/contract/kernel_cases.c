@@ -221,7 +221,7 @@ void case_events_and_elapsed(struct bench *b)
     OK(b->ops->mem_fill(b->d, NULL, p.p, 0, 4, N));
     OK(b->ops->event_create(b->d, &from));
     OK(b->ops->event_create(b->d, &to));
-    for (int round = 0; round < 3; round++) { /* recording anew re-arms */
+    for (int round = 0; round < 3; round++) { /* recording again re-arms */
         OK(b->ops->event_record(b->d, NULL, from));
         OK(b->ops->launch(b->d, NULL, &l, &b->why));
         OK(b->ops->event_record(b->d, NULL, to));
@@ -283,7 +283,7 @@ void case_dynamic_shared(struct bench *b)
     CHECK(most >= 48 * 1024, "at most %u bytes", most);
     reverse(b, m, 32);
     reverse(b, m, 48 * 1024 / 4);
-    reverse(b, m, most / 4); /* beyond 48 KiB a device wants to be asked */
+    reverse(b, m, most / 4); /* more than 48 KiB must be requested from some devices */
     reverse(b, m, 1000);
 }
 
@@ -338,7 +338,7 @@ void case_launch_limits(struct bench *b)
     l = good, l.shared_bytes = UINT32_MAX / 2;
     refuse_launch(b, l, STATUS_LAUNCH_CONFIG_INVALID, "too much shared memory");
     OK(b->ops->mem_fill(b->d, NULL, out, 0, 4, 2));
-    OK(b->ops->launch(b->d, NULL, &good, &b->why)); /* the context lives on */
+    OK(b->ops->launch(b->d, NULL, &good, &b->why)); /* the context is still usable */
     OK(await(b, NULL));
 }
 

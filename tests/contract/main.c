@@ -1,4 +1,4 @@
-/* Runs every case on every backend that is present, each in a process of its own, since some lose the context.
+/* Runs every case on every backend that is present, each in a new process, since some lose the context.
  * contract_device [--libcuda PATH] [--backend NAME] [--case NAME] */
 #include "base/deadline.h"
 #include "contract/contract.h"
@@ -20,7 +20,7 @@ static const struct {
 
 static const char *libcuda;
 
-/* Standard output is the device's while one is open. */
+/* A device uses standard output while it is open. */
 void contract_fail(const char *file, int line, const char *what, const char *format, ...)
 {
     va_list args;
@@ -47,7 +47,7 @@ enum status await(struct bench *b, struct device_stream *s)
     if (!st)
         st = b->ops->event_record(b->d, s, b->done);
     if (st && b->done)
-        b->ops->event_query(b->d, b->done, &b->why); /* says how the context was lost */
+        b->ops->event_query(b->d, b->done, &b->why); /* reports how the context was lost */
     while (!st && (st = b->ops->event_query(b->d, b->done, &b->why)) == STATUS_PENDING && deadline_left_ns(deadline)) {
         st = STATUS_OK;
         sched_yield();
@@ -104,7 +104,7 @@ bool is_cuda(const struct bench *b)
     return strcmp(b->ops->name, "cuda") == 0;
 }
 
-/* -1: it did not end in time, or on a signal. */
+/* -1: it did not end in time, or ended by a signal. */
 static int wait_for(pid_t child)
 {
     uint64_t deadline = deadline_after_ms(CONTRACT_CASE_S * 1000ull);

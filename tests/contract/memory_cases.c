@@ -1,4 +1,4 @@
-/* Memory: allocation, transfer, copy, fill, exhaustion, and that nobody's old bytes are handed out. */
+/* Memory: allocation, transfer, copy, fill, exhaustion, and that nobody gets another's old bytes. */
 #include "base/deadline.h"
 #include "contract/contract.h"
 
@@ -50,7 +50,7 @@ void case_alignment_and_accounting(struct bench *b)
     CHECK(m.peak_bytes >= m.allocated_bytes && m.reserved_bytes >= m.allocated_bytes && m.total_bytes >= m.free_bytes, "figures");
     for (size_t i = 0; i < COUNT(sizes); i++)
         OK(b->ops->mem_free(b->d, at[i]));
-    OK(await(b, NULL)); /* a free takes effect behind the work before it */
+    OK(await(b, NULL)); /* a free takes effect after the work before it */
     OK(b->ops->memory(b->d, &m));
     CHECK(m.allocated_bytes == m0.allocated_bytes && m.peak_bytes >= sum, "allocated_bytes after free");
 }
@@ -138,7 +138,7 @@ void case_fill_every_pattern(struct bench *b)
     }
 }
 
-/* Doubling is where an 8-byte fill could go wrong: looks at both ends and every power of two. */
+/* An 8-byte fill works by doubling: checks both ends and every power of two. */
 void case_fill_large(struct bench *b)
 {
     const uint64_t count = (32 << 20) / 8 + 12345, pattern = 0xfedcba9876543210;
@@ -183,7 +183,7 @@ void case_out_of_memory_and_life_after(struct bench *b)
     CHECK(m.allocated_bytes == 0, "all was freed");
 }
 
-/* The memory of a buffer freed under a running kernel must not be handed out again before that kernel is done. */
+/* The memory of a buffer freed under a running kernel must not be reused before that kernel is done. */
 void case_free_behind_queued_work(struct bench *b)
 {
     enum { WORDS = 1 << 20, ROUNDS = 50 };
@@ -217,7 +217,7 @@ void case_free_behind_queued_work(struct bench *b)
     free(host);
 }
 
-/* Another process leaves a mark all over; this one must not find it. */
+/* Another process leaves a mark everywhere; this one must not find it. */
 void case_fresh_memory_is_nobodys(struct bench *b)
 {
     enum { BYTES = 64 << 20 };
@@ -244,7 +244,7 @@ void case_fresh_memory_is_nobodys(struct bench *b)
     }
 }
 
-/* Freed memory goes back to the device, by itself or by mem_trim; what is in use stays as it is. */
+/* Freed memory goes back to the device, by itself or by mem_trim; memory in use is unchanged. */
 void case_trim_gives_back(struct bench *b)
 {
     enum { BLOCKS = 4, BYTES = 32 << 20 };

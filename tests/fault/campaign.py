@@ -1,4 +1,4 @@
-"""Counts faults and what became of them; every campaign ends with one line of the report."""
+"""Counts faults and their outcomes; every campaign ends with one line of the report."""
 import os
 import random
 import time
@@ -11,7 +11,8 @@ finished = []
 
 
 class Campaign:
-    """`seconds`: of the short form. In the full form `share` of all the time there is. Use it as a context; ask due() between faults."""
+    """`seconds`: duration of the short form. In the full form it lasts `share` of the total time. Use it as a context; ask due() between
+    faults."""
 
     def __init__(self, name, seconds, share):
         self.name = name

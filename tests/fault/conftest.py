@@ -1,4 +1,4 @@
-"""Faults put into the running service. GPURESTD names the executable; GPUREST_TORTURE=full is the long form (make torture)."""
+"""Faults injected into the running service. GPURESTD names the executable; GPUREST_TORTURE=full is the long form (make torture)."""
 import os
 import pathlib
 import sys
@@ -12,7 +12,7 @@ from service_under_test import Service  # noqa: E402
 from shim import Shim, library_beside  # noqa: E402
 
 
-# A file is run by one process: one that takes long, begun late, is waited for by all others.
+# These start first: one process runs a whole file, and a long file that starts late delays the end.
 LONG_FILES = ("test_clients", "test_driver", "test_system_calls")
 
 
@@ -30,7 +30,7 @@ def executable():
 
 @pytest.fixture
 def start(executable, tmp_path):
-    """start(*arguments) runs a service of its own for one test; it must end in order."""
+    """start(*arguments) runs a service for one test; it must stop in order."""
     running = []
 
     def start_one(*arguments, **options):

@@ -1,4 +1,4 @@
-"""The fake CUDA driver beside the executable under test, and the page by which it is told what to answer."""
+"""The fake CUDA driver beside the executable under test, and the page that sets its answers."""
 import mmap
 import pathlib
 import shutil

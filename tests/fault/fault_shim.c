@@ -1,5 +1,5 @@
-/* Preloaded into the front-end: the n-th call of a function of the C library fails as the test says, and the time of day jumps.
- * GPUREST_FAULT_CONTROL names the file of struct fault_control. Workers have no environment, so that it is not with them. */
+/* Preloaded into the front-end: the n-th call of a C library function fails as the test says, and the time of day jumps.
+ * GPUREST_FAULT_CONTROL names the file of struct fault_control. Workers have no environment, so the library is not in them. */
 #include "fault_shim.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ void *__libc_realloc(void *old, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 void  __libc_free(void *p);
 
-static struct fault_control        nothing; /* until the file is mapped, and without one */
+static struct fault_control        nothing; /* until the file is mapped, or if there is none */
 static struct fault_control *const none = &nothing;
 static struct fault_control       *control = &nothing;
 
@@ -46,7 +46,7 @@ static int64_t count(int64_t *counter, int64_t by)
     return __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
-/* True: this call is to fail, errno says how; errno 0: with a short count. */
+/* True: this call must fail with errno; errno 0: with a short count. */
 static bool fails(enum fault_function f)
 {
     struct fault_control *c = control;
@@ -135,20 +135,20 @@ void free(void *p)
     __libc_free(p);
 }
 
-/* ---- the rest, each with the real one found at its first call ---- */
+/* ---- all others; each looks up the real function at its first call ---- */
 
 #define REAL(name)                                                                                                                         \
     static __typeof__(&name) real;                                                                                                         \
     if (!real)                                                                                                                             \
     real = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name)
 
-/* A short count where there is one; else the failure itself. */
+/* A short count if there is one; else the failure itself. */
 static size_t shortened(size_t bytes)
 {
     return bytes > 1 ? bytes / 2 : bytes;
 }
 
-/* The front-end has a recv() of its own, before this library's; it ends here. */
+/* The front-end's own recv(), which comes before this library's, calls this. */
 ssize_t recvfrom(int fd, void *restrict to, size_t bytes, int flags, struct sockaddr *restrict from, socklen_t *restrict from_bytes)
 {
     REAL(recvfrom);
@@ -183,7 +183,7 @@ int accept4(int fd, struct sockaddr *restrict a, socklen_t *restrict bytes, int 
     return fails(FAULT_accept4) ? -1 : real(fd, a, bytes, flags);
 }
 
-/* Late, not refused: what the loop looks for between two of its turns is then due. */
+/* Delays the call and never fails it: work that the loop does between two turns is then due. */
 int shutdown(int fd, int how)
 {
     int64_t us = __atomic_load_n(&control->shutdown_us, __ATOMIC_RELAXED);
@@ -269,7 +269,7 @@ int open(const char *path, int flags, ...)
     return fails(FAULT_open) ? -1 : real(path, flags, mode);
 }
 
-/* What wakes threads does not fail in truth, nor does memory with a descriptor; files with a name and pipes do. */
+/* Descriptors that wake threads never fail in practice, nor do memory files; named files and pipes do. */
 static bool may_fail(int fd)
 {
     struct stat s;

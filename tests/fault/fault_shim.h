@@ -1,10 +1,12 @@
-/* What a test and the library it preloads into the front-end share: one page of a file, mapped by both. All counters are relaxed atomics. */
+/* Shared by a test and the library that it preloads into the front-end: one page of a file, mapped by both. All counters are relaxed
+ * atomics. */
 #ifndef GPUREST_TESTS_FAULT_SHIM_H
 #define GPUREST_TESTS_FAULT_SHIM_H
 
 #include <stdint.h>
 
-/* FUNCTION(name): its number is its place. tests/fault/shim.py reads this list. ALLOCATE stands for every function that gives memory. */
+/* FUNCTION(name): the position is the function's number. tests/fault/shim.py reads this list. ALLOCATE stands for every allocating
+ * function. */
 #define FAULT_FUNCTIONS(FUNCTION) \
     FUNCTION(allocate)            \
     FUNCTION(recv)                \
@@ -39,14 +41,14 @@ enum fault_function {
 
 /* Fixed sizes, in this order: shim.py has the same. */
 struct fault_control {
-    uint32_t function;       /* which one fails */
-    int32_t  error;          /* errno; 0: a short count, where there is one */
-    int64_t  countdown;      /* calls of it that still go well */
-    int64_t  times;          /* so many fail then; 0: nothing is armed */
+    uint32_t function;       /* the one that fails */
+    int32_t  error;          /* errno; 0: a short count, if there is one */
+    int64_t  countdown;      /* calls of it that still succeed */
+    int64_t  times;          /* how many calls then fail; 0: not armed */
     int64_t  hits;           /* calls that have failed */
     int64_t  live;           /* allocations that were not freed */
     int64_t  wall_offset_ns; /* added to the time of day */
-    int64_t  shutdown_us;    /* shutdown() takes so long */
+    int64_t  shutdown_us;    /* duration of shutdown() */
     int64_t  calls[FAULT_COUNT];
 };
 

@@ -1,4 +1,5 @@
-"""Everything of a session and a device used up: a clear refusal, then a session that computes right, and all of it back."""
+"""Every resource of a session and a device is used up: a clear refusal, then a session that computes correctly, and everything is given
+back."""
 import http.client
 import threading
 import time
@@ -9,7 +10,7 @@ TINY = 'extern "C" __global__ void tiny(int *p) { *p = 1; }'
 BUFFERS_AT_ONCE = 4096
 BUFFERS_MOST = 65536
 CALLS_MOST = 1100
-TOGETHER_MOST = 4  # sessions whose bounds are looked for at the same time: it is the client's processor that they take
+TOGETHER_MOST = 4  # sessions that are exhausted at the same time: more would take the client's processor
 
 
 def refused(answer, *codes):
@@ -19,7 +20,7 @@ def refused(answer, *codes):
 
 
 def until_refused(ask, *codes):
-    """How many went well, and the code of the one that did not."""
+    """How many calls succeeded, and the code of the one that failed."""
     for i in range(CALLS_MOST):
         answer = ask(i)
         if answer.status >= 400:
@@ -42,7 +43,7 @@ def free_bytes(place):
 
 
 def memory(place, bench):
-    """A sixteenth of what is free, again and again; on a device in the machine's own memory more than there is at once."""
+    """A sixteenth of the free memory, repeatedly; on a device in host memory, more than there is at once."""
     piece = free_bytes(place) // 16 if bench.options.backend != "cpu" else free_bytes(place) * 4
     count, code = until_refused(lambda i: place.client.put(f"{place.path}/buffers/m{i}", {"size": piece}), "device_memory_exhausted", "quota_exceeded")
     for i in range(count):
@@ -67,7 +68,7 @@ def fragments(place, bench):
 
 
 def tiny_buffers(place, bench):
-    """100,000 do not fit into a session: so many as do, then one more."""
+    """100,000 do not fit into a session: as many as fit, then one more."""
     ops = [{"op": "alloc", "as": f"$t{i}", "size": 1} for i in range(BUFFERS_AT_ONCE)]
     message = {"ops": ops, "keep": [op["as"] for op in ops]}
     done = 0
@@ -104,8 +105,8 @@ def allocated(place):
 
 
 def returned(place, bench, before):
-    """When the device has again what was free before, but for 64 MiB: it clears what is given back, which takes a moment. A device in the
-    machine's own memory is not asked: others use that, too."""
+    """Waits until the device has as much free memory as before, but for 64 MiB: it clears freed memory, which takes a moment. Not checked
+    on a device in host memory, which others use, too."""
     until = time.monotonic() + 60
     while bench.options.backend != "cpu" and (now := free_bytes(place)) < before - (64 << 20):
         assert time.monotonic() < until, f"{before - now} bytes of the device do not come back"
@@ -114,7 +115,7 @@ def returned(place, bench, before):
 
 
 def exhaust(place, bench, tally, kinds, below, before):
-    """Until `below` have been done. `before`: what must be free on the device after each; None where others use it at the same time."""
+    """Until `below` have been done. `before`: what must be free on the device after each; None if others use it at the same time."""
     place.renew()
     usual = allocated(place)
     while (n := tally.take(below)) is not None:
@@ -134,7 +135,7 @@ def exhaust(place, bench, tally, kinds, below, before):
 
 
 def exhaustion(bench, tally):
-    """What uses up the device one after the other, then what uses up sessions, several at a time."""
+    """Exhausts the device one after the other, then sessions, several at a time."""
     first = bench.place("bad", "exhausted")
     first.renew()
     before = free_bytes(first)

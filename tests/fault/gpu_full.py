@@ -1,13 +1,13 @@
-"""Faults of kernels, of memory and of workers on a device given by name, beside a neighbour whose every result is checked. Prints what was
-injected, what was survived, wrong results and the worst recovery; exit code 1 when anything was lost or wrong.
+"""Faults of kernels, memory and workers on a named device, beside a neighbour whose every result is checked. Prints the faults injected and
+survived, wrong results and the worst recovery; exit code 1 when anything was lost or wrong.
 
     python3 tests/fault/gpu_full.py --service build/release/service/gpurestd --backend cuda --device cuda:0 [--only kills,endless] [--seconds 480]
 
-With --state FILE the counts go on where the last call with it ended, whatever ended it: several calls of a few minutes make one campaign.
-What a recovery consisted of is told at the end of each: how long workers took to start, in which phase, and to end.
+With --state FILE the counts continue where the last call with it ended, for any reason: several calls of a few minutes make one
+campaign. Each report ends with the parts of a recovery: the time that workers took to start, by phase, and to end.
 
-G1 faults of kernels, G2 kernels that do not end, G3 exhaustion, M3 what one caller leaves for the next, and SIGKILLs of busy workers.
---counts short is for the ordinary test suite."""
+G1 kernel faults, G2 endless kernels, G3 exhaustion, M3 what one caller leaves for the next, and SIGKILLs of busy workers. --counts short
+is for the ordinary test suite."""
 import argparse
 import hashlib
 import http.client
@@ -41,7 +41,7 @@ ENDLESS_MS = 150
 
 
 class Bench:
-    """A service with its callers. `flags`: of every service started here."""
+    """A service with its callers. `flags`: for every service started here."""
 
     def __init__(self, options, folder, *flags):
         self.options = options
@@ -58,12 +58,12 @@ class Bench:
         return {child for child in children_of(self.front_end()) if role_of(child) == b"--role=worker"}
 
     def front_end(self):
-        """Its process id, also where a script has started it and waits for it."""
+        """The service's process id, even if a script has started it and waits for it."""
         own = self.service.process.pid
         return next((child for child in children_of(own) if any(role_of(c) == b"--role=worker" for c in children_of(child))), own)
 
     def stop(self):
-        """In order; a script in between ends with it."""
+        """Stops the service in order; a script in between ends with it."""
         os.kill(self.front_end(), signal.SIGTERM)
         self.service.wait()
         self.service.stop()
@@ -76,7 +76,7 @@ class Bench:
 
 
 def unbudgeted(service):
-    """A caller that faults so often would be held off."""
+    """Flags without a crash budget, which would refuse a caller with so many faults."""
     text = subprocess.run([service, "--help"], capture_output=True, text=True, timeout=60).stdout
     return ["--crash-budget", "0"] if "--crash-budget" in text else []
 
@@ -90,7 +90,7 @@ def in_threads(count, work):
 
 
 def strike(place, tally, kind, request, codes, lost):
-    """One launch that must fail as it should, and then a session that computes right, the same or a new one."""
+    """One launch that must fail as expected; then a session, the same or a new one, must compute correctly."""
     answer = place.client.post(place.path + "/launches", request)
     at = time.monotonic()
     problem = answer.json() if answer.status >= 400 else {}
@@ -152,7 +152,7 @@ END = re.compile(r"took (\d+) ms to end")
 
 
 def phases(service):
-    """Of all workers: the mean and the worst of each phase, in milliseconds."""
+    """Over all workers: the mean and the worst of each phase, in milliseconds."""
     text = service.stderr()
     starts = [[int(ms) for ms in found] for found in START.findall(text)]
     rows = {"end": [int(ms) for ms in END.findall(text)], "start": [row[0] for row in starts],
@@ -163,7 +163,7 @@ def phases(service):
 
 
 def replaced(client):
-    """Workers by what ended them: those that could not start, or died by themselves, are nobody's fault here."""
+    """Counts of replaced workers by reason. Failed starts and spontaneous deaths are not caused by these tests."""
     found = re.findall(r'^gpurest_worker_restarts_total\{reason="(\w+)"\} (\d+)', client.get("/metrics").body.decode(), re.M)
     return "workers replaced: " + (", ".join(f"{reason} {count}" for reason, count in found if count != "0") or "none")
 
@@ -172,7 +172,7 @@ CAMPAIGNS = {"kills": gpu_kills.kills, "faults": faults, "endless": endless, "ex
 
 
 def beside_a_neighbour(options, folder, name, tally):
-    """Kills need a service without warm workers: whatever process appears there was asked for."""
+    """Kills need a service without warm workers: then every worker belongs to a session."""
     bench = Bench(options, folder / name, "--pool-size", "0" if name == "kills" else str(options.pool), "--workers-max", "64")
     client = bench.client("good")
     assert client.put("/v1/admin/logging", {"levels": {"pool": "debug"}}).status == 200
@@ -195,7 +195,7 @@ def beside_a_neighbour(options, folder, name, tally):
 
 
 def troubles(service):
-    """The gravest lines of its log, the first of each kind."""
+    """The most severe lines of its log, the first of each kind."""
     seen = {}
     for line in service.stderr().splitlines():
         level, text = re.search(r"level=(\w+)", line), re.search(r'message="?(.*)', line)
@@ -205,7 +205,7 @@ def troubles(service):
 
 
 def vitals(bench, client):
-    """(descriptors, MiB of memory, MiB free on the device) while nothing is under way."""
+    """(descriptors, MiB of memory, MiB free on the device) while the service is idle."""
     pid = bench.front_end()
     with open(f"/proc/{pid}/status") as status:
         kib = next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
@@ -214,7 +214,7 @@ def vitals(bench, client):
 
 
 def settled(bench, client, before):
-    """The same when it is as before, or after 10 s."""
+    """The same figures, once they are as before, or after 10 s."""
     until = time.monotonic() + 10
     while True:
         now = vitals(bench, client)

@@ -1,4 +1,4 @@
-"""SIGKILLs of workers whose kernels run, beside a neighbour.
+"""SIGKILLs of workers with running kernels, beside a neighbour.
 
 There are no warm workers. Once every session has its kernel running, each worker but the neighbour's and the device's monitor is therefore a busy
 one: all of them are killed one by one at random moments, and each session then comes back as fast as it can."""
@@ -12,7 +12,7 @@ RUNNING_S = 120
 
 
 class Round:
-    """Waits until all are busy, kills, waits until all are right again."""
+    """Waits until all are busy, kills, waits until all work again."""
 
     def __init__(self, bench, tally, count):
         self.bench, self.tally, self.count = bench, tally, count
@@ -81,7 +81,7 @@ class Round:
                 for pid in victims:
                     time.sleep(random.random() * 0.01)
                     os.kill(pid, signal.SIGKILL)
-                self.armed.wait()  # all look at what became of them
+                self.armed.wait()  # all check the outcome
             except threading.BrokenBarrierError:
                 return
 

@@ -1,4 +1,4 @@
-"""What one caller leaves on a device, and whether the next one finds it: memory, shared and local memory, variables, printed text."""
+"""What one caller leaves on a device, and whether the next one can find it: memory, shared and local memory, variables, printed text."""
 import http.client
 import itertools
 import struct
@@ -8,17 +8,17 @@ from gpu_sources import KEY, LEAKS, PATTERN
 
 SHARED_BYTES = 48 * 1024
 LOOKING_BLOCKS = 528  # more than any device runs at once
-PIECES = 8  # the memory is taken in so many buffers
+PIECES = 8  # number of buffers that the memory is split into
 
 
 def allocate(client, path, device, options):
-    """Buffers over what there is to be looked through; their sizes."""
+    """Allocates buffers over all free memory; their sizes."""
     free = client.get("/v1/devices/" + device).json()["memory"]["free_bytes"]
     size = (options.mib << 20 if options.mib else free * 9 // 10) // PIECES // 8 * 8
     sizes = []
     for i in range(PIECES):
         made = client.put(f"{path}/buffers/m{i}", {"size": size})
-        if made.status != 201:  # the other's may not be back yet, to the last byte
+        if made.status != 201:  # the previous caller's memory may not be completely free yet
             break
         sizes.append(size)
     assert len(sizes) >= PIECES - 1, f"only {len(sizes)} buffers of {size} bytes"
@@ -32,7 +32,7 @@ def launch(client, path, kernel, args, **more):
 
 
 def look(client, path, sizes):
-    """How many words of the pattern are in what memory there is."""
+    """How many words of the pattern are in all free memory."""
     key = {"u64": str(KEY)}
     text = launch(client, path, "look_in_block", [{"buf": "found"}, key, {"i32": SHARED_BYTES // 8}], shared_bytes=SHARED_BYTES, grid=[LOOKING_BLOCKS])
     text += launch(client, path, "look_in_module", [{"buf": "found"}, key], grid=[1])
@@ -42,7 +42,7 @@ def look(client, path, sizes):
 
 
 def leave(client, path, sizes):
-    """The pattern wherever it can be put; is found there afterwards."""
+    """Writes the pattern wherever possible, and finds it again."""
     mark = {"u64": str(PATTERN)}
     for i in range(len(sizes)):
         assert client.post(f"{path}/buffers/m{i}/fill", {"pattern": mark}).status == 204
@@ -53,7 +53,7 @@ def leave(client, path, sizes):
 
 
 def visit(client, path, device, options):
-    """One caller's session from its beginning to its end; what it found before it left anything itself."""
+    """One caller's session from beginning to end; returns what it found before it wrote anything."""
     assert client.put(path, {"device": device}).status == 201
     assert client.put_cuda(path + "/modules/l", LEAKS).status == 201
     assert client.put_octets(path + "/buffers/found", bytes(8)).status == 201
@@ -73,7 +73,8 @@ def judge(tally, found, took_s):
 
 
 def leaks(bench, tally):
-    """Two callers in turn: each looks for what the one before it left, and leaves something to the next. The first visit finds nothing to judge."""
+    """Two callers in turn: each searches for what the previous one left, and leaves something for the next. The first visit cannot find
+    anything."""
     callers = itertools.cycle(((bench.client("first"), "/v1/sessions/left"), (bench.client("second"), "/v1/sessions/found")))
     left = False
     while not tally.is_full() and (not left or tally.take() is not None):

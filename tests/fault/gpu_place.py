@@ -1,4 +1,4 @@
-"""A session that computes, comes back after faults, and a neighbour that never stops checking its results."""
+"""A session that computes, recovers after faults, and a neighbour that never stops checking its results."""
 import http.client
 import struct
 import threading
@@ -18,10 +18,10 @@ class Place:
     def __init__(self, client, session, device):
         self.client, self.path, self.device = client, "/v1/sessions/" + session, device
         self.client.timeout = 120
-        self.resets_s = []  # of it, the time until there is a new worker
+        self.resets_s = []  # the part until there is a new worker
 
     def set_up(self):
-        """Modules and buffers of a session that has just become ready."""
+        """Creates modules and buffers in a session that has just become ready."""
         made = [self.client.put_cuda(self.path + "/modules/k", SOURCE)]
         made += [self.client.put_octets(f"{self.path}/buffers/{name}", data) for name, data in (("a", A), ("b", B), ("p", bytes(4096)))]
         made.append(self.client.put(self.path + "/buffers/c", {"size": len(SUM)}))
@@ -34,7 +34,7 @@ class Place:
         return self.client.get(self.path + "/buffers/c/data").body == SUM
 
     def recover(self):
-        """Resets the session until it computes; when it did."""
+        """Resets the session until it computes; returns the time."""
         until = time.monotonic() + RECOVERY_S
         while True:
             began = time.monotonic()
@@ -48,7 +48,7 @@ class Place:
             time.sleep(0.01)
 
     def renew(self):
-        """A session of its own anew, whatever there was."""
+        """Replaces the session by a new one, whatever its state."""
         until = time.monotonic() + RECOVERY_S
         while True:
             try:
@@ -67,7 +67,7 @@ class Place:
 
 
 class Neighbour(threading.Thread):
-    """Computes until it is stopped. A wrong result, a lost session and a refused launch are kept; none is to be expected."""
+    """Computes until it is stopped. Records wrong results, lost sessions and refused launches; none is expected."""
 
     def __init__(self, place):
         super().__init__(daemon=True)

@@ -1,6 +1,6 @@
-"""Kernels that fault, never end, or look for what others left behind; for any device."""
+"""Kernels that fault, never end, or search for others' data; for any device."""
 
-# name -> (block, the codes that may answer it, whether the session is lost)
+# name -> (block, possible codes of the answer, whether the session is lost)
 FAULTS = {
     "illegal_address": (1, {"kernel_fault"}, True),
     "misaligned": (1, {"kernel_fault"}, True),
@@ -11,7 +11,7 @@ FAULTS = {
     "too_many_resources": (1024, {"launch_config_invalid"}, False),
 }
 
-# name -> (grid, block, whether the device holds it off by itself)
+# name -> (grid, block, whether the device stops it by itself)
 ENDLESS = {
     "endless": ([1], [32]),
     "endless_printf": ([1], [32]),
@@ -19,7 +19,7 @@ ENDLESS = {
     "grid_spin": ([64], [32]),
 }
 
-# The assertion's own machinery, so that no header is needed. The registers of too_many_resources are forced by inline assembly.
+# Declares what assert() needs, so that no header is needed. Inline assembly forces the registers of too_many_resources.
 SOURCE = r"""
 extern "C" __device__ void __assertfail(const char *text, const char *file, unsigned line, const char *function, size_t size);
 
@@ -75,8 +75,8 @@ extern "C" __global__ void grid_spin(char *p)
 }
 """
 
-# What is left and looked for. Kernels that look are given its product with an odd number, so that none holds the pattern itself in a register
-# that could be spilled to where it then looks.
+# The pattern that is left and searched. Searching kernels get its product with an odd number, so that none has the pattern itself in a
+# register, which could be spilled to the memory that it searches.
 PATTERN = 0xA5C35A3CF00DCAFE
 FACTOR = 0x9E3779B97F4A7C15
 KEY = PATTERN * FACTOR % (1 << 64)

@@ -1,10 +1,10 @@
-/* Runs a gpurestd under ptrace and notes which system calls and ioctls its device workers make after they have locked themselves:
+/* Runs a gpurestd under ptrace and records the system calls and ioctls that its device workers make after they have locked themselves:
  *
  *     learn_syscalls -o FILE -- gpurestd ARGUMENTS...
  *
- * FILE is appended to, so that many runs (a wrapper named by GPURESTD, under the whole test suite) add up; `sort -u` makes the list of it.
- * For a worker with a driver the lines are rows of device_calls_driver.def, for others of device_calls_plain.def; what happened before
- * the lock, and which files were opened after it, stands beside them as comments. SIGTERM and SIGINT go to the program. */
+ * Appends to FILE, so that many runs (a wrapper named by GPURESTD, under the whole test suite) add up; `sort -u` turns it into the list.
+ * The lines of a worker with a driver are rows of device_calls_driver.def, those of others rows of device_calls_plain.def. Calls before
+ * the lock, and files opened after it, are comments beside them. SIGTERM and SIGINT go to the program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
@@ -42,7 +42,7 @@ struct process {
     char       driver[64]; /* "" = none */
 };
 
-/* Of the drivers that are met there is one in a run. */
+/* A run uses only one of the known drivers. */
 static struct {
     bool     calls[2][2][CALLS_MAX]; /* by phase, and with or without a driver */
     unsigned ioctls_count, paths_count;
@@ -56,7 +56,7 @@ static struct process processes[PROCESSES_MAX];
 static struct {
     pid_t           tid;
     struct process *process;
-} tasks[TASKS_MAX]; /* open addressing by tid; an entry stays, with no process once the task has ended */
+} tasks[TASKS_MAX]; /* open addressing by tid; an entry stays, without a process once the task has ended */
 static pid_t program;
 
 static void die(const char *what)
@@ -83,7 +83,7 @@ static void read_file(pid_t pid, const char *name, char *out, size_t room)
     out[used] = '\0';
     for (size_t i = 0; i < used; i++)
         if (out[i] == '\0')
-            out[i] = ' '; /* of a command line */
+            out[i] = ' '; /* replaces NULs of a command line */
 }
 
 static pid_t group_of(pid_t tid)
@@ -153,7 +153,7 @@ static void driver_of(struct process *p)
     memcpy(seen.driver, p->driver, sizeof seen.driver);
 }
 
-/* ---- what is seen ---- */
+/* ---- events ---- */
 
 static void note_ioctl(uint64_t number)
 {
@@ -185,8 +185,8 @@ static void note_call(struct process *p, pid_t tid, const struct __ptrace_syscal
     const uint64_t *argument = (const uint64_t *)info->entry.args;
 
     if (number >= CALLS_MAX)
-        return; /* of another architecture: nothing of ours */
-    /* A null filter only asks what the kernel can do. */
+        return; /* another architecture: not ours */
+    /* A null filter only asks for the kernel's abilities. */
     if (number == SYS_seccomp && argument[0] == SET_MODE_FILTER && argument[2] && p->phase == BEFORE_LOCK) {
         seen.calls[BEFORE_LOCK][p->driver[0] != '\0'][number] = true;
         driver_of(p);
@@ -219,7 +219,7 @@ static void go_on(pid_t tid, int signal_number)
 {
     int request = process_of(tid)->worker ? PTRACE_SYSCALL : PTRACE_CONT;
 
-    ptrace(request, tid, NULL, (void *)(intptr_t)signal_number); /* it may be gone by now */
+    ptrace(request, tid, NULL, (void *)(intptr_t)signal_number); /* it may have ended */
 }
 
 static void stopped(pid_t tid, int status)
@@ -230,7 +230,7 @@ static void stopped(pid_t tid, int status)
         note_stop(tid);
         go_on(tid, 0);
     } else if (event == PTRACE_EVENT_STOP && signal_number != SIGTRAP) {
-        ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* a stop that the program wanted */
+        ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* a stop that the program asked for */
     } else {
         if (event == PTRACE_EVENT_EXEC)
             executed(tid);
@@ -238,7 +238,7 @@ static void stopped(pid_t tid, int status)
     }
 }
 
-/* Numbers are used again. */
+/* Task ids are reused. */
 static void ended(pid_t tid)
 {
     for (size_t i = 0; i < PROCESSES_MAX; i++)
@@ -273,7 +273,7 @@ static pid_t start(char **argv)
     return pid;
 }
 
-/* The program's exit code. */
+/* Returns the program's exit code. */
 static int run(void)
 {
     int   status;

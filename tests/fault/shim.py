@@ -1,4 +1,4 @@
-"""The test's side of fault_shim.c: says which call fails, counts what failed."""
+"""The test's side of fault_shim.c: chooses which call fails, and counts failures."""
 import ctypes
 import errno
 import mmap
@@ -9,7 +9,7 @@ import subprocess
 
 HEADER = (pathlib.Path(__file__).parent / "fault_shim.h").read_text()
 FUNCTIONS = re.findall(r"^    FUNCTION\((\w+)\)", HEADER, re.M)
-SHORT = 0  # instead of an errno: fewer bytes than asked for
+SHORT = 0  # instead of an errno: fewer bytes than requested
 
 
 class Control(ctypes.Structure):
@@ -23,7 +23,7 @@ def library_beside(executable):
 
 
 def sanitizer_of(executable):
-    """Its run-time library, which must be loaded before ours, or None."""
+    """The sanitizer's run-time library, which must be loaded before the shim, or None."""
     linked = subprocess.run(["ldd", executable], capture_output=True, text=True, check=True).stdout
     found = re.search(r"lib[at]san\.so\.\d+ => (\S+)", linked)
     return found.group(1) if found else None
@@ -33,7 +33,7 @@ class Shim:
     def __init__(self, executable, folder):
         self.path = pathlib.Path(folder) / "faults"
         self.path.write_bytes(bytes(mmap.PAGESIZE))
-        self.file = open(self.path, "r+b")  # lives as long as the mapping
+        self.file = open(self.path, "r+b")  # stays open as long as the mapping
         self.memory = mmap.mmap(self.file.fileno(), mmap.PAGESIZE)
         self.control = Control.from_buffer(self.memory)
         self.sanitizer = sanitizer_of(executable)
@@ -41,14 +41,14 @@ class Shim:
         self.variables = {"LD_PRELOAD": " ".join([*preloaded, str(library_beside(executable))]), "GPUREST_FAULT_CONTROL": str(self.path)}
 
     def arm(self, function, after, error=errno.ENOMEM, times=1):
-        """After so many calls that go well, `times` fail."""
+        """After so many successful calls, `times` calls fail."""
         c = self.control
         c.times = 0
         c.function, c.error, c.countdown, c.hits = FUNCTIONS.index(function), error, after, 0
         c.times = times
 
     def disarm(self):
-        """How many calls failed."""
+        """Disarms, and returns how many calls failed."""
         self.control.times = 0
         return self.control.hits
 
@@ -63,7 +63,7 @@ class Shim:
         self.control.shutdown_us = int(seconds * 1e6)
 
     def jump(self, seconds):
-        """The time of day is that far off from now on."""
+        """Shifts the time of day from now on."""
         self.control.wall_offset_ns = int(seconds * 1e9)
 
 
@@ -72,7 +72,7 @@ def open_files(pid):
 
 
 def open_sockets(pid):
-    """Those of connections, and of the listeners. A worker or a compiler that starts meanwhile opens other files, and no sockets."""
+    """Descriptors of connections and listeners. A starting worker or compiler opens other files, but no sockets."""
     count = 0
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:

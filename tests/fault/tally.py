@@ -1,4 +1,4 @@
-"""Counts of a campaign that several threads work on."""
+"""Counts of a campaign with several threads."""
 import json
 import os
 import pathlib
@@ -9,8 +9,8 @@ KEPT = ("injected", "survived", "worst_s", "sum_s", "worst", "wrong", "lost", "n
 
 
 class Tally:
-    """At most `most` faults, begun within `seconds`. With a file the counts go on where the last run with it ended, also one that was killed:
-    what had not ended by then is injected again."""
+    """At most `most` faults, begun within `seconds`. With a file the counts continue where the last run with it ended, even if it was
+    killed: faults that had not ended are injected again."""
 
     def __init__(self, name, most, seconds, file=None):
         self.name, self.most, self.until = name, most, time.monotonic() + seconds
@@ -29,7 +29,7 @@ class Tally:
         return self.begun >= self.most
 
     def keep(self, at_once=True):
-        """Into the file, if there is one; else than at once only now and then."""
+        """Saves the counts, if there is a file; unless `at_once`, at most once a second."""
         if not self.file or (not at_once and time.monotonic() - self.kept_at < 1):
             return
         self.kept_at = time.monotonic()
@@ -47,7 +47,7 @@ class Tally:
             return self.begun - 1
 
     def end(self, kind, recovery_s=None, lost=None, wrong=None):
-        """What became of one: the time until all was right again, or how it was lost, or which wrong result came."""
+        """Records a fault's outcome: the time until everything worked again, or how it was lost, or the wrong result."""
         with self.lock:
             self.injected += 1
             counts = self.by_kind.setdefault(kind, [0, 0])

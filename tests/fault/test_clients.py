@@ -1,4 +1,4 @@
-"""Clients that are slow, greedy or gone, beside one that is well behaved."""
+"""Clients that are slow, greedy or gone, beside a well-behaved one."""
 import hashlib
 import http.client
 import json
@@ -24,7 +24,7 @@ def head(method, path, length, more=""):
 
 
 def two_callers(start, tmp_path, *arguments):
-    """(service, the good one's client, the Authorization line of the bad one); each has a session of the workload."""
+    """(service, the good caller's client, the bad caller's Authorization line); each has a session of the workload."""
     rows = [{"name": name, "sha256": hashlib.sha256(name.encode()).hexdigest(), "scopes": ["read", "write", "compile", "launch"]} for name in ("good", "bad")]
     (tmp_path / "tokens").write_text(json.dumps({"tokens": rows}))
     service = start("--tokens", str(tmp_path / "tokens"), *arguments)
@@ -40,7 +40,7 @@ def memory_kib(pid):
 
 
 class Good:
-    """Measures how long its requests take meanwhile."""
+    """Measures the durations of its requests meanwhile."""
 
     def __init__(self, client):
         self.client, self.times = client, []
@@ -55,7 +55,7 @@ class Good:
 
 
 def drip(c, client, sockets, seconds):
-    """Sends a byte on each from time to time; how many the service has ended when the time is over."""
+    """Sends a byte on each from time to time; returns how many the service has ended when the time is over."""
     good, ended, alive, until_s = Good(client), 0, list(sockets), time.monotonic() + seconds
     while alive and time.monotonic() < until_s:
         readable, _, _ = select.select(alive, [], [], 0)
@@ -66,7 +66,7 @@ def drip(c, client, sockets, seconds):
             try:
                 s.send(b"a")
             except OSError:
-                pass  # its end is read next time
+                pass  # the next read sees the end
         good.ask()
         time.sleep(0.1)
     c.note = good.worst()
@@ -100,22 +100,22 @@ def test_slow_headers_and_bodies(start, tmp_path):
         for s in sockets:
             s.close()
     until(lambda: open_sockets(pid) <= before + 1, lambda: (before, open_sockets(pid)))
-    # A sanitizer keeps what was freed.
+    # A sanitizer keeps freed memory.
     assert sanitizer_of(service.process.args[0]) or memory_kib(pid) < kib + 64 * 1024, "memory of those who were slow was not given back"
 
 
-# What the service sends in pieces, what it hands to libmicrohttpd whole, and what only many of fill a socket.
+# An answer sent in pieces, one passed to libmicrohttpd whole, and one that fills a socket only in large numbers.
 ANSWERS = [workload.S + "/buffers/big/data", "/openapi.json", "/v1/limits"]
 
 
 def ask_without_end(s, request):
-    """Until the service reads no more; it stops when it cannot send."""
+    """Sends until the service reads no more; it stops when it cannot send."""
     s.setblocking(False)
     rest = request
     for _ in range(100_000):
         try:
-            rest = rest[s.send(rest):] or request  # it may send a part: what follows is the remainder, or the service refuses the mixture
-        except (BlockingIOError, ConnectionError):  # behind a long answer the connection ends
+            rest = rest[s.send(rest):] or request  # it may send a part: the remainder must follow, or the service refuses the mixture
+        except (BlockingIOError, ConnectionError):  # the connection ends after a long answer
             return
 
 
@@ -164,10 +164,10 @@ def leave(s, abruptly):
 
 
 def test_a_refusal_is_told_though_idle_connections_are_looked_at_before(shimmed):
-    """Behind good requests: the stream that the service ends itself, so that the refused one is met, is not taken for the client's end."""
+    """After good requests the service itself ends the stream in order to reach the refused one; this is not taken for the client's end."""
     service, shim = shimmed("--threads", "1")
     good = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    shim.slow_shutdown(0.15)  # longer than from one look to the next
+    shim.slow_shutdown(0.15)  # longer than between two checks
     for _ in range(10):
         with connect(service) as s:
             s.sendall(good + good + b"GET /livez HTTP/1.1\nHost: localhost\r\n\r\n")
@@ -192,7 +192,7 @@ def test_clients_that_leave_at_every_byte(start):
                 s.sendall(request[:length])
                 c.fault()
                 leave(s, abruptly=c.injected % 2)
-                if length % 16 == 0:  # a half-closed connection counts against its caller until it is looked at
+                if length % 16 == 0:  # a half-closed connection counts against its caller until the check
                     until(lambda: client.post(workload.S + "/launches", fill7()).status == 200, "the same caller is not served again")
                 c.recovered()
             if not FULL and not c.due():

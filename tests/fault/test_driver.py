@@ -1,4 +1,5 @@
-"""A driver that answers any error at any call, or never: the answer says so, neighbours and the front-end go on, and all works again afterwards."""
+"""A driver that answers any call with any error, or never: the answer reports it, neighbours and the front-end go on, and everything works
+again afterwards."""
 import http.client
 import pathlib
 import re
@@ -13,7 +14,7 @@ from driver import Driver
 DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/driver.def").read_text()
 FUNCTIONS = re.findall(r"^DRIVER\((\w+),", DEFINITIONS, re.M)
 RESULTS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cuda/results.def").read_text()
-OUR_FAULTS = {int(number) for number in re.findall(r"^RESULT\(\w+,\s*(\d+), INTERNAL\)", RESULTS, re.M)}  # the driver then says that it was asked for nonsense
+OUR_FAULTS = {int(number) for number in re.findall(r"^RESULT\(\w+,\s*(\d+), INTERNAL\)", RESULTS, re.M)}  # codes by which the driver reports invalid calls
 ERRORS = (1, 2, 3, 4, 46, 100, 201, 214, 304, 400, 700, 702, 719, 802, 999)
 HANGING = ("cuLaunchKernel", "cuEventQuery", "cuMemcpyHtoDAsync_v2", "cuModuleLoadDataEx", "cuMemAllocFromPoolAsync", "cuStreamSynchronize")
 
@@ -26,7 +27,7 @@ def driven(executable, start, tmp_path):
 
 
 def work(client):
-    """Some of everything that reaches the driver."""
+    """Uses every function of the driver a little."""
     launch = {"module": "f", "kernel": "fill7", "grid": [1], "block": [1], "args": [{"buf": "x"}, {"u32": 1}], "timeout_ms": 500}
     yield client.put(workload.S + "/buffers/n", {"size": 1000})
     yield client.post(workload.S + "/launches", launch)
@@ -59,7 +60,7 @@ def right_again(client):
 
 
 def suffer(c, service, client, driver, function, answer):
-    """Answers while the driver misbehaves, then waits until it is whole."""
+    """Answers while the driver misbehaves, then waits until everything works."""
     c.note = f"the last: {function} {answer}"
     driver.says(f"{function}:0:{answer}")
     c.fault()
@@ -128,7 +129,7 @@ def test_calls_that_never_return(driven):
 
 
 def test_memory_that_the_driver_has_not_back_yet_is_waited_for(driven):
-    """As after a whole device was freed: for a moment the driver refuses, although nobody has anything any more."""
+    """As after freeing a whole device: the driver refuses for a moment, although nothing is allocated."""
     service, driver = driven
     client, other = service.client(), service.client()
     workload.prepare(client)

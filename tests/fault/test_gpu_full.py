@@ -19,7 +19,7 @@ def test_in_short(executable, tmp_path, name):
 
 
 def test_a_campaign_goes_on_where_it_was_cut_off(tmp_path):
-    """What was begun and had not ended is injected again; what was lost stays lost."""
+    """Faults that had not ended are injected again; losses stay counted."""
     file = tmp_path / "state.json"
     first = Tally("faults", 3, 60, file)
     assert [first.take(), first.take()] == [0, 1]

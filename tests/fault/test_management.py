@@ -1,4 +1,5 @@
-"""A management library that answers any error at any call, or never: what cannot be read is unknown, nothing else changes, and the watch goes on."""
+"""A management library that answers any call with any error, or never: unreadable values are unknown, nothing else changes, and the watch
+goes on."""
 import pathlib
 import re
 import shutil
@@ -14,7 +15,7 @@ DEFINITIONS = (pathlib.Path(__file__).resolve().parents[2] / "service/device/cud
 FUNCTIONS = re.findall(r"^NVML\((\w+),", DEFINITIONS, re.M)
 ASKED_AGAIN = [name for name in FUNCTIONS if name not in ("nvmlInit_v2", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents")]  # after a device monitor's start
 ERRORS = (1, 2, 3, 4, 6, 9, 10, 15, 16, 17, 18, 23, 999)
-LOST = ("nvmlDeviceGetHandleByUUID", 15)  # this one says that the device is gone
+LOST = ("nvmlDeviceGetHandleByUUID", 15)  # this one means that the device is gone
 
 
 @pytest.fixture

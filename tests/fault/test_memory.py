@@ -32,7 +32,7 @@ def check(name, n, usual, answer, closed):
 
 
 def recover(request, client, usual, what):
-    """At once, or after the back-off of workers that could not be started, or the end of the request whose connection was closed."""
+    """At once, or after the back-off of failed worker starts, or after the end of the request whose connection was closed."""
     def not_yet(again):
         return (again.status == 503 and again.code in SHORTAGE) or (again.status == 409 and again.code == "buffer_busy")
 
@@ -44,7 +44,7 @@ def recover(request, client, usual, what):
 
 
 def try_kind(c, shim, client, name, places, times, closed):
-    """Fails the n-th allocation (and times - 1 more) for each n that `places` gives, until a request needs no more than that."""
+    """Fails the n-th allocation (and times - 1 more) for each n that `places` yields, until a request needs fewer."""
     request, undo = workload.REQUESTS[name]
     usual = until(lambda: (answer := request(client)).status != 503 and answer.status, lambda: (name, "is always refused"))
     undo(client)
@@ -73,7 +73,7 @@ def test_allocations_that_fail(shimmed, times, share, seconds):
     client, closed = service.client(), []
     assert client.put("/v1/sessions/r").status == 201
     workload.prepare(client)
-    if FULL:  # stocks of a fixed size are full before anything is counted: ended launches, events
+    if FULL:  # stores of a fixed size are filled before anything is counted: ended launches, events
         for _ in range(STOCKS):
             workload.REQUESTS["launch"][0](client)
     with Campaign(f"allocations, {times} at a time", seconds, share) as c:
@@ -92,7 +92,7 @@ def test_allocations_that_fail(shimmed, times, share, seconds):
                 break
         c.note = f"{len(closed)} connections closed unanswered"
         assert service.process.poll() is None, service.stderr()[-4000:]
-        # One request of each kind later nothing more is held than after the first turn, but for stocks of a fixed size.
+        # After one more request of each kind no more memory is held than after the first turn, except in stores of a fixed size.
         for request, undo in workload.REQUESTS.values():
             request(client), undo(client)
         assert shim.live < live + 2000, (live, shim.live)

@@ -1,4 +1,4 @@
-"""Every kind of process killed or stopped at any moment, under load: right answers from everybody else, no orphan left."""
+"""Every kind of process is killed or stopped at any moment, under load: right answers from all others, no orphan left."""
 import http.client
 import os
 import pathlib
@@ -40,7 +40,7 @@ def is_gone(pid):
 
 
 class Neighbour(threading.Thread):
-    """Computes on a session of its own for as long as it lives; a wrong number is kept, a lost worker is not its fault."""
+    """Computes in its own session as long as it lives. Records wrong numbers; a lost worker is not its fault."""
 
     def __init__(self, service, number):
         super().__init__(daemon=True)
@@ -93,7 +93,7 @@ def compiles(service, stop):
 
 @pytest.fixture
 def busy(start):
-    """A service with two neighbours at work, one that compiles, and a session to be disturbed."""
+    """A service with two computing neighbours, one that compiles, and a session to be disturbed."""
     service = start("--pool-size", "2", "--cache", "none")
     workload.prepare(service.client())
     stop = threading.Event()
@@ -110,7 +110,7 @@ def busy(start):
 
 
 def computes(client):
-    """On the disturbed session, reset if need be."""
+    """On the disturbed session, which is reset if needed."""
     try:
         if client.get(workload.S).json()["state"] != "ready":
             if client.post(workload.S + "/reset").status != 200:
@@ -123,7 +123,7 @@ def computes(client):
 
 
 def any_process(c, service, kinds):
-    """One of a kind chosen first, so that the short-lived are met as well."""
+    """Chooses a kind first, so that short-lived processes are hit as well."""
     by_role = {}
     for pid in descendants(service.process.pid):
         by_role.setdefault(role_of(pid), []).append(pid)

@@ -1,4 +1,4 @@
-"""Descriptors and processes that are not to be had: what needs them is refused, /readyz says why, no device is blamed, and all comes back."""
+"""Missing descriptors and processes: what needs them is refused, /readyz says why, no device is blamed, and everything recovers."""
 import os
 import resource
 import signal
@@ -11,7 +11,7 @@ from campaign import Campaign, until
 from driver import Driver
 from kernels import fill7
 
-NO_FILES = 8           # all descriptors below are in use for as long as the service runs
+NO_FILES = 8           # all descriptors below are in use as long as the service runs
 FILES_OF_DRIVER = 300  # more than any limit that is set here
 
 
@@ -32,7 +32,7 @@ def device(client):
 
 
 def not_ready(client):
-    """Its reason, or None while it is ready."""
+    """The reason, or None when ready."""
     answer = client.get("/readyz")
     return answer.json()["detail"] if answer.status == 503 else None
 
@@ -47,7 +47,7 @@ def driven(executable, start, tmp_path):
 
 
 def test_no_descriptors_left(start):
-    """What needs one is refused as long as there are none, and goes again once there are."""
+    """What needs one is refused while there are none, and works again once there are."""
     service = start("--pool-size", "0")
     client = service.client()
     workload.prepare(client)

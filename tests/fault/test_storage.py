@@ -1,4 +1,4 @@
-"""The folder of compiled code: full, damaged, taken away. Compilation goes on, and nothing wrong is ever loaded."""
+"""The folder of compiled code is full, damaged or removed. Compilation goes on, and nothing wrong is ever loaded."""
 import errno
 import os
 import pathlib

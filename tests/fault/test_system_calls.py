@@ -1,4 +1,4 @@
-"""System calls of the front-end that fail, by every error they can have there, and that give short counts."""
+"""System calls of the front-end that fail with every error they can have there, or return short counts."""
 import errno
 import http.client
 
@@ -6,7 +6,8 @@ import workload
 from campaign import Campaign, until
 from shim import SHORT, open_files
 
-# Only what can really happen: a socket that gives or takes less than it could, for one, is taken to be empty or full by those who wait for edges.
+# Only faults that can happen. For example, edge-triggered waiting relies on it that a socket that moves less than it could is empty or
+# full.
 FAULTS = {
     "recv": [errno.ECONNRESET, errno.ETIMEDOUT, errno.ENOMEM],
     "send": [errno.ECONNRESET, errno.EPIPE],
@@ -32,7 +33,7 @@ FAULTS = {
     "getrandom": [errno.EINTR],
 }
 OFTEN = {"recv", "send", "sendmsg", "epoll_wait", "poll", "accept4"}  # by every request
-FILES = {"openat", "open", "read", "write", "fsync", "renameat"}       # by a compilation; the rest by the start of a worker
+FILES = {"openat", "open", "read", "write", "fsync", "renameat"}       # by a compilation; the others by a worker's start
 HONEST = {"out_of_memory", "overloaded", "no_worker", "compiler_unavailable", "worker_lost", "compiler_crashed", "session_faulted", "internal"}
 
 
@@ -53,7 +54,7 @@ def undo(client, name):
 
 
 def fresh_source(client, number):
-    """A compilation that is in no cache."""
+    """Compiles code that is in no cache."""
     return client.put_cuda(workload.S + "/modules/n", f"extern \"C\" __global__ void k{number}() {{}}")
 
 
@@ -98,7 +99,7 @@ def test_system_calls_that_fail(shimmed):
 
 
 def works(client):
-    """The session computes; if a fault took its worker it says so, and is reset."""
+    """The session computes; if a fault took its worker, it reports that and is reset."""
     client.close()
     try:
         info = client.get(workload.S)

@@ -1,4 +1,4 @@
-"""One request of every kind, each with what undoes it, on a session with a module and some buffers."""
+"""One request of every kind, each with its undo, on a session with a module and some buffers."""
 import struct
 
 from batch_client import frame, with_sizes
@@ -52,7 +52,7 @@ OPS = [{"op": "alloc", "as": "$t", "size": 64}, {"op": "copy", "from": "x", "to"
        {"op": "free", "buf": "$t"}]
 NEW = "/v1/sessions/new"
 
-# name -> (the request, what undoes it)
+# name -> (the request, its undo)
 REQUESTS = {
     "version": (request("GET", "/version"), nothing),
     "limits": (request("GET", "/v1/limits"), nothing),

@@ -7,7 +7,7 @@
 
 enum { WALK_BYTES_MAX = 1 << 16 };
 
-/* What passed is what it promises to be. */
+/* An accepted batch keeps its promises. */
 static void check_promises(const struct batch_message *m)
 {
     unsigned used = 0;
@@ -24,7 +24,7 @@ static void check_promises(const struct batch_message *m)
         abort();
 }
 
-/* The whole body in pieces of some size: every byte is in a segment or behind it, and the end is the body's. */
+/* Walks the whole body in pieces of some size: every byte is in a segment or after it, and the end is the body's. */
 static void walk(const struct batch_spec *spec, uint64_t left)
 {
     struct batch_position at = {0};

@@ -1,4 +1,4 @@
-/* Any bytes as a file of the code cache, and as the payload of one that is sound. The first byte chooses. */
+/* Any bytes as a file of the code cache, and as the payload of a valid one. The first byte chooses. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What the front-end parses of a compile: the worker's answer, the compiler's log, the caller's options, a job. The first byte chooses. */
+/* The front-end's parsers of a compilation: the worker's answer, the compiler's log, the caller's options, a job. The first byte
+ * chooses. */
 #include <stdlib.h>
 
 #include "ipc/compile_job.h"
@@ -25,7 +26,7 @@ static void fuzz_job(struct span s, struct arena *a)
     compile_job_decode(s, a, &job);
 }
 
-/* Whatever is found must lie inside the log. */
+/* All results must be inside the log. */
 static void fuzz_log(struct span s, struct arena *a)
 {
     const struct diagnostic *list;
@@ -36,7 +37,7 @@ static void fuzz_log(struct span s, struct arena *a)
             abort();
 }
 
-/* Whatever gets through must be one option that names no file. */
+/* An accepted option must be one option that names no file. */
 static void fuzz_options(struct span s, struct arena *a)
 {
     struct span        sent[OPTIONS_MAX];

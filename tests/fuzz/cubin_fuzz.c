@@ -1,4 +1,4 @@
-/* Any bytes as the image that a GPU compiler has made: opened and walked to the end; whatever is told lies inside. */
+/* Any bytes as the image of a GPU compiler: opened and walked to the end; all results are inside it. */
 #include <stdlib.h>
 
 #include "device/cuda/cubin.h"

@@ -1,4 +1,4 @@
-/* Any bytes as the value of each header field that has a grammar of its own. The first eight bytes are the size of what is asked for. */
+/* Any bytes as the value of each header field with its own grammar. The first eight bytes are the size of the requested resource. */
 #include <stdlib.h>
 
 #include "api/decode/floats.h"

@@ -1,4 +1,4 @@
-/* Any bytes as a file that an operator names: the tokens, or the settings. The first byte chooses. */
+/* Any bytes as an operator's file: the tokens, or the settings. The first byte chooses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { PATH_BYTES = 64 };
 
-/* A sanitizer's report goes past this stream, to the descriptor itself. */
+/* A sanitizer's report bypasses this stream: it is written to the descriptor itself. */
 static void silence(void)
 {
     static FILE *nowhere;
@@ -38,7 +38,7 @@ static void fuzz_tokens(const char *path)
     free(tokens);
 }
 
-/* A number that was taken is one that the setting may have. */
+/* An accepted number is within the setting's bounds. */
 static void check_numbers(struct config *c)
 {
     for (unsigned i = 0; i < SETTINGS_COUNT; i++) {

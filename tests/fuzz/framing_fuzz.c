@@ -1,5 +1,5 @@
-/* Any bytes as what a client sends: the scanner of framing says the same of them in all pieces, and where it finds the end of a request a reader
- * that knows nothing but lines finds it, too. The same bytes as a proxy's header, and as what proxies say in fields. */
+/* Any bytes as a client's stream: the framing scanner gives the same result however they are split, and a simple reader of lines finds
+ * the same ends of requests. The same bytes as a proxy's header, and as proxies' header fields. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,7 +16,7 @@ static void must(bool holds)
         abort();
 }
 
-/* ---- the simple reader: one request that is known to be whole and without fault ---- */
+/* ---- the simple reader: one request that is known to be complete and valid ---- */
 
 static struct span line_of(struct span *rest)
 {
@@ -117,7 +117,7 @@ static void same_verdict(const struct framing *a, const struct framing *b)
     must(a->begun - a->ended <= 1);
 }
 
-/* What follows the last end that was found must be the beginning of the refused request. */
+/* The bytes after the last end found must be the beginning of the refused request. */
 static void check_ends(struct span all, const struct framing *whole, size_t good)
 {
     struct span rest = all;

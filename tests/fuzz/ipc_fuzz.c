@@ -1,5 +1,5 @@
-/* What front-end and workers read of each other: a kernel table, a list of runs, a message's body, and a ring that holds anything.
- * The first byte chooses. */
+/* What front-end and workers read of each other: a kernel table, a list of runs, a message's body, and a ring with any contents. The
+ * first byte chooses. */
 #include <stdlib.h>
 
 #include "ipc/command_list.h"
@@ -20,7 +20,7 @@ static void fuzz_table(struct span s)
     kernel_table_finish(&t);
 }
 
-/* An entry's whole body lies in the list. */
+/* An entry's whole body is inside the list. */
 static void fuzz_list(const uint8_t *data, size_t bytes)
 {
     static _Alignas(64) unsigned char list[1 << 16];
@@ -51,7 +51,7 @@ static void fuzz_message(const uint8_t *data, size_t bytes)
     message_fits(message, &body, bytes - sizeof message);
 }
 
-/* A short input sets indices and lengths alike. */
+/* Repeats a short input, so that it sets indices and lengths alike. */
 static void repeat(const uint8_t *data, size_t bytes, unsigned char *to, size_t room)
 {
     size_t have = bytes < room ? bytes : room;

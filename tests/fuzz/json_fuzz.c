@@ -1,4 +1,4 @@
-/* Any bytes as JSON. What the scanner takes, the parser must take too; what the writer makes of any text must be JSON. */
+/* Any bytes as JSON. The parser must accept whatever the scanner accepts; the writer's output for any text must be JSON. */
 #include <stdlib.h>
 
 #include "http/json/json.h"
@@ -31,7 +31,7 @@ static void parse(struct span text)
 
     check(scanned || st == STATUS_INVALID_JSON);
     check(scanned || error.offset <= text.bytes);
-    /* Behind the scanner only duplicates and overflowing numbers are refused. */
+    /* After the scanner only duplicates and overflowing numbers are refused. */
     check(!scanned || st == STATUS_OK || (st == STATUS_INVALID_JSON && (strstr(why.detail, "twice") || strstr(why.detail, "large"))));
     walk(json_root(d));
     json_document_destroy(d);
@@ -46,7 +46,7 @@ static void write(struct span text)
     buf_init(&out, 1 << 20);
     json_writer_init(&w, &out);
     json_add_string(&w, NULL, text);
-    /* A NUL is written as \u0000: valid, but we do not take it back. */
+    /* A NUL is written as \u0000: valid, but not accepted as input. */
     check(out.failed || memchr(text.data, 0, text.bytes) || json_scan(buf_span(&out), &error));
     buf_finish(&out);
 }

@@ -1,4 +1,4 @@
-/* Any bytes as a program, up to the first line feed, and what follows as a run of it, in both forms. */
+/* Any bytes as a program, up to the first line feed, and the rest as a run of it, in both forms. */
 #include <stdlib.h>
 
 #include "api/batch/program_decode.h"
@@ -37,7 +37,7 @@ static void run(struct program *p, struct span text, bool inline_json)
     arena_finish(&a);
 }
 
-/* What can be done once only, no program does. */
+/* No program has operations that can be done only once. */
 static void check_program(const struct batch_spec *spec)
 {
     if (spec->keep_count || spec->ops_count > BATCH_OPS_MAX || spec->segments_count > BATCH_SEGMENTS_MAX)
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct problem          why;
 
     if (!text.bytes)
-        text.data = NULL; /* as the server has it when there is no body */
+        text.data = NULL; /* as the server sets it when there is no body */
     if (program_decode(text, false, &m, &why) != STATUS_OK)
         return 0;
     check_program(&m->text.spec);

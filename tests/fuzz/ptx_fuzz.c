@@ -1,4 +1,4 @@
-/* Any bytes as PTX: parsed, and what parses decoded. Nothing runs. */
+/* Any bytes as PTX: parsed, and decoded if valid. Nothing runs. */
 #include <stdlib.h>
 
 #include "device/cpu/ptx/ir.h"

@@ -1,6 +1,6 @@
-/* Runs a fuzz target without a fuzzer: every file of the folders given, cut short at many places, and changed at random in a way that is
- * the same each time. So the seeds are a regression test of every build, the ones under sanitizers too.
- * replay CHANGES FOLDER... ; a crash or a sanitizer's report is the failure. */
+/* Runs a fuzz target without a fuzzer: on every file of the given folders, truncated at many places, and changed at random, the same way
+ * each time. So the seeds are a regression test of every build, including those with sanitizers.
+ * replay CHANGES FOLDER... ; the failure is a crash or a sanitizer's report. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static uint32_t next_random(void)
     return state;
 }
 
-/* Some bytes overwritten, or a piece taken from one place to another. */
+/* Overwrites some bytes, or moves a piece. */
 static void change(size_t bytes)
 {
     unsigned flips = 1 + next_random() % FLIPS_MAX;
@@ -50,7 +50,7 @@ static void run_variants(size_t bytes, unsigned changes)
     }
 }
 
-/* How many files of the folder were run. */
+/* Returns how many files of the folder were run. */
 static unsigned run_folder(const char *folder, unsigned changes)
 {
     DIR           *d = opendir(folder);

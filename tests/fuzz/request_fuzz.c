@@ -32,7 +32,7 @@ static void cut_lines(struct span rest)
     }
 }
 
-/* What passed the guard is what it promises to be. */
+/* An accepted request keeps the guard's promises. */
 static void check_promises(void)
 {
     for (size_t i = 0; i < x.r.path.bytes; i++)

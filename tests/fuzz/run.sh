@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds a fuzz target and runs it: tests/fuzz/run.sh [TARGET [SECONDS]]. Needs clang. Findings are left in build/fuzz-findings/.
-# The committed seeds and, for ptx, the PTX of the corpus are only read; what the fuzzer finds interesting stays in build/.
-# FUZZ_BUILD names another build folder. FUZZ_PROGRAMS names a folder with the programs of `cmake --build build/fuzz --target fuzzers`,
-# wherever they were copied to: then nothing is built, and what is found stays in that folder.
+# Builds a fuzz target and runs it: tests/fuzz/run.sh [TARGET [SECONDS]]. Needs clang. Findings are left in build/fuzz-findings/. The
+# committed seeds and, for ptx, the PTX of the corpus are only read; the fuzzer's own inputs stay in build/. FUZZ_BUILD names another build
+# folder. FUZZ_PROGRAMS names a folder with the programs of `cmake --build build/fuzz --target fuzzers`, wherever they were copied to: then
+# nothing is built, and findings stay in that folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 target=${1:-ptx} seconds=${2:-600}

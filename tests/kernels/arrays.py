@@ -1,4 +1,4 @@
-"""Calls built-in kernels with NumPy arrays: one batch a call. bf16 has no type in NumPy: it travels as u16 here and is converted in these lines."""
+"""Calls built-in kernels with NumPy arrays: one batch per call. NumPy has no bf16: it is sent as u16 and converted here."""
 import numpy as np
 
 import batch_client
@@ -24,7 +24,7 @@ def encode(values, dtype):
 
 
 def decode(array, dtype):
-    """As float64 where it is a real number."""
+    """As float64 if it is a real number."""
     if dtype == "bf16":
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64) if dtype in REALS else array
@@ -39,7 +39,7 @@ def scalar(value, dtype):
 
 class Kernels:
     def __init__(self, client, session, engine="builtin"):
-        """Ours are tested where a library could do the same, unless `engine` says otherwise."""
+        """Uses our kernels even where a library could do the same, unless `engine` says otherwise."""
         self.client, self.session, self.engine, self.known = client, session, engine, {}
 
     def about(self, name):
@@ -92,7 +92,8 @@ class Kernels:
         return batch_client.send(self.client, f"{self.session}/batches", message, segments), reads
 
     def call(self, name, dtype, **given):
-        """The outputs, decoded; one alone if there is one. `given`: arrays and values by parameter, the number of elements for outputs."""
+        """The decoded outputs; a single output is not in a list. `given`: arrays and values by parameter, and for outputs their number of
+        elements."""
         answer, reads = self.send(name, dtype, **given)
         assert answer.status == 200, (name, dtype, answer)
         out = [decode(np.frombuffer(answer.segments[n], NUMPY[kind]), kind) for n, kind in reads]

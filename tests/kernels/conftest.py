@@ -1,4 +1,4 @@
-"""The built-in kernels of a service of its own. GPURESTD names the executable, GPUREST_TEST_BACKENDS its devices ("cpu" unless given)."""
+"""The built-in kernels of a service. GPURESTD names the executable, GPUREST_TEST_BACKENDS its devices (default "cpu")."""
 import os
 import pathlib
 import sys
@@ -30,7 +30,7 @@ def client(service):
 
 @pytest.fixture(scope="session")
 def kernels(client):
-    """One session for all: what a kernel leaves behind is met by the next, and more kernels come along than stay loaded."""
+    """One session for all tests: each kernel sees what earlier ones left, and there are more kernels than stay loaded."""
     from arrays import Kernels
     assert client.put("/v1/sessions/kernels").status == 201
     return Kernels(client, "/v1/sessions/kernels")
@@ -38,7 +38,7 @@ def kernels(client):
 
 @pytest.fixture(scope="session")
 def libraries(client, kernels):
-    """The same, done by cuBLASLt and cuFFT."""
+    """The same, run by cuBLASLt and cuFFT."""
     from arrays import Kernels
     if not all(client.get("/v1/devices").json()["items"][0]["libraries"].values()):
         pytest.skip("the device has no libraries")

@@ -1,5 +1,5 @@
-"""Elementwise kernels against NumPy in float64. Tolerances are in units of the dtype's rounding error: f32 functions as CUDA documents them (4 ulp
-and less), half precision one rounding on top of f32."""
+"""Elementwise kernels against NumPy in float64. Tolerances are in units of the dtype's rounding error: f32 functions as CUDA documents them
+(at most 4 ulp), half precision with one rounding on top of f32."""
 import pathlib
 
 import pytest
@@ -63,7 +63,7 @@ def test_unary(kernels, name):
         x = values(dtype, 1000)
         with np.errstate(all="ignore"):
             want = UNARY[name](x)
-        # The rounding of x / sqrt(2) counts x * x times in the tail of gelu.
+        # In the tail of gelu the rounding of x / sqrt(2) counts x * x times.
         check(kernels.call(name, dtype, x=x, out=x.size, n=x.size), want, dtype, 64 if name == "gelu" else 8)
 
 
@@ -159,7 +159,7 @@ def test_scaled_sums(kernels):
             sums = kernels.call("axpy", dtype, alpha=alpha, x=x, y=y, n=1001), kernels.call("scale", dtype, x=x, alpha=alpha, beta=beta, out=1001, n=1001)
             for got, summand in zip(sums, (y, kind(beta))):
                 want = kind(alpha) * x + summand
-                if dtype in REALS: # what cancels keeps the error of its parts
+                if dtype in REALS: # a cancelled sum keeps the error of its parts
                     near = EPSILON[dtype] * (2 * np.abs(want) + np.abs(alpha * x)) + 2.0 ** -24
                     assert (np.abs(got - want) <= near).all()
                 else:
@@ -177,7 +177,7 @@ def test_clip_and_where(kernels):
 
 @pytest.mark.parametrize("block", [1, 64, 256])
 def test_the_source_is_right_in_blocks_of_any_width(kernels, block):
-    """People take it as a start; the service itself launches blocks of FLAT_THREADS."""
+    """Users copy this shape; the service itself launches blocks of FLAT_THREADS."""
     client, session, name = kernels.client, kernels.session, "binary<f32, op_add>"
     source = {"source": (SOURCES / "elementwise.cu").read_text(), "headers": {"common.cuh": (SOURCES / "common.cuh").read_text()},
               "options": ["--std=c++17"], "name_expressions": [name]}

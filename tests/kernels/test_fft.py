@@ -1,4 +1,4 @@
-"""Fourier transforms against NumPy's in float64: the error, relative to the norm of the result, within a few roundings per step."""
+"""Fourier transforms against NumPy's in float64: the error, relative to the norm of the result, is a few roundings per step."""
 import pytest
 
 np = pytest.importorskip("numpy")

@@ -1,5 +1,5 @@
-"""Fourier transforms along an axis and of lengths that take several passes, against NumPy's in float64. Each of log2(n) stages may add a few rounding
-errors to the root mean square of a result."""
+"""Fourier transforms along an axis and of lengths that take several passes, against NumPy's in float64. Each of log2(n) stages may add a
+few rounding errors to the root mean square of a result."""
 import pytest
 
 np = pytest.importorskip("numpy")

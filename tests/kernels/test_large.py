@@ -1,4 +1,4 @@
-"""More than 2^31 elements, whose indices do not fit 32 bits. On a GPU only: the cpu device would take hours and the memory of the whole machine."""
+"""More than 2^31 elements, whose indices do not fit 32 bits. On a GPU only: the cpu device would take hours and the whole machine's memory."""
 import struct
 
 import pytest
@@ -8,7 +8,7 @@ N = 2 ** 31 + 12345
 
 @pytest.fixture
 def large(client, on_gpu):
-    """The path of a session of its own, whose buffers go with it."""
+    """The path of a new session, deleted with its buffers at the end."""
     if not on_gpu:
         pytest.skip("more than 2^31 elements: run with GPUREST_TEST_BACKENDS=cuda on a GPU with 64 GB")
     assert client.put("/v1/sessions/large").status == 201

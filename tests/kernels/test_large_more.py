@@ -1,4 +1,4 @@
-"""More than 2^31 elements for what works on matrices, planes and transforms, and for random numbers; on a GPU only, as those of test_large."""
+"""More than 2^31 elements for matrices, planes, transforms and random numbers; on a GPU only, as in test_large."""
 import struct
 
 from test_large import N, large, launch, make, read  # noqa: F401 (large is a fixture)

@@ -1,5 +1,5 @@
-"""Products of matrices against float64. The tensor core paths run on every device here: their sources are compiled as a module with TENSOR_CORES defined,
-since the library itself uses them only where the compute capability says so."""
+"""Products of matrices against float64. The tensor core paths run on every device here: their sources are compiled as a module with
+TENSOR_CORES defined, since the library itself uses them only where the compute capability allows."""
 import pathlib
 
 import pytest
@@ -21,13 +21,13 @@ def values(dtype, shape, seed):
 
 
 def near(a, b, dtype, work=None):
-    """Roundings of the sum, as many as there are products at the worst; then that of the result."""
+    """Roundings of the sum, at worst one per product; then that of the result."""
     work = work or EPSILON["f64" if dtype == "f64" else "f32"]
     return 2 * EPSILON[dtype] * np.abs(a @ b) + (a.shape[-1] + 2) * work * (np.abs(a) @ np.abs(b)) + 2.0 ** -25
 
 
-# Whole tiles and parts of them, with an even and an odd number of the pieces of 64 or 32 that k is taken in, of which the last may be a part; and more
-# tiles of the largest shape than a GPU has multiprocessors.
+# Whole and partial tiles, with an even and an odd number of pieces of 64 or 32 along k, of which the last may be partial; and more tiles of
+# the largest shape than a GPU has multiprocessors.
 PIECES = ((1, 128, 64, 64), (1, 256, 128, 192), (1, 130, 72, 136), (2, 128, 128, 352), (1, 264, 272, 320), (1, 2100, 2056, 40))
 
 
@@ -60,7 +60,7 @@ def test_nothing_to_sum_and_nothing_to_do(kernels):
 
 
 def test_large_tiles(kernels):
-    """A grid of few blocks takes tiles of 128 x 128."""
+    """A grid of few blocks uses tiles of 128 x 128."""
     a, b = values("f32", (300, 40), 1), values("f32", (40, 270), 2)
     got = kernels.call("matmul", "f32", a=a, b=b, out=300 * 270, m=300, n=270, k=40, batch=1).reshape(300, 270)
     assert (np.abs(got - a @ b) <= near(a, b, "f32")).all()
@@ -109,7 +109,7 @@ def forced(kernels):
 @pytest.mark.parametrize("blocks", [1, 64])
 @pytest.mark.parametrize("function,dtype", [("matmul<f16>", "f16"), ("matmul<bf16>", "bf16"), ("matmul_tf32<f32>", "f32")])
 def test_tensor_cores(forced, function, dtype, blocks):
-    """One block takes tiles of 256 x 128, many blocks tiles of 128 x 64."""
+    """One block uses tiles of 256 x 128, many blocks tiles of 128 x 64."""
     for batch, m, n, k in ((1, 16, 8, 16), (1, 256, 128, 64), (1, 300, 200, 104), (2, 130, 72, 40), (1, 70, 33, 19), (1, 1, 1, 1), (1, 5, 6, 200)):
         a, b = values(dtype, (batch, m, k), 1), values(dtype, (batch, k, n), 2)
         got = forced(function, dtype, blocks, a, b)

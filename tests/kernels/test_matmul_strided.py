@@ -1,5 +1,5 @@
-"""Products of matrices any distance apart against NumPy in float64. A sum of k products may be off by k rounding errors of the accumulator times the sum of their absolute
-values, and by one rounding of the result; integers are exact modulo their width."""
+"""Products of matrices with any strides against NumPy in float64. A sum of k products may be off by k rounding errors of the accumulator
+times the sum of their absolute values, and by one rounding of the result; integers are exact modulo their width."""
 import pathlib
 
 import pytest
@@ -57,7 +57,7 @@ def test_batches_and_an_operand_for_all(kernels):
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8"])
 @pytest.mark.parametrize("m,n,k,lda,ldb,ldc", [(19, 45, 21, 24, 47, 53), (150, 72, 80, 80, 72, 80), (150, 72, 80, 80, 80, 73), (150, 71, 80, 80, 72, 72), (130, 130, 136, 136, 136, 130)])
 def test_rows_apart_and_what_lies_between_stays(kernels, dtype, m, n, k, lda, ldb, ldc):
-    """Rows of operands and of the result that all begin on 16 bytes, or not."""
+    """Rows of operands and of the result that are all aligned to 16 bytes, or not."""
     a, b = operand(dtype, (m, lda), 11), operand(dtype, (k, ldb), 12)
     out = kernels.call("matmul_strided", dtype, a=a, b=b, out=m * ldc, batch=1, m=m, n=n, k=k, lda=lda, ldb=ldb, ldc=ldc, a_batch=0, b_batch=0, out_batch=0)
     out = out.reshape(m, ldc)
@@ -88,8 +88,8 @@ def test_a_buffer_too_small_is_refused_by_its_parameter(kernels):
 
 @pytest.fixture(scope="module", params=["f16", "bf16", "f32"])
 def tensor(request, kernels):
-    """(dtype, function that multiplies batches with tensor cores, by a number of blocks, with rows `apart` elements longer than they are and operands that
-    begin `at` elements into their buffers)"""
+    """(dtype, function that multiplies batches with tensor cores, by a number of blocks, with rows padded by `apart` elements and operands
+    that begin `at` elements into their buffers)"""
     dtype, name = request.param, f"strided_{request.param}"
     function = f"matmul_strided<{dtype}, true>"
     source = {"source": (SOURCES / "matmul.cu").read_text(), "headers": {"common.cuh": (SOURCES / "common.cuh").read_text()},

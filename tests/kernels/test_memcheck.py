@@ -1,4 +1,4 @@
-"""Nothing is read that nobody wrote, and nothing beyond a buffer: sizes that leave tails everywhere, on a session that checks every access."""
+"""Nothing uninitialized is read, and nothing outside a buffer: sizes with tails everywhere, on a session that checks every access."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -47,7 +47,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_access_is_to_what_was_written(checked, name):
-    """Outputs are allocated and not filled, so that reading one of them would be found out as well."""
+    """Outputs are allocated but not filled, so that reading one is detected as well."""
     given = {}
     for param in checked.params(name):
         size = CALLS[name][param["name"]]

@@ -1,5 +1,5 @@
-"""Correlations and convolutions of planes against SciPy and NumPy in float64. A sum of k products may be off by k rounding errors of the accumulator times the
-sum of their absolute values, and by one rounding of the result."""
+"""Correlations and convolutions of planes against SciPy and NumPy in float64. A sum of k products may be off by k rounding errors of the
+accumulator times the sum of their absolute values, and by one rounding of the result."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -95,7 +95,7 @@ def test_convolutions(kernels, case):
 
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
 def test_convolution_that_reaches_beyond_32_bits_is_the_same(kernels, dtype):
-    """A distance of 2^30 between the first and the last row makes the kernel compute with wider offsets; all rows but the first lie outside."""
+    """A distance of 2^30 between the first and the last row makes the kernel use wider offsets; all rows but the first are outside."""
     batch, groups, channels, side, out_channels, far = 2, 2, 3, 5, 66, 16400
     x, weights = numbers(dtype, (batch, groups, channels, side, side), 5), numbers(dtype, (groups, out_channels, channels, 3, 3), 6)
     of_rows = {}

@@ -1,4 +1,4 @@
-"""Random numbers against Philox written out here: bits and uniform numbers exactly, normal ones to a few roundings of their computation."""
+"""Random numbers against a Philox in Python: bits and uniform numbers exactly, normal ones within a few roundings of their computation."""
 import pytest
 
 np = pytest.importorskip("numpy")

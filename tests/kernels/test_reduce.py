@@ -1,5 +1,5 @@
-"""Reductions against NumPy in float64. Sums of n numbers are held to a few roundings of the result plus n roundings of a tiny part of the sum of
-magnitudes, which plain summation would exceed by far."""
+"""Reductions against NumPy in float64. Sums of n numbers may be off by a few roundings of the result plus n roundings of a tiny part of the
+sum of magnitudes, which plain summation would exceed by far."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -35,7 +35,7 @@ def check_sum(got, x, dtype, axis=None):
         return
     own = EPSILON["f64" if dtype == "f64" else "f32"]
     want = np.sum(x.astype(np.longdouble), axis=axis).astype(np.float64)
-    # The error that sums carry along is rounded itself: n times the square of a rounding.
+    # The carried error of a sum is rounded itself: n times the square of a rounding.
     close(got, want, dtype, 2 * own * own * x.size * np.abs(x).sum() + 1e-12 * own)
 
 
@@ -143,7 +143,7 @@ def test_an_axis_without_elements(kernels):
 
 
 def test_two_streams_do_not_meet(kernels):
-    """Both use the module's memory for their shares; each stream has its own."""
+    """Both use the module's memory for partial results; each stream has its own."""
     import batch_client
     x = np.ones(50000, np.float32)
     ops = [{"op": "alloc", "as": "$x", "segment": "x"}]

@@ -1,4 +1,4 @@
-"""Scans against NumPy: integers and choices exactly, sums of reals to a few roundings of the running sum of magnitudes."""
+"""Scans against NumPy: integers and choices exactly, sums of reals within a few roundings of the running sum of magnitudes."""
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -66,7 +66,7 @@ def test_products_and_what_is_not_finite(kernels):
 
 
 def test_alone_over_http(kernels):
-    """Scratch memory of a launch that is in no batch comes and goes with it."""
+    """A launch outside batches allocates and frees its own scratch memory."""
     client, session = kernels.client, kernels.session
     x = np.arange(30000, dtype=np.int64)
     assert client.put_octets(f"{session}/buffers/x", x.tobytes()).status == 201

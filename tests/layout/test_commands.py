@@ -1,4 +1,4 @@
-"""The main job of `make run`, on the executable under test: what a newcomer sees must end with every answer right."""
+"""The main task of `make run`, on the executable under test: a newcomer's first run must end with every answer right."""
 import os
 import pathlib
 import subprocess
@@ -39,7 +39,7 @@ def test_a_file_that_is_not_there_is_one_clear_line(tmp_path):
 
 
 def test_the_hosts_check_can_fail(tmp_path):
-    """A wrong sum and a wrong count must be noticed, or the job above proves nothing."""
+    """A wrong sum and a wrong count must be detected, or the task above proves nothing."""
     check = ["python3", str(ROOT / "scripts/job/check.py")]
     subprocess.run([*check, "make", str(tmp_path), "64"], check=True)
     (tmp_path / "c.f32").write_bytes(bytes(256))
@@ -61,7 +61,7 @@ def gpu_test(tmp_path, **environment):
 
 
 def test_the_gpu_tests_write_a_report(tmp_path):
-    """Against a driver that is none; what it measures says nothing, but it must come out."""
+    """Runs against a fake driver: the measurements mean nothing, but must be printed."""
     done = gpu_test(tmp_path, LIBCUDA=str(FAKE_DRIVER), STEPS="local_launch latency")
     assert done.returncode == 0, done.stdout + done.stderr
     report = (tmp_path / "report.txt").read_text()

@@ -1,5 +1,5 @@
-"""C sources as `make format-check` wants them, where there is the version of clang-format that they are written with: each lays out a little
-differently."""
+"""C sources are formatted as `make format-check` demands. Only with the version of clang-format that they are written with: each version
+formats a little differently."""
 import pathlib
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The Python SDK's rooms: which may import which, and that no two modules import each other, not even from within functions."""
+"""The rooms of the Python SDK: which may import which, and that no two modules import each other, even within functions."""
 import ast
 import pathlib
 
@@ -7,7 +7,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "sdk/python/gpurest"
 
-# A room -> the rooms that it may import; "" are the modules beside __init__.py. `errors` is there for everybody, and the rest is above all rooms.
+# Room -> rooms that it may import; "" are the modules beside __init__.py. Everybody may import `errors`; other modules outside rooms are
+# above all rooms.
 MAY_IMPORT = {
     "_values": set(),
     "_transport": set(),
@@ -19,9 +20,9 @@ MAY_IMPORT = {
     "testing": {"testing/_fake", "_session", "_transport"},
     "": {"arrays", "aio", "_session", "_transport", "_values"},
 }
-# Imports within functions. Each is here with its reason; there is to be none that breaks a circle.
+# Imports within functions, each with its reason; none may exist only to break a circle.
 LATE = {("gpurest", "gpurest.aio"): "asyncio is loaded by those who use it"}
-MODULES_MAX = 25  # of a room, besides __init__.py
+MODULES_MAX = 25  # per room, besides __init__.py
 
 
 def name_of(path):
@@ -41,7 +42,7 @@ def is_for_types(node):
 
 
 def imports_of(module):
-    """(module of the package, "types", "late" or "") for each import: of type checkers, within a function, else at the top."""
+    """(module of the package, "types", "late" or "") for each import: for type checkers, within a function, else at the top."""
     path = MODULES[module]
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
 
@@ -72,7 +73,7 @@ def test_every_room_is_in_the_picture():
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_rooms_import_only_what_stands_below_them(room):
-    """Those for type checkers, too."""
+    """Includes imports for type checkers."""
     allowed = MAY_IMPORT[room] | {room, "errors"}
     wrong = {f"{module} imports {target}" for module in MODULES if room_of(module) == room for target, _ in IMPORTS[module] if room_of(target) not in allowed}
     assert not wrong
@@ -88,7 +89,7 @@ def test_errors_import_nothing_of_the_package():
 
 
 def test_no_modules_import_each_other():
-    """Imports within functions count; those for type checkers do not, since a buffer's type names its session's, and the other way round."""
+    """Includes imports within functions; excludes those for type checkers, since the types of a buffer and its session name each other."""
     waiting = {module: {target for target, how in IMPORTS[module] if how != "types"} - {module} for module in MODULES}
     while ready := [module for module, needs in waiting.items() if not needs & set(waiting)]:
         for module in ready:

@@ -11,8 +11,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVICE = ROOT / "service"
 
-# Folder -> folders of service/ it may include besides itself, base/, limits.h and config/config.h. service/README.md draws this picture.
-# A folder's bounds.h is its own alone.
+# Folder -> folders of service/ that it may include besides itself, base/, limits.h and config/config.h; service/README.md has the picture.
+# A folder's bounds.h belongs to it alone.
 MAY_INCLUDE = {
     "": {"api", "config", "health", "http", "session", "pool", "worker", "ipc", "kernels"},  # main.c, frontend.c
     "base": set(),
@@ -45,13 +45,13 @@ ROOM_MAY_INCLUDE = {
     "device/cuda": {"vendor": set()},
 }
 
-# The rooms of the clients in C, each of which may include itself and those before it. Files beside the rooms may include all.
+# The rooms of the C clients; each may include itself and those before it. Files beside the rooms may include all.
 CLIENT_ROOMS = {
     "sdk/c/src": ("base", "transport", "client", "session", "code", "batch", "calls"),
     "sdk/cli/src": ("base", "commands"),
 }
 
-# Foreign header -> the files that may name it.
+# Foreign header -> files that may include it.
 OWNERS = {
     "microhttpd.h": r"service/http/(engine|filter)/\w+\.[ch]",
     "cjson/cJSON.h": r"(service/http/json/json\.c|sdk/c/src/base/json\.c|sdk/cli/src/base/cli\.h)",
@@ -131,7 +131,7 @@ def test_rooms_include_only_what_stands_below_them(folder, rooms):
 
 
 def test_a_rooms_internal_header_stays_in_its_folder():
-    """engine/internal.h is met in filter/, too, whose functions are steps of an exchange."""
+    """filter/ may include engine/internal.h, because its functions are steps of an exchange."""
     wrong = [f"{path.relative_to(ROOT)} includes {included}" for path in sources() for _, included in INCLUDE.findall(path.read_text())
              if included.endswith("internal.h") and included.split("/")[0] != folder_of(path)]
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""The SDKs against the contract's document: they ask for nothing that is not in it, and what they have no call for is known here by name."""
+"""The SDKs against the OpenAPI document: they use only paths that are in it, and the paths that they do not use are listed here."""
 import ast
 import json
 import pathlib
@@ -10,15 +10,15 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Of no use to a program that computes: pages, probes and an operator's own; the generic request reaches them, too.
+# Useless for a program that computes: pages, probes and operators' paths; generic requests reach them, too.
 OPERATORS = {"/", "/docs", "/web/{file}", "/openapi.json", "/problems/{code}", "/lbz", "/livez", "/readyz", "/metrics", "/v1/changes", "/v1/admin/drain",
              "/v1/admin/resume", "/v1/admin/logging", "/v1/admin/logs", "/v1/limits"}
 NOT_THERE = {
-    # Lists are for people; the generic request reaches them.
+    # Lists are for people; generic requests reach them.
     "c": OPERATORS | {"/v1/sessions", "/v1/sessions/{sid}/buffers", "/v1/sessions/{sid}/modules", "/v1/sessions/{sid}/modules/{mid}/log",
                       "/v1/sessions/{sid}/programs", "/v1/sessions/{sid}/events", "/v1/devices/{did}", "/v1/kernels",
                       "/v1/run/{xid}", "/v1/run/{xid}/result"},
-    # The log of a module comes whole with the module: Module.log.
+    # A module's log comes with the module: Module.log.
     "python": OPERATORS - {"/livez", "/readyz", "/v1/limits"} | {"/v1/sessions/{sid}/modules/{mid}/log"},
 }
 
@@ -42,7 +42,7 @@ def c_texts():
 
 def python_texts():
     for file in sorted((ROOT / "sdk/python/gpurest").rglob("*.py")):
-        if "_fake" in file.parts:  # a service for tests, which has routes of its own
+        if "_fake" in file.parts:  # a service for tests, with its own routes
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.JoinedStr):
@@ -52,7 +52,7 @@ def python_texts():
 
 
 def asked_for(sdk):
-    """What an SDK's texts name, as lists of segments; a beginning that is computed is left out."""
+    """Paths in an SDK's string literals, as lists of segments; omits a computed beginning."""
     found = {}
     for file, text in c_texts() if sdk == "c" else python_texts():
         named = re.fullmatch(r"(?:\{\})?((?:/(?:[a-z0-9]+|\{\}))+)(?:\?.*)?", text)

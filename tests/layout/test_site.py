@@ -1,4 +1,4 @@
-"""`make docs`: the site is built without a warning, and each of its pages made from sources has what its source has."""
+"""`make docs`: the site is built without warnings, and each generated page has everything of its source."""
 import html
 import json
 import pathlib

@@ -75,7 +75,7 @@ def run_bundled(tmp_path):
 
 
 def children(pid):
-    """Of threads that end while they are looked at none are told."""
+    """Skips threads that end during the search."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -86,7 +86,7 @@ def children(pid):
 
 
 def mapped(pid):
-    """The shared libraries of a process; none of one that has ended."""
+    """The shared libraries of a process; none if it has ended."""
     try:
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -95,7 +95,7 @@ def mapped(pid):
 
 
 def started(pid, service):
-    """Its libraries once it has them: a process between its start and its loader's end has none, and neither has one that has ended."""
+    """Waits for the libraries of a process: it has none until its loader has finished, nor when it has ended."""
     deadline = time.monotonic() + 60
     while not any(p.name.startswith("libmicrohttpd.so") for p in mapped(pid)):
         if pid not in [service, *children(service)]:
@@ -158,7 +158,7 @@ def test_it_holds_nothing_of_the_c_library(bundle):
 
 
 def test_all_that_is_needed_is_there(bundle):
-    """What a machine with a C library alone could not find."""
+    """Libraries that a machine with only a C library does not have."""
     if not shutil.which("readelf"):
         pytest.skip("readelf is not installed")
     missing = []
@@ -178,7 +178,7 @@ def test_it_says_what_it_is(bundle):
 
 
 def test_what_an_operator_sees_under_load(bundle):
-    """The script that is run on a GPU, for a moment: metrics, the dashboard's sources, changes and the tool agree with what the load did."""
+    """The script for a GPU, run briefly: metrics, the dashboard's sources, changes and the tool agree with the load."""
     if not os.environ.get("GPUREST_NVRTC") or not (bundle / "bin" / "gpurest").exists():
         pytest.skip("needs GPUREST_NVRTC, and a bundle with the command line tool")
     script = ROOT / "tests" / "bench" / "bundle_load.py"

@@ -1,5 +1,6 @@
-"""docker/compose.yaml brought up as its first line says, by docker-compose over podman's socket (`make image-test`). What the engine adds of its
-own is its affair; here: the file is taken, the service answers at the published port and nowhere else, runs a kernel, and stops when told."""
+"""docker/compose.yaml, started as its first line says, by docker-compose over podman's socket (`make image-test`). Tested here: the file is
+accepted, the service answers at the published port and nowhere else, runs a kernel, and stops when told. Additions of the engine are not
+tested."""
 import http.client
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 DEADLINE_S = 60
 PROJECT = "gpuresttest"
-# An engine that may not raise its hard limits has to be told of those that it would set by itself.
+# An engine that may not raise its hard limits must be told the limits that it would set by itself.
 OVERRIDE = """services:
   gpurest:
     ulimits:
@@ -61,7 +62,7 @@ def engine(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compose(image, engine, tmp_path_factory):
-    """(run, port) of the service, up."""
+    """(run, port) of the running service."""
     override = tmp_path_factory.mktemp("compose") / "override.yaml"
     override.write_text(OVERRIDE)
     with socket.socket() as s:

@@ -1,4 +1,4 @@
-"""The files in docker/ as they stand: what can be said without building an image. test_image.py runs the images."""
+"""The files in docker/: all that can be checked without building an image. test_image.py runs the images."""
 import pathlib
 import re
 import shutil
@@ -25,13 +25,13 @@ def stages(text):
 
 
 def test_nothing_needs_buildkit(dockerfile):
-    """buildah of Debian 12 and docker's classic builder have neither mounts nor here-documents."""
+    """buildah of Debian 12 and docker's classic builder support neither mounts nor here-documents."""
     assert not re.search(r"^RUN\s+--|^COPY\s+--(?!from=)|<<", dockerfile, re.M)
     assert not dockerfile.startswith("# syntax")
 
 
 def test_the_image_without_nvrtc_is_built_without_fetching_it(dockerfile):
-    """Docker's classic builder makes every stage above its target."""
+    """Docker's classic builder builds every stage above its target."""
     names = [name for _, name in stages(dockerfile)]
     assert names.index("runtime-cpu") < names.index("nvrtc") < names.index("runtime")
     assert dict((name, base) for base, name in stages(dockerfile))["runtime"] == "runtime-cpu"
@@ -50,7 +50,7 @@ def test_everything_that_is_copied_is_there_and_not_ignored(dockerfile):
 
 
 def test_everything_that_the_service_is_made_of_is_copied(dockerfile):
-    """Folders that the build files name from the project's root; what is missing shows only when an image is built."""
+    """Folders that the build files refer to from the project's root; a missing one shows only when an image is built."""
     build_files = [ROOT / "CMakeLists.txt", *(ROOT / "service").rglob("CMakeLists.txt"), *(ROOT / "scripts/cmake").iterdir()]
     named = {name for file in build_files for name in re.findall(r"\$\{PROJECT_SOURCE_DIR\}/(\w+)/", file.read_text())}
     copied = set(re.findall(r"^COPY (\w+) \w+$", dockerfile, re.M))

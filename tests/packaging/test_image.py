@@ -1,5 +1,5 @@
-"""The images of docker/Dockerfile, run: what docker/README.md promises. GPUREST_IMAGE and GPUREST_IMAGE_CPU name them, in podman's store
-(`make image-test` builds them and points to it). What can be said of the files alone is in test_docker_files.py."""
+"""Runs the images of docker/Dockerfile: the promises of docker/README.md. GPUREST_IMAGE and GPUREST_IMAGE_CPU name them, in podman's store
+(`make image-test` builds them and sets these). test_docker_files.py checks the files alone."""
 import http.client
 import json
 import os
@@ -15,9 +15,9 @@ import pytest
 
 DEADLINE_S = 60
 SIZE_MAX = 250 * 1000 * 1000
-# As docker/compose.yaml has it.
+# As in docker/compose.yaml.
 STRICT = ["--read-only", "--tmpfs=/tmp:rw,noexec,nosuid,size=64m", "--cap-drop=all", "--security-opt=no-new-privileges"]
-# Runs for a time by the clock and not by a number of turns, so that a slow machine sees it running, too.
+# Runs for a given time, not a number of turns, so that it is seen running on a slow machine, too.
 SPIN = """extern "C" __global__ void spin(unsigned long long *out, unsigned long long nanoseconds)
 {
     unsigned long long now, begin;
@@ -27,7 +27,7 @@ SPIN = """extern "C" __global__ void spin(unsigned long long *out, unsigned long
     while (now - begin < nanoseconds);
     out[0] = now - begin;
 }"""
-SPIN_S = (10, 25)  # less than the drain takes at most
+SPIN_S = (10, 25)  # less than the longest drain
 VADD = """#include <cuda_fp16.h>
 extern "C" __global__ void vadd(const float *a, const float *b, float *c, int n)
 {
@@ -137,7 +137,7 @@ def status_of(pid):
 
 
 def below(pid):
-    """Process ids of the container, as this machine counts them; processes that end meanwhile are left out."""
+    """Process ids of the container in this machine's numbering; processes that end meanwhile are skipped."""
     try:
         children = [child for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -165,7 +165,7 @@ def workers_of(container):
     return found
 
 
-# ---- what the images are ----
+# ---- contents of the images ----
 
 @pytest.mark.parametrize("which", ["image", "image_cpu"])
 def test_it_is_small(which, request):
@@ -295,7 +295,7 @@ def launch_for_a_while(service, seconds):
 
 
 def stop_beside_a_launch(service, seconds):
-    """True when it was told to stop while the launch was under way; in any case that ends well."""
+    """True when it was stopped during the launch; it must end well in any case."""
     session, thread, answers = launch_for_a_while(service, seconds)
     stopping = subprocess.Popen(["podman", "stop", "-t", "50", service.id], stdout=subprocess.DEVNULL)
     wait_until(lambda: not service.ready())
@@ -309,12 +309,12 @@ def stop_beside_a_launch(service, seconds):
 
 
 def test_stopping_lets_the_request_under_way_end(start, image):
-    """A machine that stands still between the two commands has another try, with a longer kernel."""
+    """If the machine stalls between the two commands, a longer kernel gets another try."""
     assert any(stop_beside_a_launch(start(image, *STRICT), seconds) for seconds in SPIN_S), "no kernel was under way when the service was told to stop"
 
 
 def test_a_stop_shorter_than_the_drain_cuts_sessions_off(start, image_cpu):
-    """Why docker/README.md says --stop-timeout."""
+    """The reason for --stop-timeout in docker/README.md."""
     service = start(image_cpu)
     assert service.request("PUT", "/v1/sessions/kept")[0] == 201
     podman("stop", "-t", "1", service.id)

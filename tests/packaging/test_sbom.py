@@ -1,4 +1,4 @@
-"""The bill of materials of a bundle, and packaging/sbom.py on lists made for the test. The images' is in test_image.py."""
+"""The bill of materials of a bundle, and packaging/sbom.py on lists made for the test. test_image.py checks those of the images."""
 import hashlib
 import json
 import os
@@ -46,7 +46,7 @@ def status(tmp_path):
 
 
 def checked(text):
-    """The document, after what SPDX 2.3 asks of every one."""
+    """The parsed document, after the checks that SPDX 2.3 requires of every document."""
     bill = json.loads(text)
     assert (bill["spdxVersion"], bill["dataLicense"], bill["SPDXID"]) == ("SPDX-2.3", "CC0-1.0", "SPDXRef-DOCUMENT")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", bill["creationInfo"]["created"]) and bill["creationInfo"]["creators"]

@@ -1,4 +1,4 @@
-"""The systemd unit and the example of a configuration file agree with the executable and with each other. GPURESTD names the executable."""
+"""The systemd unit and the example configuration file agree with the executable and with each other. GPURESTD names the executable."""
 import os
 import pathlib
 import re
@@ -80,7 +80,7 @@ def test_the_account_can_be_made():
 
 
 def members_of(group, found=None):
-    """System calls of a group of systemd's, through the groups in it."""
+    """System calls of a systemd group and the groups in it."""
     found = set() if found is None else found
     listed = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True, timeout=60).stdout
     for word in re.findall(r"^\s+(@?[a-z0-9_-]+)$", listed, re.M):
@@ -92,7 +92,7 @@ def members_of(group, found=None):
 
 
 def permitted():
-    """What the lines of SystemCallFilter leave, one after the other."""
+    """The system calls that the lines of SystemCallFilter allow, applied in order."""
     calls = set()
     for line in re.findall(r"^SystemCallFilter=(.*)$", (FOLDER / "gpurestd.service").read_text(), re.M):
         named = set().union(*(members_of(word) if word.startswith("@") else {word} for word in line.lstrip("~").split()))
@@ -102,7 +102,7 @@ def permitted():
 
 @pytest.mark.skipif(not shutil.which("strace") or not shutil.which("systemd-analyze"), reason="strace and systemd-analyze are needed")
 def test_all_that_the_service_calls_is_permitted(executable, tmp_path):
-    """A whole life, with a compilation, a launch and the jails of workers, looked at from outside."""
+    """A whole run, with a compilation, a launch and the workers' jails, traced from outside."""
     trace = tmp_path / "trace"
     environment = dict(os.environ, ONCE="1", PORT="0", XDG_CACHE_HOME=str(tmp_path))
     wrapper = tmp_path / "gpurestd"
@@ -115,5 +115,5 @@ def test_all_that_the_service_calls_is_permitted(executable, tmp_path):
     assert job.returncode == 0, job.stdout + job.stderr
     called = set(re.findall(r"^\d+ +(\w+)\(", trace.read_text(errors="replace"), re.M))
     assert {"execve", "prctl", "sendmsg", "memfd_create"} <= called, "that was no whole life"
-    # The filter is the front-end's and its workers'; unshare, chroot and mount belong to jails that go without where they are refused.
+    # The filter applies to the front-end and its workers; jails do without unshare, chroot and mount where these are refused.
     assert called - permitted() - {"unshare", "chroot", "mount", "umount2", "pivot_root", "setns"} == set()

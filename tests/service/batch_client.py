@@ -1,4 +1,4 @@
-"""Batches in both forms: frames made and taken apart here, independently of the service."""
+"""Batches in both forms. Frames are built and parsed here, independently of the service."""
 import base64
 import json
 import struct
@@ -18,7 +18,7 @@ def frame(message, segments=()):
 
 
 def unframe(data):
-    """(message, {id: bytes}); checks every byte of the framing on the way."""
+    """Returns (message, {id: bytes}) and checks every byte of the framing."""
     assert data[:8] == MAGIC
     version, flags, length = struct.unpack("<HHI", data[8:16])
     assert (version, flags, (16 + length) % 64) == (1, 0, 0)
@@ -43,7 +43,7 @@ def with_data(message, segments):
 
 
 def send(client, path, message, segments=None, within=False, **headers):
-    """The answer, with .message and .segments when it is a success."""
+    """Sends the batch; the answer has .message and .segments when it is a success."""
     segments = segments or {}
     if within:
         answer = client.post(path, with_data(message, segments), **headers)

@@ -1,4 +1,4 @@
-"""What random batches must give: buffers as bytearrays, kernels as Python."""
+"""The expected results of random batches: buffers as bytearrays, kernels as Python."""
 import struct
 
 KERNELS = """
@@ -37,7 +37,7 @@ class Batch:
 
 
 class _Writer:
-    """Makes one batch: each step appends operations and does the same to the model."""
+    """Builds one batch: each step appends operations and applies them to the model."""
 
     def __init__(self, rng, model):
         self.rng, self.buffers, self.batch = rng, dict(model.own), Batch()
@@ -48,7 +48,7 @@ class _Writer:
         return name, self.buffers[name]
 
     def extent(self, data, align=1):
-        """(offset, size) within, maybe empty."""
+        """A random (offset, size) inside the buffer, maybe empty."""
         units = len(data) // align
         begin = self.rng.randint(0, units)
         return begin * align, self.rng.randint(0, units - begin) * align
@@ -114,7 +114,7 @@ class _Writer:
             del self.buffers[name]
 
     def order(self, before, after):
-        """What is on stream `after` from now on waits for what is on `before`. None: the default stream."""
+        """Orders later work on stream `after` behind earlier work on stream `before`. None: the default stream."""
         self.events += 1
         event = f"e{self.rng.randint(0, 3)}" if self.rng.random() < 0.5 else f"f{self.events}"
         self.add("record", event=event, **({"stream": before} if before else {}))
@@ -169,7 +169,7 @@ STEPS = ("alloc",) * 4 + ("write", "copy", "fill", "read", "launch") * 3 + ("fre
 
 
 def random_batch(rng, model):
-    """A batch that must succeed; model.own becomes what the session's buffers are then."""
+    """A batch that must succeed; model.own becomes the session's buffers after it."""
     writer = _Writer(rng, model)
     for _ in range(rng.randint(1, 14)):
         getattr(writer, rng.choice(STEPS))()

@@ -1,4 +1,4 @@
-"""Headless Chromium over its debugging pipe (descriptors 3 and 4, JSON ended by NUL): a page that lives while the test goes on."""
+"""Headless Chromium over its debugging pipe (descriptors 3 and 4, JSON ended by NUL), with a page that stays open during the test."""
 import contextlib
 import json
 import os
@@ -15,7 +15,7 @@ class Browser:
         its_in, ours_out = os.pipe()
 
         def place():
-            # Above 4 first, so that neither overwrites the other.
+            # Moved above 4 first, so that neither overwrites the other.
             high_in, high_out = os.dup(its_in), os.dup(its_out)
             while min(high_in, high_out) <= 4:
                 high_in, high_out = os.dup(high_in), os.dup(high_out)
@@ -65,7 +65,7 @@ class Page:
         return self.browser.command("Runtime.evaluate", self.session, expression=expression, returnByValue=True)["result"].get("value")
 
     def wait_for(self, expression):
-        """Until it is true there."""
+        """Waits until the expression is true in the page."""
         give_up = time.monotonic() + DEADLINE_S
         while not self.value(f"Boolean(document.body) && Boolean({expression})"):
             assert time.monotonic() < give_up, (expression, self.value("document.body.innerText"))

@@ -1,4 +1,4 @@
-"""GPURESTD names the executable under test; GPUREST_TEST_BACKENDS its devices ("cpu" unless given)."""
+"""GPURESTD names the executable under test; GPUREST_TEST_BACKENDS its devices (default "cpu")."""
 import itertools
 import os
 import pathlib
@@ -10,7 +10,7 @@ from service_under_test import Service
 
 names = itertools.count()
 
-# A file is run by one process: one that takes long, begun late, is waited for by all others.
+# These start first: one process runs a whole file, and a long file that starts late delays the end.
 LONG_FILES = ("test_openapi", "test_health", "test_architectures", "test_batch_async", "test_batch_fuzz", "test_batch_large", "test_body_thresholds",
               "test_bulk", "test_corpus", "test_crash_budget", "test_engines", "test_shareable", "test_web")
 
@@ -29,7 +29,7 @@ def executable():
 
 @pytest.fixture
 def start(executable, tmp_path):
-    """start(*arguments) runs a service of its own for one test."""
+    """start(*arguments) runs a service for one test."""
     running = []
 
     def start_one(*arguments, **options):
@@ -45,7 +45,7 @@ def start(executable, tmp_path):
 
 @pytest.fixture(scope="session")
 def service(executable, tmp_path_factory):
-    """The one that most tests share."""
+    """The service that most tests share."""
     one = Service(executable, tmp_path_factory.mktemp("service"), spare_compiler=True)
     yield one
     one.stop()
@@ -53,12 +53,12 @@ def service(executable, tmp_path_factory):
 
 @pytest.fixture
 def client(service):
-    """Of the shared service; what sessions a test leaves are gone before the next one, which may need as many as a caller may have."""
+    """A client of the shared service. Deletes the sessions that a test leaves, because the next test may need as many as a caller may have."""
     one = service.client()
     yield one
     one.close()
     assert service.process.poll() is None, service.stderr()[-4000:]
-    after = service.client()  # what a test does with its own is its business
+    after = service.client()  # a new one, because a test may do anything with its own
     for left in after.get("/v1/sessions").json()["items"]:
         assert after.delete("/v1/sessions/" + left["id"]).status in (204, 404)
     after.close()
@@ -66,7 +66,7 @@ def client(service):
 
 @pytest.fixture
 def session(client):
-    """The path of a fresh session."""
+    """The path of a new session."""
     path = f"/v1/sessions/t{next(names)}"
     answer = client.put(path)
     assert answer.status == 201, answer

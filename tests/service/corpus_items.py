@@ -1,5 +1,5 @@
-"""The launches of tests/bench/goldens/kernels.def, made as tests/bench/goldens/item.c makes them: the same buffers with the same numbers, so
-that the answers which an H200 left in tests/bench/results/corpus_goldens_h200.txt can be asked of the service as well."""
+"""The launches of tests/bench/goldens/kernels.def with the same buffers and numbers as in tests/bench/goldens/item.c, so that the service's
+results can be compared with those of an H200 in tests/bench/results/corpus_goldens_h200.txt."""
 import math
 import pathlib
 import re
@@ -12,7 +12,7 @@ GOLDENS = TESTS / "bench" / "results" / "corpus_goldens_h200.txt"
 
 MASK64 = (1 << 64) - 1
 FNV_START, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
-SAMPLES = 16  # elements that are kept of a result which is not exact
+SAMPLES = 16  # elements kept of an inexact result
 
 # Letter of a type: bytes of an element, struct code or None, bits of infinity or 0 for an integer.
 TYPES = {"b": (1, "B", 0), "i": (4, "i", 0), "u": (4, "I", 0), "l": (8, "Q", 0), "h": (2, "e", 0x7C00), "g": (2, None, 0x7F80),
@@ -50,7 +50,7 @@ def float_bits(letter, value):
 
 
 class Buffer:
-    """One array of a launch; `mode` says what it holds before, see kernels.def."""
+    """One array of a launch. `mode` names its initial contents, see kernels.def."""
 
     def __init__(self, letter, mode, count, random):
         self.letter, self.mode, self.count = letter, mode, count
@@ -72,7 +72,7 @@ class Buffer:
                 "t": child if child < self.count else MASK64, "u": child if child < self.count else MASK64}.get(self.mode, 0)
 
     def bits(self, data):
-        """The elements as unsigned numbers; all NaN are one, and the order of a set is its own."""
+        """The elements as unsigned numbers; all NaNs are equal, and sets are sorted."""
         values = struct.unpack(f"<{self.count}{UNSIGNED[self.element_bytes]}", data)
         if self.mode == "w":
             return sorted(values)
@@ -94,7 +94,7 @@ class Buffer:
 
 
 class Scalar:
-    """kind: what the text says it is (f32, f64), or None for an integer as wide as the parameter."""
+    """kind: the type in the text (f32, f64), or None for an integer as wide as the parameter."""
 
     def __init__(self, text):
         self.kind = {"f": "f32", "d": "f64"}.get(text[0])
@@ -106,8 +106,8 @@ class Scalar:
 
 
 class Item:
-    """One launch: file, kernel, grid, block, shared_bytes, ulps, tolerance and `arguments`, Buffers and Scalars in order.
-    `in_struct`: the arguments are the members of one parameter."""
+    """One launch: file, kernel, grid, block, shared_bytes, ulps, tolerance and `arguments`, Buffers and Scalars in order. `in_struct`: the
+    arguments are members of one parameter."""
 
     def __init__(self, file, kernel, grid, block, shared_bytes, ulps, tolerance, arguments):
         self.file, self.kernel, self.grid, self.block, self.shared_bytes = file, kernel, grid, block, shared_bytes
@@ -142,7 +142,7 @@ ROW = re.compile(r'^KERNEL\((\w+), (\w+), ((?:\d+, ){3})((?:\d+, ){3})(\d+), ([\
 
 
 def items_of(file):
-    """The launches of that file, in the table's order."""
+    """The file's launches, in the table's order."""
     found = ROW.findall(ROWS.read_text())
     return [Item(name, kernel, _numbers(grid[:-2]), _numbers(block[:-2]), int(shared), float(ulps), float(tolerance), arguments)
             for name, kernel, grid, block, shared, ulps, tolerance, arguments in found if name == file]
@@ -166,14 +166,14 @@ def digest(bits):
 
 
 def steps(buffer, a, b):
-    """Numbers of that type between a and b."""
+    """Random numbers of that type between a and b."""
     sign = 1 << 8 * buffer.element_bytes - 1
     ordered = [-(value & sign - 1) if value & sign else value for value in (a, b)]
     return abs(ordered[0] - ordered[1])
 
 
 def agrees(item, buffer, bits, golden):
-    """Whether the buffer's elements are what the golden says: all of them by the digest, else its samples within the item's bounds."""
+    """Whether the buffer's elements match the golden: all of them by the digest, else its samples within the item's bounds."""
     wanted, samples = golden
     if digest(bits) == wanted:
         return True

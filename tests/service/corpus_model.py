@@ -1,6 +1,6 @@
-"""What the corpus kernels should compute, worked out on the host from their sources' meaning: the second witness beside the stored answers of
-a GPU. A model gets the launch and its arguments (arrays as lists, as they were before it) and returns {argument: list}; None in a list
-is not compared. Models compute in binary64; `rel` and `absolute` bound what binary32 may differ by."""
+"""The expected results of the corpus kernels, computed on the host from their sources' meaning: a second check beside the stored results of
+a GPU. A model gets the launch and its arguments (arrays as lists, with their initial contents) and returns {argument: list}; None in a
+list is not compared. Models compute in binary64; `rel` and `absolute` bound the difference that binary32 may have."""
 import math
 import struct
 
@@ -22,7 +22,7 @@ def f32(x):
 
 
 def f16(x):
-    """The nearest binary16; beyond its range, infinity."""
+    """The nearest binary16; infinity beyond its range."""
     try:
         return struct.unpack("<e", struct.pack("<e", x))[0]
     except OverflowError:

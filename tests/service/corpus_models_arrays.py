@@ -172,7 +172,7 @@ def bfs(item, rp, ci, dist, level, changed, n):
     for v in (v for v in range(n) if dist[v] == level):
         for u in ci[rp[v]:rp[v + 1]]:
             out[u] = level + 1 if out[u] == -1 else out[u]
-    # Where level is -1 itself, a vertex may be visited before or after another one sees it: 0 either way.
+    # Where level is -1, a vertex may be visited before or after another one sees it: 0 in both cases.
     reached = any(dist[u] == -1 for v in range(n) if dist[v] == level for u in ci[rp[v]:rp[v + 1]])
     return {2: out, 4: [int(reached)]}
 
@@ -277,14 +277,14 @@ def bits(item, values, out, n):
 
 @model("atom_all")
 def atom_all(item, a, u, f, l, d, n):
-    """One thread, whose index is 0."""
+    """One thread, with index 0."""
     a2, u2, l2 = list(a), list(u), list(l)
     a2[2], a2[3], a2[4] = min(a[2], 0), max(a[3], 0), 0
     u2[0], u2[5] = 0, 0
     u2[3], u2[4] = (0 if u[3] >= 17 else u[3] + 1), (17 if u[4] == 0 or u[4] > 17 else u[4] - 1)
     l2[0] = l[0] + 1
     a2[6] = a[6] + 1
-    if 16 + a[6] < len(a):  # else it falls into the padding of the allocation
+    if 16 + a[6] < len(a):  # otherwise it is in the padding of the allocation
         a2[16 + a[6]] = 0
     return {0: a2, 1: u2, 2: [f32(f[0] + 1.5), 2.0], 3: l2, 4: [d[0] + 0.5]}
 

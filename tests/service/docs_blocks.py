@@ -1,8 +1,8 @@
-"""The commands and programs of README.md and docs/: where they stand, what their markers say, and how a page of them is run.
+"""The commands and programs of README.md and docs/: their places, their markers, and how a page of them is run.
 
 A marker is a comment right above a block:
-  <!-- not run: reason -->      the block is left out
-  <!-- prints: text -->         the block is run, its output has this text, and curl takes refusals for answers
+  <!-- not run: reason -->      the block is skipped
+  <!-- prints: text -->         the block is run, its output contains the text, and curl accepts refusals as answers
 """
 import dataclasses
 import os
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN_DEADLINE_S = 600
 BLOCK = re.compile(r"(?:^<!-- (?P<marker>.*?) -->\n)?^```(?P<language>sh|python)\n(?P<code>.*?)^```$", re.M | re.S)
 STARTS_SERVICE = re.compile(r"^gpurestd .*&$", re.M)
-# Programs of the pages, as they are run here: every page says port 8080, the service has a free one.
+# The pages say port 8080; here the service has a free port.
 PORT = """
 for attempt in $(seq 6000); do [ -s "$PORTS" ] && break; sleep 0.01; done
 port=$(grep -v '^unix:' "$PORTS" | head -n 1 | grep -oE '[0-9]+$')
@@ -44,7 +44,7 @@ class Block:
     marker: str
 
     def marked(self, kind):
-        """What the marker of this kind says; None without one."""
+        """The text of the marker of this kind; None without one."""
         return self.marker[len(kind) + 2:] if self.marker and self.marker.startswith(kind + ": ") else None
 
     @property
@@ -80,7 +80,8 @@ def put_program(path, text):
 
 
 def page_script(blocks, out):
-    """One shell runs all blocks of a page, in their order, so that what one sets the next one has. Python blocks are programs of their own."""
+    """One shell runs all blocks of a page in their order, so that later blocks see the variables of earlier ones. Python blocks are
+    separate programs."""
     lines = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT"]
     for number, block in enumerate(blocks):
         lines += [f"echo '{block.page}:{block.line}' >&2", f"export CURL_FAILS={'' if block.prints else '--fail-with-body'}"]
@@ -94,7 +95,7 @@ def page_script(blocks, out):
 
 
 def run_page(page, folder, executable, ports, command_line):
-    """Runs it in folder/work and says what is wrong: "" when nothing is."""
+    """Runs the page in folder/work and returns the error, or ""."""
     blocks = [block for block in blocks_of(page) if block.not_run is None]
     programs, work, out = (folder / name for name in ("programs", "work", "out"))
     for made in (programs, work, out):

@@ -8,7 +8,7 @@ extern "C" __global__ void fill7(unsigned *p, unsigned n) { if (threadIdx.x < n)
 extern "C" __global__ void hello(unsigned n) { printf("hello %u\n", n); }
 """
 
-# The assertion's own machinery, so that no header is needed.
+# Declares what assert() needs, so that no header is needed.
 ASSERTS = r"""
 extern "C" __device__ void __assertfail(const char *text, const char *file, unsigned line, const char *function, size_t size);
 extern "C" __global__ void asserts(int n) { if (n != 1) __assertfail("n == 1", "k.cu", 3, "asserts", 1); }
@@ -37,7 +37,7 @@ def launch_vadd(**changes):
     return {name: value for name, value in request.items() if value is not None}
 
 
-BAD_ADDRESS = {"u64": 64}  # in the page that nobody maps
+BAD_ADDRESS = {"u64": 64}  # on a page that is never mapped
 
 
 def fill7(**changes):

@@ -1,4 +1,4 @@
-"""A client on a Unix socket that takes the descriptors which answers bring along."""
+"""A client on a Unix socket that receives the descriptors that come with answers."""
 import array
 import http.client
 import mmap
@@ -11,7 +11,7 @@ DESCRIPTORS_MAX = 8
 
 
 class TakingSocket(socket.socket):
-    """http.client reads by recv_into() alone."""
+    """A socket file for http.client, which reads by recv_into() alone."""
 
     def __init__(self):
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -39,7 +39,7 @@ class LocalConnection(http.client.HTTPConnection):
 
 
 class LocalClient(Client):
-    """As Client; what the answers bring along is taken by take()."""
+    """As Client; take() returns the descriptor that came with an answer."""
 
     def __init__(self, path, headers=None, timeout=60):
         super().__init__("localhost", 0, headers, timeout)
@@ -49,7 +49,7 @@ class LocalClient(Client):
         return LocalConnection(self.path, self.timeout)
 
     def take(self):
-        """The only descriptor that has come."""
+        """The only descriptor that has arrived."""
         fds, self.connection.sock.taken = self.connection.sock.taken, []
         assert len(fds) == 1, fds
         return fds[0]

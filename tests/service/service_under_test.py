@@ -1,4 +1,4 @@
-"""Starts a gpurestd of its own, speaks HTTP to it with the standard library alone, and looks at how it ended."""
+"""Starts a gpurestd, speaks HTTP to it with the standard library alone, and checks how it ended."""
 import http.client
 import json
 import os
@@ -10,7 +10,7 @@ import time
 
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "ThreadSanitizer", "runtime error:")
 START_DEADLINE_S = 180  # on a busy machine
-STAGING_MIB = 16  # the least; each session's worker begins with clearing it. What is larger goes through it in pieces, so that more is to be waited for
+STAGING_MIB = 16  # The minimum: each session's worker clears it at the start. Larger bodies pass in pieces, so that more waits are tested.
 STOP_DEADLINE_S = 60
 KEPT_VARIABLES = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "GPUREST_NVRTC", "GPUREST_CUDA_INCLUDE", "GPUREST_LIBCUDA",
                   "CUDA_VISIBLE_DEVICES")
@@ -27,7 +27,7 @@ class Answer:
 
     @property
     def code(self):
-        """The code of a problem document; checks its form on the way."""
+        """The code of a problem document, whose form is checked."""
         assert self.headers["Content-Type"] == "application/problem+json", (self.status, self.headers["Content-Type"], self.body[:200])
         problem = self.json()
         assert problem["type"] == "/problems/" + problem["code"]
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Client:
-    """One keep-alive connection, opened anew when the server has closed it."""
+    """One keep-alive connection, reopened when the server has closed it."""
 
     def __init__(self, host, port, headers=None, timeout=60):
         self.host, self.port, self.headers, self.timeout = host, port, dict(headers or {}), timeout
@@ -64,7 +64,7 @@ class Client:
                 except (BrokenPipeError, ConnectionResetError):
                     if not fresh:
                         raise
-                    # Refused before the body was read: the answer is there all the same.
+                    # The body was refused before all of it was sent; the answer has arrived nevertheless.
                 response = self.connection.getresponse()
                 answer = Answer(response, response.read())
                 if response.will_close:
@@ -119,7 +119,7 @@ def environment(folder):
 
 
 def children_of(pid):
-    """Process ids; threads and processes may end while they are looked at."""
+    """Process ids; threads and processes may end during the search."""
     found = set()
     try:
         tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
@@ -134,7 +134,7 @@ def children_of(pid):
 
 
 def role_of(pid):
-    """The argument by which the executable took its role; b"" for one that has none yet, or is gone."""
+    """The argument that names the executable's role; b"" if it has none yet, or is gone."""
     try:
         return (pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") + [b""])[1]
     except (FileNotFoundError, ProcessLookupError):
@@ -142,9 +142,9 @@ def role_of(pid):
 
 
 class Service:
-    """`arguments` come on top of what every test service gets; `listen` None leaves the addresses to them; `variables` of its environment.
-    Most tests leave sessions behind: the end waits for them in the tests of draining only, which say how long. A compiler that waits for its
-    job has loaded its library and has compiled something to get warm: `spare_compiler` for services that many tests share, and that are torn at."""
+    """`arguments` are added to those of every test service; with `listen` None they include the addresses; `variables` extend its
+    environment. Most tests leave sessions behind, so only tests of draining let the end wait for sessions, and say how long. A warm
+    compiler has loaded its library and compiled something: `spare_compiler` is for services that many tests share and stress."""
 
     def __init__(self, executable, folder, *arguments, listen="127.0.0.1:0", variables=None, spare_compiler=False):
         self.folder = pathlib.Path(folder)
@@ -180,7 +180,7 @@ class Service:
         return Client(self.host, self.port, _dashed(headers))
 
     def raw(self, data, timeout=20):
-        """All bytes of the answer to `data`, until the server closes; (bytes, closed)."""
+        """Sends `data` and reads until the server closes; returns (bytes, closed)."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as s:
             s.sendall(data)
             got = b""
@@ -197,7 +197,7 @@ class Service:
         return self.stderr_path.read_text(errors="replace")
 
     def logged(self, text, seconds=60):
-        """Standard error, once it has that text: lines are written a little after what they tell of."""
+        """Waits until standard error contains the text, and returns it: lines are written a little after their event."""
         deadline = time.monotonic() + seconds
         while text not in (told := self.stderr()):
             assert time.monotonic() < deadline, f"{text!r} is not logged: {told[-4000:]}"
@@ -209,14 +209,14 @@ class Service:
         return children_of(self.process.pid)
 
     def children(self):
-        """Those of its device workers: a compile worker may come and go at any time."""
+        """Its device workers; compile workers may come and go at any time."""
         return {pid for pid in self.processes() if role_of(pid) == b"--role=worker"}
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self):
-        """Its exit code; kills it when it does not end by itself."""
+        """The exit code; kills the service when it does not end by itself."""
         try:
             return self.process.wait(STOP_DEADLINE_S)
         except subprocess.TimeoutExpired:
@@ -225,7 +225,7 @@ class Service:
             raise
 
     def stop(self):
-        """Ends it in order; fails on a crash or a sanitizer's report."""
+        """Stops it in order; fails on a crash or a sanitizer's report."""
         if self.process.poll() is None:
             self.terminate()
         code = self.wait()

@@ -1,5 +1,5 @@
-"""CUDA C as NVRTC compiles it for newer GPUs than the cpu device names itself: what it then makes of cuda::barrier, asynchronous copies,
-clusters and 8-bit floats must give what the same source gives when it is compiled for compute_75, where all that is plain code."""
+"""CUDA C compiled for newer GPUs than the cpu device reports: what NVRTC makes of cuda::barrier, asynchronous copies, clusters and 8-bit
+floats must give the same results as the same source compiled for compute_75, where all of it is plain code."""
 import ctypes
 import os
 import pathlib
@@ -78,7 +78,7 @@ extern "C" __global__ void k(const float *in, unsigned *out)
     out[4 * i + 1] = __float_as_uint(s[i ^ 5]);
 }
 """
-# compute_75 knows no clusters: there the block stands for its cluster.
+# compute_75 has no clusters: there the block is its own cluster.
 CLUSTER = r"""
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -112,7 +112,7 @@ extern "C" __global__ void ATTRIBUTE k(const float *in, unsigned *out)
 
 
 def nvrtc():
-    """NVRTC opens its builtins by name alone: where it is no toolkit's, the loader finds them only if they are loaded already."""
+    """NVRTC opens its builtins by name only: outside a toolkit the loader finds them only if they are loaded already."""
     library = pathlib.Path(os.environ["GPUREST_NVRTC"])
     for builtins in sorted(library.resolve().parent.glob("libnvrtc-builtins.so.*")):
         ctypes.CDLL(str(builtins))

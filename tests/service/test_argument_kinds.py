@@ -1,4 +1,4 @@
-"""Numbers of the other kind are refused wherever a kernel takes arguments: never are bits of one read as the other."""
+"""Numbers of the wrong kind are refused wherever a kernel takes arguments: bits of one type are never read as another."""
 import pathlib
 
 import pytest
@@ -20,7 +20,7 @@ extern "C" __global__ void unpack(pair p, float *y) { y[0] = p.i + p.f; }
 X, Y = {"buf": "x"}, {"buf": "y"}
 GOOD = [{"f32": 2}, {"f64": 1}, X, Y, {"i32": 8}, {"u16": 3}]
 WANT = floats(2 * i + 4 for i in range(8))
-# argument, what is sent for it, and words of what is said of it
+# argument, the value sent, and words of the refusal
 WRONG = [(0, {"i32": 2}, "f32"), (0, {"u32": 2}, "f32"), (1, {"i64": 1}, "f64"), (1, {"u64": 1}, "f64"), (1, X, "a buffer"),
          (2, {"f64": 0}, "u64"), (4, {"f32": 8}, "u32"), (5, {"f16": 3}, "u16"), (5, {"bf16": 3}, "u16"),
          (0, {"struct": [{"i32": 2}]}, "a struct")]
@@ -55,7 +55,7 @@ def scale(client, session):
 
 @pytest.fixture
 def fake_cuda(executable, tmp_path):
-    """A service whose device knows its kernels from cubins, which tell sizes alone."""
+    """A service whose device reads kernels from cubins, which contain only sizes."""
     library = pathlib.Path(executable).parents[1] / "tests" / "support" / "libcuda.so.1"
     if not library.exists():
         pytest.skip("the fake driver was not built beside GPURESTD")

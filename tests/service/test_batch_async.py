@@ -1,4 +1,4 @@
-"""Batches in the background: Prefer: respond-async and wait, following, results, cancelling, what is kept and for how long."""
+"""Background batches: Prefer: respond-async and wait, polling, results, cancelling, and how much is kept for how long."""
 import json
 import threading
 import time
@@ -20,7 +20,7 @@ def place(request, client, session):
 
 
 def queue(client, place, message=VADD_BATCH, segments=SEGMENTS, within=False, **headers):
-    """The path of a batch that was taken."""
+    """The path of an accepted batch."""
     answer = send(client, place, message, segments, within, Prefer="respond-async", **headers)
     assert answer.status == 202, answer
     assert answer.headers["Preference-Applied"] == "respond-async"
@@ -31,7 +31,7 @@ def queue(client, place, message=VADD_BATCH, segments=SEGMENTS, within=False, **
 
 
 def ended(client, path):
-    """The job, once it has ended: by long polls."""
+    """The job at its end, found by long polls."""
     deadline = time.monotonic() + 60
     while True:
         answer = client.get(path, Prefer="wait=20")
@@ -46,7 +46,7 @@ ENDLESS = {**fault("endless", {"buf": "$x"}), "timeout_ms": 60000}
 
 
 def running(client, place):
-    """A batch whose kernel never ends, at work."""
+    """A running batch with an endless kernel."""
     path = queue(client, place, ENDLESS, {})
     deadline = time.monotonic() + 60
     while client.get(path).json()["state"] != "running":
@@ -277,7 +277,7 @@ def test_a_client_that_leaves_before_its_turn_is_not_served(client, session):
     deadline = time.monotonic() + 60
     tiny = {"ops": [{"op": "alloc", "as": "$a", "size": 1}]}
     queued = 0
-    while queued < most:  # all places are free again once the server has noticed
+    while queued < most:  # all places become free once the server has noticed
         answer = send(client, place, tiny, {}, Prefer="respond-async")
         assert answer.status == 202 or (answer.code == "quota_exceeded" and time.monotonic() < deadline), answer
         queued += answer.status == 202

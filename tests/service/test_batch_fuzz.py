@@ -1,5 +1,5 @@
-"""Batches under abuse: cut short at every byte, contradictory, mutated, random against a model, and clients that stop midway. After each
-the session's memory is what it was."""
+"""Abused batches: truncated at every byte, contradictory, mutated, random against a model, and with clients that stop midway. After each
+the session's memory is the same as before."""
 import concurrent.futures
 import json
 import os
@@ -33,7 +33,7 @@ def figures(client, session):
 
 @pytest.fixture
 def steady(client, session):
-    """The session with module m and a buffer "own"; at the end its memory is what it was."""
+    """The session with module m and a buffer "own"; checks at the end that its memory is unchanged."""
     assert client.put_cuda(session + "/modules/m", VADD).status == 201
     assert client.put(session + "/buffers/own", {"size": 128}).status == 201
     assert send(client, session + "/batches", TINY, TINY_SEGMENTS).status == 200
@@ -50,7 +50,7 @@ def request_of(session, body_bytes):
 
 
 def cut(service, session, data, announced):
-    """The answer, b"" for none, to a request of which no more than `data` comes."""
+    """The answer, or b"" for none, when the client sends `data` and no more."""
     with socket.create_connection((service.host, service.port), timeout=30) as s:
         s.sendall(request_of(session, announced) + data)
         if len(data) < announced:
@@ -224,7 +224,7 @@ def test_one_that_stops_sending_is_cut(start):
         assert got.startswith(b"HTTP/1.1 408") or not got, got
         assert time.monotonic() - begun >= 0.9
         settles(client, session, 8 * MIB)
-        # What was overwritten is not known: the tag says that something was.
+        # The tag tells whether anything was overwritten, not what.
         assert (client.head(session + "/buffers/own/data").headers["ETag"] != etag) == (at > 1000)
     assert client.post(session + "/batches", whole, Content_Type=TYPE).status == 200
     assert client.get(session + "/buffers/own/data", Range="bytes=0-9").body == b"\1" * 10

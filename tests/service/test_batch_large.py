@@ -1,4 +1,4 @@
-"""Answers of batches beyond what is held in memory: streamed from the device, as the bytes were at their READ's place."""
+"""Answers of batches that are too large to be held in memory: streamed from the device, with the bytes as they were when the READ ran."""
 import hashlib
 import http.client
 import json
@@ -104,7 +104,7 @@ def resident_bytes(service):
 
 
 def begin_answer(service, path, message):
-    """A socket with an answer on its way, of which the header and the frame's JSON were read, and what is left of it."""
+    """A socket with an answer in progress, of which the header and the frame's JSON have been read, and the rest of its length."""
     data = frame({**message, "segments": []})
     s = socket.create_connection((service.host, service.port), timeout=60)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -135,12 +135,12 @@ def test_memory_is_bounded_and_slow_readers_are_cut(start, handoff):
         for _ in range(size // MIB):
             assert response.read(MIB) == bytes([i + 1]) * MIB
         grown = resident_bytes(service) - before
-        # None of them is held; what is shared with the worker is its staging memory.
+        # No answer is held; only the staging memory is shared with the worker.
         assert grown < STAGING_MIB * MIB + 48 * MIB, grown
     assert response.read() == b""
     s.close()
     settles(client, session, 0)
-    # One that stops reading is cut off, and what it held is free again.
+    # A client that stops reading is cut off, and what it held is freed.
     s, response = begin_answer(service, session + "/batches", {"ops": ops})
     assert response.read(MIB) == b"\1" * MIB
     settles(client, session, 0)
@@ -149,7 +149,7 @@ def test_memory_is_bounded_and_slow_readers_are_cut(start, handoff):
             pass
         raise http.client.IncompleteRead(b"")
     s.close()
-    # So is one that goes away.
+    # The same holds for a client that goes away.
     s, response = begin_answer(service, session + "/batches", {"ops": ops})
     s.close()
     settles(client, session, 0)

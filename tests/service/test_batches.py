@@ -49,7 +49,7 @@ def memory(client, session):
 
 
 def settles(client, session, size):
-    """What a batch leaves behind is freed in the background, soon."""
+    """Memory of a batch is freed in the background, soon."""
     deadline = time.monotonic() + 60
     while memory(client, session) != size:
         assert time.monotonic() < deadline, f"{memory(client, session)} bytes stay, {size} should"
@@ -117,7 +117,7 @@ def stepped(value, ks):
 
 @pytest.fixture
 def counter(client, session):
-    """A session with module s and a buffer n of one number, 1."""
+    """A session with module s and a buffer n that holds the number 1."""
     assert client.put_cuda(session + "/modules/s", STEP).status == 201
     assert client.put_octets(session + "/buffers/n", struct.pack("<I", 1)).status == 201
     return session

@@ -1,6 +1,6 @@
-"""Every endpoint that takes a body, at sizes around every threshold at which bodies go another way, cut where chance will have it: whole, beside workers
-that stand still or die, refused before their last byte, and left by their clients. The front-end lives, everything is answered or its connection
-closed, and a neighbour's bytes are right."""
+"""Every endpoint that takes a body, at sizes around every threshold at which bodies take another path, cut at random: whole, beside workers
+that hang or die, refused before the last byte, and abandoned by their clients. The front-end survives, every request is answered or its
+connection closed, and a neighbour's bytes stay right."""
 import base64
 import contextlib
 import hashlib
@@ -28,11 +28,11 @@ SIZES = (0, 1, 2, *(t + d for t in THRESHOLDS for d in (-1, 0, 1)))
 FRAMED = tuple(t + d for t in (128, *THRESHOLDS) for d in (-64, 0, 64)) + (1100032,)  # those that a frame can have
 BESIDE = tuple(t + d for t in THRESHOLDS for d in (-64, 64))  # on both sides of each threshold
 DEADLINE_S = 90
-STALL_S = 0.02  # a server that takes nothing for so long waits for something itself; nothing depends on it but where in the body it happens
+STALL_S = 0.02  # A server that reads nothing for this long waits for something. The value only affects where in the body the event happens.
 JSON, OCTETS, CUDA, PTX_TYPE, BATCH = ("application/json", "application/octet-stream", "text/x-cuda", "application/vnd.gpurest.ptx", batch_client.TYPE)
 JSON_MAX, SOURCE_MAX, BATCH_JSON_MAX = MIB, 4 * MIB, 4 * MIB  # test_the_limits_are_those_of_the_service
-CUT_SHORT = "4xx"  # a body that ends before what it says
-ANYTHING = "any"   # nobody can say what comes; but an answer, or an end
+CUT_SHORT = "4xx"  # a body that ends before its announced length
+ANYTHING = "any"   # any answer, or an end of the connection
 VICTIM, RESET, NEIGHBOUR = "/v1/sessions/victim", "/v1/sessions/reset", "/v1/sessions/neighbour"
 numbers = itertools.count()
 
@@ -40,14 +40,14 @@ numbers = itertools.count()
 # ---- bodies ----
 
 class Body:
-    """`outcome`: the status that must come, CUT_SHORT or ANYTHING; `holds`: the bytes that must be found again."""
+    """`outcome`: the expected status, CUT_SHORT or ANYTHING; `holds`: the bytes that must be read back."""
 
     def __init__(self, data, outcome, holds=None):
         self.data, self.outcome, self.holds = data, outcome, holds
 
 
 def padded_text(text, most, outcome):
-    """A function that makes such a body of any size, with blanks behind it; too small ones break off."""
+    """A function that makes such a body of any size, padded with blanks; sizes that are too small truncate it."""
     def make(size, rng):
         data = text[:size] + b" " * (size - len(text))
         return Body(data, 413 if size > most else outcome if size >= len(text) else ANYTHING if size == 0 else CUT_SHORT)
@@ -70,7 +70,7 @@ def head(json_bytes):
 
 
 def json_alone(message, outcome=200):
-    """A frame that is nothing but JSON: there is no segment behind it to wait for."""
+    """A frame of JSON alone, without a segment to wait for."""
     def make(size, rng):
         text = json.dumps(message).encode()
         data = (head(max(size - 16, 0)) + text + b" " * (size - 16 - len(text)))[:size]
@@ -80,7 +80,7 @@ def json_alone(message, outcome=200):
 
 
 def with_segment(message_of):
-    """A frame with one segment that takes all the room."""
+    """A frame with one segment that fills the size."""
     def make(size, rng):
         whole = size % 64 == 0 and size >= 1024
         length = size - 1024 + 64 - rng.randrange(64) if whole else 100
@@ -93,7 +93,7 @@ def with_segment(message_of):
 
 
 def inline_segment(message_of):
-    """A batch as JSON whose segment takes all the room: 64 KiB of bytes at the most."""
+    """A JSON batch whose segment fills the size: at most 64 KiB of bytes."""
     def make(size, rng):
         room = max(size - len(json.dumps(message_of(0, ""))), 0) // 4 * 3
         segment = rng.randbytes(min(room, 64 * KIB + 1))
@@ -119,8 +119,8 @@ BROKEN = {"segments": [], "ops": [{"op": "sinc"}]}
 # ---- the endpoints ----
 
 class Case:
-    """One form of one endpoint's body. `before` and `after` make and remove what a request needs or leaves, of the client, the place and the body.
-    {n} in the path is a new number each time. `sizes`: those at which something may happen."""
+    """One form of one endpoint's body. `before` and `after` create and remove what a request needs or leaves; they get the client, the
+    place and the body. {n} in the path is a new number each time. `sizes`: the interesting ones."""
 
     def __init__(self, name, method, path, kind, make, sizes=SIZES, before=None, after=None, local=True, empty=True):
         self.name, self.method, self.path, self.kind, self.make = name, method, path, kind, make
@@ -177,7 +177,7 @@ def drop_program(client, path, body, answer):
 
 
 V = VICTIM
-LAUNCH = launch_vadd(module="none")  # refused by name, when all of it has been read
+LAUNCH = launch_vadd(module="none")  # refused by name after all of it has been read
 PTX_COMMENT = ("// " + "x" * 76 + "\n").encode()
 CASES = [
     Case("sessions_create", "POST", "/v1/sessions", JSON, json_text({"labels": {"a": "b"}}, 201), after=remove_located),
@@ -187,7 +187,7 @@ CASES = [
     Case("sessions_sync", "POST", V + "/sync", JSON, json_text({}, 200)),
     Case("memory_trim", "POST", V + "/memory/trim", JSON, json_text({}, 200)),
     Case("logging_put", "PUT", "/v1/admin/logging", JSON, json_text({"levels": {}}, ANYTHING), local=False),
-    # What is unknown is refused, so nothing is drained; an empty body would be obeyed.
+    # The unknown member is refused, so nothing is drained; an empty body would drain.
     Case("drain_post", "POST", "/v1/admin/drain", JSON, json_text({"nothing": 1}, 400), local=False, empty=False),
     Case("resume_post", "POST", "/v1/admin/resume", JSON, json_text({}, 200), local=False),
     Case("buffers_create", "POST", V + "/buffers", JSON, json_text({"size": 64}, 201), after=remove_located),
@@ -243,7 +243,7 @@ class Answer:
 
 
 def request_of(case, path, body, rng, kind=None, chunked=False):
-    """Header and body as they go over the wire; digests and keys now and then, for they make bodies go other ways."""
+    """Header and body as bytes; sometimes with digests and keys, which change a body's path."""
     lines = [f"{case.method} {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind or case.kind}"]
     if rng.random() < 0.25:
         lines.append("Content-Digest: sha-256=:" + base64.b64encode(hashlib.sha256(body).digest()).decode() + ":")
@@ -260,21 +260,21 @@ def request_of(case, path, body, rng, kind=None, chunked=False):
 
 
 def cut(data, rng):
-    """Pieces of it: cuts fall anywhere, and often near the ends, where heads and last bytes are."""
+    """Pieces of the data: cuts fall anywhere, and often near the ends, where heads and last bytes are."""
     near = [rng.randrange(min(len(data), 64) + 1), len(data) - rng.randrange(min(len(data), 64) + 1)]
     at = sorted({*(rng.randrange(len(data) + 1) for _ in range(rng.randrange(5))), *rng.sample(near, rng.randrange(3))})
     return [data[a:b] for a, b in zip([0, *at], [*at, len(data)]) if a < b]
 
 
 class Wire:
-    """One connection, on which a request may be sent piece by piece and answered before its end."""
+    """One connection, on which a request may be sent in pieces and answered before its end."""
 
     def __init__(self, service):
         self.socket = socket.create_connection((service.host, service.port), timeout=DEADLINE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data, stalls=None):
-        """False when the answer came first, or the end. `stalls` is called when the server takes nothing, and says whether that is all."""
+        """False when the answer or the end came first. `stalls` is called when the server reads nothing."""
         rest = memoryview(data)
         self.socket.setblocking(False)
         deadline = time.monotonic() + DEADLINE_S
@@ -344,7 +344,7 @@ def fits(answer, outcome):
 # ---- the service ----
 
 class Place:
-    """The service, a session for everything that happens, and a neighbour that nothing happens to."""
+    """The service, a session for all the abuse, and a neighbour that must not notice."""
 
     def __init__(self, service):
         self.service, self.pid = service, service.process.pid
@@ -369,7 +369,7 @@ class Place:
         assert self.client.post("/v1/run", SYNC).status == 200
 
     def workers(self):
-        """Those of the victims: no others are started later."""
+        """The victims' workers: no others are started later."""
         return self.service.children() - self.safe
 
     def signal(self, number):
@@ -378,7 +378,7 @@ class Place:
                 os.kill(pid, number)
 
     def revive(self):
-        """After the death of the victims' workers."""
+        """Resets the victims after their workers' death."""
         for session in (VICTIM, RESET):
             assert self.client.post(session + "/reset").status == 200
         deadline = time.monotonic() + DEADLINE_S
@@ -413,7 +413,7 @@ def place(shared):
 
 
 def each(case, sizes, name):
-    """(what to say of it, path, body, chance), for each size; the chance of one size is its own, whatever else is run."""
+    """Yields (description, path, body, chance) for each size; each size has its own chance, independent of the others."""
     for size in sizes:
         rng = random.Random(f"{SEED} {name} {case.name} {size}")
         yield f"{case.name}, {size} bytes, seed {SEED}", case.path.format(n=next(numbers)), case.make(size, rng), rng
@@ -451,7 +451,7 @@ def test_every_size_cut_at_random(place, case):
 
 @each_case
 def test_refused_before_the_last_byte(place, case):
-    """For a reason that stands in the header; and the same bodies with a byte changed that only their end shows."""
+    """Refused because of the header; and the same bodies with one changed byte that only their end reveals."""
     for what, path, body, rng in each(case, BESIDE, "refused"):
         head_bytes, data = request_of(case, path, body.data, rng, kind="text/none")
         answer = exchange(place.service, case, path, head_bytes + data, rng, pause=lambda: time.sleep(rng.choice((0, 0.001))))
@@ -478,7 +478,7 @@ def test_clients_that_leave_in_the_middle(place, case):
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.local], ids=lambda case: case.name.replace(" ", "-"))
 def test_workers_that_stand_still(place, case):
-    """Until all was sent, or nothing more is taken; then they go on, and so does everything."""
+    """Workers are stopped until all was sent, or the server reads no more; then they continue, and so must everything else."""
     for what, path, body, rng in each(case, BESIDE, "slow"):
         if case.before:
             case.before(place.client, path, body)
@@ -495,7 +495,7 @@ def test_workers_that_stand_still(place, case):
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.local], ids=lambda case: case.name.replace(" ", "-"))
 def test_workers_that_die(place, case):
-    """In the middle of the body. A frame's sizes all; of the others chance chooses two: each takes two new workers."""
+    """Workers die in the middle of the body. All sizes of a frame; of other forms two random sizes, since each takes two new workers."""
     sizes = BESIDE if case.kind == BATCH else random.Random(f"{SEED} die {case.name}").sample(BESIDE, 2)
     for what, path, body, rng in each(case, sizes, "die"):
         if case.before:

@@ -144,7 +144,7 @@ def test_malformed_if_range(client, ten, value):
 
 
 def test_if_range_with_a_time(client, ten):
-    """There are no times of modification to be equal to: the whole."""
+    """Buffers have no modification times, so no date matches: the whole is answered."""
     assert client.get(ten + "/data", Range="bytes=0-1", If_Range="Sun, 06 Nov 1994 08:49:37 GMT").status == 200
 
 
@@ -158,7 +158,7 @@ def test_malformed_conditions_elsewhere(client, vadd):
 
 @pytest.mark.parametrize("name", ["a@b", "a:b", "a;b", "a,b", "a+b", "a=b", "a!b", "A", "a.b", "~a", "a%20b", "a%61%40", "-a", "x" * 64])
 def test_one_rule_for_names(client, session, name):
-    """Every kind of thing that clients name; a name that nothing can have is not found, one that nothing may get is 400."""
+    """All kinds of names in paths: a name that nothing can have is not found; an invalid new name is 400."""
     empty = {"ops": []}
     for path, body in ((f"/v1/sessions/{name}", {}), (f"{session}/buffers/{name}", {"size": 4}), (f"{session}/modules/{name}", {"source": VADD}),
                        (f"{session}/programs/{name}", empty)):
@@ -301,7 +301,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_buffer(service, client, se
 
 @pytest.mark.parametrize("size", [16, 300 * 1024, 3 * 1024 * 1024])
 def test_who_has_the_last_byte_may_delete(client, session, size):
-    """Neither an upload nor a download that has been answered is still at work in the buffer."""
+    """An answered upload or download no longer uses the buffer."""
     data = os.urandom(size)
     for _ in range(30):
         assert client.put_octets(session + "/buffers/b", data).status == 201

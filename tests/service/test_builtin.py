@@ -1,4 +1,4 @@
-"""Built-in kernels over HTTP: browsed, launched by name, in batches and programs; and what is refused, with the parameter's name."""
+"""Built-in kernels over HTTP: listed, launched by name, in batches and programs; and refusals, which name the parameter."""
 import struct
 
 import batch_client

@@ -1,4 +1,4 @@
-"""Long bodies, which go past the event loop: bit for bit, in parallel, beside small requests, and with a worker that dies in the middle."""
+"""Long bodies, which bypass the event loop: bit-exact, in parallel, beside small requests, and with a worker that dies midway."""
 import concurrent.futures
 import hashlib
 import os
@@ -34,7 +34,7 @@ def header(method, path, length=None):
 
 @pytest.fixture(params=[(), ("--no-offload",), ("--io-threads", "1")], ids=["offload", "inline", "one-thread"])
 def own(request, start):
-    """A client of a service of its own, and a session there."""
+    """A client of its own service, and a session there."""
     service = start(*request.param)
     client = service.client()
     assert client.put("/v1/sessions/s").status == 201
@@ -49,7 +49,7 @@ def test_both_ways_bit_for_bit(own, octets):
         assert client.put_octets(data, octets).status == 204
         connection = client.connection
         assert client.put_octets(data, octets).status == 204
-        assert client.connection is connection  # kept alive behind a long upload
+        assert client.connection is connection  # kept alive after a long upload
         answer = client.get(data)
         assert len(answer.headers.get_all("Content-Length")) == 1
         assert answer.status == 200 and hashlib.sha256(answer.body).digest() == hashlib.sha256(octets).digest()
@@ -94,7 +94,7 @@ def test_parallel_ranges_make_one_buffer(service, client, session, octets):
 
 
 def test_small_requests_are_answered_during_long_ones(service, client, session, octets):
-    """Both long bodies stand still in the middle, on purpose, until the small ones are through."""
+    """Both long bodies stop in the middle, on purpose, until the small requests are answered."""
     data = make(client, session, "a", LONG)
     assert client.put_octets(data, octets).status == 204
     make(client, session, "b", LONG)
@@ -112,7 +112,7 @@ def test_small_requests_are_answered_during_long_ones(service, client, session, 
 
 
 def test_pipelined_behind_long_uploads(service, client, session, octets):
-    """A long download ends its connection, and says so; what stands before it is answered in order."""
+    """A long download announces that it ends its connection; earlier answers come in order."""
     data = make(client, session, "a", 2 * MIB)
     put, small = header("PUT", data, 2 * MIB) + octets[:2 * MIB], header("GET", session + "/buffers/a")
     got, closed = service.raw(put + small + put + header("GET", data))
@@ -122,7 +122,7 @@ def test_pipelined_behind_long_uploads(service, client, session, octets):
 
 
 def read_late(s):
-    time.sleep(0.5)  # all of the answer is in sockets, and the service has closed its own
+    time.sleep(0.5)  # the whole answer is in the sockets, and the service has closed its own
     got = bytearray()
     while piece := s.recv(MIB):
         got += piece
@@ -131,7 +131,7 @@ def read_late(s):
 
 @pytest.mark.parametrize("behind", [1, 300])
 def test_what_is_sent_behind_a_long_download_does_not_destroy_it(service, client, session, octets, behind):
-    """It is the last answer of its connection; of the requests behind it some are read already, and some still lie in the socket."""
+    """The last answer of its connection; some of the requests after it have been read, and some are still in the socket."""
     size = 2 * MIB
     data = make(client, session, "a", size)
     assert client.put_octets(data, octets[:size]).status == 204
@@ -147,7 +147,7 @@ PIECE = 512 * 1024
 
 
 def drip(s, body, pieces):
-    """Of all of `body` the last parts in these sizes, with pauses longer than the server waits for many bytes."""
+    """Sends the last parts of `body` in these sizes, with pauses longer than the server waits for many bytes."""
     at = len(body) - sum(pieces)
     s.sendall(body[:at])
     for size in pieces:
@@ -158,7 +158,7 @@ def drip(s, body, pieces):
 
 @pytest.mark.parametrize("pieces", [[1] * 50, [1], [PIECE - 1], [PIECE], [PIECE, PIECE - 1], [2 * PIECE, 1, PIECE - 2, 1], [30011] * 40], ids=str)
 def test_a_fast_client_that_turns_slow_loses_nothing(service, client, session, octets, pieces):
-    """... and its next request, of a few bytes, is answered on the same connection."""
+    """... and the next small request is answered on the same connection."""
     size = 8 * MIB + 17
     data = make(client, session, "a", size)
     with socket.create_connection((service.host, service.port), timeout=60) as s:
@@ -191,7 +191,7 @@ def test_a_fast_client_that_leaves_below_what_is_waited_for(start, octets, reset
 
 @pytest.fixture
 def mortal(start):
-    """A service without warm workers: what appears with a session is that session's worker."""
+    """A service without warm workers: a worker that appears with a session belongs to it."""
     service = start("--pool-size", "0")
     client = service.client()
     before = service.children()
@@ -245,7 +245,7 @@ def test_worker_killed_in_a_download(mortal, octets):
 
 
 def test_session_deleted_in_an_upload_that_stalls(service, client, session, octets):
-    """The upload's thread holds staging memory then; it must let go of it for the session to end."""
+    """The upload's thread holds staging memory, and must release it before the session can end."""
     data = make(client, session, "a", LONG)
     with socket.create_connection((service.host, service.port), timeout=60) as s:
         s.sendall(header("PUT", data, LONG) + octets[:LONG // 2])

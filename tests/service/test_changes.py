@@ -1,4 +1,4 @@
-"""GET /v1/changes: what to ask for anew, told when it changes, to those it concerns; and that the dashboard follows it."""
+"""GET /v1/changes: names changed resources to the callers that may see them; the dashboard follows it."""
 import http.client
 import signal
 import time
@@ -37,7 +37,7 @@ class Follower:
         return event.removeprefix("event: ")
 
     def begun(self):
-        """Past what every stream begins with."""
+        """Skips what every stream begins with."""
         assert self.response.status == 200 and self.response.headers["Content-Type"] == "text/event-stream"
         assert self.block() == ["retry: 1000"]
         assert {self.next() for _ in range(3)} == {"service", "devices", "sessions"}
@@ -98,7 +98,7 @@ def test_nothing_is_told_while_nothing_happens(start, follow):
     told = []
     while name := stream.next():
         told.append(name)
-    assert stream.beats >= 1 and len(told) <= 2, told  # a warm worker that came late is news
+    assert stream.beats >= 1 and len(told) <= 2, told  # a late warm worker is a change, too
 
 
 def workers(client):
@@ -114,7 +114,7 @@ def until_workers(client, **wanted):
 
 @pytest.mark.parametrize("pool_size", [0, 2])
 def test_what_others_do_is_told_to_operators_alone(start, follow, tmp_path, pool_size):
-    """Neither as sessions nor as workers that come and go with them."""
+    """Others' sessions show neither as sessions nor as workers."""
     tokens = token_file(tmp_path / "tokens.json", ada=["read", "write"], bob=["read", "write"], root=["read", "admin"])
     service = start("--pool-size", str(pool_size), "--tokens", str(tokens))
     bob, root, ada = (service.client(Authorization=f"Bearer {name}-secret") for name in ("bob", "root", "ada"))
@@ -126,7 +126,7 @@ def test_what_others_do_is_told_to_operators_alone(start, follow, tmp_path, pool
     assert bob.delete("/v1/sessions/his").status == 204
     until_workers(root, workers_used=0)
     streams["root"].until("devices")
-    # The first that ada is told of is what she does herself.
+    # The first change that ada sees is her own.
     assert ada.put("/v1/sessions/hers").status == 201
     assert streams["ada"].next() == "sessions"
     for client in (bob, root, ada):

@@ -1,4 +1,4 @@
-"""Code is compiled anew when what it was made with has changed, and one caller's code costs another none."""
+"""Code is recompiled when its compiler or headers have changed, and a caller's code never evicts another's."""
 import os
 import pathlib
 import shutil
@@ -20,7 +20,7 @@ LONG_NAME = 250 * "d"
 
 @pytest.fixture
 def answer_of(start, tmp_path):
-    """answer_of(*arguments): what a kernel computes in a service of its own, and whether its code was in the cache that all of them have."""
+    """answer_of(*arguments): a kernel's result in a new service, and whether its code was in the cache that all of these services share."""
     def answer(*arguments):
         service = start("--cache", str(tmp_path / "cache"), *arguments)
         client = service.client()
@@ -43,7 +43,7 @@ def write_header(path, text, changed_ns=NS_PER_S):
 
 
 def header_folder(folder, number):
-    """All of them have headers of one name, size and time."""
+    """All headers have the same name, size and time."""
     write_header(folder / "answer.h", f"#define ANSWER {number}\n")
     return str(folder)
 
@@ -68,7 +68,7 @@ def test_a_header_that_has_changed(answer_of, tmp_path, number, changed_ns):
 
 @pytest.fixture
 def headers_too_deep(tmp_path):
-    """A folder of them, below which one has a longer path than the system takes; it is gone at the end."""
+    """A deep folder of headers with a path longer than the system allows; deleted at the end."""
     folder = tmp_path / "deep"
     path = header_folder(folder, 1)
     below = os.open(folder, os.O_RDONLY)
@@ -96,7 +96,7 @@ def found_beside_nvrtc(pattern):
 
 @pytest.fixture
 def library_folder(tmp_path):
-    """Copies of NVRTC and what it needs, gone at the end: they are large."""
+    """Copies of NVRTC and its dependencies; deleted at the end, because they are large."""
     folder = tmp_path / "libraries"
     folder.mkdir()
     shutil.copy(os.environ.get("GPUREST_NVRTC") or found_beside_nvrtc("*")[0], folder)
@@ -107,7 +107,7 @@ def library_folder(tmp_path):
 
 
 def make_another_build_of(path):
-    """Another build id; where it has none, another time. Nothing of what it does changes."""
+    """Changes the library's build id, or its time if it has none, but nothing of its behaviour."""
     content = path.read_bytes()
     at = content.find(BUILD_ID_NOTE)
     if at >= 0:
@@ -135,7 +135,7 @@ def test_another_build_of_a_library(answer_of, library_folder, tmp_path, pattern
 # ---- callers ----
 
 def large_source(number):
-    """Its code takes some hundred KiB."""
+    """A module with some hundred KiB of code."""
     words = ", ".join(str(number * 1000000 + i) for i in range(1, 15000))
     return f'__device__ int table[] = {{{words}}};\nextern "C" __global__ void first(int *p) {{ *p = table[*p]; }}'
 

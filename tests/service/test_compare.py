@@ -1,4 +1,4 @@
-"""POST …/buffers/{b}/compare: two buffers held against each other, byte by byte."""
+"""POST …/buffers/{b}/compare: two buffers, compared byte by byte."""
 import os
 
 import pytest

@@ -1,5 +1,5 @@
-"""Turns to compile: one caller's sources that never end hold up nobody else. What shows it is never the time, but that those that waited when the
-other was served wait still."""
+"""Turns to compile: a caller's endless sources delay nobody else. The proof is never the time, but that the caller's own requests still
+wait when the other caller has been served."""
 import concurrent.futures
 
 import pytest
@@ -11,12 +11,12 @@ from test_shared_bounds import Request, until, used
 from test_tenants import as_caller, token_file
 
 S = "/v1/sessions/s"
-TURNS = 4                # unless --compile-jobs says otherwise
-TURNS_OF_ONE = TURNS - 1  # where there are several callers
+TURNS = 4                # default of --compile-jobs
+TURNS_OF_ONE = TURNS - 1  # if there are several callers
 WAITING_MAX = 32         # sources of one caller
-DEADLINE_S = 30          # of a compilation; a turn is waited for twice as long
+DEADLINE_S = 30          # of a compilation; a request waits twice as long for a turn
 CUDA = {"Content-Type": "text/x-cuda"}
-# Each macro is the one before it twice over; the last is nothing, 2^39 times, and so takes no memory.
+# Each macro is the previous one twice; the last is an empty text 2^39 times, and so takes no memory.
 BOMB = "#define M0\n" + "".join(f"#define M{i} M{i - 1} M{i - 1}\n" for i in range(1, 40)) + "__device__ int x = 1 M39;\n"
 SOURCE = 'extern "C" __global__ void put9(int *p) { *p = 9; }'
 BUILTIN = {"builtin": "cbrt", "dtype": "f32", "args": [{"buf": "x"}, {"buf": "x"}, {"u64": 16}]}
@@ -43,7 +43,7 @@ def serve(start, tmp_path):
 
 @pytest.fixture
 def bombs():
-    """Requests to compile that are to be closed at the end."""
+    """Compile requests, closed at the end."""
     all_of_them = []
     yield all_of_them
     for request in all_of_them:
@@ -60,7 +60,7 @@ def unanswered(bombs):
 
 
 def is_served(client):
-    """With code that was never compiled before."""
+    """Needs code that was never compiled before."""
     assert client.post(S + "/launches", BUILTIN).status == 200
     made = client.put_cuda(S + "/modules/own", SOURCE)
     assert made.status == 201 and made.json()["cached"] is False
@@ -88,7 +88,7 @@ def test_a_lone_caller_has_all_turns(start, bombs):
 
 
 def test_built_in_kernels_wait_for_no_source(start, bombs):
-    """If they did, each would wait until one of the sources is stopped."""
+    """If cached code needed turns, each would wait until one of the sources is stopped."""
     service = start("--compile-jobs", "1")
     client = service.client()
     assert client.put(S).status == 201 and client.put(S + "/buffers/x", {"size": 4096}).status == 201

@@ -1,4 +1,5 @@
-"""If-Match and If-None-Match of writes: what they say holds when the writing begins, or not a byte is written; where they mean nothing they are refused."""
+"""If-Match and If-None-Match of writes: a condition holds when the write begins, or no byte is written; endpoints where it is meaningless
+refuse it."""
 import base64
 import hashlib
 import socket
@@ -35,7 +36,7 @@ def sha_256(body):
 
 
 class Slow:
-    """A PUT of octets of which only the header is sent; the service has looked at it when it asks for the body."""
+    """A PUT of octets of which only the header is sent; the service has checked the header when it asks for the body."""
 
     def __init__(self, service, path, size, **headers):
         lines = [f"PUT {path} HTTP/1.1", "Host: localhost", "Content-Type: application/octet-stream", f"Content-Length: {size}", "Expect: 100-continue"]
@@ -123,7 +124,7 @@ def test_deletion(client, ten):
 
 
 def test_a_buffer_that_has_the_id_later_is_another_one(client, ten):
-    """Though nothing was written meanwhile."""
+    """Although nothing was written meanwhile."""
     tag = tag_of(client, ten)
     assert client.delete(ten).status == 204
     assert client.put(ten, {"size": 10}).status == 201
@@ -162,13 +163,13 @@ def test_another_one_is_faster_to_make_it(service, client, session):
 @pytest.mark.parametrize("headers", [{}, {"Content_Digest": sha_256(LETTERS)}], ids=["plain", "held"])
 @pytest.mark.parametrize("where", ["", "/data"])
 def test_of_several_who_saw_the_same_one_writes(service, client, ten, where, headers):
-    """Also when all headers are looked at before the first body comes."""
+    """Also when all headers are checked before the first body arrives."""
     tag = tag_of(client, ten)
     several = []
     for _ in range(4):
         try:
             several.append(Slow(service, ten + where, 10, If_Match=tag, **headers))
-        except AssertionError:  # told at its header
+        except AssertionError:  # refused at its header
             assert where and not headers and several
     assert sorted(one.send(LETTERS) for one in several) == sorted([200 if not where else 204] + [412] * (len(several) - 1))
     assert contents(client, ten) == LETTERS

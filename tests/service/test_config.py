@@ -1,4 +1,4 @@
-"""--config, --check-config and --man of the executable itself; the parser's cases are in tests/unit/config/."""
+"""--config, --check-config and --man of the executable. tests/unit/config/ has the parser's cases."""
 import os
 import pathlib
 import re
@@ -83,10 +83,10 @@ def test_the_manual_is_good_troff(executable):
     assert (got.returncode, got.stderr) == (0, "")
 
 
-# ---- what the settings name ----
+# ---- what settings refer to ----
 
 def checked(executable, tmp_path, *arguments):
-    """(exit code, the complaints, the remarks) of --check-config."""
+    """(exit code, errors, remarks) of --check-config."""
     got = subprocess.run([executable, "--check-config", *arguments], capture_output=True, text=True, timeout=60, env={}, cwd=tmp_path)
     remarks = [line for line in got.stdout.splitlines() if line.startswith("# --")]
     return got.returncode, got.stderr.splitlines(), remarks
@@ -170,7 +170,7 @@ def test_an_unknown_variable_is_told(executable):
 
 
 def test_variables_of_the_clients_are_known(executable):
-    """Those that the SDKs and the command line read, as their sources name them."""
+    """The variables in the sources of the SDKs and the command line."""
     sdk = pathlib.Path(__file__).resolve().parents[2] / "sdk"
     read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)"(GPUREST_[A-Z_]+)\"""")
     names = {name for kind in ("*.c", "*.py") for file in sdk.rglob(kind) for name in read.findall(file.read_text())}

@@ -1,4 +1,4 @@
-"""Limits of connections: who sends nothing keeps nobody out, who works is not disturbed, and probes are always answered."""
+"""Limits of connections: silent clients keep nobody out, working clients are not disturbed, and probes are always answered."""
 import contextlib
 import http.client
 import os
@@ -17,7 +17,7 @@ LIMIT = 8
 RESERVED = 64  # CONNECTIONS_RESERVED
 DEADLINE_S = 60
 
-REFUSED = b"GET /v1/devices HTTP/1.1\r\nHost: localhost\r\n\r\n"  # such a connection may be idle for a minute, one without any request for 10 s
+REFUSED = b"GET /v1/devices HTTP/1.1\r\nHost: localhost\r\n\r\n"  # such a connection may be idle for a minute; one without any request, for 10 s
 
 HALF_REQUESTS = {
     "nothing": b"",
@@ -60,7 +60,7 @@ def assert_probes_answer(service):
 
 
 def is_closed(s):
-    """By the other side, maybe behind an answer."""
+    """Whether the server has closed it, maybe after an answer."""
     s.setblocking(False)
     try:
         while s.recv(65536):
@@ -101,7 +101,7 @@ def test_as_many_silent_ones_as_one_address_may_have(guarded, sockets):
 
 
 def test_the_longest_silent_goes_first(guarded, sockets):
-    service = guarded("--connections-per-address", str(LIMIT), "--threads", "1")  # which accepts in the order of coming
+    service = guarded("--connections-per-address", str(LIMIT), "--threads", "1")  # one thread accepts in the order of arrival
     silent = [sockets(service, REFUSED) for _ in range(LIMIT)]
     for i in range(LIMIT):
         more = sockets(service, REFUSED)
@@ -141,7 +141,7 @@ def test_idle_ones_that_worked_make_room_when_there_are_no_others(guarded):
     idle = [ada(service) for _ in range(LIMIT)]
     for client in idle:
         assert client.get("/v1/limits").status == 200
-    idle[0].get("/v1/limits")  # so the second is the one that was silent longest
+    idle[0].get("/v1/limits")  # now the second has been silent longest
     more = ada(service)
     assert more.get("/v1/limits").status == 200
     assert count_closed([idle[1].connection.sock], 1) == 1
@@ -150,7 +150,7 @@ def test_idle_ones_that_worked_make_room_when_there_are_no_others(guarded):
 
 @pytest.fixture
 def full(guarded):
-    """A service all of whose connections have a request under way, and these."""
+    """A service with a request in progress on each of its connections, and these requests."""
     service = guarded("--connections-per-address", str(LIMIT))
     streams = []
     for _ in range(LIMIT):
@@ -192,7 +192,7 @@ def test_a_reserved_connection_is_an_ordinary_one_when_there_is_room(full):
     sockets_ = [client.connection.sock for client in clients]
     streams[0][1].close()
     streams[0][0].close()
-    for i, client in enumerate(clients):  # until the service has seen the end of the stream; who is refused is closed
+    for i, client in enumerate(clients):  # until the service has seen the end of the stream; refused clients are closed
         if client.get("/v1/limits").status == 200:
             assert client.connection.sock is sockets_[i]
             return
@@ -207,7 +207,7 @@ def test_silent_ones_that_take_all_descriptors_make_room(guarded, sockets):
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 20, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
     silent = [sockets(service, REFUSED) for _ in range(60)]
     client = ada(service)
-    client.timeout = 45  # they would be let go as idle after 60 s
+    client.timeout = 45  # they would be closed as idle after 60 s
     assert client.get("/v1/limits").status == 200
     assert client.get("/livez").status == 200
     assert count_closed(silent, 1) >= 1

@@ -1,4 +1,4 @@
-"""Cooperative launches: kernels that wait for their whole grid, on every device."""
+"""Cooperative launches: kernels that synchronize their whole grid, on every device."""
 import struct
 import subprocess
 
@@ -120,7 +120,7 @@ def test_in_programs_among_other_launches(client, module):
     assert list(sums) == [sum(i + k for i in range(BLOCKS)) for k in range(ROUNDS) for _ in range(BLOCKS)]
 
 
-# Every block waits until `company` blocks are there: it needs as many host threads.
+# Every block waits until `company` blocks have started, so it needs as many host threads.
 MEETS = r"""
 extern "C" __global__ void meet(unsigned *here, unsigned company)
 {

@@ -1,6 +1,6 @@
-"""Every kernel of tests/corpus, compiled and run through the service: each result against the answers that an H200 left (integers equal,
-floats within the launch's bounds) and, where there is one, against a model on the host. The last test prints the totals.
-corpus_items.py has the launches, corpus_model.py says what a model is."""
+"""Every kernel of tests/corpus, compiled and run through the service. Each result is compared with an H200's (integers equal, floats within
+the launch's bounds) and, where there is one, with a model on the host. The last test prints the totals. corpus_items.py has the
+launches; corpus_model.py explains models."""
 import math
 import os
 import re
@@ -16,13 +16,13 @@ from corpus_model import MODELS
 FILES = sorted(SOURCES.glob("*.cu"))
 KERNELS = 124
 HELLO = [f"hello from block 0 thread {t}: {1.5 * t:f} str {2 << 40}" for t in range(2)]
-# Not in kernels.def, whose other reader has no cooperative launches.
+# Not in kernels.def, whose other reader cannot launch cooperatively.
 COOPERATIVE = {"cg_grid"}
 MORE_ITEMS = {"coopgroups": [("cg_grid", [2, 1, 1], [128, 1, 1], "fr1000 fz1000 =1000")]}
-# What no table can say: the clock's time.
+# Results that no table can predict, such as the clock's time.
 NO_WITNESS = {"timing": "its result is the time that passed", "hello": "its result is the text"}
 
-# With its stored inputs it writes a[16 + a[6]] of 20 elements. Allocations are rounded up, so without memcheck nobody notices.
+# With its stored inputs it writes a[16 + a[6]] of 20 elements. Allocations are rounded up, so only memcheck notices.
 OUT_OF_BOUNDS = {"atom_all"}
 
 seen = {}  # file -> {kernel: None or why it did not run}
@@ -79,7 +79,7 @@ def download(client, session, names):
 
 
 def check_against_golden(item, after, golden):
-    """Whether there is one."""
+    """Compares with the golden; returns whether there is one."""
     known = False
     for number, (k, data) in enumerate(sorted(after.items())):
         buffer = item.arguments[k]
@@ -100,7 +100,7 @@ def close(got, want, rel, absolute):
 
 
 def check_against_model(item, after):
-    """Whether there is one."""
+    """Compares with the model; returns whether there is one."""
     if item.kernel not in MODELS:
         return False
     function, rel, absolute = MODELS[item.kernel]
@@ -128,7 +128,7 @@ def check_results(item, launch, after, golden):
 
 
 def refused_by_name(client, session, answer):
-    """The reason when the device lists what the kernel needs as unsupported."""
+    """The reason when the device lists a feature that the kernel needs as unsupported."""
     device = client.get(session).json()["device"]
     unsupported = client.get(f"/v1/devices/{device}").json()["unsupported"]
     if "cooperative_grid_sync" not in unsupported:
@@ -205,7 +205,7 @@ def checked_session(client, session):
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_checked_accesses_of(path, client, checked_session, golden):
-    """The same results with every access checked, and the one error that the launches have is found."""
+    """The results are the same with every access checked, and the one bug in the launches is found."""
     kernels = compile_file(client, checked_session, path)
     items = items_of(name_of(path))
     for number, item in enumerate(item for item in items if item.kernel not in OUT_OF_BOUNDS):

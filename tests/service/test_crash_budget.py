@@ -1,4 +1,4 @@
-"""A caller whose kernels fault again and again is held off on that device for a while; nobody else is."""
+"""A caller whose kernels fault repeatedly is refused on that device for a while; nobody else is."""
 import os
 import signal
 
@@ -11,7 +11,7 @@ S = "/v1/sessions/s"
 
 
 def device_of(client):
-    """The one that all sessions here are on: a budget is for a caller and a device."""
+    """The device of all sessions here: a budget belongs to a caller and a device."""
     return client.get("/v1/devices").json()["items"][0]["id"]
 
 
@@ -23,7 +23,7 @@ def prepare(client):
 
 
 def again(client):
-    """A session that computes, after its fault; False while that is refused."""
+    """Resets the session after its fault, and checks that it computes; False while that is refused."""
     reset = client.post(S + "/reset")
     if reset.status == 429:
         return False
@@ -52,7 +52,7 @@ def hang(client):
 
 
 def until_refused(client, *ways):
-    """Faults until no new worker is given; faults are forgotten meanwhile, if all is slow."""
+    """Faults until no new worker is given. On a slow machine old faults are forgotten meanwhile."""
     for i in range(20):
         ways[i % len(ways)](client)
         if not again(client):
@@ -72,12 +72,12 @@ def test_who_faults_too_often_waits_and_others_do_not(start, tmp_path):
     prepare(good)
     until_refused(bad, crash, hang)
     assert faults_of(bad)["max"] == BUDGET and faults_of(bad)["used"] >= 1 and faults_of(good)["used"] == 0
-    # Several ways to new work, all closed; what is there can be fetched, and ended.
+    # All ways to new work are closed; existing data can be fetched and deleted.
     check_refusal(bad.post(S + "/reset"))
     check_refusal(bad.put("/v1/sessions/more"))
     check_refusal(bad.post("/v1/run", {"ops": [{"op": "alloc", "as": "$t", "size": 64}]}))
     assert bad.get(S).json()["state"] == "faulted" and bad.get("/v1/sessions").status == 200
-    # The other is not touched, not even by a fault of its own.
+    # The other caller is not affected, even by a fault of its own.
     assert good.post(S + "/launches", fill7()).status == 200
     crash(good)
     assert again(good) and good.post(S + "/launches", fill7()).status == 200

@@ -1,4 +1,4 @@
-"""The whole main job by curl, as the contract prints it."""
+"""The whole main task with curl, as in the contract."""
 import shutil
 import subprocess
 

@@ -1,4 +1,4 @@
-"""README.md and docs/ keep their word: each command and program in them runs, or says above why not; each link leads somewhere."""
+"""README.md and docs/ are true: each command and program runs, or a marker says why not; each link has a target."""
 import os
 import pathlib
 import re
@@ -53,13 +53,13 @@ def test_the_index_has_every_page():
 
 
 def written_pages():
-    """All Markdown that is meant to be read, not only docs/."""
+    """All Markdown for readers, not only docs/."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [name for name in listed.splitlines() if (ROOT / name).is_file()]
 
 
 def anchors(path):
-    """Headings as GitHub and the site name them."""
+    """Anchors of headings, as on GitHub and the site."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.M)}
 
@@ -93,6 +93,6 @@ def test_a_block_that_is_wrong_is_noticed(monkeypatch, service, executable, tmp_
 
 
 def test_the_two_commands_exist():
-    """tests/layout/test_commands.py runs the first; you are running the second."""
+    """tests/layout/test_commands.py runs the first; this run is the second."""
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(r"^run:", makefile, re.M) and re.search(r"^test:", makefile, re.M)

@@ -58,7 +58,7 @@ def test_draining_by_request_to_the_end(start):
     service = start("--drain-timeout", "3600")
     client = service.client()
     assert client.put("/v1/sessions/old").status == 201
-    for _ in range(3):  # a second request is no second signal
+    for _ in range(3):  # further requests send no second signal
         assert client.post("/v1/admin/drain", {"exit": True}).json() == {"draining": True, "exit": True, "sessions": 1}
     refused = client.post("/v1/admin/resume")
     assert refused.status == 503 and refused.code == "draining"

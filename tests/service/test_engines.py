@@ -1,6 +1,6 @@
-"""Who does a built-in kernel: ours, or a library of the GPU's maker. On the devices under test as they are, and on a fake GPU with fake libraries,
-whose products and transforms are compared with NumPy's. What only a library can do there, nothing else could have done: the fake GPU runs none of our
-kernels."""
+"""What runs a built-in kernel: our code, or a library of the GPU's vendor. Tested on the devices under test, and on a fake GPU with fake
+libraries, whose products and transforms are compared with NumPy's. The fake GPU cannot run our kernels, so a result there proves that
+the library was used."""
 import pathlib
 import re
 import subprocess
@@ -104,7 +104,7 @@ class Gpu:
         assert self.client.put(S).status == 201
 
     def put(self, name, array):
-        """Anew: sizes differ from one to the next."""
+        """Recreates the buffer, because sizes change."""
         assert self.client.delete(f"{S}/buffers/{name}").status in (204, 404)
         assert self.client.put_octets(f"{S}/buffers/{name}", np.ascontiguousarray(array).tobytes()).status == 201
 
@@ -210,7 +210,7 @@ def test_what_the_library_does_not_do_is_said(fake):
 
 
 def test_without_a_word_about_it_ours_does_the_rest(fake):
-    """What reaches the fake GPU as our kernel it refuses, having none of that name; the library would have said so at /engine."""
+    """The fake GPU refuses our kernel, whose name it does not know; a refusal by the library would point to /engine."""
     for name in ("a", "b", "out"):
         fake.put(name, np.zeros(65536, np.float32))
     assert fake.client.put("/v1/sessions/narrow", {"memory_limit": 2048}).status == 201
@@ -288,7 +288,7 @@ def test_a_run_without_a_session(fake):
 
 
 def test_plans_make_room_for_each_other(fake):
-    """More sizes than are kept; the first ones again afterwards."""
+    """Uses more sizes than are kept, then the first ones again."""
     a, b = integers(1, 2).astype(np.float32), integers(2, PLANS_MAX + 8, seed=1).astype(np.float32)
     fake.put("a", a)
     fake.put("out", np.zeros(PLANS_MAX + 8, np.float32))
@@ -304,7 +304,7 @@ def test_workspace_counts_as_memory_of_the_session(fake):
     fake.put("out", np.zeros((2, 2), np.float32))
     before = fake.client.get(S).json()["usage"]["memory_bytes"]
     fake.launch(matmul(2, 2, 64, engine="vendor"))
-    deadline = time.monotonic() + 60  # it is given back in the background
+    deadline = time.monotonic() + 60  # given back in the background
     while fake.client.get(S).json()["usage"]["memory_bytes"] != before:
         assert time.monotonic() < deadline
         time.sleep(0.02)

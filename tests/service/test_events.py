@@ -1,4 +1,4 @@
-"""GET …/events: server-sent events, replay after a lost line, heartbeats, filters, bounds, and that a stream holds no thread."""
+"""GET …/events: server-sent events, replay after a lost connection, heartbeats, filters, bounds, and that a stream holds no thread."""
 import contextlib
 import http.client
 import json
@@ -12,7 +12,7 @@ from kernels import FAULTS, launch_vadd
 
 
 class Stream:
-    """One line to …/events, read event by event."""
+    """One connection to …/events, read event by event."""
 
     def __init__(self, service, session, query="", **headers):
         self.connection = http.client.HTTPConnection(service.host, service.port, timeout=30)
@@ -38,7 +38,7 @@ class Stream:
         return None
 
     def next(self):
-        """(id, name, data), or None at the end. An event that never comes is a failure, however long the stream lives."""
+        """(id, name, data), or None at the end. Fails when the event never comes, however long the stream lives."""
         patience = time.monotonic() + 60
         while (fields := self.block()) is not None:
             assert fields or time.monotonic() < patience, "nothing but heartbeats"
@@ -276,7 +276,7 @@ def test_what_a_batch_printed_and_where_it_failed(client, session, events):
     failed = client.post(session + "/batches", {"segments": [], "ops": [{"op": "sync"}, launch("hello", 7), launch("trap"), launch("hello", 8)]})
     assert failed.code == "kernel_fault" and failed.json()["op_index"] == 2
     told = [(name, data) for _, name, data in (stream.next() for _ in range(5))]
-    # What was printed right before a fault may be gone with its worker; it is said then.
+    # Text printed right before a fault may be lost with its worker; the event then says so.
     before = told[2][1]
     assert (before["text"], before["truncated"]) in (("hello 7\n", False), ("", True))
     assert [(name, data["batch"], data["op"], data.get("text", data.get("state"))) for name, data in told] == [

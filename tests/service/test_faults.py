@@ -1,4 +1,4 @@
-"""Kernels that fault, hang, or lose their worker: the right answer, a session that can be reset, and neighbours that compute on."""
+"""Kernels that fault, hang, or lose their worker: the right answer, a session that can be reset, and neighbours that go on computing."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ SYNC = {"segments": [], "ops": [{"op": "sync"}]}
 
 
 def check_faulted(client, session, code):
-    """Faulted, says why, refuses work, and is as new after a reset."""
+    """The session has faulted, says why, refuses work, and is as new after a reset."""
     info = client.get(session).json()
     assert info["state"] == "faulted" and info["fault"]["code"] == code
     for answer in (client.get(session + "/buffers/x/data"), client.post(session + "/buffers", {"size": 4}),
@@ -78,7 +78,7 @@ extern "C" __global__ void say(u64 format) { vprintf((const char *)format, 0); }
     ("beyond", {"u64": 1 << 38}, "buffer"), ("beyond", {"u64": 4}, "buffer"), ("beyond", {"u64": 2}, "buffer"), ("shared", {"i32": 1 << 22}, None), ("local", {"i32": 1 << 22}, None),
     ("jump", {"u64": 4096}, 4096), ("release", {"u64": 4096}, 4096), ("barrier", {"u64": 4096}, 4096), ("say", {"u64": 4096}, 4096)])
 def test_addresses_in_details_are_the_kernels_own(service, client, kernel, scalar, shown, memcheck):
-    """What kernels have as pointers, and nothing of the process that runs them: its code, stack and heap."""
+    """Pointers in kernels reach nothing of the process that runs them: its code, stack and heap."""
     base = client.post("/v1/sessions", {"memcheck": memcheck}).headers["Location"]
     made = client.put_cuda(base + "/modules/f", ADDRESSES)
     assert made.status == 201, made
@@ -183,7 +183,7 @@ def test_worker_killed_while_idle(start):
 
 @pytest.mark.parametrize("first", ["batch", "upload"])
 def test_whoever_comes_first_finds_a_worker_that_was_killed_while_idle(start, first):
-    """And the session says so from then on; one that nobody named is made anew."""
+    """The session reports it from then on; a hidden session is recreated."""
     service = start("--pool-size", "0")
     client = service.client()
     before = service.children()

@@ -1,5 +1,5 @@
-"""Framing on raw sockets, in the clear and over TLS: what RFC 9112 forbids is refused and ends the connection, in whatever pieces it comes,
-and never is anything behind it answered."""
+"""Framing on raw sockets, in the clear and over TLS: what RFC 9112 forbids is refused and ends the connection, however it is split, and
+nothing after it is ever answered."""
 import json
 import re
 import shutil
@@ -32,13 +32,13 @@ class Speaker:
         return self.context.wrap_socket(s, server_hostname="localhost") if self.context else s
 
     def send(self, *pieces):
-        """All bytes of the answers, until the server ends the connection: it must."""
+        """All bytes of the answers, until the server ends the connection, which it must."""
         with self.connect() as s:
             try:
                 for piece in pieces:
                     s.sendall(piece)
             except OSError:
-                pass  # it has ended meanwhile; what it said can be read
+                pass  # it has ended meanwhile; its answer can be read
             return receive_all(s)
 
 
@@ -53,7 +53,7 @@ def receive_all(s):
 
 
 def answers_of(got):
-    """[(status, code)]; an answer of ours is complete, and a problem tells its code."""
+    """[(status, code)]; each answer of the service must be complete, and a problem has a code."""
     found = []
     while got:
         head, _, rest = got.partition(b"\r\n\r\n")
@@ -167,7 +167,7 @@ def test_in_one_piece(speaker, text, status, code):
 
 @forbidden
 def test_behind_good_requests(speaker, text, status, code):
-    """Those are answered, whatever follows them."""
+    """The earlier requests are answered, whatever follows them."""
     assert answers_of(speaker.send(GOOD + GOOD + text + SMUGGLED)) == [(200, None), (200, None), (status, code)]
 
 
@@ -182,7 +182,7 @@ def test_byte_by_byte(speaker, text, status, code):
 
 @forbidden
 def test_behind_the_last_request(speaker, text, status, code):
-    """Nothing is said to it: the connection ends behind the answer."""
+    """No answer to the rest: the connection ends after the last answer."""
     assert answers_of(speaker.send(LAST + text + SMUGGLED)) == [(200, None)]
 
 
@@ -207,7 +207,7 @@ def test_what_is_allowed_is_answered(speaker, text, count, in_pieces):
 
 
 def test_an_upload_that_is_handed_off_is_followed_by_others(service, client, session):
-    """Its body goes past the scanner, and so past what it knows of the connection."""
+    """Its body bypasses the scanner, and so what the scanner knows of the connection."""
     size = 2 << 20
     client.put(session + "/buffers/a", {"size": size})
     head = f"PUT {session}/buffers/a/data HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n".encode()

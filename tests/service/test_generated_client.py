@@ -1,4 +1,5 @@
-"""A client that another's generator makes of the document: it is complete, it compiles, and it does the main job on a live service."""
+"""A client generated from the OpenAPI document by a third-party generator: it is complete, compiles, and does the main task on a live
+service."""
 import importlib
 import io
 import json
@@ -111,7 +112,7 @@ def test_a_module_from_raw_source(generated, call):
 
 
 def test_a_name_with_a_colon(call, client):
-    """It writes cpu%3A0, which is the same name."""
+    """The client writes cpu%3A0, which is the same name."""
     device = client.get("/v1/devices").json()["items"][0]["id"]
     answer = call("devices_get", device)
     assert answer.status_code == 200 and answer.parsed.id == device

@@ -1,5 +1,5 @@
-"""A GPU whose management library tells of heat and errors: new work refused, running work finished or ended, and said everywhere.
-The driver and the library are fakes, steered by a file beside them."""
+"""A GPU whose management library reports heat and errors: new work is refused, running work is finished or ended, and every place reports
+it. The driver and the library are fakes, controlled by a file beside them."""
 import pathlib
 import shutil
 import time
@@ -106,9 +106,9 @@ def test_a_hot_device_finishes_and_takes_nothing_new_until_it_has_cooled_down(at
     ready = client.get("/readyz")
     assert ready.status == 503 and "too hot" in ready.json()["detail"]
     assert 'gpurest_device_state{device="cuda:0",state="hot"} 1' in client.get("/metrics").body.decode()
-    # What is there can be fetched.
+    # Existing data can be fetched.
     assert client.get(session + "/buffers/c/data").body == floats(3 * i for i in range(1024))
-    steer("temperature=88")  # below the limit, but not by enough
+    steer("temperature=88")  # below the limit, but not far enough
     time.sleep(3)
     assert device(client)["state"] == "hot"
     steer("temperature=60")
@@ -128,7 +128,7 @@ def test_an_error_that_asks_for_a_reset_lets_sessions_finish_and_none_begin(at_w
     assert client.get("/readyz").status == 503
     steer("")
     time.sleep(3)
-    assert device(client)["state"] == "quarantined"  # nobody here can tell that it was reset
+    assert device(client)["state"] == "quarantined"  # the service cannot know that it was reset
     assert client.post(session + "/launches", launch_vadd()).status == 200
 
 
@@ -144,7 +144,7 @@ def test_a_device_whose_results_are_in_doubt_ends_its_sessions(at_work, words):
 
 
 def test_a_library_that_is_slow_or_fails_once_is_asked_again(at_work):
-    """A device that is busy with faults makes it slow: no way for a caller to end the watch over the hardware."""
+    """Faults only slow the watch down: a caller cannot stop the watch over the hardware."""
     steer, client, session = at_work
     eventually(lambda: device(client)["temperature_c"] == 41, "the library is not asked")
     for trouble in ("nvmlDeviceGetTemperature:takes=400", "nvmlDeviceGetHandleByUUID:fails=999"):

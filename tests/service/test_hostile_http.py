@@ -66,7 +66,7 @@ def test_hosts_that_are_ours(service, host):
     (b"//localhost/livez", b"localhost", 404), (b"localhost:80", b"localhost", 400), (b"*", b"localhost", 400),
 ])
 def test_targets_in_absolute_form(service, target, host, status):
-    """RFC 9112, section 3.2.2: their host wins over Host."""
+    """RFC 9112, section 3.2.2: their host overrides Host."""
     answer, _ = service.raw(b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
     assert status_of(answer) == status
 
@@ -108,7 +108,7 @@ def test_long_targets_and_headers(client):
 
 
 def refused_before_the_body(service, head):
-    """The final answer to a head that says Expect: 100-continue; no 100 may come first."""
+    """The final answer to a head with Expect: 100-continue; no 100 may come first."""
     with socket.create_connection((service.host, service.port), timeout=20) as s:
         s.sendall(head + b"Expect: 100-continue\r\n\r\n")
         return s.recv(65536)

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated POST is answered, not done again."""
+"""Idempotency-Key: a repeated POST is answered, but not run again."""
 import hashlib
 import http.client
 import itertools
@@ -129,7 +129,7 @@ def test_while_it_runs_the_key_is_refused_from_the_header(service, client, sessi
         assert time.monotonic() < deadline
         time.sleep(0.01)
     with socket.create_connection((service.host, service.port), timeout=20) as s:
-        # No byte of the body is sent, and the answer comes all the same.
+        # The answer comes although no byte of the body is sent.
         s.sendall((f"POST {session}/launches HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: {key}\r\n"
                    f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n").encode())
         response = http.client.HTTPResponse(s)

@@ -1,4 +1,4 @@
-"""Content-Digest on the way in, Content-Digest and Repr-Digest on the way out, and what a session's memory looks like."""
+"""Content-Digest of requests, Content-Digest and Repr-Digest of answers, and the figures of a session's memory."""
 import base64
 import concurrent.futures
 import hashlib
@@ -166,7 +166,7 @@ def test_a_body_too_long_to_hold_says_what_became_of_it(client, session):
     answer = client.put_octets(session + "/buffers/b/data", data, Content_Digest=WRONG)
     assert answer.code == "digest_mismatch" and "indeterminate" in answer.json()["detail"]
     assert client.post_octets(session + "/buffers", data, Content_Digest=WRONG).code == "digest_mismatch"
-    wait_until(lambda: len(client.get(session + "/buffers").json()["items"]) == 1)  # what was to be made is not there
+    wait_until(lambda: len(client.get(session + "/buffers").json()["items"]) == 1)  # the new buffer is gone
     assert client.put_octets(session + "/buffers/b/data", data, Content_Digest=sha_256(data)).status == 204
 
 

@@ -1,4 +1,4 @@
-"""What holds workers in: seen from outside, at work, and on a machine that cannot hold them."""
+"""The workers' jail: seen from outside, in use, and on a machine that does not support it."""
 import os
 import pathlib
 import platform
@@ -18,7 +18,7 @@ ON_CPU = os.environ.get("GPUREST_TEST_BACKENDS", "cpu") == "cpu"
 
 @pytest.fixture(scope="session")
 def sanitized(executable):
-    """Built with a sanitizer, whose library needs system calls that no list has."""
+    """Built with a sanitizer, whose library needs system calls that are on no list."""
     content = pathlib.Path(executable).read_bytes()
     return b"__asan_init" in content or b"__tsan_init" in content
 
@@ -60,7 +60,7 @@ def test_a_sessions_worker_is_locked_as_seen_from_outside(start, sanitized):
     status = status_of(pid)
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
     if ON_CPU and os.geteuid() == 0:
-        own = str(0x70000000 + pid)  # where a user namespace has such a number; else nobody
+        own = str(0x70000000 + pid)  # the number that a user namespace would have; else nobody
         assert set(status["Uid"].split()) == set(status["Gid"].split()) and set(status["Uid"].split()) in ({own}, {"65534"})
         assert set(status["CapEff"]) == set(status["CapPrm"]) == {"0"}
     if ON_CPU and not sanitized and os.geteuid() == 0:
@@ -85,7 +85,7 @@ def test_a_sessions_worker_has_limits_of_memory_and_threads(start, sanitized):
 
 
 def test_a_thousand_launches_under_the_lock(client, vadd):
-    """What a worker does over and over is on its list: memory, code and launches, over and over."""
+    """Repeated memory, code and launches stay within the list of system calls."""
     for round_ in range(10):
         for _ in range(100):
             assert client.post(vadd + "/launches", launch_vadd()).status == 200
@@ -96,7 +96,7 @@ def test_a_thousand_launches_under_the_lock(client, vadd):
     assert client.get(vadd + "/buffers/c/data").body == floats(3 * i for i in range(1024))
 
 
-# A filter of our own in front of the service's, as a container's may be: there is no seccomp behind it.
+# A filter before the service's own, as a container may have: it makes seccomp unavailable.
 WITHOUT_SECCOMP = """#!{python}
 import ctypes, os, struct, sys
 SYS_PRCTL, SYS_SECCOMP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 157, 317, 22, 38
@@ -141,7 +141,7 @@ def test_without_seccomp_it_serves_when_told_to_and_says_so(executable_without_s
         client = service.client()
         assert client.put("/v1/sessions/s").status == 201
         assert {device["worker_sandbox"] for device in client.get("/v1/devices").json()["items"]} == {"none"}
-        assert client.put_cuda("/v1/sessions/s/modules/m", VADD).status in (201, 503)  # 503: there is no NVRTC here
+        assert client.put_cuda("/v1/sessions/s/modules/m", VADD).status in (201, 503)  # 503: no NVRTC here
         service.logged("without a sandbox")
     finally:
         service.stop()
@@ -174,6 +174,6 @@ def test_a_worker_at_work_makes_listed_system_calls_only(executable, sanitized, 
     finally:
         service.stop()
     calls = rows_of(learnt, "CALL")
-    checked = {"read", "write", "mmap", "mprotect", "clone", "clone3", "tgkill", "openat"}  # device_filter.c looks at their arguments
+    checked = {"read", "write", "mmap", "mprotect", "clone", "clone3", "tgkill", "openat"}  # device_filter.c checks their arguments
     assert "futex" in calls
     assert calls <= rows_of(ROOT / "service" / "worker" / "jail" / "device_calls_plain.def", "CALL") | checked

@@ -1,4 +1,4 @@
-"""Kernels whose parameters are as many bytes as CUDA allows, 32,764, by every way that leads to a launch."""
+"""Kernels with as many parameter bytes as CUDA allows, 32,764, by every way to launch."""
 import base64
 import struct
 
@@ -37,7 +37,7 @@ def as_bytes(words):
 
 
 def as_struct(words):
-    """Structs of numbers of 64 bits: a request has room for some thousand values, a struct for 128 members."""
+    """Structs of 64-bit numbers: a request may have some thousand values, a struct 128 members."""
     members = [{"u64": str(low | high << 32)} for low, high in zip(words[::2], words[1::2])]
     return launch({"struct": [{"struct": members[i:i + 64]} for i in range(0, len(members), 64)]})
 
@@ -55,7 +55,7 @@ def test_a_launch(client, module, form):
 
 
 def test_many_launches_that_wait(client, module):
-    """More at a time than a worker is given: long commands beside short ones, in the ring and behind it."""
+    """More at a time than a worker accepts: long commands beside short ones, in the ring and in the backlog."""
     ids = []
     for i in range(40):
         words = values(i) if i % 2 else values(i)[:1] * WORDS

@@ -1,4 +1,4 @@
-"""Launches: results, waiting, following, cancelling; arguments and configurations that are refused before anything runs."""
+"""Launches: results, waiting, polling, cancelling; arguments and configurations that are refused before anything runs."""
 import threading
 
 import pytest
@@ -123,7 +123,7 @@ def test_printf(client, session):
 
 @pytest.fixture
 def endless(client, session):
-    """A session in which an endless kernel runs, and its path."""
+    """A session with a running endless kernel, and the kernel's path."""
     assert client.put_cuda(session + "/modules/f", FAULTS).status == 201
     assert client.put(session + "/buffers/x", {"size": 4}).status == 201
     sent = client.post(session + "/launches", launch("endless", {"buf": "x"}, timeout_ms=30000), Prefer="respond-async")

@@ -1,4 +1,4 @@
-"""Memory of buffers that clients of the same host map: over the Unix socket alone, counted, and nothing a client does to it harms the service."""
+"""Buffer memory that clients of the same host map: over the Unix socket only, counted, and no client can harm the service with it."""
 import ctypes
 import fcntl
 import mmap
@@ -92,7 +92,7 @@ def fallocate(fd, mode, offset, size):
     return libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(size))
 
 
-# ---- what it is for ----
+# ---- use ----
 
 def test_a_computation_through_mapped_memory(local):
     path = "/v1/sessions/s"
@@ -213,7 +213,7 @@ def test_the_connection_goes_on(local):
 
 
 def test_clients_that_want_no_descriptor_get_an_ordinary_answer(local):
-    """The interim answer is read past; the descriptor is dropped by the kernel."""
+    """The interim answer is skipped; the kernel drops the descriptor."""
     buffer = make(local, "x", PAGE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
@@ -224,7 +224,7 @@ def test_clients_that_want_no_descriptor_get_an_ordinary_answer(local):
     assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n") and b'"size":4096' in got
 
 
-# ---- who may not ----
+# ---- refusals ----
 
 def test_off_unless_switched_on(start, tmp_path):
     service = start("--listen", f"unix:{tmp_path}/socket")
@@ -248,7 +248,7 @@ def test_not_over_tcp(local):
 
 
 def test_not_by_http_1_0(local):
-    """An old client must not be sent an interim answer."""
+    """An old client must not get an interim answer."""
     buffer = make(local, "x", PAGE)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
         s.connect(local.path)
@@ -301,7 +301,7 @@ def test_a_stored_answer_is_not_given_without_its_descriptor(local):
     assert not local.connection.sock.taken
 
 
-# ---- what it costs, and who pays ----
+# ---- limits and quotas ----
 
 def test_it_counts_as_memory_of_the_session(sharing):
     client = sharing()
@@ -334,7 +334,7 @@ def test_the_process_has_a_bound_of_its_own(sharing):
 
 
 def test_many_shares(local):
-    """As many as a session may have, not one more, and none is left over."""
+    """Exactly as many as a session may have, and none is left over."""
     most = local.get("/v1/limits").json()["limits"]["shared_buffers_per_session"]["max"]
     buffers = [make(local, f"x{i}", PAGE) for i in range(most + 1)]
     for buffer in buffers[:most]:
@@ -361,7 +361,7 @@ extern "C" __global__ void later(unsigned *x, unsigned n)
 
 
 def test_what_is_taken_back_behind_a_kernel_makes_room(local):
-    """The worker unmaps behind what is under way; whoever shares next waits for that instead of being told that there is no room."""
+    """The worker unmaps after everything in progress; the next share waits for that and is not refused."""
     most = local.get("/v1/limits").json()["limits"]["shared_buffers_per_session"]["max"]
     buffers = [make(local, f"x{i}", PAGE) for i in range(most + 1)]
     for buffer in buffers[:most]:
@@ -420,13 +420,13 @@ def test_the_size_is_sealed(local):
     with pytest.raises(PermissionError):
         os.pwrite(fd, b"x", 2 * PAGE)
     with pytest.raises(PermissionError):
-        fcntl.fcntl(fd, F_ADD_SEALS, 0x0008)  # writing
+        fcntl.fcntl(fd, F_ADD_SEALS, 0x0008)  # against writes
     move(local, buffer, "to_device")
     os.close(fd)
 
 
 def test_flags_of_the_client_do_not_reach_the_service(local):
-    """O_APPEND would send what the service writes to the end."""
+    """With O_APPEND the service's writes would go to the end."""
     buffer = make(local, "x", 2 * PAGE)
     assert local.post(buffer + "/fill", {"pattern": {"u8": 9}}).status == 204
     fd = descriptor_of(local, buffer)
@@ -437,8 +437,8 @@ def test_flags_of_the_client_do_not_reach_the_service(local):
 
 
 def test_holes_are_zeros(local):
-    """A GPU's driver holds the pages that it has registered, so after a hole the client may have other pages than the device; all are the client's own,
-    and what is read of either is what the client wrote or nothing."""
+    """A GPU's driver keeps the pages that it has registered, so after a hole the client may see other pages than the device. All are the
+    client's own: a read of either gives the client's data or zeros."""
     size, on_gpu = 8 * MIB, "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")
     buffer = make(local, "x", size)
     fd = descriptor_of(local, buffer)
@@ -484,7 +484,7 @@ def test_writing_and_punching_while_the_service_copies(local):
 
 
 def test_sharing_copying_and_deleting_at_once(local):
-    """Whatever order they come in, each is done or refused with a word, and nothing is left."""
+    """In whatever order they come, each is done or refused with a reason, and nothing is left."""
     size, wrong = 2 * MIB, []
     buffer = make(local, "x", size)
 

@@ -20,7 +20,7 @@ PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 @pytest.fixture
 def logging(start):
-    """start(*arguments) -> (service, client); ends in order."""
+    """start(*arguments) -> (service, client); stops the services in order."""
     clients = []
 
     def one(*arguments):
@@ -278,7 +278,7 @@ def test_workers_lines_are_in_the_file(logging, tmp_path, form):
 
 
 def the_worker(service):
-    """Its process id, and a way to write as it would: into the pipe that is its standard error."""
+    """The worker's process id, and a way to write to the pipe that is its standard error."""
     pid = next(iter(service.children()))
     return pid, open(f"/proc/{pid}/fd/2", "wb", buffering=0)
 
@@ -286,7 +286,7 @@ def the_worker(service):
 @pytest.mark.parametrize("to_file", [True, False])
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_what_a_worker_writes_never_passes_for_the_front_ends_words(logging, tmp_path, to_file, form):
-    """Words that a library in a worker writes, and lines that a worker that was taken over would like to be believed."""
+    """Output of a library in a worker, and forged lines of a worker that was taken over."""
     path = tmp_path / "log"
     service, client = logging("--log-format", form, *(["--log-file", str(path)] if to_file else []))
     pid, stderr = the_worker(service)
@@ -333,7 +333,7 @@ def test_a_worker_that_floods_the_log_is_held_to_its_rate(logging):
 
 
 def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
-    """Standard error is a pipe, and full: requests are answered, lines are dropped and counted, and it ends when it is told to."""
+    """Standard error is a full pipe: requests are answered, lines are dropped and counted, and the service stops when told to."""
     reader, writer = os.pipe()
     folder = tmp_path / "service"
     folder.mkdir()
@@ -378,7 +378,7 @@ def test_a_log_that_nobody_reads_stops_nothing(executable, tmp_path):
 
 
 def test_the_log_file_is_no_link_and_no_file_of_others(executable, tmp_path):
-    """A link that somebody planted would have us write to its target."""
+    """The service must not follow a planted link and write to its target."""
     target, other, pipe = tmp_path / "target", tmp_path / "other", tmp_path / "pipe"
     target.write_text("precious\n")
     other.write_text("")
@@ -411,7 +411,7 @@ def test_the_last_lines_of_a_service_that_crashes_come_out(executable, tmp_path)
     service = Service(executable, tmp_path, "--access-log")
     client = service.client()
     client.get("/version", X_Request_Id="before-the-crash")
-    client.get("/livez")  # begun when the first is done and its line is given to the log, which may be behind its answer
+    client.get("/livez")  # starts when the first request's line has been passed to the log, which may be after its answer
     client.close()
     service.process.send_signal(signal.SIGSEGV)
     assert service.process.wait(60) == -signal.SIGSEGV

@@ -1,4 +1,4 @@
-"""Sessions with memcheck: errors that an ordinary run does not notice end the launch and say where."""
+"""Sessions with memcheck: errors that an ordinary run misses end the launch and are located."""
 import itertools
 
 import pytest

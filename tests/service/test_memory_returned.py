@@ -1,5 +1,5 @@
-"""Memory that a session gives back is free on the device again: a driver that is refused a system call on the way keeps it and says nothing, so the
-worker looks, and here the list of system calls is held to it. On the fake driver; with GPUREST_TEST_BACKENDS=cuda on the machine's own GPU."""
+"""Memory that a session frees is free on the device again. A driver whose system call is refused keeps the memory silently, so the worker
+checks, and this test checks the list of system calls. On the fake driver; with GPUREST_TEST_BACKENDS=cuda on the machine's own GPU."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ REAL = "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")
 
 @pytest.fixture
 def fake(start, executable, tmp_path):
-    """fake(keeps): a client of a service with the fake driver, which gives nothing back if told so, and the service."""
+    """fake(keeps): a client of a service with the fake driver, which keeps freed memory if told so, and the service."""
     library = pathlib.Path(executable).parents[1] / "tests" / "support" / "libcuda.so.1"
     if not library.exists():
         pytest.skip("the fake driver is not built")
@@ -39,7 +39,7 @@ def free_on(client, device):
 
 
 def take_and_give(client, count, size):
-    """(free before, free while it was taken, after) in the session's own view."""
+    """(free before, free while allocated, free after) in the session's own view."""
     before = memory(client)["free_bytes"]
     for i in range(count):
         assert client.put(f"{S}/buffers/b{i}", {"size": size}).status == 201
@@ -68,7 +68,7 @@ def test_a_driver_that_keeps_it_is_told_of(fake):
 
 @pytest.mark.skipif(not REAL, reason="no GPU under test (GPUREST_TEST_BACKENDS=cuda)")
 def test_on_a_gpu_the_device_has_it_again(start):
-    """Others may use the GPU meanwhile: most of what was taken must come, and is waited for."""
+    """Others may use the GPU meanwhile: waits until most of the memory is free."""
     service = start()
     client = service.client()
     made = client.put(S)

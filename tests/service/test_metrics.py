@@ -1,4 +1,4 @@
-"""/metrics: the names of the contract, true values, bounded labels, and a form that Prometheus's own checker takes."""
+"""/metrics: the contract's names, true values, bounded labels, and a format that Prometheus's own checker accepts."""
 import hashlib
 import json
 import pathlib
@@ -41,7 +41,7 @@ class Scrape:
 
 @pytest.fixture
 def own(start):
-    """A service whose figures are this test's alone."""
+    """A service with only this test's figures."""
     return start().client()
 
 

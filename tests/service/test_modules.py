@@ -1,4 +1,4 @@
-"""Modules: what may be sent, what comes back, how compilation fails."""
+"""Modules: valid requests, answers, and failures of compilation."""
 import functools
 import operator
 
@@ -167,7 +167,7 @@ def test_a_name_that_compiles_to_nothing(client, session):
 
 
 def test_a_module_of_very_many_constants(client):
-    """Each is looked for among all that came before it."""
+    """Each is searched among all earlier ones."""
     count = 170_000
     lines = "".join(f"xor.b32 r,r,{100_000 + i};\n" for i in range(count))
     text = (".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 r;\n.reg .b64 a;\n"

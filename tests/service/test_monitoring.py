@@ -1,4 +1,4 @@
-"""docker/monitoring: rules and configuration that Prometheus takes, and a dashboard that asks only for what is there."""
+"""docker/monitoring: Prometheus accepts the rules and the configuration, and the dashboard queries only existing metrics."""
 import json
 import pathlib
 import re

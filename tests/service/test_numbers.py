@@ -1,4 +1,4 @@
-"""Integers arrive as they were sent, in all 64 bits, or are refused: a JSON number that a reader rounds is none."""
+"""Integers arrive exactly, in all 64 bits, or are refused; a JSON number that a reader would round is refused."""
 import struct
 
 import pytest
@@ -25,7 +25,7 @@ def kept(client, session):
 
 
 def post_text(client, path, text):
-    """As it stands, digit by digit."""
+    """Sends the text unchanged, digit by digit."""
     return client.request("POST", path, text.encode(), {"Content-Type": "application/json"})
 
 
@@ -99,7 +99,7 @@ def test_every_integer_is_exact_or_refused(client, kept, place, text):
 
 @pytest.mark.parametrize("place", list(sized("0")))
 def test_a_decimal_string_is_read_whole(client, kept, place):
-    """None of these has such a size; the refusal is about the number that was sent."""
+    """No object has such a size; the refusal must name the number that was sent."""
     method, path, body, pointer = sized('"9007199254740993"')[place]
     answer = client.request(method, kept + path, body.encode(), {"Content-Type": "application/json"})
     if answer.status >= 400:

@@ -1,4 +1,4 @@
-"""The OpenAPI document against the tables that the service is made of, and against what the service really answers."""
+"""The OpenAPI document against the service's tables, and against its real answers."""
 import json
 import os
 import pathlib
@@ -101,7 +101,7 @@ def references(node):
 
 
 def test_refusals_are_shared_components(document):
-    """Each stands once, is used more than once, and is an operation's whole answer of that status."""
+    """Each is defined once, used more than once, and is an operation's whole answer of that status."""
     shared = document["components"]["responses"]
     used = [r for r in references(document["paths"]) if r.startswith("#/components/responses/")]
     assert {r.rsplit("/", 1)[1] for r in used} == set(shared) and all(used.count(r) > 1 for r in used)
@@ -150,7 +150,7 @@ OCTETS = {"data_put": bytes(4096)}
 
 
 def members(value):
-    """Names, without what depends on the moment: the things in a list, and what stands only in some of them."""
+    """Member names, without those that depend on the moment: items of lists, and members that only some items have."""
     return set(value) - {"fault", "label", "labels", "node", "links", "_links"} if isinstance(value, dict) else type(value)
 
 
@@ -193,7 +193,7 @@ class Checker:
             self.check_example(operation, answer.status, response["content"][media_type], answer.json())
 
     def check_example(self, operation, status, content, answer):
-        """The example has the members that a live answer has. GPUREST_WRITE_EXAMPLES=1 takes the live one in its place."""
+        """The example has the members of a live answer. GPUREST_WRITE_EXAMPLES=1 replaces it by the live one."""
         if os.environ.get("GPUREST_WRITE_EXAMPLES") and operation["operationId"] != "openapi_get":
             file = ROOT / "openapi/examples" / f"{operation['operationId']}.{status}.json"
             file.parent.mkdir(exist_ok=True)
@@ -217,7 +217,7 @@ class Checker:
 
 
 def test_the_examples_work_in_their_order(client, document):
-    """One session's life told by the examples alone; every answer has the documented shape."""
+    """The life of a session, run from the examples alone; every answer has the documented shape."""
     checker = Checker(document)
     by_id = {o["operationId"]: (m, p, o) for m, p, o in operations(document)}
     device = client.get("/v1/devices").json()["items"][0]["id"]
@@ -239,7 +239,7 @@ def test_the_examples_work_in_their_order(client, document):
 
 
 def test_no_operation_lacks_its_replay(document):
-    """What is not in ORDER is tried elsewhere, by name."""
+    """Operations that are not in ORDER are tested elsewhere, by name."""
     elsewhere = ELSEWHERE
     assert {o["operationId"] for _, _, o in operations(document)} - set(ORDER) == elsewhere
 
@@ -273,10 +273,10 @@ def test_the_example_of_limits_names_all_of_them(client):
     assert list(example["limits"]) == list(client.get("/v1/limits").json()["limits"])
 
 
-# ---- found by others: schemathesis ----
+# ---- schemathesis ----
 
 def prepare(client):
-    """What openapi/schemathesis.toml counts on."""
+    """The objects that openapi/schemathesis.toml expects."""
     session = "/v1/sessions/demo"
     for path in (session, "/v1/sessions/empty"):
         assert client.put(path).status == 201

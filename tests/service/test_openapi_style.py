@@ -1,4 +1,4 @@
-"""Rules of style for the contract, beyond what makes it valid: what a reader, and a generator of clients, counts on in every operation."""
+"""Style rules of the contract beyond validity: what readers and client generators expect of every operation."""
 import json
 import pathlib
 import re
@@ -40,7 +40,7 @@ def parameters(operation):
 
 
 def json_contents(operation):
-    """(where, content) of every body in JSON, asked and answered."""
+    """(place, content) of every JSON body of requests and answers."""
     body = resolved(operation.get("requestBody", {})).get("content", {})
     if "application/json" in body:
         yield "request", body["application/json"]
@@ -52,7 +52,7 @@ def json_contents(operation):
 
 @every_operation
 def test_names(method, path, operation):
-    """noun_verb; a summary is a title, not a sentence."""
+    """noun_verb; the summary is a title, not a sentence."""
     assert re.fullmatch(r"[a-z]+_[a-z]+", operation["operationId"])
     assert re.fullmatch(r"[A-Z].{2,69}[^.]", operation["summary"]), operation["summary"]
 
@@ -77,7 +77,7 @@ def test_parameters_are_told_and_complete(method, path, operation):
 
 @every_operation
 def test_examples_are_of_their_schemas_and_none_is_missing(method, path, operation):
-    """Of an operation's good answers in JSON one at least is shown. The document is its own example, and what a deletion says is what a GET says."""
+    """At least one successful JSON answer has an example. Exceptions: the document itself, and deletions, whose answers are those of GET."""
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     shown = {}
     for where, content in json_contents(operation):
@@ -109,7 +109,7 @@ def test_members_are_in_snake_case():
 
 
 def test_request_objects_are_closed():
-    """An unknown member is a mistake of the client, and the schema says so."""
+    """An unknown member is the client's mistake, and the schema refuses it."""
     asked = {content["schema"]["$ref"].rsplit("/", 1)[1] for _, _, o in OPERATIONS for where, content in json_contents(o)
              if where == "request" and "$ref" in content["schema"]}
     assert asked

@@ -1,4 +1,4 @@
-"""Programs: prepared batches, put once and run many times, with other bytes and other scalars."""
+"""Programs: prepared batches, created once and run many times with other bytes and scalars."""
 import base64
 import struct
 import threading
@@ -33,7 +33,7 @@ def steps_program(count, **more):
 
 @pytest.fixture
 def counter(client, session):
-    """A session with module s and a buffer n of one number, 1."""
+    """A session with module s and a buffer n that holds the number 1."""
     assert client.put_cuda(session + "/modules/s", STEP).status == 201
     assert client.put_octets(session + "/buffers/n", struct.pack("<I", 1)).status == 201
     return session
@@ -260,7 +260,7 @@ def test_runs_follow_each_other(client, service, counter):
 
 @FORMS
 def test_runs_in_the_background(client, counter, within):
-    """Their results are batches' results: by Location, in order, with what the run itself was given."""
+    """Results are as those of batches: by Location, in order, each with its own run's data."""
     assert client.put(counter + "/programs/v", VADD_PROGRAM).status == 201
     paths = []
     for round in range(3):
@@ -292,7 +292,7 @@ def test_scalars_of_runs_in_the_background(client, counter):
 
 
 def test_a_program_that_is_deleted_under_a_queued_run(client, counter):
-    """The run happens whole, or not at all and says why."""
+    """The run is done completely, or not at all with a reason."""
     outcomes = set()
     for _ in range(10):
         before = number(client, counter)
@@ -348,7 +348,7 @@ def test_scopes(start, tmp_path):
 
 
 def test_scratch_memory_stays_with_the_program_and_grows_with_its_runs(client, session):
-    """Of a built-in kernel: sorting takes more for more numbers."""
+    """Of a built-in kernel: sorting more numbers needs more."""
     def usage():
         return client.get(session).json()["usage"]["memory_bytes"]
 

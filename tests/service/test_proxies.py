@@ -1,5 +1,5 @@
-"""Proxies that the operator trusts say who their clients are: by the PROXY protocol, version 2, in X-Forwarded-For or in Forwarded. Anybody else who
-says so is not believed. A client is told by what counts by address: wrong tokens, connections; and the access log names it."""
+"""Trusted proxies name their clients: by the PROXY protocol, version 2, in X-Forwarded-For or in Forwarded. Nobody else is believed. A
+client's address then counts for the limits by address (wrong tokens, connections) and is in the access log."""
 import hashlib
 import json
 import pathlib
@@ -18,11 +18,11 @@ from test_framing import DEADLINE_S, answers_of, certificate  # noqa: F401
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 GET = "GET /version HTTP/1.1\r\nHost: localhost\r\n"
 WRONG = "Authorization: Bearer wrong\r\n"
-FAILURES = 1  # a minute: the next one is heard a minute later, so that a slow machine changes nothing
+FAILURES = 1  # per minute: the next attempt is heard a minute later, so that a slow machine changes nothing
 
 
 def proxy_header(client=None, more=b""):
-    """Of a connection of the proxy's own without a client."""
+    """Without a client: the header of the proxy's own connection."""
     if client is None:
         return SIGNATURE + b"\x20\0" + struct.pack(">H", len(more)) + more
     six = ":" in client
@@ -33,7 +33,7 @@ def proxy_header(client=None, more=b""):
 
 @pytest.fixture
 def proxied(start, tmp_path):
-    """proxied(*arguments) serves with tokens and a log of its requests; loopback's proxies are trusted unless the arguments name others."""
+    """proxied(*arguments) serves with tokens and an access log; proxies on loopback are trusted unless the arguments name others."""
     tokens = tmp_path / "tokens.json"
     tokens.write_text(json.dumps({"tokens": [{"name": "alice", "sha256": hashlib.sha256(b"alice").hexdigest(), "scopes": ["read", "write"]}]}))
 
@@ -51,7 +51,7 @@ def connect(service, begin=b"", from_address="127.0.0.1"):
 
 
 def ask(s, text):
-    """One request on a connection that goes on; its status."""
+    """One request on a connection that stays open; its status."""
     s.sendall(text.encode() + b"\r\n")
     got = b""
     while b"\r\n\r\n" not in got:
@@ -66,14 +66,14 @@ def ask(s, text):
 
 
 def clients_in_log(service):
-    """Of all requests, once the service has ended, sorted: which of two connections is logged first is not said."""
+    """The logged addresses of all requests, once the service has ended. Sorted, because the order of two connections is open."""
     service.terminate()
     service.wait()
     return sorted(line.partition(" client=")[2].split()[0] for line in service.stderr().splitlines() if "category=access" in line)
 
 
 def is_locked_out(service, begin, fields):
-    """Whether a client with these bytes and fields in front is refused whatever it shows."""
+    """Whether a client with these first bytes and fields is refused whatever its token is."""
     with connect(service, begin) as s:
         return ask(s, GET + fields + WRONG) == 429
 
@@ -198,7 +198,7 @@ def test_a_header_that_is_wrong_ends_the_connection(proxied, begin):
 
 
 def test_connections_are_counted_by_whom_the_header_names(proxied):
-    """At its limit an address makes room for itself, with the connection that has been silent longest; other addresses lose nothing by it."""
+    """At its limit an address closes its own connection that has been silent longest; other addresses lose nothing."""
     service = proxied("--connections-per-address", "2")
     token = "Authorization: Bearer alice\r\n"
     held = []
@@ -219,7 +219,7 @@ def test_connections_are_counted_by_whom_the_header_names(proxied):
 
 
 def test_an_upload_that_is_handed_off_keeps_its_client(proxied):
-    """Its connection is taken up again as a new one, whose first bytes are no header's."""
+    """Its connection continues as a new one, whose first bytes are no PROXY header."""
     service = proxied()
     token = "Host: localhost\r\nAuthorization: Bearer alice\r\n"
     size = 2 << 20
@@ -260,7 +260,7 @@ def test_settings_that_are_wrong(executable, value, word):
         assert ended.returncode != 0 and word in ended.stderr, ended.stderr
 
 
-# ---- the proxies that people run ----
+# ---- real proxies ----
 
 def free_port():
     with socket.socket() as s:

@@ -1,4 +1,4 @@
-"""Requests that wait or follow end when the token that they came with is taken away or expires; others, and what works, go on."""
+"""Requests that wait or follow end when their token is revoked or expires; others, and running work, go on."""
 import hashlib
 import http.client
 import json
@@ -12,7 +12,7 @@ from kernels import FAULTS, launch
 DEADLINE_S = 90
 SCOPES = ["read", "write", "compile", "launch", "metrics", "admin"]
 S = "/v1/sessions/s"
-WAITS_S = 300  # longer than any test has patience
+WAITS_S = 300  # longer than any test waits
 ENDLESS = launch("endless", {"buf": "x"}, timeout_ms=600000)
 BATCH = {"ops": [{"op": "launch", **launch("endless", {"buf": "x"})}], "timeout_ms": 600000}
 
@@ -42,7 +42,7 @@ class Guarded:
         return self.service.client(Authorization="Bearer " + token)
 
     def send(self, token, method, path, body=None, **headers):
-        """A request whose answer is not waited for here."""
+        """Sends a request without waiting for its answer."""
         line = http.client.HTTPConnection(self.service.host, self.service.port, timeout=DEADLINE_S)
         sent = {"Authorization": "Bearer " + token, **{name.replace("_", "-"): value for name, value in headers.items()}}
         line.request(method, path, json.dumps(body) if body else None, {**sent, **({"Content-Type": "application/json"} if body else {})})
@@ -117,7 +117,7 @@ def test_streams_and_long_polls_end_with_their_token(guarded):
         problem = json.loads(response.read())
         assert response.status == 401 and problem["code"] == "unauthenticated", problem
     assert g.client("old").get("/v1/limits").status == 401
-    time.sleep(1)  # several looks at every token
+    time.sleep(1)  # enough for several checks of every token
     assert g.in_flight("other") == len(kept), "another token of the same caller holds"
     assert g.in_flight("bobs") == 1
     assert bobs.getresponse().readline() == b"retry: 1000\n"

@@ -1,4 +1,4 @@
-"""Runs without a session whose clients go, run beside each other, or come behind one that ended badly: each gets its own result or its own error."""
+"""Runs without a session whose clients leave, run in parallel, or follow a failed run: each gets its own result or its own error."""
 import json
 import os
 import pathlib
@@ -49,7 +49,7 @@ def seconds_used(pid):
 
 
 class Computing:
-    """Which workers have begun to use the processor since then."""
+    """The workers that have used the processor since then."""
 
     def __init__(self, service):
         self.service, self.before = service, {pid: seconds_used(pid) for pid in service.children()}
@@ -62,7 +62,7 @@ class Computing:
 
 
 def begin(service, message, path="/v1/run", **headers):
-    """A request of which the answer is not waited for."""
+    """Sends a request without waiting for its answer."""
     s = socket.create_connection((service.host, service.port))
     body = json.dumps(message).encode()
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
@@ -85,7 +85,7 @@ def at_work(pids):
 
 
 def all_gone(service, pids):
-    """On a GPU workers that only start use the processor, too, and stay."""
+    """On a GPU, workers that only start also use the processor, and stay."""
     until(lambda: runs(service) == 0, "the places of runs that nobody waits for")
     until(lambda: not at_work(pids & service.children()), "the end of workers that nobody waits for")
 
@@ -199,7 +199,7 @@ def test_a_key_lets_the_run_go_on_without_its_client(own):
 
 
 def run_once_a_worker_is_there(client):
-    """A pool whose workers are killed while they start makes a pause, and says so."""
+    """A pool whose workers are killed at their start pauses, and reports it."""
     deadline = time.monotonic() + DEADLINE_S
     while (answer := send(client, "/v1/run", VADD_BATCH, SEGMENTS)).status == 503 and answer.json()["type"] == "/problems/no_worker":
         assert time.monotonic() < deadline, answer.body
@@ -250,7 +250,7 @@ def test_who_waits_behind_one_that_is_ended_runs_all_the_same(own):
 
 
 def test_one_that_is_ended_before_it_begins_is_not_done_once_more(own):
-    """It still compiles: nothing of it has begun, as of those that lose their session by the fault of others."""
+    """Still compiling: none of the batch has begun, as with batches that lose their session through others' faults."""
     more = "".join(f'extern "C" __global__ void more{i}(float *p) {{ p[{i}] = sinf(p[{i}]) + cosf(p[{i}] * {i}.5f); }}\n' for i in range(400))
     message = endless()
     message["module"]["source"] += more
@@ -280,7 +280,7 @@ def test_a_long_one_that_cannot_be_run_again_is_told_so(own):
 # ---- machines that vanish ----
 
 def test_connections_are_asked_whether_their_other_end_still_exists(service):
-    """Accepted sockets have the keepalive timer, "02:" in the kernel's table; without one an idle connection has none."""
+    """Accepted sockets have the keepalive timer, "02:" in the kernel's table; without keepalive an idle connection has no timer."""
     with socket.create_connection((service.host, service.port)) as s:
         ends = f"{service.port:04X}", f"{s.getsockname()[1]:04X}"
 

@@ -1,4 +1,4 @@
-"""What gpurestd owes to those who run it: the health check, the first process of a container, and a service manager's notifications."""
+"""Duties of gpurestd to its operators: the health check, the first process of a container, and a service manager's notifications."""
 import os
 import pathlib
 import shutil
@@ -88,7 +88,7 @@ def state_of(pid):
 
 
 def test_being_stopped_and_continued_is_no_failure(executable, tmp_path):
-    """As a container that is paused is; some calls are interrupted by that."""
+    """As when a container is paused, which interrupts some calls."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         asking = subprocess.Popen([executable, "healthcheck", f"127.0.0.1:{s.getsockname()[1]}"], env=environment(tmp_path), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True)
@@ -131,7 +131,7 @@ def test_over_tls(start, executable, tmp_path, pki):  # noqa: F811
 # ---- as the first process of a container ----
 
 class Contained:
-    """gpurestd as process 1 of a process name space of its own."""
+    """gpurestd as process 1 of a new PID namespace."""
 
     def __init__(self, executable, folder, *arguments):
         self.ports = folder / "ports"
@@ -198,7 +198,7 @@ def test_it_ends_with_the_services_exit_code(contained):
 
 def test_orphans_are_reaped_there(contained):
     one = contained()
-    # The shell's child is left behind in the name space, and belongs to process 1 from then on.
+    # The shell's child becomes an orphan in the namespace, and then a child of process 1.
     subprocess.run(["nsenter", "--target", str(one.first), "--pid", "sh", "-c", "sleep 0.3 >/dev/null 2>&1 &"], check=True, timeout=DEADLINE_S)
     give_up = time.monotonic() + DEADLINE_S
     while any(name_of(pid) == "sleep" for pid in children_of(one.first)):
@@ -261,7 +261,7 @@ def test_the_manager_is_told_of_start_reload_and_stop(executable, tmp_path, mana
 
 
 def programs_of(parent):
-    """The children that run a program of their own by now: between fork and exec a child shows its parent's arguments and environment."""
+    """The children that have executed their own program: between fork and exec a child shows its parent's arguments and environment."""
     return [pid for pid in children_of(parent) if role_of(pid).startswith(b"--role=")]
 
 

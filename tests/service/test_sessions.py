@@ -1,4 +1,4 @@
-"""Sessions: create, find, change, list, end; who may see them; what is refused."""
+"""Sessions: create, get, change, list, delete; visibility; refusals."""
 import pytest
 
 

@@ -1,5 +1,5 @@
-"""A machine with several GPUs: every one listed, sessions spread over them, what breaks on one leaves the others alone.
-Two of the fake driver's; with GPUREST_TEST_BACKENDS=cuda those of the machine, when it has two."""
+"""A machine with several GPUs: every one is listed, sessions are spread over them, and a fault on one leaves the others alone. Two GPUs of
+the fake driver; with GPUREST_TEST_BACKENDS=cuda the machine's, if it has two."""
 import os
 import pathlib
 import shutil
@@ -24,7 +24,7 @@ extern "C" __global__ void trap(int *p)
 
 @pytest.fixture(scope="module")
 def node(executable, tmp_path_factory):
-    """A service with two GPUs at least."""
+    """A service with at least two GPUs."""
     folder = tmp_path_factory.mktemp("service")
     real = "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu")
     arguments = [] if real else ["--backends", "cuda", "--libcuda", fake_driver(executable, tmp_path_factory.mktemp("driver"))]
@@ -122,7 +122,7 @@ def test_devices_compute_side_by_side(node, client):
             load(own, name, VADD)
             for i in range(10):
                 add(own, name, first + i)
-        except BaseException as problem:  # pytest.skip too: told on the test's own thread
+        except BaseException as problem:  # pytest.skip too: raised again on the test's own thread
             failures.append(problem)
         finally:
             own.close()
@@ -169,7 +169,7 @@ def eventually(asked, what):
 
 @pytest.fixture
 def steered(executable, tmp_path, start):
-    """steer(words), and a service with two fake GPUs; the management library knows the first of them alone."""
+    """steer(words), and a service with two fake GPUs, of which the management library knows only the first."""
     library = fake_driver(executable, tmp_path, "libnvidia-ml.so.1")
 
     def steer(words):

@@ -1,5 +1,5 @@
-"""Shareable buffers: their own memory is what clients of the same host map. On the cpu device that is a memory file; on cuda what the driver
-hands out, which the fake driver makes of a memory file, too, so that the way of a descriptor from the worker to a client is tested here."""
+"""Shareable buffers: clients of the same host map the buffer's own memory. On the cpu device that is a memory file. On cuda the driver
+exports it; the fake driver uses a memory file, too, so that a descriptor's path from the worker to a client is tested here."""
 import fcntl
 import mmap
 import os
@@ -22,7 +22,7 @@ UNIT = 2 * MIB  # of the fake driver, as of real ones
 
 
 class Kind:
-    """How buffers of a device are shared."""
+    """How a device shares buffers."""
 
     def __init__(self, name, client, word, unit):
         self.name, self.client, self.word, self.unit = name, client, word, unit
@@ -58,7 +58,7 @@ def fake_driver(executable, tmp_path):
 
 @pytest.fixture
 def memory_files(sharing):  # noqa: F811
-    """sharing() on the cpu device, whose shareable buffers are memory files, whatever device the other tests run on."""
+    """sharing() on the cpu device, whose shareable buffers are memory files, on whatever device the other tests run."""
     return lambda *arguments: sharing("--backends", "cpu", *arguments)
 
 
@@ -83,12 +83,12 @@ def make_shareable(client, name, size, session="s"):
 
 
 def synchronise(client, buffer):
-    """What was submitted before is done, and seen in the memory."""
+    """Ensures that everything submitted before is done and visible in the memory."""
     assert client.get(buffer + "/data", Range="bytes=0-0").status == 206
 
 
 def mappers_of(service):
-    """Workers that have shared memory mapped; the file's name is the service's, or the fake driver's."""
+    """Workers that have shared memory mapped; the file's name is that of the service or of the fake driver."""
     def maps(pid):
         try:
             return pathlib.Path(f"/proc/{pid}/maps").read_text()
@@ -99,7 +99,7 @@ def mappers_of(service):
     return [pid for pid in found if any(name in maps(pid) for name in ("gpurest-shared", "fake-share"))]
 
 
-# ---- what it is for ----
+# ---- use ----
 
 def test_kernels_and_the_client_work_on_the_same_bytes(kind):
     client, path = kind.client, "/v1/sessions/s"
@@ -119,7 +119,7 @@ def test_uploads_downloads_fills_and_copies_see_it(kind, size):
     client = kind.client
     buffer, other = make_shareable(client, "x", size), make(client, "y", size)
     mapped, view = kind.map(buffer)
-    assert bytes(mapped) == bytes(kind.taken(size))  # nothing of anybody's before
+    assert bytes(mapped) == bytes(kind.taken(size))  # no earlier contents are visible
     content = os.urandom(size)
     assert client.put_octets(buffer + "/data", content).status in (200, 204)
     assert bytes(view) == content
@@ -162,7 +162,7 @@ def test_it_is_the_same_buffer_only_if_it_is_as_shareable(kind):
 
 
 def test_copies_of_it_have_only_to_wait(memory_files):
-    """The program need not know whether the memory is the buffer's own."""
+    """A program need not know whether the memory is the buffer's own."""
     client = memory_files()
     assert client.put("/v1/sessions/s").status == 201
     buffer = make_shareable(client, "x", 2 * PAGE)
@@ -196,7 +196,7 @@ def test_on_a_gpu_memory_of_the_host_can_be_had_as_well(sharing, fake_driver):  
     assert memory_of(client) == UNIT + 5000
 
 
-# ---- who may not ----
+# ---- refusals ----
 
 def test_refused_where_nothing_is_shared(start, tmp_path):
     start("--listen", f"unix:{tmp_path}/socket")
@@ -249,7 +249,7 @@ def test_another_callers_buffers_do_not_exist(sharing, tmp_path):  # noqa: F811
     eve.close()
 
 
-# ---- what it costs, and who pays ----
+# ---- limits and quotas ----
 
 def test_it_is_charged_with_what_it_takes(kind):
     client, taken = kind.client, kind.taken(1)
@@ -311,7 +311,7 @@ def test_a_device_that_has_no_more(sharing, fake_driver):  # noqa: F811
 
 @pytest.mark.parametrize("how", ["buffer", "reset", "session", "killed"])
 def test_an_end_while_it_is_mapped(kind, how):
-    """The mapping stays valid; nobody else ever gets that memory while it does."""
+    """The mapping stays valid; nobody else gets that memory meanwhile."""
     client = kind.client
     buffer = make_shareable(client, "x", 2 * UNIT)
     mapped, view = kind.map(buffer)
@@ -329,10 +329,10 @@ def test_an_end_while_it_is_mapped(kind, how):
         eventually(lambda: client.get(buffer + "/data").status == 409)
         assert client.post(buffer + "/share").code == "session_faulted"
         assert client.delete("/v1/sessions/s").status == 204
-    if kind.name == "cpu":  # the pages go back to the host
+    if kind.name == "cpu":  # the host gets the pages back
         eventually(lambda: bytes(view) == bytes(2 * UNIT))
         eventually(lambda: shared_descriptors(client.service) == 0)
-    else:  # the driver's memory is the importer's as long as he has it
+    else:  # the driver keeps the memory as long as the importer has it
         assert bytes(view) == b"mine" * (UNIT // 2)
     assert client.put("/v1/sessions/n").status == 201
     fresh = make_shareable(client, "x", 2 * UNIT, "n")
@@ -374,7 +374,7 @@ def test_the_size_is_sealed(sharing):  # noqa: F811
 
 
 def test_a_kernel_works_on_while_the_client_writes_and_punches(memory_files):
-    """It may garble its own bytes; nothing else happens."""
+    """It may corrupt its own bytes; nothing else happens."""
     client, path, size = memory_files(), "/v1/sessions/s", 8 * MIB
     assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/m", VADD).status == 201
@@ -423,7 +423,7 @@ def test_beyond_the_end_is_a_fault_as_everywhere(memory_files):
 
 
 def test_opening_exporting_and_deleting_at_once(kind):
-    """Whatever order they come in, each is done or refused with a word, and nothing is left."""
+    """In whatever order they come, each is done or refused with a reason, and nothing is left."""
     client, wrong = kind.client, []
     buffer = make_shareable(client, "x", UNIT)
 

@@ -1,5 +1,5 @@
-"""Shareable buffers of a real GPU, in the hands of another process that uses the driver: this one. Skipped where there is no GPU, or the
-service under test does not use it (GPUREST_TEST_BACKENDS=cuda)."""
+"""Shareable buffers of a real GPU, used by another process through the driver: this one. Skipped without a GPU, or if the service under
+test does not use it (GPUREST_TEST_BACKENDS=cuda)."""
 import contextlib
 import ctypes
 import os
@@ -24,7 +24,7 @@ class Access(ctypes.Structure):
 
 
 class Cuda:
-    """As much of the driver as an importer needs."""
+    """The part of the driver that an importer needs."""
 
     def __init__(self):
         self.driver = ctypes.CDLL(os.environ.get("GPUREST_LIBCUDA") or "libcuda.so.1")
@@ -39,7 +39,7 @@ class Cuda:
 
     @contextlib.contextmanager
     def imported(self, fd, size):
-        """The device address of what the descriptor is of; closes the descriptor."""
+        """The device address of the descriptor's memory; closes the descriptor."""
         handle, address = ctypes.c_ulonglong(), ctypes.c_ulonglong()
         bytes_, zero = ctypes.c_size_t(size), ctypes.c_ulonglong(0)
         access = Access(Location(ON_DEVICE, 0), READ_WRITE)
@@ -58,7 +58,8 @@ class Cuda:
             self.call("cuMemAddressFree", address, bytes_)
 
     def write(self, address, content):
-        """It is there when this returns: a copy from pageable memory may return when its bytes are staged, and the service's kernels wait for nobody else's."""
+        """Waits for the copy: from pageable memory it may return when the bytes are only staged, and the service's kernels do not wait for
+        this process."""
         self.call("cuMemcpyHtoD_v2", ctypes.c_ulonglong(address), content, ctypes.c_size_t(len(content)))
         self.call("cuCtxSynchronize")
 
@@ -131,7 +132,7 @@ def test_the_importer_keeps_its_memory_and_nobody_else_gets_it(cuda, gpu, how):
         elif how == "session":
             assert gpu.delete("/v1/sessions/s").status == 204
         else:
-            with gpu.share(buffer):  # so that the worker can be told from others
+            with gpu.share(buffer):  # it identifies the worker
                 worker, = mappers_of(gpu.service)
                 os.kill(worker, signal.SIGKILL)
                 eventually(lambda: gpu.get(buffer + "/data").status == 409)
@@ -144,7 +145,7 @@ def test_the_importer_keeps_its_memory_and_nobody_else_gets_it(cuda, gpu, how):
 
 
 def test_memory_of_the_host_is_copied_by_the_device(cuda, gpu):
-    """The other kind of share, of a buffer of either kind."""
+    """The other kind of share, of both kinds of buffers."""
     for buffer in (make_shareable(gpu, "x", 33 * MIB + 1), make(gpu, "y", 33 * MIB + 1)):
         with gpu.share(buffer) as shared:
             content = (os.urandom(MIB) * 34)[:33 * MIB + 1]

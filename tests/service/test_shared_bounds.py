@@ -1,5 +1,5 @@
-"""What callers share: one of them exhausts it, or lets its worker hang, and another is served all the same. What shows that nobody waited is never
-the time, but that the first caller's own requests are still unanswered."""
+"""What callers share: one of them exhausts it, or lets its worker hang, and another is still served. The proof is never the time, but that
+the first caller's own requests are still unanswered."""
 import base64
 import contextlib
 import hashlib
@@ -18,8 +18,8 @@ from test_tenants import as_caller, token_file
 
 MIB = 1 << 20
 OCTETS = {"Content-Type": "application/octet-stream"}
-HELD_MIB = 512       # of bodies with a digest, all callers together
-VERIFIED_MIB = 64    # the longest that is held back
+HELD_MIB = 512       # of bodies with a digest, over all callers
+VERIFIED_MIB = 64    # the longest body that is held back
 ANSWERS_MIB = 64     # of stored answers
 STORED_ANSWER_MAX = MIB
 IN_FLIGHT_MAX = 64
@@ -50,7 +50,7 @@ PRINTS = """.version 6.0
 
 @pytest.fixture
 def two(start, tmp_path):
-    """two(*arguments): a service with one event loop, whatever blocks it is seen, and its callers."""
+    """two(*arguments): a service and its callers. It has one event loop, so that any blocking shows."""
     def start_two(*arguments, **options):
         service = start("--tokens", token_file(tmp_path / "tokens.json", alice={}, bob={}), "--threads", "1", "--body-rate", "0", *arguments, **options)
         return service, as_caller(service, "alice"), as_caller(service, "bob")
@@ -59,7 +59,7 @@ def two(start, tmp_path):
 
 
 class Request:
-    """One that is sent as far as is wanted, on a connection of its own, and whose answer may never come."""
+    """A request of which a chosen part is sent, on its own connection; it may never be answered."""
 
     def __init__(self, service, name, method, path, body=b"", headers=None, announced=None):
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {name}-secret",
@@ -67,7 +67,7 @@ class Request:
         lines += [f"{key}: {value}" for key, value in (headers or {}).items()]
         self.socket = socket.create_connection((service.host, service.port), timeout=60)
         self.socket.sendall("\r\n".join(lines + ["", ""]).encode())
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused meanwhile: its answer is there
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused meanwhile: its answer has arrived
             self.socket.sendall(body)
 
     def answered(self):
@@ -88,7 +88,7 @@ class Request:
 
 @pytest.fixture
 def requests():
-    """Those that are to be closed at the end."""
+    """Requests, closed at the end."""
     all_of_them = []
     yield all_of_them
     for request in all_of_them:
@@ -121,7 +121,7 @@ def used(client, name):
 
 
 def in_flight(service):
-    """Of alice, the question included."""
+    """alice's requests in flight, including this question."""
     return used(as_caller(service, "alice"), "requests_in_flight")
 
 
@@ -131,7 +131,7 @@ def put7(**changes):
 
 @contextlib.contextmanager
 def hanging(service, client):
-    """A session of the caller's whose worker is stopped."""
+    """A session of the caller's with a stopped worker."""
     before = service.children()
     with_module(client)
     (worker,) = service.children() - before
@@ -144,7 +144,7 @@ def hanging(service, client):
             os.kill(worker, signal.SIGCONT)
 
 
-# ---- another's worker ----
+# ---- another caller's worker ----
 
 @pytest.fixture
 def hung(two, requests):
@@ -166,7 +166,7 @@ def test_uploads_to_new_buffers_wait_for_their_own_worker_alone(hung):
 
 
 def test_long_batches_wait_for_their_own_worker_alone(hung):
-    """A batch longer than what is collected whole is made, which takes memory of the device, while more of it comes."""
+    """A batch that is too long to be collected is created, which allocates device memory, while the rest arrives."""
     service, bob, requests = hung
     data = bytes(2 * MIB)
     body = frame(with_sizes({"ops": [{"op": "alloc", "as": "$b", "size": len(data)}, {"op": "write", "to": "$b", "segment": "d"}]}, {"d": data}), [data])
@@ -203,7 +203,7 @@ def test_a_client_that_leaves_its_queued_launch_does_not_stop_the_event_loop(hun
 
 
 def test_workers_that_hang_keep_no_thread_from_others_long_bodies(two, requests):
-    """The threads for long bodies are shared; who finds none free is served by the loop."""
+    """The threads for long bodies are shared; a body that finds none free is served by the loop."""
     service, alice, bob = two("--pool-size", "0", "--io-threads", "1")
     with_module(bob)
     with hanging(service, alice):
@@ -214,7 +214,7 @@ def test_workers_that_hang_keep_no_thread_from_others_long_bodies(two, requests)
         assert not any(request.answered() for request in requests)
 
 
-# ---- memory for bodies that are held ----
+# ---- memory for held bodies ----
 
 def test_held_bodies_are_charged_by_what_came(two, requests):
     service, alice, bob = two()
@@ -242,7 +242,7 @@ def test_held_bodies_of_one_leave_room_for_others(two, requests):
     def upload(client, data):
         return client.post_octets("/v1/sessions/s/buffers", data, Content_Digest=sha_256(data))
 
-    # Only then another one: earlier it would take the place of bytes that are still on their way.
+    # Not earlier: it would take the place of bytes that are still on their way.
     until(lambda: used(alice, "held_body_bytes") == len(requests) * len(body), "what has come is not counted")
     assert used(bob, "held_body_bytes") == 0, "of the caller alone"
     refused = upload(alice, bytes(MIB))
@@ -267,7 +267,7 @@ def test_another_callers_long_answers_do_not_push_out_stored_ones(two):
     prints = {"module": "m", "kernel": "prints", "grid": [1000], "block": [1]}
     first = alice.post("/v1/sessions/s/launches", prints, Idempotency_Key="a0")
     assert first.status == 200 and STORED_ANSWER_MAX / 2 < len(first.body) < STORED_ANSWER_MAX
-    for i in range(1, ANSWERS_MIB * MIB // len(first.body) + 10):  # how much text a launch may print is the device's to say
+    for i in range(1, ANSWERS_MIB * MIB // len(first.body) + 10):  # the device decides how much text a launch may print
         assert alice.post("/v1/sessions/s/launches", prints, Idempotency_Key=f"a{i}").status == 200
     assert alice.post("/v1/sessions/s/launches", prints, Idempotency_Key="a0").code == "replay_unavailable", "the oldest of who has most makes room"
     replayed = bob.post("/v1/sessions", {}, Idempotency_Key="bobs")

@@ -1,4 +1,4 @@
-"""Threads that spin before they sleep, as on a machine with many processors, and threads that never do: both must lose no wake-up."""
+"""Threads that spin before they sleep, as on a machine with many processors, and threads that never do: neither may lose a wake-up."""
 import threading
 
 import pytest
@@ -16,7 +16,7 @@ def prepare(client, path):
 
 
 def work(service, path, failures):
-    """Answers from the loop itself, from the executor, after a suspension, and of a new connection."""
+    """Answers from the loop itself, from the executor, after a suspension, and on a new connection."""
     try:
         client = service.client()
         prepare(client, path)

@@ -1,4 +1,4 @@
-"""What the service refuses to start with; tokens, scopes, and that callers do not see each other."""
+"""Settings with which the service refuses to start; tokens, scopes, and that callers do not see each other."""
 import hashlib
 import json
 import os
@@ -115,7 +115,7 @@ def test_tokens_are_read_anew(guarded, tmp_path):
     assert alice.put("/v1/sessions/kept").status == 201
     token_file(tmp_path / "tokens.json", alice=ALL, carol=ALL)
     guarded.process.send_signal(signal.SIGHUP)
-    while (status := bob.get("/version").status) == 200:  # who asks with a token that is none yet is soon asked to wait
+    while (status := bob.get("/version").status) == 200:  # a client with an unknown token soon has to wait
         pass
     assert status == 401
     assert as_caller(guarded, "carol").get("/version").status == 200
@@ -177,7 +177,7 @@ def test_a_bad_file_leaves_the_tokens_as_they_were(guarded, tmp_path):
 
 
 def test_tokens_from_a_fifo(executable, tmp_path):
-    """Nobody writes: an error, not a start that never ends."""
+    """Nobody writes to the FIFO: that is an error, not a start that never ends."""
     path = tmp_path / "fifo"
     os.mkfifo(path, 0o600)
     code, lines = starts_with(executable, tmp_path, path)
@@ -185,7 +185,7 @@ def test_tokens_from_a_fifo(executable, tmp_path):
 
 
 def test_tokens_from_a_pipe(executable, tmp_path):
-    """As <(...) of a shell makes it, whose writer takes its time."""
+    """As <(...) of a shell makes it, with a slow writer."""
     token_file(tmp_path / "tokens.json", alice=ALL)
     script = 'exec "$0" --check-config --tokens <(sleep 0.3; cat "$1"; sleep 0.3; echo)'
     done = subprocess.run(["bash", "-c", script, executable, str(tmp_path / "tokens.json")], env=environment(tmp_path), capture_output=True, text=True,
@@ -194,7 +194,8 @@ def test_tokens_from_a_pipe(executable, tmp_path):
 
 
 def test_the_port_file_replaces_a_link_and_follows_none(executable, tmp_path):
-    """What another user put there, in /tmp say, is not written to: neither by the file's name nor by one that is easy to guess."""
+    """The service does not write to files that another user has put there, for example in /tmp: neither under the port file's name nor
+    under one that is easy to guess."""
     target = tmp_path / "target"
     target.write_text("precious\n")
     for name in "ports", "ports.new":

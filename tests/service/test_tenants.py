@@ -1,4 +1,4 @@
-"""Callers beside each other: what one may use, that nothing of it tells about another, and that all of it comes back."""
+"""Several callers: their limits, that none learns anything of another, and that everything is given back."""
 import hashlib
 import http.client
 import json
@@ -85,14 +85,14 @@ def test_guessing_ends_and_disturbs_nobody(start, tmp_path):
     assert service.client().get("/livez").status == 200
 
 
-# ---- ids of others ----
+# ---- ids of other callers ----
 
 def same_but_the_request(problem):
     return {name: value for name, value in problem.items() if name not in ("instance", "request_id")}
 
 
 def requests_about(document, session):
-    """Every operation below a session, with the ids of things that alice has."""
+    """Every operation on a session, with the ids of alice's objects."""
     for path, item in document["paths"].items():
         if not path.startswith("/v1/sessions/{"):
             continue
@@ -116,7 +116,7 @@ def test_what_another_has_is_as_what_nobody_has(start, tmp_path):
     assert len(operations) > 30
     for method, path in operations:
         if (method, path) == ("PUT", f"/v1/sessions/{made}"):
-            continue  # makes bob's own, under that name
+            continue  # creates bob's own session of that name
         for headers, body in (({}, None), ({"Content-Type": "application/json"}, b"{}"), ({"Content-Type": "application/octet-stream"}, b"abcd")):
             foreign = bob.request(method, path, body, dict(headers))
             nothing = bob.request(method, path.replace(made, missing), body, dict(headers))
@@ -143,19 +143,19 @@ def test_compiled_code_is_each_callers_own(start, tmp_path):
     assert [cached(shared, name) for name in ("alice", "bob")] == [False, True]
 
 
-# ---- what was used comes back ----
+# ---- everything is given back ----
 
 def used(client):
     limits = client.get("/v1/limits").json()["limits"]
     counted = {name: limit["used"] for name, limit in limits.items() if limit["used"] is not None}
-    assert counted.pop("requests_in_flight") == 1  # this one
+    assert counted.pop("requests_in_flight") == 1  # this request
     assert counted.pop("idempotency_keys_total") == counted["idempotency_keys"]
-    counted.pop("idempotency_keys"), counted.pop("faults")  # by time alone
+    counted.pop("idempotency_keys"), counted.pop("faults")  # they only expire
     return counted
 
 
 def fill_session(client, path):
-    """Some of everything that a session can hold."""
+    """Creates some of everything that a session can hold."""
     assert client.put(path).status == 201
     assert client.put_cuda(path + "/modules/f", FAULTS).status == 201
     for i in range(10):
@@ -184,7 +184,7 @@ def by_timeout(client, path):
 
 
 def by_reset(client, path):
-    """A reset alone empties the session: nothing is counted but itself."""
+    """A reset empties the session: only the session itself counts."""
     assert client.post(path + "/reset").status == 200
     assert client.get(path).json()["usage"]["memory_bytes"] == 0 and client.get(path + "/buffers").json()["items"] == []
     assert client.delete(path).status == 204
@@ -227,7 +227,7 @@ def test_each_quota_is_met_and_given_back(start, tmp_path):
 
 
 def queue_launches(client, path, most):
-    """Until the queue takes no more, behind one that does not end; the refusal."""
+    """Fills the queue behind an endless batch; the refusal."""
     for i in range(most + 2):
         sent = client.post(path + "/launches", launch("endless", {"buf": "x"}, timeout_ms=60000), Prefer="respond-async")
         if sent.status != 202:
@@ -269,7 +269,7 @@ def test_requests_in_flight_are_bounded_and_given_back(start, tmp_path):
 
     def full():
         asked.append(as_caller(service, "alice").get("/v1/limits"))
-        if asked[-1].status == 200:  # the question took a place itself, perhaps that of one who was to wait
+        if asked[-1].status == 200:  # the question itself took a place, maybe the one meant for a waiting request
             waiting.append(waits_for(service, sent.headers["Location"]))
         return asked[-1].status == 429
 
@@ -292,7 +292,7 @@ def waits_for(service, path):
     return connection
 
 
-# ---- memory of others ----
+# ---- other callers' memory ----
 
 LEAK = r"""
 __device__ unsigned kept[4096];

@@ -1,4 +1,4 @@
-"""TLS on TCP addresses: certificates, clients' certificates, bulk bytes, deadlines, and what a wrong configuration is told."""
+"""TLS on TCP addresses: certificates, client certificates, bulk bytes, deadlines, and errors of wrong configurations."""
 import http.client
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl, wh
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
-    """ca.pem, and server, client (of that authority) and stranger (of none), each as .pem and .key."""
+    """ca.pem, and server, client (both signed by it) and stranger (self-signed), each as .pem and .key."""
     folder = tmp_path_factory.mktemp("pki")
 
     def openssl(*arguments):
@@ -40,7 +40,7 @@ def pki(tmp_path_factory):
 
 
 def make_lists(folder, openssl):
-    """crl.pem and soon.pem, of the authority's revoked certificates; expired.pem; foreign.pem, of another authority."""
+    """crl.pem and soon.pem, lists of the authority's revoked certificates; expired.pem; foreign.pem, of another authority."""
     (folder / "index.txt").write_text("")
     (folder / "ca.cnf").write_text("[ca]\ndefault_ca=own\n[own]\ndatabase=index.txt\ndefault_md=sha256\n")
 
@@ -90,7 +90,7 @@ def test_the_main_job_on_one_connection(secure, pki):
 
 
 def test_long_bodies_go_and_come_whole(secure, pki):
-    """Longer than what is offloaded in the clear: here it must not be."""
+    """Longer than bodies that are offloaded in the clear: over TLS they must not be."""
     data = os.urandom(9 * 1024 * 1024 + 13)
     c = connect(secure, pki)
     assert ask(c, "PUT", "/v1/sessions/big")[0] == 201
@@ -218,7 +218,7 @@ def test_a_revoked_certificate_is_refused(start, pki):
 
 
 def start_before(executable, tmp_path, pki, seconds):
-    """A service whose list expires after so long; None when it did before the service was there."""
+    """A service whose list expires after so long; None when it expired before the service had started."""
     times = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + at)) for at in (-60, seconds)]
     subprocess.run(["openssl", "ca", "-config", "ca.cnf", "-gencrl", "-cert", "ca.pem", "-keyfile", "ca.key", "-out", "soon.pem",
                     "-crl_lastupdate", times[0], "-crl_nextupdate", times[1]], cwd=pki, check=True, capture_output=True)

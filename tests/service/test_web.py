@@ -1,4 +1,4 @@
-"""The pages: what they are made of, who may have them, and that a browser shows on them what the service says."""
+"""The web pages: their contents, who may get them, and that a browser shows the service's data on them."""
 import re
 import shutil
 import subprocess
@@ -60,7 +60,7 @@ def test_a_page_of_this_service_may_send_requests_and_others_may_not(client, ser
 
 
 def shown(folder, url):
-    """The page as it is after its scripts ran, as text."""
+    """The page's text after its scripts have run."""
     run = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}",
                           "--virtual-time-budget=5000", "--dump-dom", url], capture_output=True, text=True, timeout=180)
     return re.sub(r"<[^>]+>", " ", run.stdout)
@@ -143,7 +143,7 @@ def test_the_dashboard_says_that_the_service_is_gone(start, tmp_path):
 
 
 def cells(table):
-    """The rows of a table's body, each as the list of its cells' words."""
+    """The rows of a table's body, each as a list of its cells' texts."""
     return f"[...document.querySelectorAll('#{table} tr')].map((r) => [...r.cells].map((c) => c.textContent))"
 
 
@@ -180,7 +180,7 @@ def test_the_dashboard_says_which_scopes_it_has_not(start, tmp_path):
     boss = service.client(Authorization="Bearer boss-secret")
     with page(BROWSER, tmp_path / "profile", f"http://127.0.0.1:{service.port}/") as dashboard:
         enter = "document.getElementById('token').value = '{}-secret'; document.getElementById('token-form').requestSubmit()"
-        dashboard.wait_for(on_page("unauthenticated"))  # the script has run: the form is its own from here on
+        dashboard.wait_for(on_page("unauthenticated"))  # the script has run: from here on it handles the form
         dashboard.value(enter.format("reader"))
         dashboard.wait_for(on_page("needs the scope metrics"))
         dashboard.wait_for(on_page("needs the scope admin"))

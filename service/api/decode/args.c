@@ -1,4 +1,4 @@
-/* Decodes kernel arguments; whether they fit the kernel is the session's business. */
+/* Decodes kernel arguments. The session checks whether they match the kernel. */
 #include "api/decode/args.h"
 #include "api/bounds.h"
 

@@ -6,13 +6,13 @@
 #include "http/json/json.h"
 #include "session/session.h"
 
-/* `array` may be NULL (no arguments). Texts are borrowed from the document, arrays and bytes are in the arena.
- * INVALID_FIELD with the pointer "/args/N", "/args/N/struct/M", ... */
+/* `array` may be NULL (no arguments). Texts are borrowed from the document; arrays and bytes are in the arena. INVALID_FIELD with the
+ * pointer "/args/N", "/args/N/struct/M", ... */
 enum status args_decode(const struct json *array, struct arena *a, const struct launch_arg **out, unsigned *count, struct problem *why);
 
-/* One scalar, {"i32": 5}, found at `pointer`. */
+/* One scalar, {"i32": 5}. `pointer` is its JSON pointer. */
 enum status scalar_decode(const struct json *value, const char *pointer, struct launch_arg *out, struct problem *why);
-/* The value alone, 5, of the scalar type that is named. */
+/* The bare value, 5, of the named scalar type. */
 enum status scalar_decode_as(const struct json *value, struct span type, const char *pointer, struct launch_arg *out, struct problem *why);
 
 #endif

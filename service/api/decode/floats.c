@@ -6,7 +6,7 @@
 
 enum { FLOAT_TEXT_CHARS_MAX = 127 };
 
-/* scaled is non-negative and below 2^53, so the conversion is exact and rint() follows the default rounding, ties to even. */
+/* magnitude is scaled to below 2^53, so the conversion is exact and rint() rounds to nearest, ties to even. */
 static uint64_t mantissa_of(double magnitude, int least_exponent)
 {
     return (uint64_t)rint(ldexp(magnitude, -least_exponent));
@@ -28,7 +28,7 @@ bool float_bits(double value, struct float_format f, uint64_t *out)
     frexp(magnitude, &exponent);
     exponent -= 1; /* magnitude = 1.x * 2^exponent */
     if (exponent < 1 - bias)
-        exponent = 1 - bias; /* subnormal: the unit in the last place stays */
+        exponent = 1 - bias; /* subnormal: the unit in the last place is fixed */
     if (exponent > bias)
         return false;
     bits = mantissa_of(magnitude, exponent - (int)f.mantissa_bits);

@@ -13,9 +13,9 @@ struct float_format {
 #define FLOAT_BF16 ((struct float_format){8, 7})
 #define FLOAT_F32  ((struct float_format){8, 23})
 
-/* Rounded to nearest, ties to even, in one step. A finite value that would become infinite: false. */
+/* Rounds to nearest, ties to even, in one step. False: a finite value would become infinite. */
 bool float_bits(double value, struct float_format f, uint64_t *out);
-/* A decimal number, or nan, inf, infinity with an optional sign, in any case. Nothing else: no hexadecimal, no blanks. */
+/* A decimal number, or nan, inf, infinity with an optional sign, in any case. No hexadecimal, no blanks. */
 bool float_text(struct span text, double *out);
 
 #endif

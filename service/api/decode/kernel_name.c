@@ -1,7 +1,7 @@
-/* Takes plain and nested names out of mangled ones. */
+/* Extracts plain and nested names from mangled ones. */
 #include "api/decode/kernel_name.h"
 
-/* "4vadd..." -> "vadd", and *rest behind it. */
+/* "4vadd..." -> "vadd"; *rest is what follows. */
 static bool take_identifier(struct span *rest, struct span *out)
 {
     size_t n = 0, digits = 0;
@@ -18,7 +18,7 @@ static bool take_identifier(struct span *rest, struct span *out)
 static struct span nested(struct span rest, struct span mangled, struct arena *a)
 {
     struct span part;
-    char       *name = arena_alloc(a, mangled.bytes * 2 + 1); /* "::" for each length digit at the worst */
+    char       *name = arena_alloc(a, mangled.bytes * 2 + 1); /* at worst each length digit becomes "::" */
     size_t      n = 0;
 
     if (!name)

@@ -17,7 +17,7 @@ static const struct json_field fields[] = {
     JSON_FIELD(FIELD_U64, struct launch_request, timeout_ms, false, EXECUTION_TIMEOUT_MS_MAX),
 };
 
-/* 1 to 3 numbers; those left out are 1. What no device could do is an impossible configuration, not a wrong type. */
+/* 1 to 3 numbers; missing ones are 1. Numbers beyond any device are an invalid configuration, not a wrong type. */
 static enum status decode_dims(const struct json *v, const char *pointer, uint32_t out[3], struct problem *why)
 {
     unsigned n = 0;

@@ -5,7 +5,7 @@
 #include "api/bounds.h"
 #include "api/call.h"
 
-/* What is launched and with which shape, as a request or an operation of a batch says it. */
+/* The kernel and the shape of a launch, as in a request or an operation of a batch. */
 struct launch_fields {
     struct span        module, kernel, builtin, dtype, engine;
     const struct json *grid, *block;
@@ -21,11 +21,11 @@ struct launch_fields {
         LAUNCH_FIELD(owner, FIELD_ANY, grid, 0), LAUNCH_FIELD(owner, FIELD_ANY, block, 0), \
         LAUNCH_FIELD(owner, FIELD_U32, shared_bytes, UINT32_MAX), LAUNCH_FIELD(owner, FIELD_BOOL, cooperative, 0)
 
-/* Of a built-in kernel: "vendor" or "builtin". */
+/* The engine of a built-in kernel: "vendor" or "builtin". */
 const char *engine_name(bool vendor);
-/* The request body as a specification; it borrows from *doc (to be destroyed in every case) and the request's arena. */
+/* Decodes the request body; *out borrows from *doc (destroy it in every case) and the request's arena. */
 enum status launch_decode(struct request *r, struct launch_spec *out, struct json_document **doc);
-/* Of a kernel of a module (the module itself may be absent) or a built-in one. Pointers are "/grid", "/dtype" and the like. */
+/* For a kernel of a module (the module may be absent) or a built-in one. Pointers are "/grid", "/dtype" and so on. */
 enum status launch_fields_decode(const struct launch_fields *f, struct launch_spec *out, struct problem *why);
 void        launch_members(struct json_writer *w, const struct request *r, const struct launch_info *i);
 

@@ -16,7 +16,7 @@ static void add_params(struct json_writer *w, const struct kernel_desc *k)
     json_close_array(w);
 }
 
-/* The expression that was lowered to this kernel, else its plain name. */
+/* The name expression of this kernel, else its plain name. */
 static struct span name_of(struct request *r, const struct module_view *v, const char *mangled)
 {
     for (unsigned i = 0; i < v->expressions_count; i++)

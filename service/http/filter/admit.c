@@ -1,4 +1,4 @@
-/* The gate behind the framing guard: Host, caller, route, scope, body rules, caller's load, and the endpoint's own begin. */
+/* The checks after the framing guard: Host, caller, route, scope, body rules, the caller's load, and the endpoint's own begin. */
 #include "http/engine/internal.h"
 #include "http/filter/auth_throttle.h"
 
@@ -13,14 +13,14 @@ static enum status must_wait(struct exchange *x, uint64_t wait_ns)
     return STATUS_RATE_LIMITED;
 }
 
-/* A token was shown, and this is whose it is, or NULL. */
+/* The request carries a token. `found` is the token's caller, or NULL. */
 static enum status judge_guess(struct exchange *x, const struct caller *found, enum status st)
 {
     struct connection  *c = x->connection;
     struct peer_address from;
     uint64_t            wait_ns;
 
-    if (c->is_unix || (found && found == c->let_in && !c->is_trusted)) /* a trusted proxy's requests are those of many clients */
+    if (c->is_unix || (found && found == c->let_in && !c->is_trusted)) /* a trusted proxy carries the requests of many clients */
         return st;
     from = client_address(x);
     if (!auth_throttle_admit(x->loop->server->auth_throttle, from.bytes, found, now_ns(), &wait_ns)) {
@@ -47,7 +47,7 @@ static enum status find_caller(struct exchange *x, const struct route *route)
     return STATUS_OK;
 }
 
-/* What is open to everyone is not counted. */
+/* Pages that are open to everyone do not count. */
 static enum status check_rate(struct exchange *x, const struct route *route)
 {
     struct caller *c = x->r.caller;
@@ -76,7 +76,7 @@ static enum status take_route(struct exchange *x, const struct route *route)
     return request_take_params(&x->r, route);
 }
 
-/* A reload may change scopes meanwhile. */
+/* A reload may change the scopes meanwhile. */
 static enum status check_scope(struct exchange *x)
 {
     unsigned has = __atomic_load_n(&x->r.caller->scopes, __ATOMIC_RELAXED);
@@ -87,7 +87,7 @@ static enum status check_scope(struct exchange *x)
     return problem_set(&x->r.problem, STATUS_INSUFFICIENT_SCOPE, "the token lacks a scope that this operation needs");
 }
 
-/* A condition that nobody looks at must not let a write through. */
+/* Refuses conditions on endpoints that ignore them: a write must not bypass its condition. */
 static enum status check_conditional(struct exchange *x)
 {
     static const char *const fields[] = {"If-Match", "If-None-Match"};
@@ -142,7 +142,7 @@ static enum status check_json(struct exchange *x, struct span type)
     return collect_up_to(x, "json_body_bytes", JSON_BODY_BYTES_MAX);
 }
 
-/* Clients such as curl -T name no type at all. */
+/* Clients such as curl -T send no Content-Type. */
 static enum status check_stream(struct exchange *x, struct span type)
 {
     if (type.bytes && !span_equal_nocase(type, SPAN_LITERAL(OCTETS_TYPE)))
@@ -196,7 +196,7 @@ static enum status check_body(struct exchange *x)
 
 /* ---- load, begin ---- */
 
-/* From here on the connection is not closed for another one. Who is not known, and asks for an open page, has no such promise. */
+/* From here on the connection is not closed to make room for another one; unknown callers of open pages are not protected so. */
 static enum status take_slot(struct exchange *x)
 {
     struct connection *c = x->connection;

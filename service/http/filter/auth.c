@@ -1,4 +1,4 @@
-/* Bearer tokens: the presented one is hashed and compared with every stored hash, in the same time whichever fits. */
+/* Bearer tokens: the token is hashed and compared with every stored hash, in constant time. */
 #include "http/filter/auth.h"
 #include "http/bounds.h"
 
@@ -12,15 +12,15 @@
 
 struct auth {
     char              *path;      /* owned; NULL without tokens */
-    struct caller      anonymous; /* everybody, when there are no tokens */
-    pthread_rwlock_t   lock;      /* guards what follows */
+    struct caller      anonymous; /* every request's caller when there are no tokens */
+    pthread_rwlock_t   lock;      /* guards all below */
     struct auth_token *tokens;
     size_t             tokens_count;
-    _Atomic uint64_t   generation; /* how often they were read; written under the lock, read without */
+    _Atomic uint64_t   generation; /* how often the file was read; written under the lock, read without it */
     struct known_caller {
         struct known_caller *next;
         struct caller        caller;
-    } * callers; /* only grows: requests and sessions hold pointers into it */
+    } * callers; /* only grows: requests and sessions point into it */
 };
 
 enum { SCOPES_ALL = SCOPE_ANY | SCOPE_READ | SCOPE_WRITE | SCOPE_COMPILE | SCOPE_LAUNCH | SCOPE_METRICS | SCOPE_ADMIN };
@@ -45,7 +45,7 @@ static struct caller *add_caller(struct auth *a, const char *name)
     return &k->caller;
 }
 
-/* Requests under way read these without the lock. */
+/* Requests in progress read these fields without the lock. */
 static void update_caller(struct caller *c, const struct auth_token *t)
 {
     __atomic_store_n(&c->scopes, t->scopes, __ATOMIC_RELAXED);
@@ -55,7 +55,7 @@ static void update_caller(struct caller *c, const struct auth_token *t)
     __atomic_store_n(&c->expires_wall_s, t->expires_wall_s, __ATOMIC_RELAXED);
 }
 
-/* All callers exist before any token changes, so that a failure leaves the old tokens whole. */
+/* Creates all callers before it changes any token, so that the old tokens stay intact on failure. */
 static enum status link_callers(struct auth *a, struct auth_token *tokens, size_t count, struct problem *why)
 {
     for (size_t i = 0; i < count; i++) {

@@ -7,27 +7,28 @@
 
 struct auth;
 
-/* The token of a request. Used by one thread at a time. */
+/* A request's token. One thread at a time. */
 struct auth_grant {
     unsigned char  hash[SHA256_BYTES];
     struct caller *caller;         /* NULL: no caller, or no token file */
     uint64_t       expires_wall_s; /* 0 = never */
-    uint64_t       generation;     /* of the token file that this token is from */
+    uint64_t       generation;     /* of the token file that holds this token */
 };
 
-/* `path` NULL: no tokens; every request is the caller "anonymous" with all scopes. The file is JSON:
+/* `path` NULL: no tokens; every request's caller is "anonymous", with all scopes. The file is JSON:
  * {"tokens":[{"name":"alice","sha256":"<64 hex>","scopes":["read","write","compile","launch","metrics","admin"],
- *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N,"rate"?:N}]}, rate in requests a second */
+ *             "expires"?:"2027-01-01T00:00:00Z","sessions_max"?:8,"memory_max_bytes"?:N,"rate"?:N}]}, rate in requests per second */
 enum status auth_create(struct auth **out, const char *path, struct problem *why);
 void        auth_destroy(struct auth *a);
-/* Reloads the file (SIGHUP). On failure the old tokens stay valid. Callers keep their identity by name. Thread-safe. */
+/* Reloads the file (SIGHUP). On failure the old tokens stay valid. A caller is identified by its name across reloads. Thread-safe. */
 enum status auth_reload(struct auth *a, struct problem *why);
 bool        auth_has_tokens(const struct auth *a);
-/* `header` is the Authorization value. Every stored hash is compared, without early exit. UNAUTHENTICATED or OK. Thread-safe. */
+/* `header` is the Authorization value. Compares every stored hash, without early exit. UNAUTHENTICATED or OK. Thread-safe. */
 enum status auth_check(struct auth *a, struct span header, struct caller **out, struct problem *why);
-/* The same, and what is needed to ask later whether it is still so. */
+/* As auth_check(), and fills *grant for later auth_holds(). */
 enum status auth_admit(struct auth *a, struct span header, struct caller **out, struct auth_grant *grant, struct problem *why);
-/* The token is still in the file, for the same caller with these scopes, and has not expired. Cheap unless the file was read anew. Thread-safe. */
+/* Whether the token is still in the file, with the same caller and these scopes, and has not expired. Cheap unless the file was
+ * reloaded. Thread-safe. */
 bool auth_holds(struct auth *a, struct auth_grant *grant, unsigned scopes);
 
 #endif

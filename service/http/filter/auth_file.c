@@ -178,7 +178,8 @@ static enum status parse_root(const struct json *root, struct auth_token **out, 
     return STATUS_OK;
 }
 
-/* Who may write the file decides who may come in. Whoever may write its folder can take it away, but not put a file of his own there. */
+/* Write access to the file grants access to the service. Write access to its folder allows removing the file, but not replacing it by
+ * one's own. */
 static enum status check_owner(int fd, struct problem *why)
 {
     struct stat what;

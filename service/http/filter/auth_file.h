@@ -11,17 +11,17 @@ struct caller;
 struct auth_token {
     char           name[CALLER_NAME_BYTES];
     unsigned char  hash[SHA256_BYTES];
-    unsigned       scopes; /* of enum scope, SCOPE_ANY always among them */
+    unsigned       scopes; /* bits of enum scope; SCOPE_ANY is always set */
     unsigned       sessions_max;
     uint64_t       memory_max_bytes;
     uint32_t       requests_per_s; /* REQUESTS_PER_S_UNSET when the file does not say */
     uint64_t       expires_wall_s; /* 0 = never */
-    struct caller *caller;         /* filled in by the reader's caller */
+    struct caller *caller;         /* set by the function's caller */
 };
 
-/* *out is one malloc'ed array, never NULL. The file must be root's or the service's own and nobody else's to write. Two tokens of one name
- * are one caller and must agree in scopes and quotas; no token stands twice.
- * Problems name the entry, never the file or a hash. */
+/* *out is one malloc'ed array, never NULL. The file must belong to root or to the service's user, and nobody else may have write access.
+ * Tokens with the same name belong to one caller and must agree in scopes and quotas; each token may occur once. Problems name the
+ * entry, never the file or a hash. */
 enum status auth_file_read(const char *path, struct auth_token **out, size_t *count, struct problem *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* A table of fixed size, a few places for each hash of an address; the place that was used longest ago makes room for a new address. */
+/* A table of fixed size with a few places for each hash of an address. A new address takes the least recently used place. */
 #include "http/filter/auth_throttle.h"
 #include "http/bounds.h"
 
@@ -14,14 +14,14 @@ struct place {
     unsigned char        address[PEER_ADDRESS_BYTES];
     uint64_t             used_ns; /* 0: free */
     struct rate_bucket   wrong;
-    const struct caller *known[AUTH_THROTTLE_CALLERS_KNOWN]; /* let in from there; compared, never followed */
+    const struct caller *known[AUTH_THROTTLE_CALLERS_KNOWN]; /* callers admitted from this address; compared, never followed */
     unsigned             next_known;
 };
 
 struct auth_throttle {
     unsigned        per_minute;
-    uint64_t        seed; /* of the hash: nobody outside can choose addresses that fall together */
-    pthread_mutex_t lock; /* over the places */
+    uint64_t        seed; /* of the hash, so that nobody outside can choose colliding addresses */
+    pthread_mutex_t lock; /* guards the places */
     struct place    places[AUTH_THROTTLE_SETS][AUTH_THROTTLE_PLACES];
 };
 
@@ -55,7 +55,7 @@ static struct place *set_of(struct auth_throttle *g, const unsigned char address
     return g->places[(h >> 32) % AUTH_THROTTLE_SETS];
 }
 
-/* The address's place, made when there is none. */
+/* The address's place; takes one if it has none. */
 static struct place *place_of(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES])
 {
     struct place *set = set_of(g, address), *oldest = set;

@@ -13,12 +13,12 @@
 struct auth_throttle;
 struct caller;
 
-/* NULL without memory. per_minute: wrong tokens of one address; 0: any number. */
+/* NULL: no memory. per_minute: wrong tokens of one address; 0: unlimited. */
 struct auth_throttle *auth_throttle_create(unsigned per_minute);
 void                  auth_throttle_destroy(struct auth_throttle *g); /* NULL is a no-op */
 
-/* What is to be made of a token that came from there: `caller` is whose it is, NULL: nobody's. False: refuse it without telling which;
- * *wait_ns until the address is heard again. */
+/* Judges a token from that address; `caller` is its caller, NULL: none. False: refuse without a reason; *wait_ns until the address is
+ * heard again. */
 bool auth_throttle_admit(struct auth_throttle *g, const unsigned char address[PEER_ADDRESS_BYTES], const struct caller *caller,
                          uint64_t now, uint64_t *wait_ns);
 

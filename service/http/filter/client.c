@@ -1,4 +1,4 @@
-/* Who the client of a connection and of a request is: the socket's peer, or whom a trusted proxy names. */
+/* Who the client of a connection or a request is: the socket's peer, or the address that a trusted proxy names. */
 #include <errno.h>
 
 #include "base/log/log.h"
@@ -17,7 +17,7 @@ static struct peer_address peer_of_ip(const struct ip_address *a)
     return peer_of(&s);
 }
 
-/* A trusted proxy's connections are those of many clients: they count in all, not by its address. */
+/* A trusted proxy's connections come from many clients: they count only in the total, not by its address. */
 static struct peer_address counted_peer(const struct connection *c)
 {
     return c->is_trusted ? (struct peer_address){0} : peer_of_ip(&c->client);
@@ -25,7 +25,7 @@ static struct peer_address counted_peer(const struct connection *c)
 
 void client_connected(struct connection *c, const struct sockaddr_storage *a)
 {
-    if (!c->used) /* else it goes on as it was */
+    if (!c->used) /* a connection that is taken up again keeps its client */
         c->client = ip_of_peer(a);
     c->is_trusted = is_trusted(c);
     c->may_be_proxied = c->is_trusted && !c->used;
@@ -50,7 +50,7 @@ static enum client_header take_off(struct connection *c, enum proxy_verdict verd
     return slot_move(c, &peer) ? CLIENT_HEADER_DONE : CLIENT_HEADER_FULL;
 }
 
-/* Looked at where it lies until all of it has come, so that nothing has to be kept. */
+/* Peeks until the whole header has arrived, so that nothing needs to be stored. */
 enum client_header client_read_header(struct connection *c)
 {
     unsigned char       seen[PROXY_HEADER_BYTES_MAX];
@@ -59,7 +59,7 @@ enum client_header client_read_header(struct connection *c)
     enum proxy_verdict  verdict;
 
     if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR) ? CLIENT_HEADER_SHORT : CLIENT_HEADER_DONE; /* the next recv() tells */
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? CLIENT_HEADER_SHORT : CLIENT_HEADER_DONE; /* the next recv() reports it */
     verdict = proxy_header_read(seen, (size_t)n, &header);
     if (verdict == PROXY_SHORT)
         return CLIENT_HEADER_SHORT;

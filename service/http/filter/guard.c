@@ -1,5 +1,5 @@
-/* Refuses header lines that must stand once, lengths that cannot be used, and targets that are not plain paths. How requests are framed, and
- * what bytes their lines hold, was looked at before MHD had them (framing.c); that MHD read the same is checked here. */
+/* Refuses header fields that may occur only once but are repeated, invalid lengths, and targets that are not plain paths. framing.c has
+ * checked the framing and the bytes of the lines before MHD; this file checks that MHD read the same. */
 
 #include "http/bounds.h"
 #include "http/engine/internal.h"
@@ -117,7 +117,7 @@ static enum status check_framing(struct exchange *x)
     return STATUS_OK;
 }
 
-/* %00 and, in the path, %2f and %5c: decoders differ about them. */
+/* Refuses %00 and, in the path, %2f and %5c: decoders differ about them. */
 static bool escapes_ok(struct span s, bool is_path)
 {
     for (size_t i = 0; i + 2 < s.bytes; i++) {
@@ -142,7 +142,7 @@ static bool bytes_ok(struct span s)
     return true;
 }
 
-/* "http://host:port/path", as clients of a proxy write it: RFC 9112, section 3.2.2. */
+/* "http://host:port/path", as clients of a proxy send it: RFC 9112, section 3.2.2. */
 static void take_absolute_form(struct exchange *x, const char *scheme)
 {
     struct span rest = span_from(x->r.path, strlen(scheme));

@@ -1,4 +1,4 @@
-/* Host and Origin: a web page in a browser on this machine must not reach us by a rebound name or a cross-site request. */
+/* Host and Origin: a web page in a browser on this machine must not reach the service by DNS rebinding or a cross-site request. */
 #include <netdb.h>
 
 #include "http/engine/internal.h"
@@ -10,7 +10,7 @@ static bool is_port(struct span text)
     return text.bytes <= sizeof "65535" - 1 && span_u64(text, &port) && port > 0 && port <= UINT16_MAX;
 }
 
-/* All of its bytes are letters, digits or of `more`. */
+/* All bytes are letters, digits or in `more`. */
 static bool holds_only(struct span text, const char *more)
 {
     for (size_t i = 0; i < text.bytes; i++) {
@@ -22,7 +22,7 @@ static bool holds_only(struct span text, const char *more)
     return true;
 }
 
-/* uri-host and port of RFC 3986: "name:port", "[v6]:port" -> "name", "[v6]". False: it is neither, all of it looked at. */
+/* Host and port of RFC 3986: "name:port", "[v6]:port" -> "name", "[v6]". False: the text is no such pair. */
 static bool split_host(struct span host, struct span *name)
 {
     struct ip_address v6;
@@ -39,7 +39,7 @@ static bool split_host(struct span host, struct span *name)
     return port.bytes == 0 || (span_starts(port, ":") && is_port(span_from(port, 1)));
 }
 
-/* What the client says it asks. */
+/* The host that the client names. */
 static struct span host_of(const struct exchange *x)
 {
     return x->is_absolute ? x->authority : span_trim(exchange_header(x, "Host"));
@@ -58,7 +58,7 @@ static bool is_configured(const struct server *s, struct span name)
     return false;
 }
 
-/* The very address that the client connected to. A number cannot be rebound. */
+/* Whether the name is the address that the client connected to. An address cannot be rebound. */
 static bool is_own_address(const struct exchange *x, struct span name)
 {
     struct sockaddr_storage a;
@@ -70,7 +70,7 @@ static bool is_own_address(const struct exchange *x, struct span name)
         getnameinfo((struct sockaddr *)&a, bytes, text, sizeof text, NULL, 0, NI_NUMERICHOST))
         return false;
     own = span_of(text);
-    own = span_cut(&own, '%'); /* the interface of a link's own address, which no client writes */
+    own = span_cut(&own, '%'); /* cuts the interface off a link-local address; clients do not send it */
     if (span_starts(own, "::ffff:"))
         own = span_from(own, strlen("::ffff:"));
     if (span_starts(name, "[") && name.bytes >= 2)
@@ -86,7 +86,7 @@ static enum status bad_host(struct exchange *x)
     return problem_set(&x->r.problem, STATUS_INVALID_HEADER, "Host must be a name or an address, optionally with a port from 1 to 65535");
 }
 
-/* Clients of HTTP/1.0 need not send Host, and browsers always do. Those of a Unix socket may call it what they like. */
+/* HTTP/1.0 clients may omit Host; browsers always send it. On a Unix socket any name is allowed. */
 static enum status check_host(struct exchange *x)
 {
     struct span host = host_of(x), name;

@@ -1,5 +1,5 @@
-/* A hash table of keys; those that are done also stand in a queue, oldest first, by which they are forgotten, and those with an answer in one of their
- * caller's: who has the most bytes in answers makes room for more. */
+/* A hash table of keys. Finished keys are also in a queue, oldest first, and expire from its front. Keys with a stored answer are also
+ * in a queue of their caller's: the caller with the most answer bytes makes room for new ones. */
 #include "http/filter/idempotency.h"
 #include "http/bounds.h"
 
@@ -14,26 +14,26 @@ struct idempotent {
     struct idempotency_id      id;
     struct idempotent         *chain;        /* in its bucket */
     struct idempotent         *newer;        /* in the queue */
-    struct idempotent         *newer_answer; /* in its holder's */
+    struct idempotent         *newer_answer; /* in its holder's queue of answers */
     bool                       done;
     uint64_t                   done_ns;
     struct idempotency_payload payload;
-    struct reply               answer;       /* without body and headers when it was not stored, or was dropped */
-    uint64_t                   answer_bytes; /* what it counts for; 0: not stored */
+    struct reply               answer;       /* without body and headers if it was not stored or was dropped */
+    uint64_t                   answer_bytes; /* charged; 0: not stored */
 };
 
-/* A caller of whom answers are stored. */
+/* A caller with stored answers. */
 struct holder {
     const struct caller *caller;
-    struct idempotent   *oldest, *newest; /* those with an answer */
+    struct idempotent   *oldest, *newest; /* keys with an answer */
     uint64_t             bytes;
     struct holder       *next;
 };
 
 struct idempotency {
-    pthread_mutex_t    lock; /* over everything */
+    pthread_mutex_t    lock; /* guards everything */
     struct idempotent *buckets[IDEMPOTENCY_BUCKETS];
-    struct idempotent *oldest, *newest; /* the queue of done ones */
+    struct idempotent *oldest, *newest; /* the queue of finished keys */
     struct holder     *holders;
     unsigned           count;
     uint64_t           answers_bytes;
@@ -106,7 +106,7 @@ static struct holder **holder_of(struct idempotency *store, const struct caller 
     return at;
 }
 
-/* The caller's oldest: both queues are in the order of time. */
+/* Drops the caller's oldest answer. Both queues are in the order of time. */
 static void drop_answer(struct idempotency *store, struct holder **at)
 {
     struct holder     *h = *at;
@@ -164,14 +164,14 @@ static struct holder **greatest_holder(struct idempotency *store)
     return most;
 }
 
-/* The keys stay: what was done is not done again, even when its answer is gone. */
+/* Keeps the keys: a request is not done again even when its answer is gone. */
 static void drop_old_answers(struct idempotency *store)
 {
     while (store->answers_bytes > IDEMPOTENCY_ANSWERS_BYTES_MAX)
         drop_answer(store, greatest_holder(store));
 }
 
-/* False without memory. */
+/* False: no memory. */
 static bool hold_answer(struct idempotency *store, struct idempotent *e, const struct reply *answer, uint64_t bytes)
 {
     struct holder **at = holder_of(store, e->id.caller), *h = *at;
@@ -249,7 +249,7 @@ static enum status check_room(const struct idempotency *store, const struct idem
     if (used < IDEMPOTENCY_KEYS_PER_CALLER_MAX)
         return portion_check(&all, 1, why);
     st = problem_limit(why, STATUS_RATE_LIMITED, "idempotency_keys", IDEMPOTENCY_KEYS_PER_CALLER_MAX, used, 1);
-    if (store->oldest && why) /* no earlier can any of them be forgotten */
+    if (store->oldest && why) /* no key expires earlier */
         why->retry_after_ms = (uint32_t)(IDEMPOTENCY_S * 1000 - (now - store->oldest->done_ns) / NS_PER_MS + 1);
     return st;
 }
@@ -296,7 +296,7 @@ void idempotency_release(struct idempotency *store, struct idempotent *mine)
 
 /* ---- answers ---- */
 
-/* What it takes in memory; 0: too much, or it cannot be copied. */
+/* Memory that a copy takes; 0: too large, or it cannot be copied. */
 static uint64_t bytes_of(const struct reply *r)
 {
     uint64_t bytes = sizeof *r + r->body.bytes;

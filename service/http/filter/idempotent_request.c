@@ -1,11 +1,11 @@
-/* Requests with an Idempotency-Key: the key is decided before the body is read, the body is hashed on its way, and the settled answer
+/* Requests with an Idempotency-Key: the key is claimed before the body is read, the body is hashed as it arrives, and the final answer
  * is stored. */
 #include "http/engine/internal.h"
 #include "http/filter/idempotency.h"
 
 struct idempotent_request {
     struct idempotency_id id;
-    struct idempotent    *mine; /* NULL: to be replayed, or finished */
+    struct idempotent    *mine; /* NULL: to be replayed, or already finished */
     bool                  replays;
     struct sha256         payload;
     uint64_t              body_bytes;
@@ -58,7 +58,7 @@ bool idempotent_replays(const struct exchange *x)
     return x->idempotent && x->idempotent->replays;
 }
 
-/* What is done for a key is done to its end: who asks again gets the answer. */
+/* A request with a key runs to its end even when its client is gone: a retry gets the answer. */
 bool idempotent_goes_on(const struct exchange *x)
 {
     return x->idempotent && x->idempotent->mine && !atomic_load(&x->loop->server->stopping);
@@ -79,7 +79,7 @@ enum status idempotent_replay(struct exchange *x)
     return idempotency_replay(x->loop->server->idempotency, &x->idempotent->id, &p, now_ns(), &x->r.reply, &x->r.problem);
 }
 
-/* A retryable failure says that nothing was done, except when it was only the answer that found no memory. */
+/* A retryable failure means that nothing was done, unless only the answer found no memory. */
 static bool was_done(const struct exchange *x, enum status st)
 {
     return x->handler_ran && (!status_retryable(st) || st == STATUS_OK || st == STATUS_OUT_OF_MEMORY || x->r.calls > 1);

@@ -1,12 +1,11 @@
-/* Finds clients that are too slow or gone. MHD's own timeout restarts with every byte, and it does not look at suspended
- * connections at all. */
+/* Finds clients that are too slow or gone. MHD's own timeout restarts with every byte and ignores suspended connections. */
 #include <poll.h>
 
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
-/* A client that has closed its half while its body is still in the socket, or while it reads the answer, is not gone; but nobody
- * who reads an endless answer does that. */
+/* A client that has closed its sending side while its body is still in the socket, or while it reads the answer, is not gone. Readers of
+ * an endless answer do not close it, so for them it means gone. */
 static short hang_up_events(const struct exchange *x)
 {
     return x->state == EXCHANGE_HANDLING || exchange_is_endless(x) ? POLLRDHUP : 0;
@@ -23,7 +22,7 @@ static void look_for_hang_up(struct exchange *x)
     exchange_advance(x);
 }
 
-/* A request that works is finished; one that waits, or follows, ends with the token that it came with. */
+/* A running request is finished even if its token was revoked; one that waits or follows ends with its token. */
 static void look_at_token(struct exchange *x)
 {
     if (!x->grant.caller || atomic_load(&x->revoked) || (x->state != EXCHANGE_HANDLING && !exchange_is_endless(x)))
@@ -35,13 +34,13 @@ static void look_at_token(struct exchange *x)
     exchange_advance(x);
 }
 
-/* MHD has read requests that it has not begun, or is about to meet what is refused (receive_answered() has ended the stream itself). */
+/* MHD has read requests that it has not begun, or the next one will be refused (receive_answered() has ended the stream itself). */
 static bool has_more_to_answer(const struct connection *c)
 {
     return c->begun < c->framing.begun || (c->framing.refused && !c->linger);
 }
 
-/* MHD does not always notice an end of stream that came while the connection was suspended. */
+/* MHD may miss an end of stream that arrived while the connection was suspended. */
 static void cut_if_ended(struct connection *c)
 {
     char byte;
@@ -50,7 +49,7 @@ static void cut_if_ended(struct connection *c)
         connection_cut(c);
 }
 
-/* One look after each request is enough: what comes later wakes it. */
+/* One check after each request is enough: later bytes wake the loop. */
 static void look_at_idle(struct connection *c)
 {
     if (c->looked || has_more_to_answer(c))
@@ -100,15 +99,15 @@ static void watch_body(struct connection *c, uint64_t now)
         cut_if_ended(c);
 }
 
-/* MHD knows when the client last took a byte, and compares that with its timeout. The loop's is for idle connections; an answer that lasts,
- * of whatever size, gets the shorter one for what is left of it. Answers that are taken at once never pay for it. */
+/* MHD records when the client last took a byte and compares that with its timeout. The loop's timeout is for idle connections; an answer
+ * that takes long gets the shorter one for its rest, whatever its size. Answers that are sent at once never need it. */
 static void watch_answer(struct connection *c, uint64_t now)
 {
     const struct server_config *config = &c->loop->server->config;
     struct exchange            *x = c->exchange;
 
     if (x->offload.given)
-        return; /* its I/O thread has sent it */
+        return; /* its I/O thread has sent the answer */
     if (pace_too_slow(x, config->answer_bytes_per_s, now)) {
         connection_cut(c);
     } else if (!x->stall_bound && overdue(x->pace.since_ns, config->body_stall_s, now)) {

@@ -1,4 +1,4 @@
-/* Fills a struct from a JSON object by a table of its members. */
+/* Fills a struct from a JSON object by a table of members. */
 #include <stdio.h>
 
 #include "http/bounds.h"
@@ -11,7 +11,7 @@ struct decoding {
     struct problem *why;
 };
 
-/* A member's JSON pointer (RFC 6901): '~' and '/' in the name are escaped. Cut when it is too long to be of use. */
+/* A member's JSON pointer (RFC 6901): '~' and '/' in the name are escaped. Truncated at PROBLEM_POINTER_BYTES. */
 static void member_pointer(const char *base, struct span name, char out[PROBLEM_POINTER_BYTES])
 {
     size_t at = (size_t)snprintf(out, PROBLEM_POINTER_BYTES, "%.*s/", PROBLEM_POINTER_BYTES / 2, base);
@@ -113,7 +113,7 @@ static enum status decode_field(const struct decoding *d, const struct json *v, 
     return st;
 }
 
-/* The field of that name, a C string; `count` when there is none. */
+/* Index of the field with that name, a C string; `count` if there is none. */
 static size_t field_of(const char *name, const struct json_field *fields, size_t count)
 {
     size_t i = 0;
@@ -123,7 +123,7 @@ static size_t field_of(const char *name, const struct json_field *fields, size_t
     return i;
 }
 
-/* Each member is looked up once; their names differ, of which the parser has made sure. */
+/* Looks up each member once; the parser has checked that the names are unique. */
 static enum status find_members(const struct decoding *d, const struct json *object, const struct json_field *fields, size_t count,
                                 bool lenient, const struct json **members)
 {

@@ -1,4 +1,4 @@
-/* Parsed JSON: cJSON behind the strict scanner, seen through struct json, which is a cJSON item by another name. */
+/* Parsed JSON: cJSON behind the strict scanner. A struct json is a cJSON item under another name. */
 #include "http/json/json.h"
 #include "http/bounds.h"
 
@@ -11,8 +11,8 @@
 #include "limits.h"
 
 enum {
-    FEW_MEMBERS = 16,  /* up to here comparing all pairs beats sorting */
-    ROUNDED = 1 << 16, /* a flag of ours beside cJSON's own: the number is no integer up to 2^53, whatever its double looks like */
+    FEW_MEMBERS = 16,  /* up to this many members comparing all pairs is faster than sorting */
+    ROUNDED = 1 << 16, /* our own flag beside cJSON's: the number is not an integer up to 2^53, although its double is */
 };
 
 struct json_document {
@@ -66,7 +66,7 @@ static enum status check_many(const cJSON *object, size_t count, struct problem 
     return st;
 }
 
-/* Decoded names count: "a" and "\u0061" are the same. */
+/* Compares decoded names: "a" and "\u0061" are the same. */
 static enum status check_unique(const cJSON *object, struct problem *why)
 {
     size_t count = 0;
@@ -76,7 +76,7 @@ static enum status check_unique(const cJSON *object, struct problem *why)
     return count <= FEW_MEMBERS ? check_few(object, why) : check_many(object, count, why);
 }
 
-/* The numbers of the text that are still to come, in the order of the tree; empty when their doubles tell all. */
+/* `numbers` is the rest of the text, whose numbers come in the tree's order; empty when the doubles suffice. */
 static enum status check_number(cJSON *item, struct span *numbers, struct problem *why)
 {
     struct span number;
@@ -214,7 +214,7 @@ double json_double(const struct json *v)
     return json_type_of(v) == JSON_NUMBER ? item_of(v)->valuedouble : 0;
 }
 
-/* An integer up to 2^53, of which the double is exact. */
+/* An integer up to 2^53, which its double represents exactly. */
 static bool exact_integer(const struct json *v)
 {
     double value = json_double(v);

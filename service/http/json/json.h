@@ -1,4 +1,4 @@
-/* JSON in and out. The only owner of cJSON. Strict RFC 8259 in: UTF-8, no duplicate names, no NUL, bounded depth and count. */
+/* JSON in and out. The only owner of cJSON. Input is strict RFC 8259: UTF-8, unique names, no NUL, bounded depth and number of values. */
 #ifndef GPUREST_HTTP_JSON_H
 #define GPUREST_HTTP_JSON_H
 
@@ -7,15 +7,15 @@
 #include "base/problem.h"
 #include "http/bounds.h"
 
-/* A parsed value, borrowed from its document; NULL is "absent" and every reader below takes it. */
+/* A parsed value, borrowed from its document; NULL means "absent", and every reader below accepts it. */
 struct json;
 struct json_document;
 
 enum json_type { JSON_ABSENT, JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
-/* INVALID_JSON with the byte offset and the reason in *why. *out is owned by the caller. */
+/* INVALID_JSON with the byte offset and the reason in *why. The caller owns *out. */
 enum status json_parse(struct span text, struct json_document **out, struct problem *why);
-/* The same for texts that may hold more values than JSON_VALUES_MAX. */
+/* As json_parse(), with another bound than JSON_VALUES_MAX. */
 enum status json_parse_up_to(struct span text, size_t values_max, struct json_document **out, struct problem *why);
 void        json_document_destroy(struct json_document *d); /* NULL is a no-op */
 const struct json *json_root(const struct json_document *d);
@@ -29,13 +29,13 @@ struct span        json_name(const struct json *member);                     /* 
 struct span        json_text(const struct json *v);                          /* a string's bytes; empty for other types */
 bool               json_bool(const struct json *v);
 double             json_double(const struct json *v);
-/* Numbers whose text is an integer of at most 2^53 in magnitude, 1e3 and 1.0 among them, or decimal strings of the full 64-bit range. False
- * for those that only round to an integer. */
+/* Numbers that are integers of at most 2^53 in magnitude, also written as 1e3 or 1.0, or decimal strings of the full 64-bit range. False
+ * for numbers that only round to an integer. */
 bool json_u64(const struct json *v, uint64_t *out);
 bool json_i64(const struct json *v, int64_t *out);
 #define JSON_U64_EXPECTED "must be a non-negative integer; above 2^53 as a decimal string"
 
-/* One member of a request object; the table says all there is to know about an object. */
+/* One member of a request object; a table of them describes the whole object. */
 enum json_field_type { FIELD_U64, FIELD_U32, FIELD_BOOL, FIELD_STRING /* struct span, borrowed */, FIELD_ANY /* const struct json *, borrowed */ };
 struct json_field {
     const char          *name;
@@ -43,19 +43,20 @@ struct json_field {
     size_t               offset;
     bool                 required;
     uint64_t             max;     /* U64, U32: greatest value; STRING: most bytes; ANY: ignored */
-    size_t               present; /* offset of a bool to set when the member is there; SIZE_MAX = none */
+    size_t               present; /* offset of a bool to set when the member is present; SIZE_MAX = none */
 };
 #define JSON_FIELD(type, owner, member, is_required, maximum) \
     {#member, type, offsetof(owner, member), is_required, maximum, SIZE_MAX}
 #define JSON_FIELD_SEEN(type, owner, member, seen, maximum) \
     {#member, type, offsetof(owner, member), false, maximum, offsetof(owner, seen)}
 
-/* Fills *out (pre-set to defaults by the caller) from an object. `pointer` is the JSON pointer of the object itself ("" for the root).
- * INVALID_FIELD with pointer for a wrong type or value or a missing member; UNKNOWN_FIELD for others unless `lenient`. null counts as absent. */
+/* Fills *out, which the caller has preset to defaults, from an object. `pointer` is the object's own JSON pointer ("" for the root).
+ * INVALID_FIELD with a pointer for a wrong type or value or a missing member; UNKNOWN_FIELD for unknown members unless `lenient`. null
+ * counts as absent. */
 enum status json_decode(const struct json *object, const struct json_field *fields, size_t count, const char *pointer, bool lenient,
                         void *out, struct problem *why);
 
-/* Output. A writer appends to a buf; commas are its own business; check buf.failed once at the end. */
+/* Output. A writer appends to a buf and sets commas itself; check buf.failed once at the end. */
 struct json_writer {
     struct buf *out;
     bool        comma;
@@ -67,21 +68,21 @@ void json_open_object(struct json_writer *w, const char *name);
 void json_open_array(struct json_writer *w, const char *name);
 void json_close_object(struct json_writer *w);
 void json_close_array(struct json_writer *w);
-void json_add_u64(struct json_writer *w, const char *name, uint64_t value); /* as a number; callers keep it <= 2^53 */
+void json_add_u64(struct json_writer *w, const char *name, uint64_t value); /* as a number; callers keep it at most 2^53 */
 void json_add_i64(struct json_writer *w, const char *name, int64_t value);
 void json_add_double(struct json_writer *w, const char *name, double value); /* shortest text that reads back the same; NaN and infinities as null */
 void json_add_bool(struct json_writer *w, const char *name, bool value);
 void json_add_null(struct json_writer *w, const char *name);
-/* Invalid UTF-8 is replaced by U+FFFD, control characters are escaped: the output is always valid. */
+/* Replaces invalid UTF-8 by U+FFFD and escapes control characters, so that the output is always valid. */
 void json_add_string(struct json_writer *w, const char *name, struct span value);
 void json_add_text(struct json_writer *w, const char *name, const char *value);
 /* RFC 3339 in UTC with milliseconds; null for 0. */
 void json_add_time(struct json_writer *w, const char *name, uint64_t wall_ns_since_1970);
-/* Already valid JSON. */
+/* `text` must be valid JSON. */
 void json_add_raw(struct json_writer *w, const char *name, struct span text);
 /* base64 (RFC 4648, padded). */
 bool base64_decode(struct span text, struct arena *a, struct span *out);
-/* Appends; false, and out->failed, when it does not fit. */
+/* Appends; false, with out->failed set, when it does not fit. */
 bool base64_add(struct buf *out, struct span bytes);
 
 #endif

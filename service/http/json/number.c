@@ -10,7 +10,7 @@ enum { EXPONENT_MAX = 1000 };
 
 static_assert(EXPONENT_MAX > 2 * JSON_NUMBER_CHARS_MAX, "no digits make up for an exponent that is cut there");
 
-/* Behind the 'e'. */
+/* `text` starts after the 'e'. */
 static int exponent_of(struct span text)
 {
     bool negative = span_starts(text, "-");
@@ -29,7 +29,7 @@ static bool shift_in(uint64_t *magnitude, unsigned digit)
 
 static_assert(UINT64_MAX / 10 > (1ull << 53) + 1, "a magnitude within the bound takes another digit");
 
-/* The digits of `whole`, then of `fraction`; `point` of them stand before the decimal point once the exponent has moved it. */
+/* The digits are those of `whole`, then of `fraction`; the exponent has moved the decimal point behind the first `point` of them. */
 static bool digits_are_integer(struct span whole, struct span fraction, int point)
 {
     const size_t count = whole.bytes + fraction.bytes;
@@ -62,7 +62,7 @@ bool json_number_is_integer(struct span number)
     return digits_are_integer(whole, fraction, (int)whole.bytes + exponent_of(exponent));
 }
 
-/* Behind the opening quote. */
+/* `*rest` starts after the opening quote. */
 static void skip_string(struct span *rest)
 {
     size_t i = 0;

@@ -1,4 +1,4 @@
-/* The strict JSON scanner: one pass over the bytes, its stack of open brackets is one bit per level. */
+/* The strict JSON scanner: one pass over the bytes; its stack of open brackets is one bit per level. */
 #include "http/json/scan.h"
 #include "http/bounds.h"
 
@@ -101,7 +101,7 @@ static bool scan_hex4(struct scan *s, unsigned *out)
     return true;
 }
 
-/* Behind "\u". */
+/* Starts after "\u". */
 static bool scan_unicode_escape(struct scan *s)
 {
     size_t   start = s->at - 2;
@@ -122,7 +122,7 @@ static bool scan_unicode_escape(struct scan *s)
     return (unit >= 0xdc00 && unit <= 0xdfff) || fail_at(s, start, "high surrogate without a low one");
 }
 
-/* Behind the backslash. */
+/* Starts after the backslash. */
 static bool scan_escape(struct scan *s)
 {
     int c = peek(s);
@@ -135,7 +135,7 @@ static bool scan_escape(struct scan *s)
     return c != 'u' || scan_unicode_escape(s);
 }
 
-/* Behind the opening quote. */
+/* Starts after the opening quote. */
 static bool scan_string(struct scan *s)
 {
     for (;;) {
@@ -228,7 +228,7 @@ static bool scan_name(struct scan *s)
     return take_char(s, ':') || fail_scan(s, "expected a colon");
 }
 
-/* One value, or the opening of an array or object. *opened tells that a first element or name may follow. */
+/* One value, or the opening of an array or object: then *opened is set and a first element or name may follow. */
 static bool scan_value_start(struct scan *s, bool *opened)
 {
     int c;
@@ -251,7 +251,7 @@ static bool scan_value_start(struct scan *s, bool *opened)
     return scan_word(s, c == 't' ? "true" : c == 'f' ? "false" : "null");
 }
 
-/* Closes as many levels as end here; true in *more when another element or member follows a comma. */
+/* Closes as many levels as end here; sets *more when a comma announces another element or member. */
 static bool scan_after_value(struct scan *s, bool *more)
 {
     *more = false;
@@ -268,7 +268,7 @@ static bool scan_after_value(struct scan *s, bool *more)
     return true;
 }
 
-/* Right behind an opening bracket: true in *empty when it closes at once. */
+/* Right after an opening bracket: sets *empty when it closes at once. */
 static void close_if_empty(struct scan *s, bool *empty)
 {
     skip_blanks(s);

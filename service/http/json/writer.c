@@ -1,4 +1,4 @@
-/* JSON output into a buf; always valid UTF-8 and valid JSON, whatever the values hold. */
+/* JSON output into a buf; always valid UTF-8 and valid JSON, whatever the values are. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ void json_writer_init(struct json_writer *w, struct buf *out)
     *w = (struct json_writer){.out = out};
 }
 
-/* Bytes that may stand in a JSON string as they are. */
+/* Length of the prefix that needs no escaping in a JSON string. */
 static size_t plain_bytes(struct span s)
 {
     size_t n = 0;
@@ -37,7 +37,7 @@ static void put_escaped(struct buf *out, unsigned char c)
         buf_printf(out, "\\u%04x", c);
 }
 
-/* Most strings: all of it at once, or nothing. */
+/* Fast path of most strings: appends all of it, or nothing. */
 static bool put_plain(struct buf *out, struct span s)
 {
     char *at = plain_bytes(s) == s.bytes ? buf_reserve(out, s.bytes + 2) : NULL;
@@ -76,7 +76,7 @@ static void put_string(struct buf *out, struct span s)
     buf_add_text(out, "\"");
 }
 
-/* Comma and name of what follows. */
+/* Writes the comma and name before a value. */
 static void start_value(struct json_writer *w, const char *name)
 {
     if (w->comma)
@@ -135,7 +135,7 @@ void json_add_i64(struct json_writer *w, const char *name, int64_t value)
     buf_printf(w->out, "%" PRId64, value);
 }
 
-/* Up to 12 digits, the last three behind the point: as times in microseconds or milliseconds are. "%.15g" would print the same. */
+/* Fast path for times in microseconds or milliseconds: up to 12 digits, three of them after the point. Prints the same as "%.15g". */
 static bool put_thousandths(struct buf *out, double value)
 {
     double   scaled = value * 1000;
@@ -194,7 +194,7 @@ void json_add_text(struct json_writer *w, const char *name, const char *value)
     json_add_string(w, name, span_of(value));
 }
 
-/* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Mostly asked for the second that it was asked for before. */
+/* "2026-11-22T09:46:47" with its quote; NULL when there is no such time. Cached for the last second asked for. */
 static const char *second_text(uint64_t seconds)
 {
     static _Thread_local uint64_t known;

@@ -12,7 +12,7 @@ static int sextet(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Without the padding; false when that is wrong. */
+/* Removes the padding; false when it is wrong. */
 static bool unpad(struct span *text)
 {
     if (text->bytes % 4)

@@ -78,7 +78,7 @@ void body_digest_text(struct body_digest *d, char out[DIGEST_FIELD_BYTES])
     }
 }
 
-/* ---- what is expected ---- */
+/* ---- expected digests ---- */
 
 /* The padding may be left out. */
 static bool decode_digest(struct span text, struct arena *a, struct span *out)
@@ -155,7 +155,7 @@ enum status digest_compare(const struct expected_digest *e, struct body_digest *
     return STATUS_OK;
 }
 
-/* ---- what is wanted ---- */
+/* ---- wanted digests ---- */
 
 static bool preference_of(const struct field_member *m, uint64_t *out)
 {

@@ -5,7 +5,7 @@
 
 enum { HTTP_TIME_CHARS_MAX = 40 };
 
-/* A quotation mark ends a tag; blanks and control bytes do not stand in one. */
+/* A tag may not contain quotation marks, blanks and control bytes. */
 static bool tag_char(char c)
 {
     unsigned char byte = (unsigned char)c;
@@ -13,7 +13,7 @@ static bool tag_char(char c)
     return byte > 0x20 && byte != 0x7f && byte != '"';
 }
 
-/* Takes one entity tag off the front; false when what stands there is none. Tags may hold commas. */
+/* Cuts one entity tag off the front; false when there is none. Tags may contain commas. */
 static bool take_tag(struct span *rest, bool *is_weak, struct span *tag)
 {
     size_t n = 1;
@@ -32,7 +32,8 @@ static bool take_tag(struct span *rest, bool *is_weak, struct span *tag)
     return true;
 }
 
-/* Blanks and commas; a list may have empty places (RFC 9110 §5.6.1.2). False when something else follows, or a tag without a comma. */
+/* Skips blanks and commas; a list may have empty elements (RFC 9110 §5.6.1.2). False when something else follows, or a tag without a
+ * comma. */
 static bool take_commas(struct span *rest)
 {
     bool comma = false;
@@ -59,7 +60,7 @@ bool etag_list_valid(struct span list)
     return tags > 0;
 }
 
-/* The three forms of RFC 9110 §5.6.7. */
+/* The three date formats of RFC 9110 §5.6.7. */
 static bool is_time(struct span value)
 {
     static const char *const forms[] = {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"};

@@ -6,16 +6,16 @@
 
 enum precondition { PRECONDITION_HOLDS, PRECONDITION_FAILS, PRECONDITION_NOT_MODIFIED };
 
-/* The value of If-Match or If-None-Match as it was sent: "*", or one or more entity tags with commas between and nothing else. */
+/* Whether a value of If-Match or If-None-Match is valid: "*", or entity tags separated by commas. */
 bool etag_list_valid(struct span list);
-/* The value of If-Range: one entity tag, or a time, which no entity tag equals. */
+/* Whether a value of If-Range is valid: one entity tag, or a date, which no entity tag equals. */
 bool if_range_valid(struct span value);
 
-/* Does a valid list of entity tags name `etag`? `weak`: W/"x" and "x" are the same (If-None-Match); otherwise a weak tag matches nothing
+/* Whether a valid list of entity tags names `etag`. `weak`: W/"x" and "x" are the same (If-None-Match); otherwise weak tags never match
  * (If-Match, If-Range). */
 bool etag_listed(struct span list, struct span etag, bool weak);
 
-/* Headers without data are absent ones; the others are valid. `reading`: the method is GET or HEAD, for which a match of If-None-Match is
+/* Headers without data are absent; others must be valid. `reading`: the method is GET or HEAD, for which a match of If-None-Match gives
  * NOT_MODIFIED. */
 enum precondition precondition_check(struct span if_match, struct span if_none_match, struct span etag, bool reading);
 

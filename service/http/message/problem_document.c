@@ -1,4 +1,4 @@
-/* Writes problem documents and the header fields that go with their status. */
+/* Writes problem documents and the header fields that their status requires. */
 #include "http/message/problem_document.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 enum { RETRY_AFTER_DEFAULT_MS = 1000 };
 
-/* A handler that fails with no failure is our bug. */
+/* A handler that fails with status OK is a bug of ours. */
 static enum status failure_of(const struct problem *why)
 {
     bool none = why->status == STATUS_OK || why->status == STATUS_PENDING || (unsigned)why->status >= STATUS_COUNT;
@@ -68,7 +68,7 @@ static void write_compile(struct json_writer *w, const struct problem *why)
     json_close_object(w);
 }
 
-/* Limits may exceed what a JSON number holds exactly; "none" reads as null. */
+/* Limits may exceed the integers that JSON numbers represent exactly; "none" is written as null. */
 static void write_amount(struct json_writer *w, const char *name, uint64_t value)
 {
     if (value <= JSON_INTEGER_MAX)
@@ -131,7 +131,7 @@ void problem_document_write(const struct problem *why, const struct problem_plac
     json_close_object(&w);
 }
 
-/* Up to half as much again, so that the refused do not all come back at once. */
+/* Adds up to half at random, so that refused clients do not all retry at once. */
 static uint32_t retry_after_ms(const struct problem *why)
 {
     unsigned http = status_http(failure_of(why));

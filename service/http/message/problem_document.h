@@ -1,11 +1,11 @@
-/* A struct problem as the answer that clients see: application/problem+json (RFC 9457). */
+/* A struct problem as the answer to a client: application/problem+json (RFC 9457). */
 #ifndef GPUREST_HTTP_PROBLEM_DOCUMENT_H
 #define GPUREST_HTTP_PROBLEM_DOCUMENT_H
 
 #include "base/problem.h"
 #include "http/message/reply.h"
 
-/* What the document says about the request. `allow` is the Allow header of a 405, `accept` the Accept header of a 415; NULL = none. */
+/* The request's part of the document. `allow` is the Allow header of a 405, `accept` the Accept header of a 415; NULL = none. */
 struct problem_place {
     struct span instance; /* the path */
     const char *request_id;
@@ -13,10 +13,10 @@ struct problem_place {
     const char *accept;
 };
 
-/* The JSON text alone. retry_after_ms 0 is written as null. */
+/* Writes the JSON text alone. retry_after_ms 0 becomes null. */
 void problem_document_write(const struct problem *why, const struct problem_place *place, uint32_t retry_after_ms, struct buf *out);
 
-/* Makes *r, whatever it held, the answer: status, headers that the status demands, and the document. */
+/* Replaces *r by the problem's answer: status, headers and the document. */
 void problem_document_reply(const struct problem *why, const struct problem_place *place, struct reply *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* Addresses by their bytes alone: IPv4 is the mapped part of IPv6, so that one comparison does for both. */
+/* Addresses as bytes: IPv4 is mapped into IPv6, so that one comparison serves both. */
 #include "http/message/proxies.h"
 #include "http/bounds.h"
 
@@ -126,8 +126,8 @@ bool networks_hold(const struct networks *n, const struct ip_address *a)
 
 /* ---- the PROXY protocol, version 2 ----
  *
- * 12 bytes of signature; version and command; family and protocol; the length of the rest, big-endian; addresses and ports of both ends; then
- * further fields, which are passed over. */
+ * 12 bytes of signature; version and command; family and protocol; the length of the rest, big-endian; addresses and ports of both ends;
+ * then more fields, which are skipped. */
 
 enum {
     VERSION_AT = 12,
@@ -147,7 +147,7 @@ enum {
 
 static const unsigned char SIGNATURE[VERSION_AT] = "\r\n\r\n\0\r\nQUIT\n";
 
-/* The addresses that follow the fixed part, all of whose `rest` bytes are there. */
+/* Reads the addresses after the fixed part. All `rest` bytes have arrived. */
 static enum proxy_verdict read_addresses(const unsigned char *data, size_t rest, struct proxy_header *out)
 {
     switch (data[FAMILY_AT] >> 4) {
@@ -162,7 +162,7 @@ static enum proxy_verdict read_addresses(const unsigned char *data, size_t rest,
         memcpy(out->client.bytes, data + FIXED_BYTES, sizeof out->client.bytes);
         return PROXY_CLIENT;
     case FAMILY_UNKNOWN:
-    case FAMILY_UNIX: /* the client has no address: the proxy stands for it */
+    case FAMILY_UNIX: /* the client has no address; the proxy's is used */
         return PROXY_LOCAL;
     default:
         return PROXY_BAD;
@@ -198,7 +198,7 @@ enum proxy_verdict proxy_header_read(const unsigned char *data, size_t bytes, st
 
 /* ---- X-Forwarded-For and Forwarded ---- */
 
-/* Cuts the last element of a list off, commas within quotes apart. */
+/* Cuts the last element off a list; commas within quotes do not separate. */
 static struct span cut_last(struct span *list)
 {
     bool        quoted = false;
@@ -221,7 +221,7 @@ static bool is_port(struct span text)
     return span_u64(text, &port) && port <= UINT16_MAX;
 }
 
-/* "192.0.2.1", "192.0.2.1:99", "[2001:db8::1]", "[2001:db8::1]:99", and, of X-Forwarded-For, "2001:db8::1". */
+/* "192.0.2.1", "192.0.2.1:99", "[2001:db8::1]", "[2001:db8::1]:99", and, in X-Forwarded-For, "2001:db8::1". */
 static bool node_parse(struct span node, struct ip_address *out)
 {
     const char *colon = node.bytes ? memchr(node.data, ':', node.bytes) : NULL;
@@ -249,7 +249,7 @@ static struct span without_quotes(struct span text)
     return span_first(span_from(text, 1), text.bytes - 2);
 }
 
-/* "for=192.0.2.1;proto=http": the node of its "for", empty without one or with two. */
+/* "for=192.0.2.1;proto=http": the value of "for", empty if there is none or more than one. */
 static struct span for_of(struct span element)
 {
     struct span found = {0};

@@ -1,4 +1,4 @@
-/* An answer's parts, owned until the server has sent them. */
+/* The parts of an answer, owned until the server has sent them. */
 #include "http/message/reply.h"
 #include "http/bounds.h"
 
@@ -10,7 +10,7 @@
 
 #define JSON_TYPE "application/json"
 
-enum { HEADER_VALUE_USUAL_BYTES = 128 }; /* longer values are written twice */
+enum { HEADER_VALUE_USUAL_BYTES = 128 }; /* longer values are formatted twice */
 
 enum status body_source_read(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
 {
@@ -62,7 +62,7 @@ void reply_finish(struct reply *r)
     reply_init(r);
 }
 
-/* A header must stay one line, whatever its value was made of. */
+/* A header must stay one line, whatever its value contains. */
 static void replace_controls(char *text)
 {
     for (; *text; text++)
@@ -70,7 +70,7 @@ static void replace_controls(char *text)
             *text = '?';
 }
 
-/* Room for both in one allocation, the name in it; NULL marks the failure. */
+/* Allocates name and value together and writes the name; NULL, with the failure marked, without memory. */
 static char *add_header(struct reply *r, const char *name, size_t value_bytes)
 {
     size_t name_bytes = strlen(name) + 1;
@@ -138,7 +138,7 @@ static void drop_header(struct reply *r, const char *name)
     r->headers_count = kept;
 }
 
-/* A failure sticks: it may be that of a header. */
+/* An earlier failure stays: a header may be missing. */
 enum status reply_empty(struct reply *r, unsigned http_status)
 {
     bool failed = r->body.failed;
@@ -170,7 +170,7 @@ enum status reply_json(struct reply *r, unsigned http_status, struct span body)
     return reply_text(r, http_status, JSON_TYPE, body);
 }
 
-/* A failure sticks here too. */
+/* An earlier failure stays, as in reply_empty(). */
 enum status reply_json_take(struct reply *r, unsigned http_status, struct buf *body)
 {
     bool failed;

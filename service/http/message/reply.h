@@ -1,4 +1,4 @@
-/* An answer being made. */
+/* An answer in the making. */
 #ifndef GPUREST_HTTP_REPLY_H
 #define GPUREST_HTTP_REPLY_H
 
@@ -12,10 +12,10 @@ struct waker;
 /* Bytes of a long body, pulled by the server on the loop's thread, or on an I/O thread when it is offloaded. A source has read, or lend and
  * release; if it has all, it lends only to an I/O thread. */
 struct body_source {
-    /* Up to `room` bytes into `to`. PENDING with *bytes = 0 after registering `w` when nothing is there yet.
-     * A failure closes the connection: the header is gone already. */
+    /* Writes up to `room` bytes to `to`. PENDING with *bytes = 0 when there is none yet; `w` is then registered. A failure closes the
+     * connection: the header is already sent. */
     enum status (*read)(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w);
-    /* Called once, also when the client went away; on the loop. After it w is not touched. */
+    /* Called once, on the loop, also when the client is gone. Afterwards w is not touched. */
     void (*close)(struct body_source *s);
     /* The source's own memory, which is copied, or sent when the answer is offloaded.
      * lend: the next bytes, never none; called only while bytes are left. Outcomes as of read. A wake of `w` while they are lent says
@@ -33,7 +33,7 @@ enum status body_source_read(struct body_source *s, char *to, size_t room, size_
 #define REPLY_BYTES_UNKNOWN UINT64_MAX
 
 struct reply_header {
-    char *name; /* owned, and the value's memory with it */
+    char *name; /* owned; the value is in the same allocation */
     char *value;
 };
 
@@ -42,28 +42,28 @@ struct reply {
     struct reply_header headers[REPLY_HEADERS_MAX]; /* owned */
     unsigned            headers_count;
     struct buf          body;
-    struct body_source *source;       /* instead of body; owned: closed by reply_finish if the server did not */
+    struct body_source *source;       /* instead of body; owned: reply_finish closes it if the server did not */
     uint64_t            source_bytes; /* its exact length, or REPLY_BYTES_UNKNOWN */
-    int                 descriptor;   /* goes with the answer; owned; -1 = none */
+    int                 descriptor;   /* sent with the answer; owned; -1 = none */
 };
 
 void reply_init(struct reply *r);
 void reply_finish(struct reply *r);
 
-/* A second header of that name is added, not replaced. Too many, or no memory: marks body.failed, and the server answers 503. */
+/* Adds a header, even if that name exists. Too many headers, or no memory: marks body.failed, and the server answers 503. */
 void reply_header(struct reply *r, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The same of a value that is there already: what every answer has need not be formatted. NULL: it found no memory. */
+/* As reply_header(), for a value that needs no formatting. NULL: the value's maker had no memory. */
 void reply_header_text(struct reply *r, const char *name, const char *text);
-/* 204 and the like. */
+/* For 204 and similar. */
 enum status reply_empty(struct reply *r, unsigned http_status);
 enum status reply_text(struct reply *r, unsigned http_status, const char *media_type, struct span body);
 /* Copies `body` (JSON text). */
 enum status reply_json(struct reply *r, unsigned http_status, struct span body);
-/* Takes the text itself; *body is empty afterwards. */
+/* Takes the text; *body is empty afterwards. */
 enum status reply_json_take(struct reply *r, unsigned http_status, struct buf *body);
 /* Takes the source, even on failure. */
 enum status reply_source_take(struct reply *r, unsigned http_status, struct body_source *source, uint64_t bytes);
-/* Takes the descriptor, for request.is_local alone. After the body: whatever sets another one drops it. */
+/* Takes the descriptor; only if request.is_local. Call it after setting the body: any other body drops the descriptor. */
 void reply_descriptor_take(struct reply *r, int fd);
 
 #endif

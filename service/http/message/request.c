@@ -1,4 +1,4 @@
-/* What handlers read from a request besides its body: query, preferences, media types. */
+/* What handlers read of a request besides its body: query, preferences, media types. */
 #include "http/message/request.h"
 
 #include "base/portion.h"
@@ -91,7 +91,7 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The next byte of percent-encoded text; -1 for a bad escape or a control byte. */
+/* Decodes the next byte of percent-encoded text; -1 for a bad escape or a control byte. */
 static int decode_byte(struct span *rest)
 {
     int high, low, c = (unsigned char)rest->data[0];
@@ -108,7 +108,7 @@ static int decode_byte(struct span *rest)
     return c < 0x20 || c == 0x7f ? -1 : c;
 }
 
-/* `to` has room for text.bytes; NULL only checks. */
+/* `to` has room for text.bytes; NULL: only check. */
 static bool decode_text(struct span text, char *to, size_t *bytes)
 {
     *bytes = 0;
@@ -123,7 +123,7 @@ static bool decode_text(struct span text, char *to, size_t *bytes)
     return true;
 }
 
-/* Splits "name=value" off the query; false at its end. Empty pieces ("a=1&&b=2") are skipped. */
+/* Cuts "name=value" off the query; false at its end. Skips empty parts ("a=1&&b=2"). */
 static bool next_parameter(struct span *rest, struct span *name, struct span *value)
 {
     while (rest->bytes) {
@@ -237,7 +237,7 @@ static struct span unquote(struct span s)
     return s;
 }
 
-/* UINT64_MAX is "absent". */
+/* UINT64_MAX means "absent". */
 static const uint64_t WAIT_S_GREATEST = UINT64_MAX - 1;
 
 static void apply_preference(struct prefer *p, struct span item)
@@ -265,7 +265,7 @@ struct prefer request_prefer(const struct request *r)
     return p;
 }
 
-/* q=0, q=0.0, ... : not acceptable. */
+/* q=0, q=0.0, ...: not acceptable. */
 static bool zero_quality(struct span parameters)
 {
     while (parameters.bytes) {
@@ -283,7 +283,7 @@ static bool zero_quality(struct span parameters)
     return false;
 }
 
-/* How closely a media range fits: 3 exact, 2 "type/<any>", 1 any, 0 not at all. */
+/* How well a media range matches: 3 exact, 2 "type/<any>", 1 any, 0 not at all. */
 static unsigned range_fits(struct span range, struct span type)
 {
     const char *slash = memchr(type.data, '/', type.bytes);

@@ -15,49 +15,49 @@
 
 enum { REQUESTS_PER_S_UNSET = INT32_MAX };
 
-/* Who asks. Lives as long as the server; compared by pointer. */
+/* The caller of requests. Lives as long as the server; compared by pointer. */
 struct caller {
     char               name[CALLER_NAME_BYTES];
-    unsigned           scopes;           /* of enum scope */
+    unsigned           scopes;           /* bits of enum scope */
     unsigned           sessions_max;     /* SESSIONS_PER_CALLER_MAX unless the tokens file says otherwise */
-    uint64_t           memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE */
+    uint64_t           memory_max_bytes; /* over all its sessions; MEMORY_LIMIT_NONE: unlimited */
     uint64_t           expires_wall_s;   /* 0 = never */
-    uint32_t           requests_per_s;   /* 0 = any number; REQUESTS_PER_S_UNSET: the server's default */
+    uint32_t           requests_per_s;   /* 0 = unlimited; REQUESTS_PER_S_UNSET: the server's default */
     struct rate_bucket requests;
     _Atomic unsigned   in_flight;
     _Atomic unsigned   event_streams;
-    _Atomic unsigned   idempotency_keys; /* remembered ones, see idempotency.h */
+    _Atomic unsigned   idempotency_keys; /* remembered keys, see idempotency.h */
     uint64_t           held_bytes;       /* under held_bodies.lock */
-    unsigned           executor_threads; /* at its requests; under the executor's lock */
-    unsigned           io_threads;       /* ... under the lock of the I/O threads */
+    unsigned           executor_threads; /* that serve its requests; under the executor's lock */
+    unsigned           io_threads;       /* likewise; under the lock of the I/O threads */
 };
 
-/* Host memory for bodies that are held, of all requests. */
+/* Host memory of all requests' held bodies. */
 struct held_bodies {
     pthread_mutex_t lock;
     uint64_t        bytes;
 };
 
-/* Where the time of a compute request went, in milliseconds; 0: there was nothing of the kind. Told as Server-Timing with every answer,
- * a problem too, once it is `known`. */
+/* Where the time of a compute request went, in milliseconds; 0: no such part. Sent as Server-Timing with every answer, problems
+ * included, once it is `known`. */
 struct timing {
     bool   known;
     double recv_ms;   /* from the header to the last byte of the body */
     double queue_ms;  /* waiting for its turn */
-    double h2d_ms;    /* waiting, behind the last byte of the body, until all of it was in the device's memory */
-    double kernel_ms; /* of kernels, by the device's clock */
-    double d2h_ms;    /* until the first bytes of the answer were back, or all of them if they are held */
+    double h2d_ms;    /* from the last byte of the body until all of it is in device memory */
+    double kernel_ms; /* of all kernels, by the device's clock */
+    double d2h_ms;    /* until the first bytes of the answer have arrived, or all of them if the answer is held */
 };
 
 /* Where a streamed body goes. All on the loop's thread, with two exceptions: a long body that was offloaded to an I/O thread, then all but abort
  * on that one; and a body that was held until its end, which is written on the executor. A sink has write, or borrow and commit; if it has all, only an offloaded
  * body is borrowed for. */
 struct body_sink {
-    /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0), and registered r->waker or set r->prepare;
-     * called again with the rest once woken, or once that is done. A failure: the rest of the body is read and dropped, then the failure
-     * answered. */
+    /* Takes up to piece.bytes and sets *consumed. PENDING: it took *consumed bytes (maybe 0), and registered r->waker or set r->prepare;
+     * it is called again with the rest after that wake, or after prepare. After a failure the rest of the body is read and dropped, then
+     * the failure is answered. */
     enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
-    /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
+    /* (optional) Called once if the request ends before its handler has run: client gone, stalled or refused. */
     void (*abort)(struct body_sink *s);
     /* The sink's own memory, into which the body is copied, or received when it is offloaded. The handler of an offloaded one runs on the I/O
      * thread, may block, must not return PENDING and must not answer with a source.
@@ -66,7 +66,7 @@ struct body_sink {
      * commit: `bytes` of it were filled, maybe 0. Follows every successful borrow before anything else is called. */
     enum status (*borrow)(struct body_sink *s, struct request *r, char **to, size_t *room);
     enum status (*commit)(struct body_sink *s, struct request *r, size_t bytes);
-    /* (optional) How many bytes it must get; 0: not known here. For bodies without a Content-Length. */
+    /* (optional) The number of bytes it must get; 0: unknown. For bodies without a Content-Length. */
     uint64_t bytes;
 };
 
@@ -82,61 +82,64 @@ struct request {
     char                   trace[TRACE_ID_BYTES];    /* of traceparent; "" = none */
     struct timing          timing;
     struct caller         *caller;         /* never NULL in a handler */
-    bool                   has_body_bytes; /* body_bytes below is known (Content-Length) */
+    bool                   has_body_bytes; /* body_bytes is known (Content-Length) */
     uint64_t               body_bytes;
-    bool                   wants_inline; /* the body is checked on its way: it must not be offloaded. Set before begin */
-    /* What a sink must wait for before it can take bytes: it sets this and returns PENDING. Called once, on the executor or on the I/O thread that
-     * receives, where it may block; it must not return PENDING. A failure ends the body as write's does. */
+    bool                   wants_inline; /* the body is checked as it arrives, so it must not be offloaded. Set before begin */
+    /* For work that a sink must wait for before it can take bytes: the sink sets this and returns PENDING. Called once, on the executor
+     * or on the receiving I/O thread, where it may block; it must not return PENDING. A failure ends the body as a failure of write
+     * does. */
     enum status (*prepare)(struct request *r);
-    bool        wants_executor; /* an ON_LOOP handler that would block sets it and returns PENDING: it is called again on the executor */
-    bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may have a descriptor */
-    bool        wants_whole;    /* the answer is to be held, not a source, up to IDEMPOTENCY_ANSWER_BYTES_MAX: it will be stored */
+    bool        wants_executor; /* an ON_LOOP handler that would block sets this and returns PENDING; it is called again on the executor */
+    bool        is_local;       /* over a Unix socket, HTTP/1.1: the answer may carry a descriptor */
+    bool        wants_whole;    /* the answer will be stored: up to IDEMPOTENCY_ANSWER_BYTES_MAX it must be a body, not a source */
     struct span body;           /* collected body; empty for streamed ones */
     struct body_sink *sink;     /* set by begin for a streamed body; owned by whoever set it */
     struct arena      arena;    /* freed with the request */
     struct reply      reply;
     struct problem    problem;
-    void             *app;                /* the application: struct app of api/; http does not look inside */
-    void             *progress;           /* the handler's own, NULL at first */
-    void (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, whatever happened */
+    void             *app;                /* the application's: struct app of api/; http does not look inside */
+    void             *progress;           /* the handler's own, initially NULL */
+    void (*on_finish)(struct request *r); /* (optional) set by begin or handler; called once when the request is over, in any case */
     unsigned                   calls;
-    struct waker               waker;      /* register it to be called again */
-    uint64_t                   wake_at_ns; /* also called again at this time; DEADLINE_NEVER at first */
+    struct waker               waker;      /* a handler registers it to be called again */
+    uint64_t                   wake_at_ns; /* the handler is also called again at this time; initially DEADLINE_NEVER */
     uint64_t                   received_ns;
-    uint64_t                   held_bytes; /* by request_hold */
-    const struct request_port *port;       /* the server's own side */
+    uint64_t                   held_bytes; /* counted by request_hold */
+    const struct request_port *port;       /* functions of the server */
 };
 
-/* What the server lends to the request; a test lends its own. */
+/* What a request needs of the server; tests provide their own. */
 struct request_port {
-    /* Value of a header, {NULL,0} if absent. Borrowed for the request's life. */
+    /* A header's value, {NULL,0} if absent. Borrowed for the request's life. */
     struct span (*header)(const struct request *r, const char *name);
     /* True once the client is known to be gone. */
     bool (*gone)(const struct request *r);
-    /* True once the token that it came with does not hold any more. NULL: it always holds. */
+    /* True once the request's token is no longer valid. NULL: it always is. */
     bool (*revoked)(const struct request *r);
-    struct span         query; /* raw text behind '?', may be empty */
-    struct held_bodies *held;  /* of all requests of the server; NULL: not counted */
+    struct span         query; /* raw text after '?', may be empty */
+    struct held_bodies *held;  /* shared by all requests of the server; NULL: not counted */
 };
 
 struct span request_header(const struct request *r, const char *name);
 bool        request_gone(const struct request *r);
-/* The route's parameters, percent-decoded, become the request's: clients may write cpu%3A0 for cpu:0. INVALID_REQUEST for a bad escape. */
+/* Percent-decodes the route's parameters into the request's: clients may write cpu%3A0 for cpu:0. INVALID_REQUEST for a bad escape. */
 enum status request_take_params(struct request *r, const struct route *route);
-/* Its token was revoked or has expired since it was let in: what waits ends. Asked again by whoever is woken for it. */
+/* Whether the request's token was revoked or has expired since it was admitted: a waiting request then ends. A request that is woken
+ * asks again. */
 bool request_revoked(const struct request *r);
 /* Percent-decoded value of a query parameter, from the arena. False if it is absent. */
 bool request_query(struct request *r, const char *name, struct span *out);
-/* UNKNOWN_FIELD when the query holds a name that is not in `names` (NULL-terminated), INVALID_FIELD when one stands twice or is
- * badly encoded. */
+/* UNKNOWN_FIELD when the query has a name that is not in `names` (NULL-terminated), INVALID_FIELD when a name is repeated or badly
+ * encoded. */
 enum status request_query_only(struct request *r, const char *const *names);
 
-/* Before bytes of a long body are held in memory: OVERLOADED when all requests together would hold more than HELD_BODIES_BYTES_MAX, or the caller's
- * more than its portion of it (base/portion.h). Counts until request_release(), which the server calls at the request's end too. */
+/* Call this before holding bytes of a long body in memory: OVERLOADED when all requests together would hold more than
+ * HELD_BODIES_BYTES_MAX, or the caller's more than its portion of it (base/portion.h). Counts until request_release(), which the server
+ * also calls at the request's end. */
 enum status request_hold(struct request *r, uint64_t bytes);
-/* Whether so many could be held now; counts nothing. */
+/* Whether that many bytes could be held now; counts nothing. */
 enum status request_may_hold(struct request *r, uint64_t bytes);
-/* What all requests of its caller hold now. */
+/* What all requests of this request's caller hold now. */
 uint64_t request_held_by_caller(const struct request *r);
 void     request_release(struct request *r);
 
@@ -148,9 +151,9 @@ struct prefer {
 };
 struct prefer request_prefer(const struct request *r);
 
-/* Does Accept admit this type ("application/json")? True without the header. */
+/* Whether Accept admits this type ("application/json"). True without the header. */
 bool request_accepts(const struct request *r, const char *media_type);
-/* The media type without parameters, e.g. "application/json"; empty when there is no Content-Type. */
+/* The media type without parameters, such as "application/json"; empty without Content-Type. */
 struct span request_media_type(const struct request *r);
 
 #endif

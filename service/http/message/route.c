@@ -1,4 +1,4 @@
-/* Finds the row of the endpoint table: the path is cut into segments once and laid beside the rows of its method. */
+/* Finds the row of the endpoint table: cuts the path into segments once and compares it with the rows of its method. */
 #include "http/message/route.h"
 #include "http/bounds.h"
 
@@ -24,20 +24,21 @@ const char *method_name(enum method m)
     return (unsigned)m < METHOD_COUNT ? method_names[m] : "?";
 }
 
-/* Which names there may be is for those to say who make things of them. Dot segments are never ids: a proxy may have resolved them. */
+/* Only the general form: what names are valid is checked where they are created. Dot segments are never ids: a proxy may have resolved
+ * them. */
 static bool segment_is_id(struct span s)
 {
     return s.bytes && !span_is(s, ".") && !span_is(s, "..");
 }
 
-/* A path cut once, to be laid beside many patterns. */
+/* A path cut into segments, to be compared with many patterns. */
 struct cut_path {
     struct span segments[ROUTE_SEGMENTS_MAX];
     bool        are_ids[ROUTE_SEGMENTS_MAX];
     unsigned    count;
 };
 
-/* False when no row has so many segments, or the path starts without '/'. */
+/* False when the path has more segments than any row, or does not start with '/'. */
 static bool path_cut(struct span path, struct cut_path *out)
 {
     out->count = 0;
@@ -58,7 +59,7 @@ static bool path_cut(struct span path, struct cut_path *out)
     return false;
 }
 
-/* The end of the pattern's segment, or NULL when `got` is not what stands there. */
+/* The end of the pattern's segment, or NULL when `got` differs from it. */
 static const char *literal_matches(const char *pattern, struct span got)
 {
     for (size_t i = 0; i < got.bytes; i++, pattern++)
@@ -101,7 +102,7 @@ static void name_allowed(unsigned methods, char *out, size_t room)
             at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", method_names[m]);
 }
 
-/* The first row of that method. */
+/* The first matching row of that method. */
 static bool find_row(const struct endpoint *table, size_t count, enum method method, const struct cut_path *path, struct route *out)
 {
     struct route try = {0};
@@ -133,7 +134,7 @@ static void find_allowed(const struct endpoint *table, size_t count, const struc
     name_allowed(methods, out->allow, sizeof out->allow);
 }
 
-/* What other methods there are is asked only when this one is not there. */
+/* Looks for other methods only when the path has no row of this one. */
 void route_find(const struct endpoint *table, size_t count, enum method method, struct span path, struct route *out)
 {
     struct cut_path cut;

@@ -1,4 +1,4 @@
-/* The parser of structured dictionaries: one member at a time, nothing is copied. */
+/* The parser of structured dictionaries: one member at a time, without copies. */
 #include "http/message/structured.h"
 
 enum { INTEGER_DIGITS_MAX = 15, DECIMAL_DIGITS_MAX = 12, FRACTION_DIGITS_MAX = 3 };
@@ -50,7 +50,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* 0 at the end: no byte of a header value is. */
+/* 0 at the end; no header value contains a zero byte. */
 static char peek(const struct span *rest)
 {
     return rest->bytes ? rest->data[0] : '\0';
@@ -145,7 +145,7 @@ static bool take_key(struct span *rest, struct span *key)
     return true;
 }
 
-/* ";key" and ";key=item", any number of them. */
+/* Any number of ";key" and ";key=item". */
 static bool skip_parameters(struct span *rest)
 {
     struct span unused;
@@ -172,7 +172,7 @@ static enum field_item take_inner_list(struct span *rest)
     }
 }
 
-/* A key alone stands for "true". */
+/* A key without a value means "true". */
 static enum field_item take_value(struct span *rest, struct span *text)
 {
     if (!take_char(rest, '='))
@@ -180,7 +180,7 @@ static enum field_item take_value(struct span *rest, struct span *text)
     return peek(rest) == '(' ? take_inner_list(rest) : take_item(rest, text);
 }
 
-/* Between members: a comma with a member behind it. */
+/* Between members: a comma, with a member after it. */
 static bool take_separator(struct span *rest)
 {
     take_all(rest, is_blank);

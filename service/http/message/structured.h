@@ -6,9 +6,9 @@
 
 enum field_item {
     ITEM_NONE,      /* the end */
-    ITEM_MALFORMED, /* no dictionary: what was read before it does not count either */
+    ITEM_MALFORMED, /* not a dictionary: the members read before are void, too */
     ITEM_BYTES,     /* text: the base64 between the colons, its alphabet checked */
-    ITEM_INTEGER,   /* text: up to 15 digits, perhaps behind a minus */
+    ITEM_INTEGER,   /* text: up to 15 digits, maybe with a minus sign */
     ITEM_OTHER,     /* a token, string, decimal, boolean or inner list */
 };
 
@@ -24,7 +24,7 @@ struct field_dictionary {
 };
 
 void field_dictionary_init(struct field_dictionary *d, struct span value);
-/* The next member; its parameters are checked and skipped. A key that stands twice comes twice: the last one counts. */
+/* The next member; its parameters are checked and skipped. A repeated key is returned each time: the last one counts. */
 enum field_item field_dictionary_next(struct field_dictionary *d, struct field_member *out);
 
 #endif

@@ -1,9 +1,9 @@
-/* version "-" trace-id "-" parent-id "-" trace-flags, in lower-case hex; later versions may have more behind another "-". */
+/* version "-" trace-id "-" parent-id "-" trace-flags, in lower-case hex; later versions may add more after another "-". */
 #include "http/message/trace.h"
 
 enum { TRACE_CHARS = 32, PARENT_CHARS = 16 };
 
-/* Takes that many hexadecimal digits. `zero` tells whether all are 0. */
+/* Cuts that many hexadecimal digits off the front. `zero`: all are 0. */
 static bool take_hex(struct span *rest, size_t count, struct span *out, bool *zero)
 {
     *out = span_first(*rest, count);

@@ -6,7 +6,7 @@
 
 enum { TRACE_ID_BYTES = 33 };
 
-/* The trace id of a well-formed header into out, with NUL; "" otherwise, as the recommendation wants it ignored then. */
+/* The trace id of a well-formed header, with NUL; "" for others, which the recommendation says to ignore. */
 void trace_id_parse(struct span header, char out[TRACE_ID_BYTES]);
 
 #endif

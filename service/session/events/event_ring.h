@@ -1,4 +1,4 @@
-/* A session's events, kept; the session's own side of events.h. */
+/* The ring of a session's kept events, and the functions that record them. events.h is the reader's side. */
 #ifndef GPUREST_SESSION_EVENT_RING_H
 #define GPUREST_SESSION_EVENT_RING_H
 
@@ -10,11 +10,11 @@ struct kept_event {
     size_t       text_bytes;
 };
 
-/* Under session.lock. Zeroed is empty. */
+/* Under session.lock. All zero: empty. */
 struct event_ring {
-    struct kept_event *items; /* [EVENTS_KEPT_MAX], by id; made for the first event */
+    struct kept_event *items; /* [EVENTS_KEPT_MAX], in the order of ids; allocated for the first event */
     uint64_t           newest;
-    uint64_t           oldest; /* newest + 1: none is kept */
+    uint64_t           oldest; /* newest + 1 when no event is kept */
     size_t             text_bytes;
     struct waitlist    watchers; /* over: nothing comes any more */
     unsigned           followers;

@@ -1,4 +1,4 @@
-/* The ring of a session's events, and who follows it. */
+/* The ring of a session's events, and its followers. */
 #include "session/events/events.h"
 #include "session/bounds.h"
 
@@ -81,7 +81,7 @@ void events_publish_budget(struct session *s, bool spent)
     waitlist_wake(&s->events.watchers);
 }
 
-/* The newest event gets it, as far as it fits; the oldest ones make room. */
+/* Gives the newest event as much of the text as fits. The oldest events are dropped to make space. */
 static void keep_text(struct event_ring *ring, struct kept_event *e, struct span text)
 {
     e->event.truncated = e->event.truncated || text.bytes > EVENT_TEXT_BYTES_MAX;

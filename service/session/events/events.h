@@ -1,6 +1,6 @@
-/* What happens in a session, as a stream of numbered events: the last EVENTS_KEPT_MAX are kept, and whoever follows them is woken.
- * Events cost nothing but their place in the ring while nobody follows. Thread-safe. Launches within batches have no id, and are told when their
- * batch is over: what finished, in the order of operations, by number of batch and operation. */
+/* What happens in a session, as a stream of numbered events. The last EVENTS_KEPT_MAX are kept. Followers are woken by each new event;
+ * without followers an event costs only its place in the ring. Thread-safe. Launches within batches have no id: they are reported when
+ * their batch ends, in the order of operations, by the number of the batch and of the operations. */
 #ifndef GPUREST_SESSION_EVENTS_H
 #define GPUREST_SESSION_EVENTS_H
 
@@ -16,35 +16,35 @@ enum event_type {
     EVENT_KERNEL_PRINTF,
     EVENT_DEVICE_HEALTH,
     EVENT_FAULTS_BUDGET,
-    EVENT_RESYNC, /* not in the ring: tells a follower that he has lost some */
+    EVENT_RESYNC, /* not in the ring: tells a follower that it has missed events */
     EVENT_TYPES,
 };
 
-/* Which members count depends on the type. */
+/* The type decides which members are set. */
 struct event {
-    uint64_t        id; /* from 1 on, +1 by every event of the session */
+    uint64_t        id; /* counts all events of the session, from 1 */
     enum event_type type;
     uint64_t        wall_ns;
-    char            launch[CLIENT_ID_CHARS_MAX + 1]; /* LAUNCH_…, KERNEL_PRINTF; "" within a batch */
+    char            launch[CLIENT_ID_CHARS_MAX + 1]; /* LAUNCH_… and KERNEL_PRINTF; "" for launches within a batch */
     struct event_batch {
-        uint64_t number;      /* of the session's batches, from 1 on; 0: a launch of its own */
-        unsigned op, op_last; /* operations: these and those between, as far as they are launches */
-        unsigned launches;    /* how many that are; when it failed, one of them did */
+        uint64_t number;      /* of the batch, counted in the session from 1; 0: a launch outside batches */
+        unsigned op, op_last; /* the first and the last operation of a range; those that are no launches do not count */
+        unsigned launches;    /* launches in the range; if it failed, one of them did */
     } batch;
     union {
         enum session_state session;
         enum launch_state  launch;
         enum device_state  device;
-        bool               spent; /* FAULTS_BUDGET: the caller's new work on the device is refused */
+        bool               spent; /* FAULTS_BUDGET: the caller gets no new work on the device */
     } state;
     uint64_t    generation; /* SESSION_STATE */
-    enum status status;     /* why a session faulted or a launch failed; OK: it did not */
+    enum status status;     /* why a session faulted or a launch failed; else OK */
     bool        timed;      /* LAUNCH_FINISHED: gpu_us is known */
-    double      gpu_us;     /* of all launches together */
-    bool        truncated;  /* KERNEL_PRINTF: there was more text */
+    double      gpu_us;     /* sum over the launches */
+    bool        truncated;  /* KERNEL_PRINTF: the text was cut */
 };
 
-/* A follower's place. Zeroed, then the three members of the caller. */
+/* A follower's position. Zero it, then set the caller's three members. */
 struct event_cursor {
     uint64_t     last;  /* id of the last event that was seen; 0: none */
     unsigned     types; /* 1 << enum event_type each; others are passed over */
@@ -52,24 +52,23 @@ struct event_cursor {
 };
 
 enum event_next {
-    EVENTS_ONE,  /* *out, and its text behind what is in *text */
-    EVENTS_GAP,  /* events behind `last` are gone, or never were: `last` is now where it goes on */
+    EVENTS_ONE,  /* *out is the event; its text was appended to *text */
+    EVENTS_GAP,  /* events after `last` are no longer kept, or never existed; `last` is now the position to go on from */
     EVENTS_NONE, /* the waker is registered */
     EVENTS_OVER, /* the session is gone, or the server stops */
 };
 
-/* Id of the newest event. */
 uint64_t events_newest(struct session *s);
-/* The next one of those types. Never blocks. The session must be held, by session_observe() at least. */
+/* The next event of the wanted types. Never blocks. The caller holds the session, at least by session_observe(). */
 enum event_next events_next(struct session *s, struct event_cursor *c, struct event *out, struct buf *text);
-/* Afterwards the waker is not touched. */
+/* The waker is not touched after this. */
 void events_unwatch(struct session *s, struct event_cursor *c);
 
-/* One more follower. TOO_MANY_IN_FLIGHT beyond EVENT_STREAMS_PER_SESSION_MAX. Takes over a borrowed session: it stays in memory, but
- * from now on that is no use that keeps it from being idle. On failure it is the caller's still. */
+/* Adds a follower. TOO_MANY_IN_FLIGHT beyond EVENT_STREAMS_PER_SESSION_MAX. Takes over a borrowed session, which stays in memory but may
+ * become idle. On failure the caller still has it borrowed. */
 enum status session_observe(struct session *s, struct problem *why);
 void        session_unobserve(struct session *s);
-/* The server stops: every follower's stream is over. */
+/* Ends every follower's stream, when the server stops. */
 void events_end_all(struct registry *r);
 
 #endif

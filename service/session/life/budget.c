@@ -1,6 +1,6 @@
-/* How often a caller's kernels may fault, run past their deadlines or take their worker with them, by device: each time costs the device a
- * new process, and its other callers the time that this takes. A compilation that is stopped at its deadline, or takes its compiler with it, counts, too,
- * on the device that it was for: it held a turn that others waited for. */
+/* Limits how often a caller's kernels may fault, exceed their deadlines or kill their worker, per device: each time costs the device a
+ * new process, and its other callers the time this takes. A compilation that exceeds its deadline or kills its compiler counts on the
+ * device it was for: it occupied a turn that others waited for. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,14 +9,14 @@
 #include "base/rate.h"
 #include "session/life/internal.h"
 
-/* Of a caller on a device; there is none where all is forgotten. */
+/* One caller on one device. Removed once all its faults are forgotten. */
 struct fault_budget {
     struct fault_budget *next;
     const void          *owner;
     unsigned             device;
     struct rate_bucket   bucket;
-    bool                 spent;                                                      /* as far as was told: new work is refused */
-    char                 tenant_name[CALLER_NAME_BYTES], device_id[DEVICE_ID_BYTES]; /* for the log, of the session that spent it */
+    bool                 spent;                                      /* new work is refused, as last reported */
+    char tenant_name[CALLER_NAME_BYTES], device_id[DEVICE_ID_BYTES]; /* for the log: of the session that used up the budget */
 };
 
 static uint64_t interval_ns(const struct registry *r)
@@ -31,7 +31,7 @@ static bool is_forgotten(const struct fault_budget *b, uint64_t now)
     return atomic_load(&b->bucket.full_ns) <= now;
 }
 
-/* ---- under registry.lock ---- */
+/* ---- with registry.lock held ---- */
 
 static bool is_spent(const struct registry *r, const struct fault_budget *b, uint64_t now)
 {
@@ -78,7 +78,7 @@ static struct fault_budget *find_budget(struct registry *r, const void *owner, u
     return found;
 }
 
-/* NULL when there is no memory: then the fault is not counted. */
+/* NULL: no memory. The fault is then not counted. */
 static struct fault_budget *find_or_make(struct registry *r, const void *owner, unsigned device, uint64_t now)
 {
     struct fault_budget *b = find_budget(r, owner, device, now);
@@ -113,7 +113,7 @@ enum status budget_check(struct registry *r, const void *owner, unsigned device,
     return STATUS_RATE_LIMITED;
 }
 
-/* ---- without it ---- */
+/* ---- without registry.lock ---- */
 
 static bool is_its_doing(enum status st)
 {

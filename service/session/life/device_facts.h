@@ -1,11 +1,11 @@
-/* What a session knows of the device that its worker runs on. */
+/* What a session knows about its worker's device. */
 #ifndef GPUREST_SESSION_DEVICE_FACTS_H
 #define GPUREST_SESSION_DEVICE_FACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fixed for the life of a device; sizes in bytes. */
+/* Constant for the life of a device; sizes in bytes. */
 struct device_facts {
     char     arch[16];
     bool     compiles_cuda; /* from CUDA C++ */

@@ -1,4 +1,4 @@
-/* Hidden sessions of a tenant, for work that comes without one. */
+/* A tenant's hidden sessions, for work that names no session. */
 #include <stdio.h>
 
 #include "session/life/internal.h"
@@ -6,7 +6,8 @@
 
 enum { TRIES = 8 };
 
-/* '/' stands in no path segment, so no request can name it. Of batches in the background; runs that are waited for have others. */
+/* Of the session for background batches; each synchronous run has a session of its own. No request can name it: no path segment contains
+ * '/'. */
 static const struct span background_id = {"/run", 4};
 
 struct span implicit_run_id(unsigned number, char id[ID_BYTES])
@@ -14,7 +15,7 @@ struct span implicit_run_id(unsigned number, char id[ID_BYTES])
     return (struct span){id, (size_t)snprintf(id, ID_BYTES, "%s/%u", background_id.data, number)};
 }
 
-/* It stays for as long as results of its asynchronous batches are to be had. */
+/* The session lives as long as results of its asynchronous batches can be fetched. */
 static struct session_spec background_spec(const struct registry *r)
 {
     uint64_t ttl_s = r->config.result_ttl_s;
@@ -47,7 +48,7 @@ enum status implicit_session_of_run(struct registry *r, const struct tenant *t, 
 {
     enum status st = STATUS_SESSION_BUSY;
 
-    /* Another request may be making it anew, or the janitor ending it; then there is a better one soon. */
+    /* Another request may be recreating it, or the janitor ending it; soon there is a usable one. */
     for (unsigned i = 0; i < TRIES && (st == STATUS_SESSION_BUSY || st == STATUS_SESSION_NOT_FOUND); i++)
         st = try_once(r, t, spec, out, why);
     return st;

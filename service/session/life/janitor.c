@@ -1,4 +1,4 @@
-/* The janitor thread: idle time, lifetime, and launches whose worker does not keep their deadline. */
+/* The janitor thread: idle time, lifetime, and launches whose worker does not enforce their deadline. */
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
@@ -26,9 +26,9 @@ static enum status deadline_overrun(const struct worker_session *c, uint64_t now
                       : STATUS_OK;
 }
 
-/* The worker was given work for some time and says of no launch that it runs: what it has may wait for a batch, or be copies, whose time
- * nobody knows, or it may have stopped. Its loop waits for nothing on the device, so that one which does not answer has stopped; the call's
- * own deadline then ends it. */
+/* The worker has had work for some time but reports no running launch. Its work may wait for a batch or be copies, whose duration is
+ * unknown, or it may hang. The worker's loop never blocks on the device, so a worker that does not answer hangs; the ping's own deadline
+ * then ends it. */
 static bool wants_ping(const struct worker_session *c, uint64_t now)
 {
     return c->uses && !launch_is_running(c) && !c->lost && !c->closed && !c->ping_open &&
@@ -50,7 +50,7 @@ static void ping_came(struct call *call, enum call_event event)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A launch that does not exist is cancelled: the least that can be asked. */
+/* The cheapest call: it cancels a launch that does not exist. */
 void janitor_ping(struct worker_session *c)
 {
     struct session                *s = c->session;
@@ -75,7 +75,7 @@ void janitor_ping(struct worker_session *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* False when there is none to kill. */
+/* False when there is no worker. */
 static bool kill_worker(struct session *s, const struct problem *why)
 {
     struct worker_session *c = NULL;
@@ -93,7 +93,7 @@ static bool kill_worker(struct session *s, const struct problem *why)
     return true;
 }
 
-/* What runs on a device that failed ends. */
+/* Ends the session's work on a device that failed. */
 static void end_with_device(struct session *s)
 {
     struct problem why = {0};
@@ -116,7 +116,7 @@ void registry_kill_workers(struct registry *r)
     free(all);
 }
 
-/* False when the session is at work, so that it is not idle. */
+/* False when the session is busy, and so not idle. */
 static bool look_after(struct session *s, uint64_t now)
 {
     struct worker_session *c;
@@ -146,7 +146,7 @@ static bool look_after(struct session *s, uint64_t now)
     return idle;
 }
 
-/* The pool tells nobody; so it is asked. */
+/* Polled, because the pool does not announce changes of a device's state. */
 static void look_at_device(struct session *s)
 {
     enum device_state state = pool_device_state(s->registry->config.pool, s->device);
@@ -158,7 +158,7 @@ static void look_at_device(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Time alone ends it. */
+/* Polled, because only time restores a budget. */
 static void look_at_budget(struct session *s)
 {
     bool spent = budget_is_spent(s);
@@ -175,7 +175,7 @@ static void touch_session(struct session *s, uint64_t now)
     s->used_ns = now;
 }
 
-/* Waits for no worker: others' deadlines are kept here, too. */
+/* Must not wait for a worker: it would delay the deadlines of all other sessions. */
 static void sweep_one(struct session *s, uint64_t now)
 {
     if (!look_after(s, now))

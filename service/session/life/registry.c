@@ -1,4 +1,4 @@
-/* All sessions of this process: who owns which, how many there are, who has one pinned. */
+/* All sessions of this process: owners, counts, pins. */
 #include "session/life/parts.h"
 
 #include <assert.h>
@@ -7,10 +7,10 @@
 #include "base/portion.h"
 #include "base/random.h"
 
-/* What a session id has besides the node's name: "s_", "_", the random part and a NUL. */
+/* Length of a session id without the node's name: "s_", "_", the random part and a NUL. */
 enum { SERVER_ID_ROOM = 3 + RANDOM_ID_CHARS + 1 };
 
-/* Who writes is not kept waiting by readers that come again and again. */
+/* Prefers writers, which a steady flow of readers would keep waiting. */
 static void lookup_lock_init(pthread_rwlock_t *lock)
 {
     pthread_rwlockattr_t a;
@@ -21,7 +21,7 @@ static void lookup_lock_init(pthread_rwlock_t *lock)
     pthread_rwlockattr_destroy(&a);
 }
 
-/* To change which accounts and sessions there are. */
+/* Must enclose each change of the set of accounts or sessions. */
 static void change_begin(struct registry *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -76,7 +76,7 @@ no_submitter:
     return STATUS_OUT_OF_MEMORY;
 }
 
-/* Any session that is still listed, pinned; NULL when there is none. */
+/* Any listed session, pinned; NULL: none. */
 static struct session *any_session(struct registry *r)
 {
     struct session *s = NULL;
@@ -371,7 +371,7 @@ void registry_uncount(struct session *s)
     r->count--;
     account_drop_if_empty(r, s->account);
     s->account = NULL;
-    pthread_cond_broadcast(&r->closing_changed); /* who waits for a session's end waits there, whichever thread brings it */
+    pthread_cond_broadcast(&r->closing_changed); /* wakes those who wait for the session's end, whichever thread brings it */
     change_end(r);
 }
 
@@ -425,7 +425,7 @@ void session_return(struct session *s)
     session_unpin(s, true);
 }
 
-/* The tenant's next session behind *cursor, pinned; NULL at the end. */
+/* The tenant's next session after *cursor, pinned; NULL at the end. */
 static struct session *next_session(struct registry *r, const struct tenant *t, struct span cursor, bool *more)
 {
     struct session *s = NULL;

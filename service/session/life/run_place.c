@@ -1,4 +1,4 @@
-/* The places of a caller's runs, and who waits for one. */
+/* The places of a caller's runs, and the runs that wait for one. */
 #include "session/life/run_place.h"
 #include "session/bounds.h"
 
@@ -42,7 +42,7 @@ unsigned runs_taken(const struct registry *r, const void *owner)
     return n;
 }
 
-/* One that has its session already comes first. A new session must find a worker beside those of the caller's other runs. */
+/* Prefers a place whose session exists. Without `room` for one more worker, a new session is allowed only if the caller has no other run. */
 static bool find_place(const struct registry *r, const void *owner, bool room, unsigned *out)
 {
     bool any_taken = false, found = false;
@@ -65,7 +65,7 @@ static bool find_place(const struct registry *r, const void *owner, bool room, u
     return found && (room || !any_taken);
 }
 
-/* They come back, and find a place or wait again. */
+/* Woken runs take a place or wait again. */
 static void wake_waiting(struct registry *r, const void *owner)
 {
     struct run_place *p = r->runs, *next;
@@ -79,7 +79,7 @@ static void wake_waiting(struct registry *r, const void *owner)
     }
 }
 
-/* ---- without it ---- */
+/* ---- without registry.lock ---- */
 
 enum status run_enter(struct registry *r, const struct tenant *t, struct run_place *p, struct waker *w)
 {

@@ -1,4 +1,4 @@
-/* The life of a session: made, reset, deleted, described. */
+/* The life of a session: create, reset, delete, describe. */
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
@@ -170,7 +170,7 @@ static enum status take_worker(struct session *s, struct worker **w, struct prob
 static enum status start_worker_session(struct session *s, struct worker *w, struct worker_session **out, struct problem *why)
 {
     struct pool        *pool = s->registry->config.pool;
-    struct pool_device *device = calloc(1, sizeof *device); /* large: all attributes */
+    struct pool_device *device = calloc(1, sizeof *device); /* on the heap: large, with all attributes */
     enum status         st;
 
     if (!device) {
@@ -213,7 +213,7 @@ void session_set_state(struct session *s, enum session_state next)
     pthread_cond_broadcast(&s->changed);
 }
 
-/* From STARTING to READY, or to FAULTED with what failed. */
+/* From STARTING to READY, or to FAULTED with the reason. */
 static enum status set_started(struct session *s, struct worker_session *c, enum status st, const struct problem *why)
 {
     pthread_mutex_lock(&s->lock);
@@ -358,7 +358,7 @@ enum status session_usable(struct session *s, struct problem *why)
     return st;
 }
 
-/* With session.lock held: the session's worker session leaves it and is to be detached; NULL when there is none. */
+/* Removes the worker session from its session; the caller must detach it. NULL: none. With session.lock held. */
 static struct worker_session *take_worker_session(struct session *s)
 {
     struct worker_session *c = s->worker_session;
@@ -439,7 +439,7 @@ void session_end(struct session *s, const char *reason)
         session_close(s, reason);
 }
 
-/* With session.lock held, of one that was unlisted: nobody can use it any more. */
+/* The session is unlisted, so nobody can use it any more. With session.lock held. */
 static struct worker_session *close_begin(struct session *s)
 {
     s->ending = true;
@@ -447,7 +447,7 @@ static struct worker_session *close_begin(struct session *s)
     return take_worker_session(s);
 }
 
-/* Behind close_begin(), no lock held. Its worker session's end does the rest. */
+/* After close_begin(), no lock held. The end of its worker session does the rest. */
 static void close_end(struct session *s, struct worker_session *c, const char *reason)
 {
     if (c)
@@ -472,7 +472,7 @@ void session_close(struct session *s, const char *reason)
     while (s->ending)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    if (shares) /* whoever waits for the end may rely on it that clients have lost them */
+    if (shares) /* a client that waits for the end may rely on it that its mappings are gone */
         reaper_flush(&s->registry->reaper);
 }
 
@@ -488,7 +488,7 @@ void session_close_finish(struct session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How a session that is not to be waited for leaves the registry; one that starts is left to the next round. */
+/* How a session leaves the registry when nobody waits for it. A session that is starting is left for the next round. */
 enum leave { LEAVE_NOW, LEAVE_IF_IDLE };
 
 static void close_without_waiting(struct session *s, enum leave when, uint64_t now, const char *reason)

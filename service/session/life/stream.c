@@ -1,4 +1,4 @@
-/* Named streams, made at their first use, and waiting for them. */
+/* Named streams: created at first use, and waited for. */
 #include "session/bounds.h"
 #include "session/life/internal.h"
 
@@ -95,7 +95,7 @@ bool stream_known(const struct worker_session *c, struct span name, uint32_t *nu
     return known || !name.bytes;
 }
 
-/* False: no such stream, so nothing to wait for. */
+/* False: no such stream, so there is nothing to wait for. */
 static bool known_stream(struct worker_session *c, struct span name, struct msg_stream_sync *m)
 {
     const struct stream *known = NULL;

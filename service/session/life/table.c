@@ -1,4 +1,4 @@
-/* The sorted array behind every list of objects, and the form of ids. */
+/* The sorted array behind every list of objects, and the format of ids. */
 #include "session/life/table.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static int compare_id(const struct entry *e, struct span id)
     return order ? order : (own > id.bytes) - (own < id.bytes);
 }
 
-/* Its first eight bytes as a number: of two ids the lesser has no greater one. */
+/* The id's first eight bytes as a number, ordered as the ids are: a lesser id never has a greater head. */
 static uint64_t head_of(struct span id)
 {
     uint64_t head = 0;

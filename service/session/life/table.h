@@ -1,18 +1,18 @@
-/* Objects by id, kept in the order of their ids so that a list can go on behind a cursor. Not thread-safe. */
+/* Objects by id, sorted by id so that a list can continue after a cursor. Not thread-safe. */
 #ifndef GPUREST_SESSION_TABLE_H
 #define GPUREST_SESSION_TABLE_H
 
 #include "base/problem.h"
 #include "limits.h"
 
-/* The first member of everything that has an id. */
+/* First member of everything that has an id. */
 struct entry {
     char id[ID_BYTES];
 };
 
 struct table {
-    struct entry **items; /* borrowed objects, ascending by id; the array is owned */
-    uint64_t      *heads; /* the first bytes of their ids, in the same order: a search need not touch the objects; owned */
+    struct entry **items; /* borrowed objects, ascending by id; the table owns the array */
+    uint64_t      *heads; /* the first bytes of the ids, in the same order, so that a search need not touch the objects; owned */
     unsigned       count;
     unsigned       room;
 };
@@ -21,18 +21,18 @@ void          table_finish(struct table *t);
 struct entry *table_get(const struct table *t, struct span id);
 /* The id must be new. OUT_OF_MEMORY leaves the table as it was. */
 enum status table_put(struct table *t, struct entry *e);
-/* False when it was not in there. */
+/* False when it was not in the table. */
 bool table_remove(struct table *t, const struct entry *e);
-/* The last one is taken out and returned; NULL when empty. */
+/* Removes and returns the last entry; NULL when empty. */
 struct entry *table_pop(struct table *t);
-/* Index of the first entry whose id is greater than `cursor`; count when there is none. */
+/* Index of the first entry whose id is greater than `cursor`; `count` if there is none. */
 unsigned table_after(const struct table *t, struct span cursor);
-/* How many entries from `at` a page of `limit` holds; next becomes the id to go on behind, or "". */
+/* How many entries from `at` fit on a page of `limit`. next becomes the cursor of the next page, or "". */
 unsigned table_page(const struct table *t, unsigned at, unsigned limit, char next[ID_BYTES]);
 
 /* [a-z0-9][a-z0-9_-]{0,62} */
 bool client_id_valid(struct span id);
-/* Fills e->id: `id` when it is given (INVALID_FIELD unless it is a client id), else a server id with that prefix. */
+/* Sets e->id: to `id` if given (INVALID_FIELD unless it is a client id), else to a server id with that prefix. */
 enum status entry_name(struct entry *e, struct span id, const char *prefix, struct problem *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* A worker in use by a session: who is inside, how it is lost, how it ends. */
+/* A worker while a session uses it: uses, loss, end. */
 #include <assert.h>
 #include <malloc.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "session/events/events.h"
 #include "session/life/parts.h"
 
-/* So many objects leave tens of MiB to the allocator, which would keep them. */
+/* Freeing this many objects leaves tens of MiB cached in the allocator. */
 enum { TRIM_OBJECTS = 8192 };
 
 /* 0: nothing of ours uses it. */
@@ -104,7 +104,7 @@ void worker_session_unuse(struct worker_session *c)
     end_if_over(c);
 }
 
-/* Either this sees that the worker is gone, or note_worker_gone() sees that nobody is in it. */
+/* Either this sees that the worker is gone, or note_worker_gone() sees that nobody uses it. */
 void worker_session_leave_referenced(struct worker_session *c)
 {
     unsigned before = c->uses--;
@@ -197,7 +197,7 @@ static enum counter restarts_of(enum status st)
     return st == STATUS_DEVICE_ERROR ? COUNTER_RESTARTS_DEVICE_ERROR : COUNTER_RESTARTS_WORKER_LOST;
 }
 
-/* The first report counts, unless it only said that the worker is gone and now we hear why. */
+/* The first report counts, unless it only said that the worker is gone and this one gives the reason. */
 void worker_session_lose(struct worker_session *c, const struct problem *why)
 {
     struct session *s = c->session;
@@ -363,7 +363,7 @@ static void drop_objects(struct worker_session *c)
     launch_drop_all(c);
 }
 
-/* Registers its closing, which keeps the session until it has ended. */
+/* Adds to the worker sessions that are closing, which keep the session until they have ended. */
 static void count_closing(struct session *s, int change)
 {
     struct registry *r = s->registry;
@@ -410,7 +410,7 @@ static void note_worker_gone(struct waker *waker)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The worker is gone and nobody is in it. Those who wait for its memory look again when its objects have been dropped, too. */
+/* The worker is gone and nobody uses the worker session. Waiters for its memory are woken after its objects are dropped. */
 static void end_worker_session(struct reap_item *item)
 {
     struct worker_session *c = (struct worker_session *)((char *)item - offsetof(struct worker_session, end_item));
@@ -434,13 +434,13 @@ static void end_worker_session(struct reap_item *item)
     session_unpin(s, false);
 }
 
-/* ---- what the events of calls make possible, and may not do themselves ---- */
+/* ---- what the events of calls make possible but may not do themselves ---- */
 
 void submit_later(struct worker_session *c)
 {
     if (!reaper_post(&c->session->registry->submitter, &c->submit_item))
         return;
-    c->refs++; /* it waits for session.lock before it touches them */
+    c->refs++; /* the submitter takes session.lock before it touches them */
     session_pin(c->session);
 }
 

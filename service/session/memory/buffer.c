@@ -217,7 +217,7 @@ static enum status create_with_memory(struct session *s, struct span id, uint64_
     if (!st && *created)
         st = allocate_buffer(c, b, out, why);
     if (st && shareable)
-        reaper_flush(&s->registry->reaper); /* what is refused takes no host memory */
+        reaper_flush(&s->registry->reaper); /* frees the rejected buffer's host memory */
 leave:
     return worker_session_leave_with(c, st, why);
 }
@@ -251,7 +251,7 @@ enum status buffer_info_of(struct session *s, struct span id, struct buffer_info
     return st;
 }
 
-/* With session.lock held: from here on nobody finds it, and its id is taken until its memory is back. */
+/* Removes the buffer from look-ups; its id stays in use until its memory is freed. With session.lock held. */
 static enum status detach_buffer(struct worker_session *c, struct span id, const struct contents *only, struct buffer **out,
                                  struct problem *why)
 {
@@ -312,7 +312,7 @@ enum status buffer_delete_if(struct session *s, struct span id, const struct con
     if (!st)
         st = release_buffer(c, b, why);
     if (shared)
-        reaper_flush(&s->registry->reaper); /* the answer says that clients have lost it */
+        reaper_flush(&s->registry->reaper); /* the answer promises that clients have lost the memory */
     return worker_session_leave_with(c, st, why);
 }
 
@@ -321,7 +321,7 @@ enum status buffer_delete(struct session *s, struct span id, struct problem *why
     return buffer_delete_if(s, id, NULL, why);
 }
 
-/* The free of an abandoned buffer, on its way. */
+/* The free of an abandoned buffer, in progress. */
 struct async_free {
     struct call            call;
     struct worker_session *worker_session; /* in use until the answer */
@@ -427,7 +427,7 @@ static enum status check_pattern(uint64_t offset, uint64_t bytes, unsigned patte
     return STATUS_OK;
 }
 
-/* One side of a fill or copy. */
+/* The source or the destination of a fill or copy. */
 struct side {
     struct span    id;
     uint64_t       offset;

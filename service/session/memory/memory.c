@@ -1,8 +1,8 @@
-/* What a session's worker says about the device's memory, and giving back what it keeps for later. */
+/* The worker's figures of device memory, and releasing its cache. */
 #include "session/bounds.h"
 #include "session/memory/internal.h"
 
-/* 1 - largest free block / free memory: the share of the free memory that the largest single allocation could not have. */
+/* 1 - largest free block / free memory: the share of free memory that a single allocation cannot get. */
 static double fragmentation_of(const struct device_memory *m)
 {
     if (m->free_bytes == 0 || m->largest_free_bytes >= m->free_bytes)

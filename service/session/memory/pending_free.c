@@ -1,8 +1,8 @@
-/* Device memory on its way back: an allocation that found none waits for it before it is refused.
+/* Freed device memory that is not available yet: an allocation that finds no memory waits for it before it fails.
  *
- * A device has freed memory again some time after everybody was told so: a process that was killed holds it until it is gone, and a
- * driver clears pages before it hands them out again. So it is noted who gives memory up, and how much; as long as that may be missing,
- * an allocation that it would help is tried again. What freed buffers have left in the caches of idle sessions is asked for first. */
+ * A device has freed memory available some time after the free was reported: a killed process holds its memory until it is gone, and a
+ * driver clears pages before it reuses them. So each free is recorded with its size. While that memory may be missing, an allocation
+ * that it would satisfy is retried. Before that, idle sessions are asked to release the caches that freed buffers have left. */
 #include <stdlib.h>
 
 #include "session/bounds.h"
@@ -13,7 +13,7 @@ static struct pending_free *pending_free_of(const struct worker_session *c)
     return &c->session->registry->pending_free[c->session->device];
 }
 
-/* ---- noting; with registry.lock held ---- */
+/* ---- recording; with registry.lock held ---- */
 
 static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes)
 {
@@ -25,7 +25,7 @@ static void add_bytes(struct registry *r, struct pending_free *p, uint64_t bytes
     pthread_cond_broadcast(&r->closing_changed);
 }
 
-/* ---- noting; without it ---- */
+/* ---- recording; without registry.lock ---- */
 
 static uint64_t with_context(uint64_t bytes)
 {
@@ -68,7 +68,7 @@ void pending_free_end(struct worker_session *c)
 
 /* ---- caches ---- */
 
-/* With session.lock held. What was freed since its memory was last asked for, which a worker keeps for itself. */
+/* Bytes freed since the worker was last asked to release its cache. With session.lock held. */
 static uint64_t freed_take(struct worker_session *c)
 {
     uint64_t bytes = c->freed_bytes;
@@ -99,7 +99,7 @@ void pending_free_trimmed(struct worker_session *c)
         pending_free_add(s, bytes);
 }
 
-/* A worker session in use, if it is idle and has something to give; NULL. */
+/* The session's worker session, in use, if it is idle and has a cache to release; else NULL. */
 static struct worker_session *idle_with_cache(struct session *s, unsigned device, uint64_t *bytes)
 {
     struct worker_session *c;
@@ -116,7 +116,7 @@ static struct worker_session *idle_with_cache(struct session *s, unsigned device
     return c;
 }
 
-/* With registry.lock held, which is given up meanwhile, until something was given up or a worker session ends, which may be the caller's own. */
+/* Releases registry.lock, which is held, until memory was freed or a worker session ends, maybe the caller's own. */
 static void wait_until(struct registry *r, uint64_t deadline_ns)
 {
     struct timespec until = timespec_of_ns(deadline_ns);
@@ -124,7 +124,7 @@ static void wait_until(struct registry *r, uint64_t deadline_ns)
     pthread_cond_timedwait(&r->closing_changed, &r->lock, &until);
 }
 
-/* One that was asked for what it keeps. */
+/* A worker that was asked to release its cache. */
 struct trim {
     struct call            call;
     struct worker_session *worker_session; /* in use until the answer */
@@ -181,7 +181,7 @@ static void trim_idle(struct session *s, unsigned device)
     free(t);
 }
 
-/* True when memory came back. They are others' workers, so that their answers are waited for no longer than for memory. */
+/* True when memory was freed. The workers are other sessions': waits for their answers no longer than for memory. */
 static bool await_trims(struct worker_session *c, uint64_t seen)
 {
     struct registry           *r = c->session->registry;
@@ -197,7 +197,7 @@ static bool await_trims(struct worker_session *c, uint64_t seen)
     return gave;
 }
 
-/* Of this session the worker has given all back itself before it refused. */
+/* Skips this session: its worker has already released its cache before it refused. */
 static bool trim_all(struct worker_session *c)
 {
     struct session  *own = c->session;
@@ -218,9 +218,7 @@ static bool trim_all(struct worker_session *c)
     return await_trims(c, seen);
 }
 
-/* ---- waiting ---- */
-
-/* With registry.lock held: what is free and what may come are less than what is wanted. */
+/* Free memory and memory that may still be freed are less than the allocation. With registry.lock held. */
 static bool is_hopeless(const struct pending_free *p, const struct problem *why)
 {
     uint64_t max = why->limit_max, used = why->limit_used < max ? why->limit_used : max;
@@ -243,12 +241,12 @@ static bool await_memory(struct worker_session *c, const struct memory_wait *w, 
         open = deadline_left_ns(w->deadline_ns) > 0 && (p->leaving || deadline_left_ns(p->until_ns) > 0) && !is_hopeless(p, why);
         if (!open)
             break;
-        wait_until(r, deadline_after_ms(MEMORY_RETURN_NAP_MS)); /* no driver says when it has cleared its pages */
+        wait_until(r, deadline_after_ms(MEMORY_RETURN_NAP_MS)); /* no driver reports when it has cleared its pages */
         again = p->count != w->seen || deadline_left_ns(p->until_ns) > 0;
         if (again)
             break;
         pthread_mutex_unlock(&r->lock);
-        again = worker_session_is_closed(c); /* the worker tells that it has ended; and its own end may be what we would wait for */
+        again = worker_session_is_closed(c); /* the end of a worker is announced; and the awaited worker may be our own */
         pthread_mutex_lock(&r->lock);
     }
     pthread_mutex_unlock(&r->lock);
@@ -292,7 +290,7 @@ bool memory_wait_leaving(struct worker_session *c, struct memory_wait *w)
     return gave && !worker_session_is_closed(c);
 }
 
-/* ---- allocations that wait for it ---- */
+/* ---- allocations that wait ---- */
 
 enum status memory_allocate_by(struct worker_session *c, allocate_function *allocate, void *what, struct problem *why)
 {

@@ -1,4 +1,4 @@
-/* The life of memory that is shared with clients of the same host: made whole, counted, taken back. */
+/* The life of memory shared with clients of the same host: allocation, accounting, release. */
 #include "session/memory/share.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static void memory_close(struct share *m)
         close(m->client_fd);
 }
 
-/* All of it is taken now, so that nobody finds out later that the host has not got it. */
+/* Allocates all pages now: a later access must not find the host out of memory. */
 static bool memory_open(struct share *m)
 {
     m->client_fd = -1;
@@ -49,14 +49,14 @@ static bool memory_open(struct share *m)
 
 static void memory_finish(struct share *m)
 {
-    /* A client may keep its mapping for ever; the pages are ours to take back. */
+    /* A client may keep its mapping for ever, but the pages are freed. */
     if (m->fd >= 0 && fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->bytes))
         log_warn("session", "cannot close shared memory: %s", strerror(errno));
     memory_close(m);
     free(m);
 }
 
-/* ---- what the process shares in all ---- */
+/* ---- the total of the process ---- */
 
 /* With registry.lock held. */
 static enum status host_check(const struct registry *r, const struct account *a, uint64_t bytes, struct problem *why)
@@ -96,7 +96,7 @@ static void host_release(struct registry *r, struct account *a, uint64_t bytes)
     account_leave(r, a);
 }
 
-/* Slow: the reaper's. */
+/* Slow, so the reaper runs it. */
 static void end_share(struct reap_item *item)
 {
     struct share    *m = (struct share *)((char *)item - offsetof(struct share, end_item));
@@ -148,9 +148,7 @@ void share_detach_all(struct worker_session *c)
     detach_copied(c, &c->temp_buffers);
 }
 
-/* ---- making ---- */
-
-/* What others are just giving back counts no more. */
+/* As host_reserve(), but waits for memory that is being freed. */
 static enum status host_reserve_soon(struct registry *r, struct account *a, uint64_t bytes, struct problem *why)
 {
     enum status st = host_reserve(r, a, bytes, why);
@@ -241,7 +239,7 @@ static enum status check_shares_left(struct worker_session *c, uint64_t bytes, s
     return st ? st : share_check_count(c, why);
 }
 
-/* Memory of the host that the worker maps, too. */
+/* Host memory that the worker also maps. */
 static enum status make_mapped(struct worker_session *c, const struct buffer *b, struct share **out, struct problem *why)
 {
     struct msg_host_map       m = {.bytes = b->bytes, .beside = b->address};
@@ -263,8 +261,8 @@ static enum status make_mapped(struct worker_session *c, const struct buffer *b,
     return st;
 }
 
-/* The worker lets go of its mapping behind what is under way; nobody waits for that. Without memory, or room in the ring, it ends with its buffer or
- * the worker. */
+/* The worker drops its mapping after everything in progress; nobody waits for that. If there is no memory for the call, or no space in
+ * the ring, the mapping ends with its buffer or the worker. */
 void share_unmap(struct worker_session *c, uint32_t host)
 {
     struct call *call = host ? worker_session_async_call(c) : NULL;
@@ -273,7 +271,7 @@ void share_unmap(struct worker_session *c, uint32_t host)
         worker_session_async_call_unsent(call);
 }
 
-/* With session.lock held: the buffer has memory to be mapped, `fresh` unless somebody else was first. */
+/* The buffer gets shared memory: `fresh`, unless somebody else was faster. With session.lock held. */
 static enum status take_up(struct worker_session *c, struct buffer *b, struct share *fresh, struct share_view *out, struct problem *why)
 {
     enum status st = STATUS_OK;
@@ -289,7 +287,7 @@ static enum status open_pinned(struct worker_session *c, struct buffer *b, struc
     struct session *s = c->session;
     struct share   *fresh = NULL;
     enum status     st = STATUS_OK;
-    uint32_t        unused = 0; /* what was made in vain */
+    uint32_t        unused = 0; /* the worker's mapping of memory that was not needed */
     bool            there;
 
     pthread_mutex_lock(&s->lock);
@@ -336,7 +334,8 @@ enum status share_open(struct session *s, struct span buffer, struct share_view 
     return worker_session_leave_with(c, st, why);
 }
 
-/* With session.lock held: what the worker is to unmap, 0 while copies are under way, the last of which sees to it. */
+/* Detaches the memory. *host: the mapping for the worker to drop, or 0 while copies are in progress; the last of them drops it. With
+ * session.lock held. */
 static enum status detach_copied_one(struct worker_session *c, struct buffer *b, uint32_t *host, struct problem *why)
 {
     if (!b->share)
@@ -364,6 +363,6 @@ enum status share_close(struct session *s, struct span buffer, struct problem *w
     }
     pthread_mutex_unlock(&s->lock);
     share_unmap(c, host);
-    reaper_flush(&s->registry->reaper); /* the answer says that clients have lost it */
+    reaper_flush(&s->registry->reaper); /* the answer promises that clients have lost the memory */
     return worker_session_leave_with(c, st, why);
 }

@@ -1,4 +1,4 @@
-/* Buffers whose own memory clients map: a file that is the device's memory, or memory of which the driver hands out descriptors. */
+/* Buffers whose own memory clients map: a file that is the device's memory, or driver memory with exported descriptors. */
 #include "session/bounds.h"
 #include "session/memory/share.h"
 #include "session/memory/share_internal.h"
@@ -23,7 +23,7 @@ enum status share_plan(const struct worker_session *c, struct buffer *b, struct 
 
 struct shared_allocation {
     uint64_t                          bytes, taken;
-    const struct share               *file; /* NULL: the driver's */
+    const struct share               *file; /* NULL: driver memory */
     struct msg_mem_alloc_shared_reply got;
 };
 
@@ -46,7 +46,7 @@ static enum status ask_for_allocation(struct worker_session *c, struct shared_al
     return problem_set(why, STATUS_WORKER_LOST, "inconsistent allocation size from the worker");
 }
 
-/* ---- memory of the host ---- */
+/* ---- host memory ---- */
 
 /* With session.lock held. */
 static enum status attach_shareable(struct worker_session *c, struct buffer *b, struct share *m, struct problem *why)
@@ -63,7 +63,7 @@ static enum status attach_shareable(struct worker_session *c, struct buffer *b, 
     return STATUS_OK;
 }
 
-/* As soon as files of detached worker sessions, whose workers may still have them mapped, are back. */
+/* Waits for files of detached worker sessions, which their workers may still have mapped. */
 static enum status make_file(struct worker_session *c, uint64_t bytes, struct share **out, struct problem *why)
 {
     struct memory_wait wait = {0};
@@ -76,7 +76,7 @@ static enum status make_file(struct worker_session *c, uint64_t bytes, struct sh
     return st;
 }
 
-/* The buffer has the file before the worker has: where the worker fails, it goes with the buffer. */
+/* The buffer gets the file before the worker does: if the worker fails, the file ends with the buffer. */
 static enum status allocate_file(struct worker_session *c, struct buffer *b, struct shared_allocation *a, struct problem *why)
 {
     struct session *s = c->session;
@@ -95,7 +95,7 @@ static enum status allocate_file(struct worker_session *c, struct buffer *b, str
     a->file = m;
     st = ask_for_allocation(c, a, why);
     if (!st)
-        m->offset = a->got.offset; /* nobody else knows the buffer yet */
+        m->offset = a->got.offset; /* no lock: nobody else knows the buffer yet */
     return st;
 }
 
@@ -112,7 +112,7 @@ enum status share_allocate(struct worker_session *c, struct buffer *b, uint64_t 
     return st;
 }
 
-/* ---- memory of a driver ---- */
+/* ---- driver memory ---- */
 
 static enum status check_exportable(const struct worker_session *c, const struct buffer *b, struct problem *why)
 {

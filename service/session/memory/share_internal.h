@@ -1,30 +1,30 @@
-/* What share.c, share_buffer.c and share_move.c have between them. */
+/* Shared by share.c, share_buffer.c and share_move.c. */
 #ifndef GPUREST_SESSION_SHARE_PARTS_H
 #define GPUREST_SESSION_SHARE_PARTS_H
 
 #include "session/memory/internal.h"
 
 struct share {
-    int              fd;        /* ours, to lend to the worker and to take the memory back by */
-    int              client_fd; /* another opening of the same file, of which clients get duplicates */
+    int              fd;        /* ours: sent to the worker, and used to free the pages */
+    int              client_fd; /* a second opening of the same file; clients get duplicates of it */
     uint64_t         bytes;
-    bool             direct; /* it is the buffer's own memory, and charged with that */
-    uint64_t         offset; /* of a direct one: where in the file the buffer begins */
-    uint32_t         host;   /* of one that is none: the worker's name for its mapping */
-    unsigned         refs;   /* under session.lock: the buffer, and copies under way */
+    bool             direct; /* the buffer's own memory, charged with it */
+    uint64_t         offset; /* direct: where in the file the buffer begins */
+    uint32_t         host;   /* not direct: the worker's name for its mapping */
+    unsigned         refs;   /* under session.lock: the buffer's, and those of copies in progress */
     struct registry *registry;
     struct account  *payer;
     struct reap_item end_item;
 };
 
-/* A file of so many bytes, counted, with one reference, of nobody yet. No lock held. */
+/* A file of so many bytes, charged, with one reference, not yet attached. No lock held. */
 enum status share_make(struct session *s, uint64_t bytes, struct share **out, struct problem *why);
-/* With session.lock held: what the session's number of shared buffers has room for. */
+/* Whether the session may have one more shared buffer. With session.lock held. */
 enum status share_check_count(const struct worker_session *c, struct problem *why);
-/* With session.lock held; the last one leaves it to the reaper, and gets what is then to be given to share_unmap(): sooner, a copy that is
- * just being submitted would find it gone. Else, and of a direct one, 0. */
+/* The last reference posts it to the reaper and returns the mapping to pass to share_unmap(); earlier, a copy that is being submitted
+ * would lose it. Otherwise, and for direct memory, returns 0. With session.lock held. */
 uint32_t share_unref(struct share *m);
-/* Has the worker let go of its mapping, behind what is under way; host 0: of none. Needs a use of the worker session; no lock held. */
+/* Lets the worker drop its mapping after everything in progress; host 0: nothing to do. Needs a use of the worker session; no lock held. */
 void        share_unmap(struct worker_session *c, uint32_t host);
 enum status share_enabled(const struct session *s, struct problem *why);
 

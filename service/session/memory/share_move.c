@@ -89,7 +89,7 @@ enum status share_move(struct session *s, struct span buffer, enum share_directi
         host = end_share_copy(c, &k);
         pthread_mutex_unlock(&s->lock);
         share_unmap(c, host);
-        if (host) /* it was closed during the copy, which ended it */
+        if (host) /* the share was closed during the copy, so the copy's end frees it */
             reaper_flush(&s->registry->reaper);
     }
     return worker_session_leave_with(c, st, why);

@@ -1,4 +1,4 @@
-/* Buffers of batches: counted like all others, named by nobody else, freed in the background. */
+/* Buffers of batches: counted like all others, without public ids, freed in the background. */
 #include <stdlib.h>
 
 #include "session/memory/internal.h"
@@ -95,7 +95,7 @@ void temp_buffer_abandon(struct worker_session *c, struct temp_buffer *l)
     l->abandoned = true;
     l->buffer.ready = false;
     if (c->closed)
-        return; /* the worker session's end drops it */
+        return; /* the end of the worker session drops it */
     if (c->lost) {
         drop_temp_buffer(c, l);
         return;
@@ -114,7 +114,7 @@ enum status temp_buffer_keep(struct worker_session *c, struct temp_buffer *l, st
     st = table_put(&c->buffers, &l->buffer.entry);
     if (st)
         return problem_set(why, st, "not enough memory for a buffer");
-    table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota go over */
+    table_remove(&c->temp_buffers, &l->buffer.entry); /* its reference and its quota pass to the session's buffer */
     l->gone = true;
     return STATUS_OK;
 }

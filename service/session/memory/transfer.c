@@ -1,5 +1,5 @@
-/* Streamed writes to and reads from buffers: a few staging slices in flight, the device copies one while the next is filled or emptied.
- * Here: their beginning, their calls, their end. */
+/* Streamed writes to and reads from buffers: a few staging slices are in flight; the device copies one while the next is filled or
+ * emptied. This file: beginning, calls, end. */
 #include "base/metrics.h"
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
@@ -51,7 +51,7 @@ void transfer_unwatch_all(struct worker_session *c)
         pthread_mutex_lock(&s->lock);
         t->unwatching = false;
         pthread_cond_broadcast(&s->changed);
-        t = NULL; /* the list may have changed: from its start again */
+        t = NULL; /* the list may have changed: start again */
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -293,7 +293,7 @@ enum status transfer_slice(struct transfer *t, uint64_t bytes, struct slice *out
     pthread_mutex_unlock(&s->lock);
     if (!woken || st)
         return st;
-    /* Something woke w between: it will ask again, and must find that it had been told to wait. */
+    /* w was woken between the two tries: it will ask again, so it must get PENDING now */
     staging_give(worker, out);
     return STATUS_PENDING;
 }
@@ -310,7 +310,7 @@ static enum status submit_piece(struct piece *p)
     return worker_submit_mem_read(worker, &(struct msg_mem_read){.from = p->address, .to = {p->slice.ref.offset, p->bytes}}, &p->call);
 }
 
-/* With session.lock held: a call that could not be submitted. PENDING when the end of another one of ours makes room. */
+/* A call could not be submitted. PENDING when the end of another call of this transfer makes space. With session.lock held. */
 static enum status not_submitted(struct transfer *t, enum status st, struct waker *w, struct problem *why)
 {
     t->holds--;
@@ -356,7 +356,7 @@ enum status transfer_fly(struct piece *p, struct waker *w, struct problem *why)
     return st;
 }
 
-/* Slices that no call has: they go back while the worker is there. */
+/* Returns slices that no call uses, while the worker exists. */
 static void give_slices(struct transfer *t)
 {
     for (unsigned i = 0; i < TRANSFER_SLICES_MAX; i++) {
@@ -380,7 +380,7 @@ void transfer_destroy(struct transfer *t)
     s = t->session;
     c = t->worker_session;
     pthread_mutex_lock(&s->lock);
-    /* A closing worker session takes the registrations back itself, at once. */
+    /* A closing worker session cancels the registrations itself, at once. */
     while (t->unwatching || (c->closed && t->watching))
         pthread_cond_wait(&s->changed, &s->lock);
     t->user = NULL;

@@ -1,4 +1,4 @@
-/* The reading side of transfers: slices asked for ahead, handed out in order. */
+/* The reading side of transfers: slices are requested ahead and handed out in order. */
 #include "session/bounds.h"
 #include "session/memory/transfer_internal.h"
 
@@ -28,7 +28,7 @@ static size_t next_bytes(const struct transfer *t)
     return t->left < STAGING_SLICE_BYTES ? (size_t)t->left : STAGING_SLICE_BYTES;
 }
 
-/* As many slices ahead as there is room for. PENDING, with w registered, only when there is nothing under way. */
+/* Requests as many slices ahead as there is space for. PENDING, with w registered, only when nothing is in flight. */
 static enum status read_ahead(struct transfer *t, struct waker *w, struct problem *why)
 {
     while (t->left && t->count < TRANSFER_SLICES_MAX) {
@@ -46,7 +46,7 @@ static enum status read_ahead(struct transfer *t, struct waker *w, struct proble
     return STATUS_OK;
 }
 
-/* Nothing is under way: waits for its turn and for staging memory. */
+/* Nothing is in flight: waits for the transfer's turn and for staging memory. */
 static enum status read_first(struct transfer *t, struct problem *why)
 {
     struct slice slice;
@@ -91,7 +91,7 @@ enum status transfer_read_wait(struct transfer *t, struct problem *why)
     return transfer_step_end(t, st == STATUS_PENDING ? STATUS_OK : st, why);
 }
 
-/* OK: the head's bytes are there. PENDING with w registered, or why they will never be. */
+/* OK: the head's bytes have arrived. PENDING with w registered, or why they never will. */
 static enum status head_state(struct transfer *t, struct waker *w, struct problem *why)
 {
     enum status st = STATUS_OK;
@@ -190,7 +190,7 @@ enum status transfer_read_lend(struct transfer *t, struct span *out, struct wake
     return STATUS_OK;
 }
 
-/* The step that transfer_read_lend() began ends here. What goes wrong is told by the next one. */
+/* Ends the step that transfer_read_lend() began. The next step reports errors. */
 void transfer_read_release(struct transfer *t, size_t bytes)
 {
     struct problem why;

@@ -16,8 +16,8 @@ static struct piece *idle_piece(struct transfer *t, struct waker *w)
     return p;
 }
 
-/* Every call wakes the worker, and its answer somebody here: far from its end a long upload makes fewer of them. Its last pieces are short, for who
- * waits for the end waits for the last one's copy. */
+/* Every call wakes the worker, and its answer wakes a thread here: far from its end a long upload makes longer pieces and so fewer
+ * calls. Its last pieces are short, because a client that waits for the end waits for the last copy. */
 static bool wants_long_piece(const struct transfer *t)
 {
     uint64_t many = (uint64_t)TRANSFER_LONG_PIECES_MIN * TRANSFER_LONG_PIECE_BYTES;
@@ -25,7 +25,7 @@ static bool wants_long_piece(const struct transfer *t)
     return t->left >= many && staging_bytes(t->worker_session->worker) >= many;
 }
 
-/* A long piece that is not to be had at once is not waited for. *bytes is what the piece takes. */
+/* Never waits for a long piece: takes a shorter one instead. *bytes is the piece's size. */
 static enum status take_slices(struct transfer *t, struct slice *out, size_t *bytes, struct waker *w)
 {
     *bytes = TRANSFER_LONG_PIECE_BYTES;
@@ -132,7 +132,7 @@ enum status transfer_write_borrow(struct transfer *t, char **to, size_t *room, s
     return STATUS_OK;
 }
 
-/* The step that transfer_write_borrow() began ends here. */
+/* Ends the step that transfer_write_borrow() began. */
 enum status transfer_write_commit(struct transfer *t, size_t bytes, struct problem *why)
 {
     struct problem local;
@@ -154,7 +154,7 @@ enum status transfer_write_flush(struct transfer *t, struct waker *w, struct pro
     return st ? st : transfer_step_end(t, flush_piece(t, w, why), why);
 }
 
-/* Sleeps until a flight ended, the order came up, or the session is lost. */
+/* Sleeps until a call has ended, it is this transfer's turn, or the session is lost. */
 static enum status wait_for_turn(struct transfer *t, struct problem *why)
 {
     struct session *s = t->session;
@@ -185,7 +185,7 @@ static enum status wait_for_flights(struct transfer *t, struct problem *why)
     return st;
 }
 
-/* The contents have changed for the last time. */
+/* From here the contents do not change any more. */
 static void end_of_write(struct transfer *t)
 {
     pthread_mutex_lock(&t->session->lock);

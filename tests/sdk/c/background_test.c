@@ -1,4 +1,4 @@
-/* Batches that the service keeps, and runs of programs with scalars of their own and in the background. */
+/* Batches that the service keeps, and runs of programs with their own scalars and in the background. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 #include "support/fixture.h"
 
-enum { ENDLESS_MS = 600000 }; /* of a kernel that something else is to end */
+enum { ENDLESS_MS = 600000 }; /* deadline of a kernel that is ended otherwise */
 
 struct world {
     struct service        service;
@@ -48,7 +48,7 @@ static gpurest_status add_one(struct world *w, gpurest_buffer b)
     return launch(w, w->add_one, args, 2);
 }
 
-/* The service keeps results until they are dropped. */
+/* Whether the service still has the results; it keeps them until they are dropped. */
 static bool service_keeps(struct world *w, const char *id)
 {
     char path[400];
@@ -148,7 +148,7 @@ Test(background, a_failure_names_its_operation_and_takes_nothing_along)
     end(&w);
 }
 
-/* A batch in the background whose kernel does not end by itself. */
+/* A batch in the background with an endless kernel. */
 static gpurest_op *spin_for(struct world *w, gpurest_buffer *b, uint64_t timeout_ms)
 {
     gpurest_batch *batch;
@@ -221,7 +221,7 @@ Test(background, wrong_calls_and_an_empty_batch)
 
 /* ---- programs ---- */
 
-/* y = 2 x + y, then y = 10 x + y, with a read behind each. */
+/* y = 2 x + y, then y = 10 x + y, each followed by a read. */
 static gpurest_program *prepare(struct world *w, const float x[4], const float y[4], float out[8])
 {
     gpurest_program *p = NULL;

@@ -165,7 +165,7 @@ Test(batch, what_is_wrong_is_found_when_it_is_queued)
     args[0] = GPUREST_BUF(none);
     args[1] = GPUREST_U32(1);
     cr_assert_eq(gpurest_launch(w.session, w.add_one, GPUREST_1D(1), GPUREST_1D(1), 0, (gpurest_stream){0}, args, 2), GPUREST_E_INVAL);
-    cr_assert_eq(gpurest_batch_count(batch), 1); /* what was refused has left nothing behind */
+    cr_assert_eq(gpurest_batch_count(batch), 1); /* a refused operation leaves nothing behind */
     cr_assert_not(bad(gpurest_free(w.session, made)));
     cr_assert_eq(gpurest_free(w.session, made), GPUREST_E_INVAL);
     cr_assert_not(bad(gpurest_batch_submit(batch, NULL)));

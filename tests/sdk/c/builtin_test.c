@@ -1,4 +1,4 @@
-/* The service's own kernels through the library: found, checked here, launched alone, in batches and programs, and without a session. */
+/* The service's built-in kernels in the C SDK: found, checked here, launched alone, in batches and programs, and without a session. */
 #include <criterion/criterion.h>
 #include <gpurest/builtin.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-"""consumer.py BUILD HEADER GPURESTD: installs the SDK into a folder of its own and builds with it as others would: by find_package (shared and
-static), by pkg-config, and as C++; runs README's first program; then looks at what is exported and documented."""
+"""consumer.py BUILD HEADER GPURESTD: installs the SDK into a temporary folder and builds with it as users do: by find_package (shared and
+static), by pkg-config, and as C++; runs the README's first program; then checks what is exported and documented."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-/* The connection is cut at every byte of an answer: every time a clear failure, never a wrong success, never a hang. */
+/* The connection is cut at every byte of an answer: always a clear failure, never a wrong success, never a hang. */
 #include <criterion/criterion.h>
 #include <gpurest/gpurest.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 enum { IDLE_MS = 5000 };
 
 struct cut {
-    const char    *path; /* the request whose answer is cut, by a part of its path */
+    const char    *path; /* part of the path of the request whose answer is cut */
     const char    *method;
-    _Atomic size_t at;    /* SIZE_MAX: not at all */
-    _Atomic size_t whole; /* bytes of the whole answer, found when it was not cut */
+    _Atomic size_t at;    /* SIZE_MAX: not cut */
+    _Atomic size_t whole; /* bytes of the whole answer, measured when it was not cut */
     size_t         data_bytes;
 };
 

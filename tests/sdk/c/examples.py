@@ -30,7 +30,7 @@ def check(url, pattern, *command):
 
 
 def filtered(pixels, width, height, weights):
-    """The same filter here; all sums are exact in floats of 32 bits."""
+    """The same filter; all sums are exact in 32-bit floats."""
     def at(x, y):
         return pixels[min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1)]
     return bytes(
@@ -65,7 +65,7 @@ def png(width, height, colour, rows, depth=8, interlace=0, pieces=1):
 
 
 def filtered_rows(rows, step):
-    """Each row by another of PNG's filters."""
+    """Encodes each row with another PNG filter."""
     out, before = b"", bytes(len(rows[0]))
     for y, row in enumerate(rows):
         kind, line = y % 5, bytearray()
@@ -80,7 +80,7 @@ def filtered_rows(rows, step):
 
 
 def grey_of(data):
-    """The picture that a PNG file of ours holds: grey, no filters."""
+    """The picture in a PNG file of the examples: grey, no filters."""
     at, packed, size = 8, b"", (0, 0)
     while at < len(data):
         n, kind = int.from_bytes(data[at:at + 4], "big"), data[at + 4:at + 8]

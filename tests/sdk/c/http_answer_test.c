@@ -1,4 +1,4 @@
-/* The parser of answers: every split, every form of body, and what is no HTTP. */
+/* The parser of answers: every split, every form of body, and invalid HTTP. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct outcome {
     size_t         body_bytes;
 };
 
-/* Fed in pieces of `step` bytes, then the end of the connection when `ends`. */
+/* Feeds pieces of `step` bytes, then the end of the connection if `ends`. */
 static struct outcome parse(const char *text, size_t bytes, size_t step, const char *method, bool ends)
 {
     struct outcome     o = {.st = GPUREST_OK};
@@ -24,7 +24,7 @@ static struct outcome parse(const char *text, size_t bytes, size_t step, const c
     http_answer_init(&a, &x);
     for (size_t at = 0; at < bytes && !o.st && a.state != ANSWER_DONE; at += step) {
         size_t n = bytes - at < step ? bytes - at : step;
-        char  *copy = malloc(n); /* so that reading past its end is found */
+        char  *copy = malloc(n); /* so that reads past its end are detected */
         memcpy(copy, text + at, n);
         o.st = http_answer_feed(&a, copy, n);
         free(copy);

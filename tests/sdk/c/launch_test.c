@@ -35,7 +35,7 @@ struct mixed {
     short  s;
 };
 
-enum { ENDLESS_MS = 600000 }; /* of a kernel that something else is to end */
+enum { ENDLESS_MS = 600000 }; /* deadline of a kernel that is ended otherwise */
 
 Test(launch, every_kind_of_argument_arrives_bit_by_bit)
 {
@@ -274,7 +274,7 @@ static void run_refuses(gpurest_client *c, const gpurest_arg *args, const char *
     cr_assert_not_null(strstr(gpurest_last_error()->message, words), "%s", gpurest_last_error()->message);
 }
 
-/* Of axpy(float, in, inout, int): behind two allocations. */
+/* axpy(float, in, inout, int), after two allocations. */
 static void run_refuses_other_kinds(gpurest_client *c, const gpurest_arg good[4])
 {
     gpurest_arg args[4];

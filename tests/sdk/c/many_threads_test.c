@@ -1,5 +1,5 @@
-/* 32 threads on one client of the real service, several of them on each session: every result is checked. GPUREST_TEST_SECONDS=60 has them
- * go on for that long. */
+/* 32 threads on one client of the real service, several on each session: every result is checked. GPUREST_TEST_SECONDS=60 sets the
+ * duration. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -121,7 +121,7 @@ Test(module, code_can_be_taken_and_loaded_again)
     cr_assert_not(bad(gpurest_module_load(w.session, &again, ptx, bytes)));
     gpurest_mem_free(ptx);
     cr_assert_not(bad(gpurest_compile(w.session, &twin, kernels_source, NULL, 0)));
-    gpurest_module_unload(m); /* the same source, but a module of its own */
+    gpurest_module_unload(m); /* the same source, but a separate module */
     cr_assert_not(bad(gpurest_kernel_get(twin, "add_one", &k)));
     cr_assert_not(bad(gpurest_alloc_from(w.session, &b, x, 2)));
     args[0] = GPUREST_BUF(b);

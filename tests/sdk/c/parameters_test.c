@@ -1,4 +1,4 @@
-/* A kernel of as many bytes of parameters as CUDA allows, most of them one struct, by every way that leads to a launch. */
+/* A kernel with as many parameter bytes as CUDA allows, most of them one struct, by every way to launch. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "support/fixture.h"
 
-enum { STRUCT_WORDS = (PARAM_BYTES_MAX - 12) / 4, STRUCT_BYTES = 4 * STRUCT_WORDS }; /* in a struct, beside a pointer and a count */
+enum { STRUCT_WORDS = (PARAM_BYTES_MAX - 12) / 4, STRUCT_BYTES = 4 * STRUCT_WORDS }; /* beside a pointer and a count */
 
 static const char format[] = "struct big { unsigned w[%d]; };\n"
                              "extern \"C\" __global__ void take(unsigned *out, unsigned n, big b)\n"
@@ -22,7 +22,7 @@ static const char *source(int words)
     return text;
 }
 
-/* The struct has a byte more than its parameter behind it. */
+/* The struct is one byte longer than its parameter. */
 struct world {
     struct service        service;
     gpurest_client       *client;

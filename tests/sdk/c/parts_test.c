@@ -207,7 +207,7 @@ Test(handles, all_go_at_once)
 
 /* ---- frames ---- */
 
-/* What frame_write makes, in one piece. */
+/* The output of frame_write in one piece. */
 static char *join(const char *json, const struct piece *segments, size_t count, size_t *bytes)
 {
     struct piece pieces[16];

@@ -28,7 +28,7 @@ static void end(struct world *w)
     service_stop(&w->service);
 }
 
-/* x -> x + 1 and x + 2, of 64 bytes. */
+/* x -> x + 1 and x + 2, on 64 bytes. */
 static gpurest_batch *twice(struct world *w, const unsigned char in[64], unsigned char out[128])
 {
     gpurest_batch *batch;

@@ -1,4 +1,4 @@
-/* Answers that are not what they should be, and services that do not answer. */
+/* Wrong answers, and services that do not answer. */
 #include <criterion/criterion.h>
 #include <gpurest/gpurest.h>
 #include <pthread.h>
@@ -147,7 +147,7 @@ Test(refusal, a_stalled_service_is_given_up)
         struct mock    *m = mock_start(answer_hanging, &h);
         gpurest_client *c;
         cr_assert_eq(open_with(&c, mock_url(m), use_libcurl, 2, 100), GPUREST_E_TIMEOUT);
-        cr_assert_eq(mock_requests(m), 1); /* what may still be under way is not asked for again */
+        cr_assert_eq(mock_requests(m), 1); /* a request that may still run is not repeated */
         mock_stop(m);
     }
 }

@@ -1,4 +1,4 @@
-/* What is sent again, and what never is. */
+/* Which requests are repeated, and which never are. */
 #include <criterion/criterion.h>
 #include <gpurest/gpurest.h>
 #include <pthread.h>
@@ -10,12 +10,12 @@
 
 struct script {
     const char *path;     /* of the requests that fail at first */
-    int         failures; /* how many of them do */
-    int         status;   /* with this; 0: the connection is cut instead */
+    int         failures; /* how many of them fail */
+    int         status;   /* their status; 0: the connection is cut instead */
     bool        retryable;
     const char *headers;
-    size_t      cut;  /* so many bytes come before it */
-    atomic_int  seen; /* of those requests */
+    size_t      cut;  /* bytes sent before the cut */
+    atomic_int  seen; /* number of those requests */
 };
 
 static void answer(void *arg, const struct mock_request *q, struct mock_answer *a)
@@ -87,12 +87,12 @@ Test(retry, not_more_often_than_said)
         start(&w, &s, use_libcurl, 1);
         cr_assert_eq(gpurest_buffer_open(w.session, &b, "b"), GPUREST_E_CONNECT);
         cr_assert_geq(atomic_load(&s.seen), 2);
-        cr_assert_leq(atomic_load(&s.seen), 2 + use_libcurl); /* which tries once more by itself when a used connection is gone */
+        cr_assert_leq(atomic_load(&s.seen), 2 + use_libcurl); /* libcurl retries once by itself when a used connection is gone */
         end(&w);
     }
 }
 
-/* The connection is one that carried requests before: libcurl by itself would send such a request again. */
+/* The connection has carried requests before: libcurl by itself would repeat such a request. */
 Test(retry, a_post_is_never_sent_twice_after_a_cut)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++)
@@ -122,7 +122,7 @@ Test(retry, a_run_is_never_sent_twice_after_a_cut)
     }
 }
 
-/* Its id makes a launch one launch, however often it is sent. */
+/* A launch has an id, so it happens once however often it is sent. */
 Test(retry, a_launch_is_sent_again_under_its_id)
 {
     for (int use_libcurl = 0; use_libcurl <= 1; use_libcurl++) {

@@ -12,7 +12,7 @@ START_DEADLINE_S = 60
 
 @contextlib.contextmanager
 def running(executable, *arguments):
-    """Its URL."""
+    """Yields the service's URL."""
     with tempfile.TemporaryDirectory(prefix="gpurest_sdk_") as folder:
         ports = pathlib.Path(folder) / "ports"
         command = [os.environ.get("GPURESTD", executable), "--listen", "127.0.0.1:0", "--port-file", str(ports), "--backends", "cpu",

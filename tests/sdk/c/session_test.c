@@ -52,7 +52,7 @@ Test(session, has_its_options_and_can_be_joined)
     gpurest_mem_free(text);
     cr_assert_neq(gpurest_alloc(first, &too_large, 4 << 20), GPUREST_OK);
     cr_assert_not(bad(gpurest_alloc(first, &b, 100)));
-    cr_assert_eq(gpurest_buffer_bytes(second, b), 0); /* a handle means something to the session object that made it */
+    cr_assert_eq(gpurest_buffer_bytes(second, b), 0); /* a handle is valid only for the session object that made it */
     gpurest_session_close(first);
     cr_assert_not(bad(gpurest_sync(second)));
     o.idle_timeout_s = 78;

@@ -1,4 +1,4 @@
-/* Many threads on one client and one session: right results, nothing lost, nothing raced for. */
+/* Many threads on one client and one session: right results, no losses, no races. */
 #include <criterion/criterion.h>
 #include <gpurest/gpurest.h>
 #include <pthread.h>
@@ -119,7 +119,7 @@ struct async_worker {
     bool            good;
 };
 
-/* Upload, four launches, download: in order although nobody waits in between. */
+/* Upload, four launches, download: in order without waiting in between. */
 static bool async_round(struct async_worker *k)
 {
     gpurest_session      *s = k->world->session;
@@ -231,7 +231,7 @@ Test(threads, calls_of_one_thread_take_effect_in_order)
     end(&w);
 }
 
-/* Cancelled at any moment, an operation is done, or cancelled, and never both or neither. */
+/* Cancelled at any moment, an operation is either done or cancelled. */
 Test(threads, cancellation_races_with_the_end)
 {
     struct world   w;

@@ -1,4 +1,4 @@
-"""tls.py GPURESTD FOLDER: the examples over https, with a certificate made for this run. 77 (skipped) without openssl."""
+"""tls.py GPURESTD FOLDER: the examples over https, with a certificate made for this run. Exit code 77 (skipped) without openssl."""
 import os
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ SKIPPED = 77
 
 
 def make_certificate(folder):
-    """cert.pem vouches for itself, key.pem is its key."""
+    """cert.pem is self-signed; key.pem is its key."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-keyout",
                     "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
                    cwd=folder, check=True, capture_output=True)

@@ -1,5 +1,5 @@
-"""valgrind.py GPURESTD FOLDER TOOL: the examples and the command line tool under valgrind: no wrong access, no lost memory, whatever the service
-answers. Skipped (77) where there is no valgrind."""
+"""valgrind.py GPURESTD FOLDER TOOL: the examples and the command line tool under valgrind: no invalid access, no leak, whatever the service
+answers. Skipped (77) without valgrind."""
 import os
 import pathlib
 import shutil
@@ -17,7 +17,7 @@ extern "C" __global__ void bad(int *x) { x[1ll << 40] = 1; }
 
 
 def run(url, folder, wanted, *command):
-    """Ends with the exit code that is wanted, and valgrind has nothing to say."""
+    """Checks the exit code, and that valgrind reports nothing."""
     log = pathlib.Path(folder) / "valgrind.log"
     done = subprocess.run(["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", "--errors-for-leak-kinds=definite,indirect",
                            f"--error-exitcode={FOUND}", f"--log-file={log}", *command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,

@@ -1,4 +1,4 @@
-"""GPUREST_CLI names the tool under test, GPURESTD the service that it talks to."""
+"""GPUREST_CLI names the tool under test, GPURESTD the service that it uses."""
 import os
 import pathlib
 import subprocess
@@ -32,7 +32,7 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def bare(tool, tmp_path):
-    """bare(*arguments, stdin=…, **environment) runs the tool in a folder of its own, with no service named."""
+    """bare(*arguments, stdin=…, **environment) runs the tool in a new folder, without a service."""
 
     def run(*arguments, stdin=b"", **environment):
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS")}
@@ -46,5 +46,5 @@ def bare(tool, tmp_path):
 
 @pytest.fixture
 def gpurest(bare, service):
-    """The same against the service."""
+    """As bare(), with the service's URL."""
     return lambda *arguments, **more: bare(*arguments, **{"GPUREST_URL": f"http://127.0.0.1:{service.port}", **more})

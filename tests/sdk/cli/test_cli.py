@@ -1,4 +1,4 @@
-"""The command line tool against the real service: data, words, exit codes."""
+"""The command line tool against the real service: data, output, exit codes."""
 import csv
 import json
 import os
@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_the_old_file(gpurest, job):
 def test_kernels_and_compile(gpurest, job):
     done = gpurest("kernels", "saxpy.cu", "--json")
     kernel = json.loads(done.stdout)["items"][0]
-    if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu"):  # a driver tells sizes and no types
+    if "cuda" in os.environ.get("GPUREST_TEST_BACKENDS", "cpu"):  # a driver reports sizes but no types
         assert kernel["name"] == "saxpy" and kernel["parameters"] == "4B@0 8B@8 8B@16 8B@24 4B@32"
     else:
         assert kernel["name"] == "saxpy" and kernel["parameters"].startswith("f32@0 ") and kernel["parameters"].endswith("@32")

@@ -1,4 +1,4 @@
-"""The service's own kernels from the command line: listed, described, run on files; and what is printed of nested things."""
+"""The service's built-in kernels on the command line: listed, described, run on files; and how nested values are printed."""
 import json
 import os
 import pathlib

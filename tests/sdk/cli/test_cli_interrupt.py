@@ -1,4 +1,4 @@
-"""Ctrl-C and other ends of the tool while it waits: nothing of it goes on at the service, and the next command finds nothing of it."""
+"""Ctrl-C and other ends of the tool while it waits: nothing of it goes on at the service, and the next command finds nothing left."""
 import contextlib
 import os
 import signal
@@ -34,7 +34,7 @@ def seconds_used(pid):
 
 @pytest.fixture
 def endless(tool, service, tmp_path):
-    """An endless run of the tool, and the worker that does it."""
+    """An endless run of the tool, and its worker."""
     (tmp_path / "endless.cu").write_text(ENDLESS)
     before = {pid: seconds_used(pid) for pid in service.children()}
     process = subprocess.Popen([tool, "run", "endless.cu", "endless", *SHAPE, "--out", "x:4"], cwd=tmp_path, stderr=subprocess.PIPE,
@@ -75,7 +75,7 @@ def test_a_session_of_its_own_ends_with_it(tool, service, tmp_path):
 
 
 class Forwarder:
-    """Passes connections on to the service; calls `meet` once, when the answer to the making of a session comes by, before it is passed on."""
+    """Forwards connections to the service; calls `meet` once, before it forwards the answer that creates a session."""
 
     def __init__(self, service, meet):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -100,7 +100,7 @@ class Forwarder:
 
 
 def test_a_session_that_is_being_made_ends_with_it(tool, service, tmp_path):
-    """The signal comes while the service has made it and the tool does not know yet."""
+    """The signal comes when the service has created it but the tool does not know yet."""
     client = service.client()
     before = {item["id"] for item in client.get("/v1/sessions").json()["items"]}
 

@@ -1,4 +1,4 @@
-"""The command line tool for operators: drain, archives, schemas, the live screen; and files that must stay what they are."""
+"""The command line tool for operators: drain, archives, schemas, the live screen; and files that must not change."""
 import fcntl
 import gzip
 import hashlib
@@ -29,7 +29,7 @@ WAIT_S = 60
 
 @pytest.fixture
 def own(bare, service, tmp_path_factory):
-    """own(*options) starts a service of the test's own; gives (service, run)."""
+    """own(*options) starts a service for the test; returns (service, run)."""
     started = []
 
     def start(*options):
@@ -117,7 +117,7 @@ def test_monitor_prints_a_line_for_each_step(gpurest, tool, tmp_path, service):
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GPUREST_URL": f"http://127.0.0.1:{service.port}"}
     watching = [subprocess.Popen([tool, "monitor", *form], stdout=subprocess.PIPE, env=environment, cwd=tmp_path) for form in ([], ["--json"])]
     try:
-        for one in watching:  # launches go on until one of them was followed from its beginning
+        for one in watching:  # launches until one of them was followed from its beginning
             os.set_blocking(one.stdout.fileno(), False)
         seen, deadline = [b"", b""], time.monotonic() + WAIT_S
         while not all(text.count(b"launch.finished") >= 2 for text in seen):
@@ -193,7 +193,7 @@ def test_what_json_prints_is_what_its_schema_says(gpurest):
 
 
 class Terminal:
-    """The tool on a terminal of its own."""
+    """The tool on a terminal."""
 
     def __init__(self, tool, arguments, url, folder, rows=12, columns=40):
         self.master, self.slave = pty.openpty()
@@ -204,7 +204,7 @@ class Terminal:
         self.process = subprocess.Popen([tool, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave, env=environment, cwd=folder)
 
     def until(self, text, behind=0):
-        """Reads until the text stands behind that many bytes of all that was seen."""
+        """Reads until the text appears after that many bytes of the output."""
         deadline = time.monotonic() + WAIT_S
         while text not in self.seen[behind:]:
             assert time.monotonic() < deadline, self.seen
@@ -315,7 +315,7 @@ def test_device_copies_and_whole_jobs_are_measured_in_a_session_of_their_own(gpu
     assert gpurest("disconnect").returncode == OK
 
 
-# ---- what is written, and what is not ----
+# ---- files that are written, and files that are not ----
 
 
 def test_devices_pipes_and_links_stay_what_they_are(gpurest, job):
@@ -373,7 +373,7 @@ def test_times_that_are_none(bare):
     for seconds in ("0", "86401", "soon"):
         done = bare("status", "--timeout-s", seconds)
         assert done.returncode == USAGE and b"timeout-s" in done.stderr
-    assert bare("wait", "--timeout", "3000", "--url", "ftp://x").returncode == FAILED  # and not at the end of that time
+    assert bare("wait", "--timeout", "3000", "--url", "ftp://x").returncode == FAILED  # and not only after that time
     done = bare("wait", "--timeout", "1", "--url", "http://127.0.0.1:1")
     assert done.returncode == UNREACHABLE and len(done.stderr.splitlines()) == 1
 
@@ -384,7 +384,7 @@ def test_the_version_is_told_without_a_service(bare):
 
 
 def test_what_to_do_is_said_in_words_of_the_tool(gpurest, bare, tmp_path):
-    """No function of the library, and nothing about sessions that the user never had."""
+    """Errors name no function of the library, and no session that the user never made."""
     (tmp_path / "bad.cu").write_text('extern "C" __global__ void f(int *x) { x[1ll << 40] = 1; }')
     (tmp_path / "header.cu").write_text("#include <stdio.h>\n")
     (tmp_path / "broken.cu").write_text("int x = ;")

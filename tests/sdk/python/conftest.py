@@ -14,7 +14,7 @@ import gpurest  # noqa: E402
 from gpurest import testing  # noqa: E402
 
 SETTLE_S = 60
-# A file is run by one process: one that takes long, begun late, is waited for by all others.
+# These start first: one process runs a whole file, and a long file that starts late delays the end.
 LONG_FILES = ("test_sdk_process", "test_sdk_typing")
 
 
@@ -46,7 +46,7 @@ def gpu(service):
 
 @pytest.fixture
 def session(gpu):
-    """A session of which, in the end, every buffer is gone."""
+    """A session; checks at the end that all its buffers are gone."""
     with gpu.session() as one:
         yield one
         if not one.closed and one._lost is None:
@@ -55,7 +55,7 @@ def session(gpu):
 
 
 def settles(session):
-    """Nothing is left on the server that nobody refers to."""
+    """Checks that unreferenced objects are gone from the server."""
     deadline = time.monotonic() + SETTLE_S
     while True:
         session.free_unused()

@@ -1,4 +1,4 @@
-"""A scripted server: each connection is handed to a function of the test, on a thread of its own."""
+"""A scripted server: each connection runs a function of the test on its own thread."""
 import contextlib
 import json
 import socket
@@ -76,7 +76,7 @@ class FakeServer:
                 self.script(Peer(sock))
         except OSError:
             pass
-        except Exception as error:  # shown by the test, on its own thread
+        except Exception as error:  # reported by the test, on its own thread
             self.failures.append(error)
 
     def stop(self):

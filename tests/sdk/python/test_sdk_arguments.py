@@ -1,4 +1,4 @@
-"""Kernel arguments, signatures, frames, scalars: what needs no service."""
+"""Kernel arguments, signatures, frames, scalars: all that needs no service."""
 import ctypes
 import math
 import struct
@@ -16,7 +16,7 @@ from sources import MANY, SAXPY
 
 
 def convert(declaration, value, **more):
-    """`value` for the one parameter of a kernel that is declared so."""
+    """Packs `value` for a kernel with one parameter of this declaration."""
     params = params_declared(signature(f"__global__ void k({declaration}) {{}}", "k"))
     return Converter("k", params).convert([value], None, **more)[0]
 
@@ -112,7 +112,7 @@ def test_the_number_of_arguments():
     converter = Converter("saxpy", params_declared(signature(SAXPY, "saxpy")))
     with pytest.raises(errors.ArgumentError, match=r"takes 4 arguments \(a, x, y, n\), got 2"):
         converter.convert([1.0, None], None)
-    for _ in range(2):  # the second time by the stored plan
+    for _ in range(2):  # the second time from the stored plan
         assert converter.convert([1.0, None, None, 7], None)[3] == {"i32": 7}
         with pytest.raises(errors.ArgumentError, match="argument 3 .'n'. of saxpy"):
             converter.convert([1.0, None, None, 1 << 40], None)

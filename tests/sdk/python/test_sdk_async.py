@@ -148,7 +148,7 @@ def test_a_cancelled_upload_leaves_nothing(service, pause):
                 await asyncio.sleep(pause)
                 task.cancel()
                 try:
-                    await (await task).free()  # it was quicker
+                    await (await task).free()  # it was faster
                 except asyncio.CancelledError:
                     pass
             deadline = asyncio.get_running_loop().time() + 60

@@ -1,5 +1,4 @@
-"""Both clients offer the same: names that one has and the other lacks are listed here, with the reason. Arrays and shared memory of the
-asyncio client."""
+"""Both clients have the same names; exceptions are listed here with their reasons. Also arrays and shared memory of the asyncio client."""
 import asyncio
 import gc
 import inspect
@@ -13,7 +12,7 @@ from gpurest._session import kernel, launch, module, shared
 
 NO_DEFAULT = "an asyncio client has no default session: making it would be a request of its own"
 NO_STREAMS = "streams order what threads submit; tasks await what they need, and batches order the rest"
-# class -> (blocking one, what only that has, what only the asyncio one has)
+# class -> (the blocking one, its additional names, the asyncio one's additional names)
 PAIRS = {
     aio.AsyncClient: (gpurest.Client, {name: NO_DEFAULT for name in ("batch", "buffer", "default_session", "dispatch", "empty", "kernel", "module", "fence", "wait")}
                       | {"stream": NO_STREAMS, "event": NO_STREAMS}, {}),
@@ -40,12 +39,12 @@ def names(kind):
 @pytest.mark.parametrize("kind", PAIRS, ids=lambda kind: kind.__name__)
 def test_both_clients_have_the_same_names(kind):
     blocking, only_blocking, only_async = PAIRS[kind]
-    instance = {"session", "memory_pool", "device", "generation", "id", "client", "nbytes", "info", "name", "log", "module", "kernels", "buffer"}  # not of the class
+    instance = {"session", "memory_pool", "device", "generation", "id", "client", "nbytes", "info", "name", "log", "module", "kernels", "buffer"}  # attributes of instances
     assert names(blocking) - names(kind) - instance == set(only_blocking) - instance
     assert names(kind) - names(blocking) - instance == set(only_async) - instance
 
 
-# Of the same names' parameters, what only the blocking client's have.
+# Parameters that only the blocking client has.
 NO_PARAMETER = {"stream": NO_STREAMS, "timeout": "asyncio.wait_for() bounds what is awaited", "progress": "bars are drawn by who blocks a terminal",
                 "connections": "long transfers go over one connection each; gather() several", "ops_max": "a batch is one request: a second one would block",
                 "payload_max": "the same"}
@@ -86,7 +85,7 @@ def test_arrays_of_an_asyncio_session(sharing):
             assert float(total) == 1_000_000 and again[0].tolist() == [0, 1, 2] and float(again[1]) == 1000
             assert gpu.requests_sent - before <= 3
             assert "test_sdk_async_surface.py" in (await session.asarray([1.0]) + 1).explain()
-            long = await session.asarray(numpy.zeros(5 << 20))  # a transfer of its own
+            long = await session.asarray(numpy.zeros(5 << 20))  # a separate transfer
             assert float(await (long + 1).sum().aget()) == 5 << 20
             await session.flush()
             await session.reset()
@@ -164,7 +163,7 @@ def test_shared_memory_of_an_asyncio_session(sharing):
             own = await session.buffer(size=4096, shareable=True)
             async with await own.share() as shared:
                 shared.data[:4] = b"both"
-                assert (await own.read())[:4] == b"both"  # it is the buffer: nothing was copied
+                assert (await own.read())[:4] == b"both"  # it is the buffer itself: nothing was copied
             with pytest.raises(errors.ArgumentError):
                 await session.buffer(b"data", shareable=True)
     run(main())

@@ -1,7 +1,7 @@
 """Batches in the background against a real service: followed, fetched, cancelled, lost; blocking and with asyncio.
 
-What is to be seen queued stands behind a kernel that never ends; nothing here depends on how long anything takes. While that kernel runs no buffer
-of its session is filled or read: that would wait for it."""
+Jobs that must stay queued are behind an endless kernel, so that nothing here depends on durations. While that kernel runs no buffer of
+its session is filled or read: that would wait for it."""
 import array
 import asyncio
 import concurrent.futures
@@ -18,7 +18,7 @@ from fake_server import fake
 from gpurest import errors, testing
 from sources import FAULTS, MANY, SAXPY
 
-DEADLINE_MS = 600_000  # of kernels that never end: longer than any test
+DEADLINE_MS = 600_000  # deadline of endless kernels: longer than any test
 WAIT_S = 60
 
 
@@ -39,7 +39,7 @@ def queued(session, record, **more):
 
 
 def endless(session):
-    """A job whose kernel runs until it is stopped, and does run."""
+    """A job with a running kernel that only ends when stopped."""
     x = session.buffer(b"\0" * 4)
     job, _ = queued(session, lambda: session.module(FAULTS)["endless"](1, 1, (x,)), timeout_ms=DEADLINE_MS)
     deadline = time.monotonic() + WAIT_S
@@ -66,7 +66,7 @@ def test_a_batch_in_the_background(session, saxpy):
         job = batch.submit_background()
         data[0] = 99  # sent already
     assert batch.submitted and batch.requests == 1 and job.id.startswith("x_")
-    assert list(got.result(WAIT_S)) == [2 * i for i in range(8)] and got.done()  # it waits for the job
+    assert list(got.result(WAIT_S)) == [2 * i for i in range(8)] and got.done()  # waits for the job
     assert job.done() and job.state == "succeeded" and job.wait() is job and job.result() is batch and job.exception() is None
     assert launched.result().gpu_us >= 0 and launched.state == "succeeded" and ended - begun >= 0
     assert list(y.get()) == [2 * i for i in range(8)] and batch.times["run_ms"] > 0
@@ -188,14 +188,14 @@ def test_runs_of_a_program_in_the_background(session, saxpy):
     assert session.programs() == [] and program_name
 
 
-# ---- what goes wrong ----
+# ---- errors ----
 
 
 def test_what_is_refused_at_once(session):
     with session.batch() as batch:
         with pytest.raises(errors.ArgumentError, match="empty"):
             batch.submit_background()
-    with pytest.raises(errors.ValidationError):  # the service looks at the form first
+    with pytest.raises(errors.ValidationError):  # the service checks the form first
         with session.batch() as batch:
             made, got = session.empty(4), session.empty(4).get_async()
             batch._add({"op": "jump"})
@@ -267,7 +267,7 @@ def test_a_failure_of_a_former_generation_is_none_of_the_present_one(gpu):
         x = session.buffer(b"1234")
         bad, _ = queued(session, lambda: session.module(FAULTS)["illegal"](1, 1, (x,)))
         deadline = time.monotonic() + WAIT_S
-        while session.info()["state"] != "faulted":  # it stays so
+        while session.info()["state"] != "faulted":  # it stays faulted
             assert time.monotonic() < deadline
             time.sleep(0.01)
         session.reset()
@@ -344,7 +344,7 @@ def test_results_that_nobody_fetched_in_time():
             x.read()
 
 
-# ---- the line ----
+# ---- lost connections ----
 
 JOB = {"id": "x_1", "state": "queued", "created_at": "2026-01-01T00:00:00Z"}
 
@@ -374,7 +374,7 @@ def test_a_broken_connection_sends_it_once_more_under_one_key():
         with pytest.raises(errors.TimeoutError_):
             job.wait(0.5)
         assert {one[1] for one in seen if one[0] == "GET"} <= {None, "wait=1"}
-        assert job.cancel() is False and job.state == "gone"  # it ended in that very moment
+        assert job.cancel() is False and job.state == "gone"  # it ended at the same moment
         with pytest.raises(errors.GpurestError, match="its result was dropped"):
             job.result()
 

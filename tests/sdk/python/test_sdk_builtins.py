@@ -1,4 +1,4 @@
-"""The service's built-in kernels by name: what there is, arguments, batches, streams, and what is refused."""
+"""The service's built-in kernels by name: list, arguments, batches, streams, and refusals."""
 import array
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A session's event stream from a real service; the asyncio client, too. How broken streams go on: test_sdk_transport.py."""
+"""A session's event stream from a real service, also with the asyncio client. test_sdk_transport.py tests how broken streams continue."""
 import asyncio
 
 import pytest
@@ -12,7 +12,7 @@ TYPES = ("launch.queued", "launch.started", "kernel.printf", "launch.finished")
 
 @pytest.fixture
 def told(session):
-    """A session in which one kernel has run; skipped where the service has no events."""
+    """A session in which one kernel has run; skipped if the service has no events."""
     try:
         next(session.events(timeout=1, last_id="0"), None)
     except errors.NotFoundError:

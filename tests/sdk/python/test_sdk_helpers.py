@@ -1,4 +1,4 @@
-"""What stands on top of the client: ElementwiseKernel, ReductionKernel, autotune, layouts, gpurest.core, the profiler, progress."""
+"""Helpers on top of the client: ElementwiseKernel, ReductionKernel, autotune, layouts, gpurest.core, the profiler, progress."""
 import array
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""A kernel whose parameters are as many bytes as CUDA allows, most of them one struct given as bytes, by every way that leads to a launch."""
+"""A kernel with as many parameter bytes as CUDA allows, most of them one struct passed as bytes, by every way to launch."""
 import asyncio
 import struct
 

@@ -1,4 +1,4 @@
-"""Threads, fork(), Ctrl-C, a service that goes away and comes back, interpreter exit."""
+"""Threads, fork(), Ctrl-C, a service that disappears and returns, interpreter exit."""
 import array
 import hashlib
 import json
@@ -85,7 +85,7 @@ def test_a_forked_child_is_refused_and_does_no_harm(session, gpu):
 
 
 def interrupted(url, body):
-    """Runs `body` in a process that gets SIGINT once it has printed "go"; what it prints after that."""
+    """Runs `body` in a process that gets SIGINT once it has printed "go"; returns its later output."""
     code = textwrap.dedent("""
         import signal, sys, threading, time, gpurest
         hit = threading.Event()
@@ -182,7 +182,7 @@ def test_a_buffer_that_somebody_else_freed_disturbs_no_batch(session, gpu):
 
 
 def leave(code, **environment):
-    """What a process prints that runs `code` and ends; it must say nothing else."""
+    """The output of a process that runs `code` and ends; it must print nothing else."""
     everything = {**os.environ, "PYTHONPATH": str(ROOT / "sdk" / "python"), **environment}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=everything, timeout=60, check=True)
     assert done.stderr == ""
@@ -208,7 +208,7 @@ def test_leaving_the_interpreter_does_not_wait_for_a_silent_service():
 
 
 def test_the_package_works_without_numpy(service):
-    """The tests that need none, in a process in which it cannot be imported; without the plugins that are installed, some of which ask for it."""
+    """The tests that do not need NumPy, in a process that cannot import it; without installed plugins, some of which import it."""
     here = pathlib.Path(__file__).resolve().parent
     code = textwrap.dedent("""
         import sys, pytest
@@ -224,7 +224,7 @@ def test_the_package_works_without_numpy(service):
                            "not long_transfers and not endless and not bounded"], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert "skipped" in done.stdout  # those that are about NumPy's arrays
+    assert "skipped" in done.stdout  # the tests of NumPy arrays
 
 
 def test_tokens_decide(service, tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def axpy_program(session, saxpy, name=None, **more):
     return program
 
 
-# ---- what is computed ----
+# ---- results ----
 
 
 def test_a_run_is_one_request_with_other_bytes_and_numbers(session, saxpy):
@@ -163,7 +163,7 @@ def test_runs_of_many_threads(session, saxpy):
     assert wrong == [] and session.programs()[0]["runs"] == 60
 
 
-# ---- what does not fit ----
+# ---- wrong arguments ----
 
 
 @pytest.mark.parametrize("values,kind,words", [
@@ -227,7 +227,7 @@ def test_wrong_recordings(session, gpu, step_of, saxpy):
     assert [one["name"] for one in session.programs()] == [program.name]
 
 
-# ---- how it ends ----
+# ---- end ----
 
 
 def test_names_are_shared_and_freed_by_anybody(session, saxpy):
@@ -252,7 +252,7 @@ def test_names_are_shared_and_freed_by_anybody(session, saxpy):
 
 
 def settled_at(session, wanted):
-    """A deleted program's memory may be given back a moment later."""
+    """A deleted program's memory may be freed a moment later."""
     deadline = time.monotonic() + SETTLE_S
     while memory_bytes(session) != wanted:
         assert time.monotonic() < deadline, session.info()
@@ -262,7 +262,7 @@ def settled_at(session, wanted):
 def test_a_nameless_program_that_is_forgotten_goes_and_a_named_one_stays(session, saxpy):
     before = memory_bytes(session)
     axpy_program(session, saxpy, "stays").run(y=[0] * 8)
-    for _ in range(40):  # 16 at a time are the service's bound
+    for _ in range(40):  # the service's bound is 16 at a time
         axpy_program(session, saxpy).run(y=[0] * 8)
         gc.collect()
     session.free_unused()
@@ -290,7 +290,7 @@ def test_a_fault_names_the_line_and_voids_it(gpu):
         program.run()
         with pytest.raises(errors.CudaError) as caught:
             program.run(far=1 << 40)
-        told = caught.value  # launches that are prepared together fail together: which one it was may not be known, but never is another one named
+        told = caught.value  # launches that are prepared together fail together: the error may not know which one failed, but must not name another one
         assert told.kernel in ("far_away", None) and told.queued_at.startswith("test_sdk_programs.py:")
         assert (told.kernel is None) == ("op_index_last" in told.problem) == (" to " in told.queued_at)
         for use in (program.run, program.run_background):
@@ -352,7 +352,7 @@ def test_a_program_whose_answer_was_lost_is_deleted_later():
                 peer.answer(201, {"id": "s", "device": "cpu:0", "generation": 1})
 
     with fake(script) as server, gpurest.connect(server.url, retries=0) as gpu, gpu.session() as session:
-        for name, deleted in ((None, 1), ("mine", 1)):  # one that has a name may be somebody else's
+        for name, deleted in ((None, 1), ("mine", 1)):  # a named program may be somebody else's
             with pytest.raises(errors.ConnectionError_):
                 with session.program(name) as program:
                     program.output("x", program.input("x", b"1234"))

@@ -47,7 +47,7 @@ def test_sessions_by_name_and_their_end(gpu):
         assert joined.id == first.id == "sdk-named" and first.info()["memory_limit"] == 1 << 30
         attached = gpu.attach(first.id)
         assert attached.device == first.device
-        for one in (joined, attached):  # they did not make it
+        for one in (joined, attached):  # they did not create it
             one.close()
         assert "sdk-named" in [one["id"] for one in gpu.sessions()]
         with pytest.raises(errors.ConflictError):

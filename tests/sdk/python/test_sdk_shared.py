@@ -195,7 +195,7 @@ def test_shareable_refusals(local, service):
     with local.batch():
         with pytest.raises(errors.ArgumentError):
             local.buffer(size=10, shareable=True)
-    with pytest.raises(errors.ValidationError) as failed:  # of the cpu device there is no such descriptor
+    with pytest.raises(errors.ValidationError) as failed:  # the cpu device has no such descriptor
         local.buffer(size=10, shareable=True).share_cuda()
     assert failed.value.code == "invalid_field"
     with gpurest.connect(service.unix_url) as client, client.session() as session:

@@ -1,4 +1,4 @@
-"""gpurest.testing: FakeServer does what the service does, and recordings play its part."""
+"""gpurest.testing: FakeServer behaves as the service, and recordings replace it."""
 import array
 import asyncio
 
@@ -29,7 +29,7 @@ def fake():
 
 @pytest.fixture(params=["fake", "gpurestd"])
 def url(request):
-    """The same tests against both: what the fake does is what the service does."""
+    """The same tests run against both, so that the fake behaves as the service."""
     return request.getfixturevalue("fake").url if request.param == "fake" else request.getfixturevalue("service").url
 
 
@@ -192,7 +192,7 @@ def test_batches_in_the_background(url):
             x.get()
 
 
-# ---- what only the fake does ----
+# ---- only in the fake ----
 
 
 def test_scripted_refusals_and_the_list_of_requests(fake):
@@ -246,7 +246,7 @@ def test_templates_and_arguments_reach_the_model(fake):
 
 
 def program(url):
-    """What is recorded: everything that goes through bodies, frames and random names."""
+    """What is recorded: everything with bodies, frames and random names."""
     found = []
     with gpurest.connect(url) as gpu, gpu.session() as session:
         x = session.buffer(numbers(1, 2, 3))

@@ -1,4 +1,4 @@
-"""The transports against scripted servers: cut, slow, wrong and early answers; retries; the pool. Blocking and asyncio alike."""
+"""The transports against scripted servers: cut, slow, wrong and early answers; retries; the pool. Blocking and asyncio."""
 import asyncio
 import json
 import shutil
@@ -22,7 +22,7 @@ VERSION = {"server": "gpurestd", "version": "9"}
 
 
 class Blocking:
-    """Both transports behind one face."""
+    """Both transports behind one interface."""
 
     def __init__(self, url, retries=0, token=None, timeout=QUICK):
         self.transport = Transport(Endpoint.parse(url), token, timeout, retries, None)
@@ -263,7 +263,7 @@ async def _and_close(transport, answer):
 
 
 def test_an_answer_before_the_whole_body_was_taken(open_transport):
-    """The service refuses by the headers and closes: the refusal is what the caller sees."""
+    """The service refuses after the headers and closes: the caller sees the refusal."""
     def script(peer):
         while b"\r\n\r\n" not in peer.rest:
             peer.rest += peer.sock.recv(1000)
@@ -386,7 +386,7 @@ def test_https(certificate):
 
 
 def test_events_go_on_after_a_broken_connection():
-    """Against a scripted server: the last id is sent, what was incomplete is dropped, comments are heartbeats."""
+    """Against a scripted server: the last id is sent, incomplete events are dropped, comments are heartbeats."""
     seen = []
 
     def script(peer):

@@ -1,4 +1,4 @@
-"""The package's types, inside and as users see them: mypy --strict, and pyright where it is installed."""
+"""The package's types, inside and for users: mypy --strict, and pyright if it is installed."""
 import json
 import pathlib
 import shutil

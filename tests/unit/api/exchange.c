@@ -1,4 +1,4 @@
-/* Plays the server's part: begin, body, handler again and again until it is not pending, then the end. */
+/* Plays the server's part: begin, body, the handler until it no longer returns PENDING, then the end. */
 #include "exchange.h"
 #include "http/bounds.h"
 
@@ -14,7 +14,7 @@ static struct app    app;
 static struct config config;
 static struct caller caller = {.name = "anonymous", .sessions_max = SESSIONS_PER_CALLER_MAX, .memory_max_bytes = MEMORY_LIMIT_NONE};
 
-/* The parts of pool.h that sessions do not need, and so the fake does not have. */
+/* Functions of pool.h that sessions do not need, so the fake pool lacks them. */
 bool pool_device_refresh(struct pool *p, unsigned i, struct pool_device *out)
 {
     return pool_device_at(p, i, out);
@@ -106,7 +106,7 @@ static void sleep_until_woken(uint64_t wake_at_ns)
     pthread_mutex_unlock(&side.lock);
 }
 
-/* PENDING: it is to be woken, too. */
+/* PENDING: the request must also be woken. */
 static enum status run_prepare(struct request *r)
 {
     enum status (*prepare)(struct request *) = r->prepare;
@@ -144,7 +144,7 @@ static enum status handle(struct request *r)
     bool        on_executor = false;
 
     while ((st = r->endpoint->handle(r)) == STATUS_PENDING) {
-        if (r->wants_executor && !on_executor) { /* begins anew there, at once */
+        if (r->wants_executor && !on_executor) { /* starts again there, at once */
             on_executor = true;
             continue;
         }

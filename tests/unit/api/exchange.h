@@ -1,4 +1,4 @@
-/* Requests to the real handlers without a server: routed by the real table, on sessions that stand on the fake worker. */
+/* Requests to the real handlers without a server: routed by the real table, on sessions with the fake worker. */
 #ifndef GPUREST_TESTS_API_EXCHANGE_H
 #define GPUREST_TESTS_API_EXCHANGE_H
 
@@ -13,10 +13,10 @@ void        app_stop(void);
 struct app *the_app(void);
 
 struct exchange {
-    /* the question; bodies of streamed rows arrive in pieces of EXCHANGE_PIECE_BYTES */
+    /* the request; bodies of streamed rows arrive in pieces of EXCHANGE_PIECE_BYTES */
     const char *method, *target, *type;
     struct span body;
-    bool        chunked; /* the length is not told */
+    bool        chunked; /* the length is not announced */
     const char *headers[EXCHANGE_HEADERS_MAX][2];
     bool        client_leaves; /* after the first piece, or as soon as the handler is pending */
     /* the answer */
@@ -27,12 +27,12 @@ struct exchange {
     struct request request; /* for its reply's headers, until exchange_close */
 };
 
-/* Runs it to its end. */
+/* Runs the request to its end. */
 void        exchange_do(struct exchange *x);
-const char *exchange_answered(const struct exchange *x, const char *name); /* of the answer; NULL if absent */
+const char *exchange_answered(const struct exchange *x, const char *name); /* a header of the answer; NULL if absent */
 void        exchange_close(struct exchange *x);
 
-/* In one: method, target, JSON body or NULL; returns the HTTP status, and the body's start in *text when given. */
+/* One whole request: method, target, JSON body or NULL. Returns the HTTP status, and the body's start in *text if given. */
 unsigned ask(const char *method, const char *target, const char *json, char text[4096]);
 
 #endif

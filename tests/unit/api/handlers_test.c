@@ -1,4 +1,4 @@
-/* The handlers on real sessions with a fake worker: answers, refusals, uploads and downloads in pieces, waiting, leaving clients. */
+/* The handlers on real sessions with a fake worker: answers, refusals, uploads and downloads in pieces, waiting, clients that leave. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "exchange.h"
 #include "support/fake_worker.h"
 
-/* Each test has a service of its own. */
+/* Each test has its own service. */
 #define HANDLERS_TEST(name)                                                                                                                \
     static void name(void);                                                                                                                \
     Test(handlers, name, .timeout = 180)                                                                                                   \
@@ -211,7 +211,7 @@ HANDLERS_TEST(an_upload_whose_client_leaves_is_undone)
     exchange_close(&x);
     expect("GET", "/v1/sessions/s/buffers/half", NULL, 404, "buffer_not_found");
     for (uint64_t until = deadline_after_ms(60000); fake_live_allocations() && deadline_left_ns(until) > 0;)
-        usleep(1000); /* the worker frees it in its own time */
+        usleep(1000); /* the worker frees it later */
     cr_assert_eq(fake_live_allocations(), 0);
 }
 
@@ -375,7 +375,7 @@ HANDLERS_TEST(a_queued_launch_whose_client_leaves_is_cancelled)
 
 enum { LONG_FRAME_BYTES = BATCH_WHOLE_BYTES_MAX + BATCH_ALIGN_BYTES };
 
-/* A frame that is nothing but head and JSON, too long to be looked at as a whole. */
+/* A frame of only head and JSON, too long to be collected. */
 static struct exchange long_frame(const char *json)
 {
     static char frame[LONG_FRAME_BYTES];
@@ -414,7 +414,7 @@ HANDLERS_TEST(a_long_batch_whose_client_leaves_is_let_go_of)
         struct exchange x = long_frame("{\"ops\":[{\"op\":\"alloc\",\"as\":\"$a\",\"size\":64},{\"op\":\"sync\"}]}");
 
         x.client_leaves = i % 2;
-        x.body.bytes -= i % 4 ? 0 : BATCH_ALIGN_BYTES; /* the length does not fit the head, at times */
+        x.body.bytes -= i % 4 ? 0 : BATCH_ALIGN_BYTES; /* sometimes the length does not match the head */
         exchange_do(&x);
         exchange_close(&x);
     }

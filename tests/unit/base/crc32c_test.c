@@ -1,4 +1,4 @@
-/* CRC-32C against the vectors of RFC 3720 and its two ways against each other. */
+/* CRC-32C against the vectors of RFC 3720, and its two implementations against each other. */
 #include <criterion/criterion.h>
 
 #include "base/crc32c.h"
@@ -23,7 +23,7 @@ static void expect_all(const void *data, size_t bytes, uint32_t expected)
         cr_expect_eq(all[i](0, data, bytes), expected, "way %u gave %08x, not %08x", i, all[i](0, data, bytes), expected);
 }
 
-/* RFC 3720, appendix B.4, where the bytes of the checksum stand in the order of transmission. */
+/* RFC 3720, appendix B.4, where the checksum's bytes are in the order of transmission. */
 Test(crc32c, vectors_of_rfc_3720)
 {
     static const unsigned char command[48] = {0x01, 0xc0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,

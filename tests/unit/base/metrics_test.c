@@ -1,4 +1,4 @@
-/* Histograms: which bucket, what sum, which text; labels; counting by many threads at once. */
+/* Histograms: buckets, sums, text; labels; counting by many threads at once. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void end(void)
     buf_finish(&text);
 }
 
-/* Criterion's own fixtures are not there where it cannot run. */
+/* Where Criterion cannot run, its fixtures are missing. */
 #define METRICS_TEST(name)                                                                                                                 \
     static void name(void);                                                                                                                \
     Test(metrics, name, .timeout = 180)                                                                                                    \

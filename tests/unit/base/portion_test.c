@@ -1,4 +1,4 @@
-/* What one caller may have of what all share. */
+/* One caller's portion of what all callers share. */
 #include <criterion/criterion.h>
 
 #include "base/portion.h"

@@ -1,4 +1,4 @@
-/* Problems: texts are cut, not overrun; what came before is cleared; NULL is allowed. */
+/* Problems: long texts are truncated; earlier contents are cleared; NULL is allowed. */
 #include <criterion/criterion.h>
 
 #include "base/problem.h"

@@ -1,4 +1,4 @@
-/* Random ids: shape, room, and no repeats. */
+/* Random ids: format, size, and no repeats. */
 #include <criterion/criterion.h>
 #include <string.h>
 

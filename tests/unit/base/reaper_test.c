@@ -6,7 +6,7 @@
 
 struct note {
     struct reap_item item;
-    struct reaper   *again; /* to be posted to once more */
+    struct reaper   *again; /* posted to once more */
     char             letter;
 };
 

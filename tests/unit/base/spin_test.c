@@ -1,4 +1,4 @@
-/* Spin budgets: what processors there are decides. */
+/* Spin budgets depend on the number of processors. */
 #include <criterion/criterion.h>
 
 #include "base/bounds.h"

@@ -1,4 +1,4 @@
-/* PTX of callers becomes a cubin in the jail, and never anything else. */
+/* Callers' PTX becomes a cubin in the jail, and nothing else ever does. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ static struct compile_output assemble(struct compile_service *s, struct span ptx
     return out;
 }
 
-/* The service, where there is an nvJitLink. */
+/* The service; skips the test without nvJitLink. */
 static struct compile_service *assembler_need(void)
 {
     struct compile_service *s = service_start(PATIENT_MS);
@@ -74,13 +74,13 @@ Test(assembler, an_architecture_it_does_not_know_is_left_to_others)
 
     cr_assert_eq(o.status, STATUS_NOT_IMPLEMENTED, "%s", status_code(o.status));
     compile_output_finish(&o);
-    o = assemble(s, span_of(good), "sm_90"); /* that says nothing about others */
+    o = assemble(s, span_of(good), "sm_90"); /* that does not affect others */
     cr_assert_eq(o.status, STATUS_OK);
     compile_output_finish(&o);
     compile_service_destroy(s);
 }
 
-/* Inputs of another kind are not guessed at: a cubin under the name of PTX must not reach the linker's own reader of them. */
+/* The kind of an input is not guessed: a cubin declared as PTX must not reach the linker's own reader of cubins. */
 Test(assembler, images_and_noise_are_refused_or_end_their_own_process_only)
 {
     static const char       elf[] = "\x7f"
@@ -103,7 +103,7 @@ Test(assembler, images_and_noise_are_refused_or_end_their_own_process_only)
     compile_service_destroy(s);
 }
 
-/* Each with another byte wrong: nothing but an answer or the end of its own process. */
+/* A different wrong byte each time: the result is an answer, or the end of the input's own process. */
 Test(assembler, damaged_ptx_never_ends_the_service, .timeout = 120)
 {
     struct compile_service *s = assembler_need();

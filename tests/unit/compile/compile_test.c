@@ -150,7 +150,7 @@ Test(compile, toolkit_headers_are_found)
     compile_service_destroy(s);
 }
 
-/* They include their neighbours by quotes. */
+/* They include their neighbours with quotes. */
 Test(compile, toolkit_headers_in_folders_are_found)
 {
     struct compile_service *s = service_need(PATIENT_MS);
@@ -196,7 +196,7 @@ static void *compile_one(void *argument)
     return ok ? argument : NULL;
 }
 
-/* More at once than the service runs at once: each gets its turn and its own answer. */
+/* More jobs at once than the service runs: each gets its turn and its own answer. */
 Test(compile, callers_beyond_the_bound_wait_their_turn)
 {
     struct compile_service *s = service_need(PATIENT_MS);

@@ -1,4 +1,4 @@
-/* Sources that attack: files of the machine, endless and crashing compiles. As root and as an ordinary user. */
+/* Sources that attack: files of the machine, endless and crashing compilations. As root and as an ordinary user. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum { NOBODY = 65534, IMPATIENT_MS = 4000, LESS_IMPATIENT_MS = 10000 /* an ordinary compile must fit under load */ };
 
-/* Path of a file that exists, and one beside it that does not. */
+/* Path of an existing file, and of a missing one beside it. */
 struct pair {
     const char *existing;
     const char *missing;
@@ -30,7 +30,7 @@ static const struct pair pairs[] = {
     {"/etc", "/etx"},
 };
 
-/* The formats are ours: constants with one %s each. */
+/* All formats are constants with one %s. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static void            same_but_for_the_name(struct compile_service *s, const char *format, const struct pair *p)
@@ -70,7 +70,7 @@ static void files_stay_hidden(void)
     compile_service_destroy(s);
 }
 
-/* Every Criterion test is a process of its own, so it may give up its user for good. */
+/* Every Criterion test is a separate process, so it may change its user for good. */
 static void become_nobody(void)
 {
     if (geteuid() == 0)
@@ -105,7 +105,7 @@ Test(hostile, toolkit_headers_are_found_without_privileges)
     compile_service_destroy(s);
 }
 
-/* Were an option to slip through the allow-list, the jail still keeps files from being written and read. */
+/* Even if an option slipped through the allow-list, the jail would keep files from being read and written. */
 Test(hostile, options_that_name_files_reach_none)
 {
     static const char *const texts[] = {"--pre-include=/etc/passwd", "-Xptxas=--options-file=/etc/passwd",
@@ -129,7 +129,7 @@ Test(hostile, options_that_name_files_reach_none)
     compile_service_destroy(s);
 }
 
-/* x doubled 31 times by the preprocessor: never ends by itself, and has no step limit. */
+/* The preprocessor doubles x 31 times: this never ends, and no step limit stops it. */
 static void macro_bomb(struct buf *source)
 {
     buf_init(source, JSON_BODY_BYTES_MAX);
@@ -173,7 +173,7 @@ static void *run_endless(void *argument)
     return NULL;
 }
 
-/* The kernel's own account of a process, "" once it is gone. */
+/* The kernel's file about a process; "" once the process is gone. */
 static void read_proc(const char *pid, const char *file, char *out, size_t room)
 {
     char    path[320];
@@ -192,11 +192,12 @@ static void read_proc(const char *pid, const char *file, char *out, size_t room)
     out[used] = '\0';
 }
 
-/* Whether a child of ours has status lines and limits of a locked-down worker. */
+/* Whether a child has the status lines and limits of a locked-down worker. */
 static bool child_is_locked(const char *pid)
 {
-    static const char nobody[] = "\nUid:\t65534\t65534\t65534\t65534\n"; /* where a user namespace has no number for each process */
-    char              status[8192], limits[4096], own[64], user[64];
+    static const char nobody[] =
+        "\nUid:\t65534\t65534\t65534\t65534\n"; /* where a user namespace cannot give each process its own number */
+    char status[8192], limits[4096], own[64], user[64];
 
     snprintf(user, sizeof user, "\nUid:\t%u\t", WORKER_UID_FIRST + (unsigned)atoi(pid));
     read_proc(pid, "status", status, sizeof status);

@@ -1,4 +1,4 @@
-/* Our description of nvJitLink against its real header. Without a toolkit there is nothing to compare with, and the test is skipped. */
+/* Our declarations of nvJitLink against its real header. Skipped without a toolkit. */
 #include <criterion/criterion.h>
 
 #include "compile/jitlink_abi.h"
@@ -12,7 +12,7 @@ _Static_assert((int)JITLINK_UNSUPPORTED_ARCH == (int)NVJITLINK_ERROR_UNSUPPORTED
 _Static_assert((int)JITLINK_PTX == (int)NVJITLINK_INPUT_PTX, "PTX");
 _Static_assert(sizeof(jitlink_handle) == sizeof(nvJitLinkHandle), "handle");
 
-/* What differs in types only, which calls pass alike: our handle and numbers for the library's own. */
+/* Types that differ but are passed the same way: our handle and integers for the library's own types. */
 Test(jitlink_abi, parameters_are_the_headers)
 {
     nvJitLinkResult (*create)(nvJitLinkHandle *, uint32_t, const char **) = nvJitLinkCreate;

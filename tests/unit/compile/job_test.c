@@ -1,4 +1,4 @@
-/* The wire form: what goes in comes out, and damaged bytes are found out. */
+/* The wire format of jobs: encoding and decoding are inverse, and damaged bytes are detected. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ Test(job, comes_out_as_it_went_in)
     buf_finish(&bytes);
 }
 
-/* A copy of exactly that size, so that a sanitizer sees every byte read beyond it. */
+/* A copy of exactly that size, so that a sanitizer detects reads past the end. */
 static enum status decode_first(struct span all, size_t n)
 {
     char              *copy = malloc(n ? n : 1);
@@ -77,7 +77,7 @@ Test(job, huge_lengths_and_counts_are_found_out)
         char saved[8];
         memcpy(saved, bytes.data + at, 8);
         memset(bytes.data + at, 0xff, 8);
-        decode_first(buf_span(&bytes), bytes.bytes); /* must only not read or allocate out of bounds */
+        decode_first(buf_span(&bytes), bytes.bytes); /* must not read or allocate out of bounds */
         memcpy(bytes.data + at, saved, 8);
     }
     memset(bytes.data + 8, 0xff, 8);

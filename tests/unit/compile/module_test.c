@@ -1,4 +1,4 @@
-/* Source to code with everything in between, over the real role: cache, options, headers, and failures in words. */
+/* The whole way from source to code, with the real role: cache, options, headers, and failures with their texts. */
 #include "session/code/compile_module.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 
 static const char good[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n";
 
-/* What one test holds. */
+/* The state of one test. */
 struct bench {
     char                    folder[128];
     struct code_cache      *cache;
@@ -213,7 +213,7 @@ Test(module, works_without_a_cache)
     bench_close(&b);
 }
 
-/* Each row of the list in its canonical form is an option that this NVRTC knows. */
+/* This NVRTC knows each row of the list in its canonical form. */
 Test(module, every_allowed_option_is_known_to_the_compiler)
 {
     static const char *const texts[] = {

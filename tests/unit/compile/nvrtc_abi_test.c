@@ -1,4 +1,4 @@
-/* Our words about NVRTC's interface against NVIDIA's own header, row by row; the compiler makes the checks. */
+/* Our declarations of NVRTC's interface against NVIDIA's own header, row by row; the compiler does the checks. */
 #include "compile/nvrtc_abi.h"
 
 #include <criterion/criterion.h>
@@ -6,7 +6,7 @@
 #if __has_include(<nvrtc.h>)
 #include <nvrtc.h>
 
-/* From here the rows of nvrtc.def speak in the header's own types. */
+/* From here the rows of nvrtc.def use the header's own types. */
 #define nvrtc_program nvrtcProgram
 #define nvrtc_code    nvrtcResult
 #define NVRTC_FUNCTION(member, symbol, result, parameters)                                                                                 \
@@ -29,7 +29,7 @@ _Static_assert((int)NVRTC_INTERNAL_ERROR == (int)NVRTC_ERROR_INTERNAL_ERROR, "va
 
 Test(nvrtc_abi, agrees_with_the_header)
 {
-    cr_assert_eq(sizeof(nvrtcProgram), sizeof(nvrtc_program)); /* that this file compiled is the check */
+    cr_assert_eq(sizeof(nvrtcProgram), sizeof(nvrtc_program)); /* the test is that this file compiles */
 }
 #else
 Test(nvrtc_abi, agrees_with_the_header)

@@ -1,4 +1,4 @@
-/* An executable that has no role but the compile worker's. */
+/* An executable with the compile worker's role only. */
 #include "worker/compile/compile_worker.h"
 
 int main(int argc, char **argv)

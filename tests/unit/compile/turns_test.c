@@ -1,4 +1,4 @@
-/* Whose turn it is to compile: shares, order, built-in kernels first, bounds, and the end. */
+/* Turns to compile: shares, order, built-in kernels first, bounds, and the end. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static unsigned arrived(void)
     return n;
 }
 
-/* Begins to wait behind all who came before. */
+/* Starts to wait after all earlier askers. */
 static void begin(struct asker *a, const char *caller, bool builtin)
 {
     unsigned before = arrived();

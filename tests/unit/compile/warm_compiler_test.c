@@ -1,4 +1,4 @@
-/* The compile worker that waits: used once, replaced, not missed when it is gone. */
+/* The warm compile worker: used once, replaced, not needed when it is gone. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 static const char good[] = "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n";
 
-/* The child of any thread of that process, 0 when there is none; it has one at most. */
+/* The child of any thread of that process; 0 when there is none. It has at most one. */
 static pid_t child_of(pid_t parent)
 {
     char           path[300];
@@ -85,7 +85,7 @@ Test(warm_compiler, serves_one_job_and_is_replaced)
         uint64_t deadline = deadline_after_ms(PATIENT_MS);
 
         cr_assert_neq(pid, before);
-        do { /* we may see it before the service knows of it: then other workers do the jobs until it does */
+        do { /* it may be visible here before the service knows of it: until then other workers do the jobs */
             compiles(s, i % 2 ? "sm_90" : "compute_75");
             cr_assert(!past(deadline), "the worker that waits is not used");
         } while (kill(pid, 0) == 0);
@@ -97,7 +97,7 @@ Test(warm_compiler, serves_one_job_and_is_replaced)
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "a process was left behind");
 }
 
-/* It has ended, and nobody has asked how. */
+/* Waits until it has ended but has not been reaped. */
 static void await_zombie(pid_t pid)
 {
     uint64_t deadline = deadline_after_ms(PATIENT_MS);
@@ -178,7 +178,7 @@ Test(warm_compiler, does_not_outlive_its_parent)
     int   ends[2];
     pid_t parent, warm_compiler = 0;
 
-    compile_service_destroy(service_need(PATIENT_MS)); /* or the test is skipped */
+    compile_service_destroy(service_need(PATIENT_MS)); /* skips the test without NVRTC */
     cr_assert_eq(pipe(ends), 0);
     parent = fork();
     if (parent == 0) {

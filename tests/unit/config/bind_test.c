@@ -1,4 +1,4 @@
-/* Which addresses are local, and what is refused beyond them. */
+/* Which addresses are local, and which others are refused. */
 #include <criterion/criterion.h>
 
 #include "config/bind.h"

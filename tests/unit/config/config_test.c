@@ -1,4 +1,4 @@
-/* Settings from flags and the environment: precedence, ranges, and one clear line for every mistake. */
+/* Settings from flags and the environment: precedence, ranges, and one clear line for every error. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <stdlib.h>

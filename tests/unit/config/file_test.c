@@ -1,4 +1,4 @@
-/* The configuration file: its lines, its place between defaults and environment, and where a mistake is said to be. */
+/* The configuration file: its lines, its precedence between defaults and environment, and the place of errors. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static bool parse_text(struct config *c, const char *text, const char *flag)
     return ok;
 }
 
-/* `complaint` is what follows "gpurestd: PATH:". */
+/* `complaint` is the text after "gpurestd: PATH:". */
 static void refused(const char *text, size_t bytes, const char *complaint)
 {
     struct config c;

@@ -1,4 +1,4 @@
-/* Stands in for the cpu backend: a table that lacks a member, which must be noticed. */
+/* Replaces the cpu backend by a table without a required member, which must be detected. */
 #include "device/device.h"
 
 extern const struct device_ops device_cpu;

@@ -1,4 +1,4 @@
-/* Lists of stream commands: what is put in comes out; what is malformed is found. */
+/* Lists of stream commands: written entries are read back; malformed lists are detected. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static bool add_copy(struct command_list *l, uint64_t n)
     return command_list_add(l, MESSAGE_MEM_COPY, &m, sizeof m, NULL, 0);
 }
 
-/* How many entries come out; SIZE_MAX when it is malformed. */
+/* The number of entries; SIZE_MAX when the list is malformed. */
 static size_t walk(size_t size)
 {
     struct run_cursor c = {bytes, size};

@@ -1,4 +1,4 @@
-/* The kernel table as bytes: there and back, and everything malformed is refused. */
+/* The serialized kernel table: writing and reading are inverse, and malformed bytes are refused. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ Test(kernel_table, every_truncation_and_every_tail_is_refused)
 
     encode(&b);
     for (size_t n = 0; n < b.bytes; n++) {
-        char *copy = malloc(n ? n : 1); /* of exactly that size, so that a read past it is seen */
+        char *copy = malloc(n ? n : 1); /* of exactly that size, so that reads past it are detected */
 
         memcpy(copy, b.data, n);
         cr_assert_eq(kernel_table_decode((struct span){copy, n}, &t), STATUS_INTERNAL, "cut to %zu bytes", n);
@@ -81,7 +81,7 @@ Test(kernel_table, every_truncation_and_every_tail_is_refused)
     buf_finish(&b);
 }
 
-/* Whatever single byte is changed: no crash, and what is accepted keeps the bounds that its readers rely on. */
+/* Whichever byte is changed: no crash, and an accepted table keeps the bounds that its readers rely on. */
 Test(kernel_table, changed_bytes_never_break_the_bounds)
 {
     struct kernel_table t;

@@ -1,4 +1,4 @@
-/* The shared memory: its seals, its parts, and what is refused. */
+/* The shared memory: its seals, its parts, and refusals. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

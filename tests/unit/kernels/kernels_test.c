@@ -1,4 +1,4 @@
-/* The rows of the built-in kernels hold together; their expressions and shapes come out as they should. */
+/* The rows of the built-in kernels are consistent; their expressions and shapes give the right values. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A worker executable whose only device is "fake": in memory, with kernels that misbehave on request. The file that --libcuda names
- * steers it: words in it make counting, opening or computing go wrong. */
+ * controls it: words in it make counting, opening or computing fail. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static char steering[256];
 struct device {
     uint64_t   bytes;
     bool       faulted;
-    bool       noted; /* the fault is told by every call, not by queries alone */
+    bool       noted; /* every call reports the fault, not only queries */
     struct buf printed;
 };
 
@@ -30,7 +30,7 @@ struct device_module {
 
 struct device_stream {
     uint64_t busy_until_ns; /* UINT64_MAX: for ever */
-    bool     stumbles;      /* the next event recorded fails its first query, and nothing is lost */
+    bool     stumbles;      /* the first query of the next recorded event fails, and nothing is lost */
 };
 
 struct device_event {
@@ -72,7 +72,7 @@ static unsigned fake_count(struct problem *why)
     return told("none") ? 0 : told("two") ? 2 : 1;
 }
 
-/* Its kernels hang and misbehave by system calls that a device without a driver does not have. */
+/* Its kernels hang and misbehave through system calls that a device without a driver may not make. */
 static const char *fake_driver_build(struct device *d)
 {
     (void)d;

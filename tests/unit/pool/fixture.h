@@ -23,22 +23,22 @@ enum {
     KERNEL_LIE
 };
 
-/* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */
+/* Sets how the fake behaves from its next start on: words of fake_device.c, "" = correctly. Call it before anything else. */
 void        steer(const char *words);
 const char *steering_path(void);
 /* For pool_config.device_arguments. Static. */
 const char *const *steering_arguments(void);
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
-/* Whose workers exchange descriptors. */
+/* Its workers exchange descriptors. */
 struct pool *pool_of_sharing_fakes(unsigned warm, unsigned workers_max);
 enum status  pool_try(struct pool **out, unsigned warm, unsigned workers_max, struct problem *why);
-/* A taken worker with the module loaded. */
+/* Takes a worker and loads the module. */
 struct worker *worker_of(struct pool *p, uint32_t *module);
 uint32_t       module_of(struct worker *w);
 
 uint64_t deadline(void); /* far enough for any call of a test */
-/* A launch of that kernel, with up to 16 bytes of parameters. */
+/* A launch of that kernel, with at most 16 bytes of parameters. */
 struct msg_launch launch_of(uint32_t module, uint32_t kernel, uint32_t stream, uint64_t tag, const void *params, uint32_t bytes);
 uint64_t          memory_of(struct worker *w, uint64_t bytes);
 

@@ -1,5 +1,5 @@
-/* Random bytes, random indices and random frames, those well formed that are hardest to find out: the number of a call that is under way
- * with any outcome. */
+/* Random bytes, random indices and random frames; among the well-formed ones those that are hardest to detect: the number of a call in
+ * progress with any outcome. */
 #include "hostile.h"
 
 #include <float.h>
@@ -47,7 +47,7 @@ static struct ring_shared *completions(void)
     return (struct ring_shared *)(void *)(base + PAGE_BYTES + pages(ring_bytes(sizeof(struct command))));
 }
 
-/* Anywhere in front of the staging memory. */
+/* Anywhere before the staging memory. */
 static void scribble(void)
 {
     size_t   bytes = PAGE_BYTES + pages(ring_bytes(sizeof(struct command))) + pages(ring_bytes(sizeof(struct completion)));

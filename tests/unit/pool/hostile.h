@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-/* Finds that memory. While files can still be opened. */
+/* Finds that memory. Call it while files can still be opened. */
 void hostile_prepare(void);
-/* Does harm to it, of a kind that the seed chooses; the same each time. */
+/* Corrupts it in a way that depends only on the seed. */
 void hostile_run(uint32_t seed);
 
-/* What a worker may tell of a call, and no worker tells. */
+/* Wrong reports about a call, which no correct worker sends. */
 enum lie {
     LIE_STARTED_AGAIN,
     LIE_STARTED_FLOOD,
@@ -18,7 +18,7 @@ enum lie {
     LIE_NO_TIME,
     LIE_LONG_TIME,
     LIE_LOST_WELL,
-    LIE_STATUS, /* and those behind it: outcomes that only the front-end tells */
+    LIE_STATUS, /* and those after it: outcomes that only the front-end may report */
     LIES = LIE_STATUS + 4
 };
 void hostile_lie(uint32_t lie, uint64_t call);

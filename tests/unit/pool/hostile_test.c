@@ -1,5 +1,5 @@
-/* Workers that write anything into the memory they share with the front-end: every call ends once, nothing of ours is followed astray, and the
- * next worker is whole. GPUREST_HOSTILE_WORKERS says how many. */
+/* Workers that write anything into the memory they share with the front-end: every call ends once, nothing here is corrupted, and the
+ * next worker works. GPUREST_HOSTILE_WORKERS is their number. */
 #include "unit/pool/fixture.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static unsigned workers_wanted(void)
     return text ? (unsigned)strtoul(text, NULL, 10) : WORKERS;
 }
 
-/* A launch for ever, and one that lies about it: 12 bytes, what and of which call. */
+/* An endless launch, and a launch that lies about it: 12 bytes, which lie and about which call. */
 struct lied {
     struct call endless, liar;
     unsigned    started;

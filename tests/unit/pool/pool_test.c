@@ -6,7 +6,7 @@
 
 #include "pool/devices/devices.h"
 
-/* Waits for what will come; the condition is what is tested, the time only bounds a failure. */
+/* Waits for the condition; the time only bounds a failure. */
 #define EVENTUALLY(condition)                                                                                                              \
     do {                                                                                                                                   \
         uint64_t until = deadline_after_ms(60000);                                                                                         \
@@ -86,7 +86,7 @@ static void nothing(int number)
     (void)number;
 }
 
-/* One alone: another would end the read that must not be waited in. */
+/* Only one at a time: another would end the read that must not be waited in. */
 static void *interrupt(void *thread)
 {
     usleep(500 * 1000);
@@ -187,7 +187,7 @@ Test(pool, without_a_warm_set_workers_are_made_on_demand)
     cr_assert_eq(pool_take(p, 1, &b, NULL), STATUS_OK);
     cr_assert_eq(worker_device(a), 0);
     cr_assert_eq(worker_device(b), 1);
-    pool_destroy(p); /* with both still taken: they end with the pool */
+    pool_destroy(p); /* both are still taken: they end with the pool */
 }
 
 Test(pool, warm_workers_of_one_device_make_room_for_another)
@@ -215,7 +215,7 @@ static pid_t device_monitor_pid(struct pool *p)
     return pid;
 }
 
-/* It is there and was not heard of yet. */
+/* It exists and has not reported yet. */
 static bool device_monitor_asked(struct pool *p)
 {
     bool asked;
@@ -241,7 +241,7 @@ Test(pool, a_dead_device_monitor_is_replaced)
     pool_destroy(p);
 }
 
-/* A management library may take seconds, and workers are waited for. */
+/* A management library may take seconds, and callers wait for workers. */
 Test(pool, workers_start_while_a_new_device_monitor_does_not_tell_about_its_device, .timeout = 180)
 {
     struct pool   *p;

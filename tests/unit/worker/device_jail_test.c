@@ -1,4 +1,4 @@
-/* Children lock themselves as device workers do and then try what they must not be able to, and what they must. */
+/* Children lock themselves like device workers and then try what must be forbidden, and what must be allowed. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static void lock(enum device_filter f)
     lock_as(f, "no such driver", FILTER_SHARES_NOTHING);
 }
 
-/* How a child ends that locks itself and acts. */
+/* How a child ends that locks itself and then acts. */
 static int ends(enum device_filter f, act_fn act)
 {
     pid_t pid = fork();
@@ -75,21 +75,21 @@ static bool done(int status)
     return WIFEXITED(status) && WEXITSTATUS(status) == DONE;
 }
 
-/* For acts: a wrong answer ends with another code than DONE. */
+/* For acts: on a wrong result the child exits with another code than DONE. */
 static void need(bool true_)
 {
     if (!true_)
         _exit(1);
 }
 
-/* A sanitizer's own handlers of signals make calls that are not listed. */
+/* A sanitizer's own signal handlers make calls that are not listed. */
 static void need_no_sanitizer(void)
 {
     if (DEVICE_JAIL_RELAXED)
         cr_skip_test("built with a sanitizer");
 }
 
-/* ---- what must not be possible ---- */
+/* ---- must be forbidden ---- */
 
 static void act_open(void) { syscall(SYS_open, "/etc/passwd", O_RDONLY); }
 static void act_memory_file(void) { syscall(SYS_memfd_create, "x", 0); }
@@ -203,7 +203,7 @@ Test(device_jail, the_list_holds_for_threads_that_were_there_before)
     cr_assert(killed(wait_for(pid)));
 }
 
-/* ---- what must be possible ---- */
+/* ---- must be allowed ---- */
 
 static void act_memory(void)
 {
@@ -274,7 +274,7 @@ static void act_crash(void)
     raise(SIGSEGV);
 }
 
-/* Else a log would tell of forbidden calls where there was a fault. */
+/* Otherwise the log would report a forbidden call instead of the fault. */
 Test(device_jail, a_worker_that_fails_dies_of_its_own_fault)
 {
     int aborted;
@@ -293,12 +293,12 @@ static const int listed[] = {
 #define CALL(name) SYS_##name,
 #include "worker/jail/device_calls_plain.def"
 #undef CALL
-    SYS_mprotect, /* of no rights: not code */
+    SYS_mprotect, /* without rights: not code */
     SYS_openat,   /* refused */
     SYS_clone3,   /* likewise */
 };
 
-/* The kernel lets its own probes' calls past every filter. */
+/* The kernel lets its own probes' calls pass every filter. */
 static bool is_probe(int call)
 {
     return call == 335 || call == 336;
@@ -376,9 +376,9 @@ Test(device_jail, a_drivers_list_refuses_what_was_not_learnt_and_kills_for_what_
     cr_assert_not(device_filter_knows("no such driver"));
 }
 
-/* ---- all of the jail ---- */
+/* ---- the whole jail ---- */
 
-/* Where a worker has its memory and its parent. */
+/* A worker's descriptors of its memory and its parent. */
 static void descriptors(int control)
 {
     int null = open("/dev/null", O_RDWR);
@@ -395,7 +395,7 @@ static void lock_and_wait(int control)
     descriptors(control);
     need(device_jail_prepare(&j, NULL) == STATUS_OK && device_jail_enter(&j, &level, NULL) == STATUS_OK);
     need(level == (DEVICE_JAIL_RELAXED ? WORKER_SANDBOX_DENY_LIST : WORKER_SANDBOX_ALLOW_LIST));
-    need(read(WORKER_CONTROL_FD, &byte, 1) == 1); /* seen from outside by now */
+    need(read(WORKER_CONTROL_FD, &byte, 1) == 1); /* by now it has been observed from outside */
     _exit(DONE);
 }
 
@@ -413,7 +413,7 @@ static void read_proc(pid_t pid, const char *name, char *out, size_t room)
         fclose(f);
 }
 
-/* Under root a user that no other process is; a user namespace may not have it, then nobody. */
+/* As root, a user that no other process has; else nobody, as in a user namespace without such a number. */
 static bool has_own_user(pid_t pid, const char *status)
 {
     char own[96];
@@ -454,9 +454,9 @@ Test(device_jail, all_of_it_is_in_force_as_seen_from_outside, .timeout = 180)
     cr_assert(done(wait_for(pid)));
 }
 
-/* ---- what a worker that was taken over can have of the machine ---- */
+/* ---- what a hijacked worker can get of the machine ---- */
 
-/* How a child ends that is locked in whole, with a device of so much memory, and acts. */
+/* How a child ends that is completely locked, for a device with so much memory, and then acts. */
 static int ends_jailed(uint64_t memory, void (*act)(void))
 {
     pid_t pid = fork();
@@ -482,7 +482,7 @@ static uint64_t most_bytes(void)
     return jailed_memory + WORKER_OWN_BYTES + (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * WORKER_OWN_BYTES_PER_CPU;
 }
 
-/* None of it is touched: the machine has not that much. */
+/* Touches none of it: the machine has not that much. */
 static void act_map_all(void)
 {
     const uint64_t terabyte = 1ull << 40;
@@ -491,7 +491,7 @@ static void act_map_all(void)
 
     need(mmap(NULL, terabyte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED && errno == ENOMEM);
     at = mmap(NULL, terabyte, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    need(at != MAP_FAILED); /* addresses are no memory */
+    need(at != MAP_FAILED); /* addresses are not memory */
     for (; got < terabyte && mprotect(at + got, PIECE_BYTES, PROT_READ | PROT_WRITE) == 0; got += PIECE_BYTES)
         at[got] = 1;
     need(got >= jailed_memory && got <= most_bytes() + PIECE_BYTES);
@@ -539,7 +539,7 @@ Test(device_jail, threads_have_a_bound_where_the_worker_is_a_user_of_its_own)
     cr_assert(done(status), "wait status %#x", (unsigned)status);
 }
 
-/* As in a container whose own filter takes seccomp away. */
+/* As in a container whose own filter forbids seccomp. */
 static void lose_seccomp(void)
 {
     scmp_filter_ctx c = seccomp_init(SCMP_ACT_ALLOW);

@@ -1,4 +1,4 @@
-/* What workers may do besides, locked in, so that memory can be shared: and not more. */
+/* What locked workers may do in addition in order to share memory, and nothing more. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static void need(bool true_)
         _exit(1);
 }
 
-/* WORKER_SHARE_FD and OTHER_FD are ends of sockets; a memory file waits in each. */
+/* WORKER_SHARE_FD and OTHER_FD are ends of sockets; each has a memory file waiting in it. */
 static void descriptors(void)
 {
     int file = memfd_create("x", 0);

@@ -1,4 +1,4 @@
-/* Starts and ends the service under test. */
+/* Starts and stops the service under test. */
 #include "fixture.h"
 
 #include <signal.h>

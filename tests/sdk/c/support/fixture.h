@@ -10,12 +10,12 @@ struct service {
     char  folder[64], url[64], unix_url[96];
 };
 
-/* `argument` and its value may be NULL. Ends the program when it does not serve. */
+/* `argument` and its value may be NULL. Ends the program when the service does not start. */
 void service_start(struct service *s, const char *argument, const char *value);
-/* Ends it in order; fails the test unless it ends well. */
+/* Stops the service in order; fails the test unless it ends well. */
 void service_stop(struct service *s);
 
-/* A client, and a session of it, or the end of the test with the reason. use_libcurl: both ways to carry requests are to work. */
+/* A client, and a session of it; ends the test with the reason on failure. use_libcurl: both transports must work. */
 gpurest_client  *client_of(const char *url, int use_libcurl);
 gpurest_session *session_of(gpurest_client *c);
 
@@ -23,7 +23,7 @@ gpurest_session *session_of(gpurest_client *c);
 extern const char     kernels_source[];
 const gpurest_kernel *kernel_of(gpurest_session *s, gpurest_module **m, const char *name);
 
-/* 0 where fine; else prints the thread's error and gives 1. For cr_assert_not(). */
+/* 0 when OK; else prints the thread's error and returns 1. For cr_assert_not(). */
 int bad(gpurest_status st);
 
 #endif

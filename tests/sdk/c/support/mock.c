@@ -39,7 +39,7 @@ static void give_up(const char *what)
 
 /* ---- a connection ---- */
 
-/* Up to and including the empty line; what is behind it goes to *rest. False: the peer is gone. */
+/* Reads up to and including the empty line; bytes after it go to *rest. False: the peer is gone. */
 static bool read_head(int fd, char *head, size_t *bytes, char **rest)
 {
     char *end;
@@ -140,7 +140,7 @@ static bool exchange(struct connection *c, char *head)
     return on && !c->mock->early;
 }
 
-/* What the peer still sends is taken, so that our end is not a reset that eats the answer. */
+/* Reads what the peer still sends, so that closing does not reset the connection and lose the answer. */
 static void linger(int fd)
 {
     char waste[65536];

@@ -1,4 +1,4 @@
-/* A service within the test: a TCP server whose answers a function of the test makes. */
+/* A service within the test: a TCP server whose answers come from a function of the test. */
 #ifndef GPUREST_TESTS_SDK_MOCK_H
 #define GPUREST_TESTS_SDK_MOCK_H
 
@@ -11,26 +11,26 @@ struct mock_request {
     char  *head; /* with the request line; NUL-terminated */
     char  *body;
     size_t body_bytes;
-    int    number; /* of all requests, from 0 */
+    int    number; /* counts all requests, from 0 */
 };
 
 struct mock_answer {
     char  *bytes; /* from malloc; the server frees it */
     size_t count;
-    size_t cut;    /* only so many bytes are sent, then the connection ends; SIZE_MAX: all */
-    bool   closes; /* the connection ends behind it */
+    size_t cut;    /* sends only so many bytes, then closes; SIZE_MAX: all */
+    bool   closes; /* the connection ends after it */
     bool   hangs;  /* nothing is sent before mock_stop */
 };
 
-/* On the connection's thread; many at once. Runs before the body is read when mock_early says so. */
+/* Called on the connection's thread, concurrently; before the body is read if the server was started by mock_start_early. */
 typedef void mock_handler(void *arg, const struct mock_request *q, struct mock_answer *a);
 
 struct mock;
 
 struct mock *mock_start(mock_handler *handler, void *arg);
-/* As mock_start; answers as soon as the head is there, and reads no body. */
+/* As mock_start; answers when the head has arrived, and reads no body. */
 struct mock *mock_start_early(mock_handler *handler, void *arg);
-/* Ends every connection; all threads are gone afterwards. */
+/* Ends every connection and all threads. */
 void mock_stop(struct mock *m);
 /* http://127.0.0.1:PORT; valid until mock_stop. */
 const char *mock_url(const struct mock *m);
@@ -41,7 +41,7 @@ int         mock_connections(struct mock *m);
 void mock_reply(struct mock_answer *a, int status, const char *headers, const char *type, const void *body, size_t bytes);
 void mock_json(struct mock_answer *a, int status, const char *json);
 void mock_problem(struct mock_answer *a, int status, const char *headers, const char *code, bool retryable);
-/* Bytes as they are; the connection ends behind them. */
+/* Sends the bytes unchanged; the connection ends after them. */
 void mock_raw(struct mock_answer *a, const char *text);
 
 /* ---- a small service: sessions, buffers in memory, a module "k(u64, u32)", launches that add 1 to every byte of their first buffer ----

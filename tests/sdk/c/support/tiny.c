@@ -1,4 +1,4 @@
-/* A small service in memory, for tests of many threads: every path has its bytes. */
+/* A small service in memory, for tests with many threads: every path has its bytes. */
 #include "mock.h"
 
 #include <pthread.h>
@@ -61,7 +61,7 @@ static void make(struct tiny *t, const char *name, size_t count, const void *con
         memcpy(e->bytes, contents, count);
 }
 
-/* "bytes a-b" or "bytes=a-b" of a header; else all. */
+/* "bytes a-b" or "bytes=a-b" of a header; without it, everything. */
 static void range_of(const struct mock_request *q, const char *header, const struct entry *e, size_t *from, size_t *count)
 {
     const char   *at = strcasestr(q->head, header);

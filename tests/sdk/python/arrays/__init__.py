@@ -1,1 +1,1 @@
-"""A package, so that its conftest and helpers are not mistaken for those of the folder above."""
+"""A package, so that its conftest and helpers are not confused with those of the folder above."""

@@ -9,7 +9,7 @@ RELATIVE = {"float16": 4e-3, "float32": 2e-6, "float64": 5e-15}
 
 
 def sample(dtype, size=24, seed=0):
-    """Values with the ends of the type, zeros, and for floats what is special."""
+    """Values including the type's limits, zeros, and special floats."""
     rng = np.random.default_rng(seed + sum(map(ord, dtype)))
     if dtype == "bool":
         return rng.integers(0, 2, size).astype(bool)
@@ -24,7 +24,7 @@ def sample(dtype, size=24, seed=0):
 
 
 def same(ours, theirs, exact=True, relative=None, what=""):
-    """Type, shape and values."""
+    """Compares type, shape and values."""
     got = ours.get()
     assert got.dtype == theirs.dtype, f"{what}: {got.dtype}, not {theirs.dtype}"
     assert got.shape == theirs.shape, f"{what}: {got.shape}, not {theirs.shape}"

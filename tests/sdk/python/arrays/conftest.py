@@ -1,6 +1,6 @@
-"""Arrays are tested against NumPy on the `cpu` device of a service of their own; GPURESTD names the executable,
-GPUREST_TEST_BACKENDS the device ("cpu" unless given). GPUREST_TEST_URL is the address of a running service to test instead
-(GPUREST_TOKEN its token); with GPUREST_TEST_EXAMPLES the property tests try so many examples each."""
+"""Arrays are tested against NumPy on the `cpu` device of a service; GPURESTD names the executable, GPUREST_TEST_BACKENDS the device
+(default "cpu"). GPUREST_TEST_URL is the address of a running service to test instead (GPUREST_TOKEN its token); GPUREST_TEST_EXAMPLES is
+the number of examples of each property test."""
 import os
 import pathlib
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "sdk" / "py
 
 try:
     import numpy  # noqa: F401
-except ImportError:  # test_array_without_numpy.py says so
+except ImportError:  # test_array_without_numpy.py reports it
     collect_ignore_glob = ["test_array_[!w]*.py"]
 
 import gpurest  # noqa: E402
@@ -33,7 +33,7 @@ def array_service():
 
 @pytest.fixture(scope="module")
 def client(array_service):
-    """The default client of the tests in a file, so that they can write gpurest.zeros(...)."""
+    """The default client of a file's tests, so that they can write gpurest.zeros(...)."""
     with gpurest.connect(array_service.url) as one:
         gpurest.set_default(one)
         yield one
@@ -42,7 +42,7 @@ def client(array_service):
 
 @pytest.fixture
 def g(client):
-    """The package, with a session that works."""
+    """The package, with a working session."""
     gpurest.config.fusion, gpurest.config.eager, gpurest.config.builtins = True, False, True
     yield gpurest
     gpurest.config.fusion, gpurest.config.eager, gpurest.config.builtins = True, False, True
@@ -50,7 +50,7 @@ def g(client):
 
 @pytest.fixture
 def requests(client):
-    """Calls of the returned function give the number of requests since the last one."""
+    """Returns a function that returns the number of requests since its last call."""
     seen = [client.requests_sent]
 
     def count():

@@ -1,4 +1,4 @@
-"""The service's built-in kernels under arrays: which operations name one, by which rule, and that NumPy's answers stay NumPy's."""
+"""Arrays use the service's built-in kernels: which operations use one, by which rule, with NumPy's results."""
 import base64
 import json
 
@@ -16,7 +16,7 @@ def names(array):
 
 
 def generated(array):
-    """Why kernels are generated for it, as explain() says."""
+    """Why kernels are generated for it, as explain() reports."""
     return [line.split("not built in: ")[1] for line in str(array.explain()).splitlines() if "not built in: " in line]
 
 
@@ -69,7 +69,7 @@ def test_dimensions_that_lie_side_by_side_are_one(there, monkeypatch):
     y = there(a.reshape(-1, 8))
     assert names(y.T.argmax(axis=1)) == ["reduce_argmax_axis of int32"]
     same(y.T.argmax(axis=1), a.reshape(-1, 8).T.argmax(axis=1))
-    assert names(y.T.argmax()) == []  # the place would be that of another order
+    assert names(y.T.argmax()) == []  # the index would be that of another order
     same(y.T.argmax(), np.asarray(a.reshape(-1, 8).T.argmax()))
 
 
@@ -208,7 +208,7 @@ def test_the_wire_names_built_ins_within_one_batch(client, tmp_path):
     batches = [base64.b64decode(row["body"]) for row in rows if row["target"].endswith("/batches")]
     documents = [unpack(body)[0] for body in batches]
     launches = [op for op in documents[0]["ops"] if op["op"] == "launch"]
-    assert len(documents) <= 2  # the second one gives memory back
+    assert len(documents) <= 2  # the second one frees memory
     assert [one.get("builtin") for one in launches] == [None, "reduce_sum"]
     assert launches[1]["dtype"] == "f64" and launches[1]["args"][2] == {"u64": 300} and "grid" not in launches[1]
 

@@ -1,4 +1,4 @@
-"""The page on arrays and the gallery: what they show runs."""
+"""The code of the arrays page and the gallery runs."""
 import os
 import pathlib
 import re

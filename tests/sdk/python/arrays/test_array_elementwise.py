@@ -1,4 +1,4 @@
-"""Every elementwise function over every type, and every pair of types, gives what NumPy gives: values, types, shapes."""
+"""Every elementwise function over every type, and every pair of types, gives NumPy's values, types and shapes."""
 import numpy as np
 import pytest
 from .array_values import DTYPES, FLOATS, INTEGERS, sample, same
@@ -6,7 +6,7 @@ from .array_values import DTYPES, FLOATS, INTEGERS, sample, same
 BINARY_EXACT = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "maximum", "minimum", "fmax", "fmin", "equal",
                 "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and",
                 "bitwise_or", "bitwise_xor"]
-FOR_ALL_PAIRS = ["multiply", "divide", "less", "remainder", "logical_xor"]  # one of each way to find the types; every function sees every type
+FOR_ALL_PAIRS = ["multiply", "divide", "less", "remainder", "logical_xor"]  # one for each rule that finds the types; every function is tested with every type
 UNARY_EXACT = ["negative", "absolute", "sign", "square", "reciprocal", "invert", "floor", "ceil", "trunc", "rint", "logical_not", "isnan",
                "isinf", "isfinite", "signbit", "sqrt"]
 UNARY_NEAR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt", "arcsin",
@@ -14,7 +14,7 @@ UNARY_NEAR = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "c
 
 
 def expected(name, *operands):
-    """NumPy's result, or the exception that it raises. Before 2.1 it made floats of whole numbers' floors."""
+    """NumPy's result, or the exception that it raises. Before 2.1 NumPy returned floats for floor() of integers."""
     if name in ("floor", "ceil", "trunc") and operands[0].dtype.kind != "f":
         return operands[0]
     with np.errstate(all="ignore"):
@@ -25,7 +25,7 @@ def expected(name, *operands):
 
 
 def check(g, name, *operands, exact=True):
-    """Queues ours; returns what is to be compared later, so that a whole test is one request and one compilation."""
+    """Queues our operation and returns what to compare later, so that a whole test is one request and one compilation."""
     theirs = expected(name, *operands)
     what = f"{name}({', '.join(str(one.dtype) for one in operands)})"
     if isinstance(theirs, TypeError):
@@ -108,7 +108,7 @@ def test_conversions_between_all_types(g, source):
     with np.errstate(all="ignore"):
         for target in DTYPES:
             here = a
-            if source in FLOATS and target not in FLOATS and target != "bool":  # elsewhere C leaves the result open
+            if source in FLOATS and target not in FLOATS and target != "bool":  # elsewhere C does not define the result
                 here = np.abs(np.nan_to_num(a, posinf=9, neginf=-9)).astype(source)
             pairs.append((g.asarray(here).astype(target), here.astype(target), True, f"{source} to {target}"))
     compare(pairs)

@@ -1,4 +1,4 @@
-"""Views, shapes, reading and writing of parts, joining: as in NumPy, on the same keys."""
+"""Views, shapes, reading and writing of parts, joining: as in NumPy, with the same keys."""
 import numpy as np
 import pytest
 from .array_values import same
@@ -14,7 +14,7 @@ KEYS = [0, -1, (1, 2), (1, 2, 3), slice(1, 3), slice(None, None, -1), slice(3, 0
 
 
 def ours_of(g, key):
-    """Every second key's arrays are on the device."""
+    """Moves every second key's arrays to the device."""
     def turn(one):
         return g.asarray(one) if isinstance(one, np.ndarray) else one
     return tuple(map(turn, key)) if isinstance(key, tuple) else turn(key)

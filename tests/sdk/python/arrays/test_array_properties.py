@@ -1,4 +1,4 @@
-"""Random programs of array operations, run by us and by NumPy. On another service, and for longer:
+"""Random programs of array operations, run by gpurest and by NumPy. On another service, and for longer:
 GPUREST_TEST_URL=http://… GPUREST_TEST_EXAMPLES=1000 python3 -m pytest tests/sdk/python/arrays/test_array_properties.py"""
 import os
 
@@ -34,11 +34,11 @@ def view_key(draw, shape):
     key = []
     for extent in shape:
         key.append(draw(st.sampled_from([slice(None), slice(None, None, -1), slice(1, None), slice(None, None, 2), slice(0, 1)])))
-    return (*key, ...)  # without dimensions, too, a view and no scalar
+    return (*key, ...)  # a view even without dimensions, not a scalar
 
 
 def step(draw, g, pool):
-    """One operation on both sides; the pool holds pairs. Returns what it gives, or None when NumPy refuses, too."""
+    """One operation on both sides; the pool holds pairs. Returns the result, or None when NumPy refuses, too."""
     ours, theirs = reachable(draw, pool)
     what = draw(st.sampled_from(["binary", "binary", "unary", "reduce", "view", "write", "in place", "where", "flush", "astype", "sort"]))
     if what == "binary":
@@ -96,7 +96,7 @@ def both(function, ours, theirs):
 
 @pytest.fixture(params=["as chosen", "generated kernels", "built-in kernels"])
 def choice(request, g, monkeypatch):
-    """Who computes what both could."""
+    """Selects built-in or generated kernels for operations that both can do."""
     if request.param == "generated kernels":
         g.config.builtins = False
     if request.param == "built-in kernels":

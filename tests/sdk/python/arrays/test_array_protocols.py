@@ -65,7 +65,7 @@ def test_printing_fetches_little(g, client):
     client._transport.observers.append(lambda request, response, seconds: sizes.append(len(response.body)))
     text = repr(large) + str(large)
     client._transport.observers.pop()
-    assert sizes and max(sizes) < 2048  # 1 KB of elements, and the answer's own words
+    assert sizes and max(sizes) < 2048  # 1 KB of elements, and the answer's own text
     assert "..." in text and "shape=(100, 100, 1000)" in text and "9999999" in text.replace(".", "").replace("1e+07", "9999999")
     assert repr(g.arange(3)) == "array([0, 1, 2])"
     assert repr(g.asarray([1.5, np.nan, np.inf], "f4")) == "array([1.5, nan, inf], dtype=float32)"
@@ -79,7 +79,7 @@ def test_dlpack_gives_copies_on_the_host_and_nothing_else(g):
     assert x.__dlpack_device__() == (12, 0)
     with pytest.raises(BufferError):
         x.__dlpack__()
-    if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1):  # the first that can ask for a copy
+    if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1):  # the first version that can request a copy
         np.testing.assert_array_equal(np.from_dlpack(x, device="cpu", copy=True), np.arange(4, dtype="f4"))
 
 

@@ -133,7 +133,7 @@ def test_products_with_long_sums_are_cut(g, dtype):
 
 
 def test_kernels_for_what_32_bits_cannot_count(g, monkeypatch):
-    """The wide kernels, on arrays that would not need them."""
+    """Uses kernels with wide indices on arrays that do not need them."""
     import gpurest.arrays._engine.codegen as codegen
     monkeypatch.setattr(codegen, "NARROW_MAX", 3)
     a = np.arange(60.0).reshape(3, 4, 5)
@@ -167,7 +167,7 @@ def test_other_products(g):
 
 
 def philox(key, low, high):
-    """Philox 4x32-10 after its publication, for comparison."""
+    """Philox 4x32-10 as published, for comparison."""
     k = [key & 0xFFFFFFFF, key >> 32]
     c = [low & 0xFFFFFFFF, low >> 32, high & 0xFFFFFFFF, high >> 32]
     for _ in range(10):
@@ -207,7 +207,7 @@ def test_the_same_seed_gives_the_same_numbers(g):
 
 
 def test_distributions(g):
-    """Bounds at ten standard errors: with the seed fixed they hold or do not, always alike."""
+    """Bounds of ten standard errors. The seed is fixed, so the outcome is always the same."""
     g.random.seed(1)
     n = 100_000
     uniform, normal = g.random.uniform(-1, 3, n), g.random.normal(2, 3, n)

@@ -1,4 +1,4 @@
-"""What is sent: one request where one is enough, kernels that are fused and kept, memory that is used again and given back."""
+"""What is sent: one request where one is enough, kernels that are fused and kept, memory that is reused and freed."""
 import os
 import gc
 import threading
@@ -14,7 +14,7 @@ def allocated(session):
 
 def test_fifty_operations_and_a_sum_are_one_request_and_one_kernel(g, requests):
     x = g.asarray(np.arange(1000, dtype="f4"))
-    requests()  # the first array of all makes the session
+    requests()  # the very first array creates the session
     y = x
     for at in range(25):
         y = y * 1.01 + at
@@ -143,7 +143,7 @@ def test_memory_returns_to_what_it_was(g, client):
         return allocated(session)
 
     work()
-    start = after()  # built-in kernels stay loaded, with variables of their own
+    start = after()  # built-in kernels stay loaded, with their variables
     assert work() > start + 5 * 80_000
     assert after() == start
     session.close()
@@ -219,7 +219,7 @@ def test_threads_share_a_session(g):
             for _ in range(10):
                 expected = expected * 2 - number
             np.testing.assert_array_equal(x.get(), expected)
-        except Exception as error:  # told by the main thread
+        except Exception as error:  # reported by the main thread
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
@@ -277,7 +277,7 @@ def test_a_failure_names_the_line_that_queued_the_operation(g, client):
     g.config.timeout_s = 0.3
     try:
         n = 24000 if str(session.device).startswith("cuda") else 1100  # longer than the time-out on either
-        slow = g.ones((n, n), session=session) @ g.ones((n, n), session=session)  # the line in question
+        slow = g.ones((n, n), session=session) @ g.ones((n, n), session=session)  # the line to be named
         with pytest.raises(g.errors.KernelTimeoutError, match=r"test_array_requests\.py:\d+") as caught:
             slow.get()
         line = int(caught.value.queued_at.rpartition(":")[2])

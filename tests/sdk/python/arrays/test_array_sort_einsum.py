@@ -1,4 +1,4 @@
-"""Sorting and einsum against NumPy, and what is refused."""
+"""Sorting and einsum against NumPy, and refusals."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from .array_values import DTYPES, sample, same
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sorting_along_axes(g, dtype):
-    """Lengths around those of a run (16) and of several merging passes."""
+    """Lengths near that of a run (16) and of several merge passes."""
     queued = []
     for length in (0, 1, 15, 16, 17, 33, 300):
         a = np.random.default_rng(length).permutation(np.resize(sample(dtype, 24), length * 3)).reshape(3, length)
@@ -50,7 +50,7 @@ SUBSCRIPTS = ["ij,jk->ik", "ij,jk", "ij,kj->ik", "ij->ji", "ij->", "ij->i", "ij-
 
 
 def operands(subscripts, dtype, seed):
-    """Of the extents that the labels have; an ellipsis is one dimension of 2."""
+    """Operands with the labels' extents; an ellipsis is one dimension of 2."""
     extents = dict(zip("abcdefghijklmnop", (2, 3, 4, 2, 3, 2, 4, 2, 3, 4, 5, 2, 3, 4, 2, 3)))
     rng = np.random.default_rng(seed)
     made = []
@@ -95,7 +95,7 @@ def test_einsum_takes_text_only(g):
         g.einsum(g.ones(2), [0])
 
 
-# ---- what would be misread is refused ----
+# ---- ambiguous input is refused ----
 
 
 def test_complex_numbers_are_refused_everywhere(g):

@@ -1,4 +1,4 @@
-"""What users write, with the types that checkers must see. Checked, never run."""
+"""Code of users, with the types that checkers must find. Checked, never run."""
 import array
 from typing import Any, Dict, List, Optional, Tuple, Union
 

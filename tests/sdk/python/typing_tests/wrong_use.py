@@ -1,4 +1,4 @@
-"""What checkers must refuse: an ignore that is not needed is an error of its own. Checked, never run."""
+"""Code that checkers must refuse: an unneeded ignore is an error. Checked, never run."""
 import gpurest
 
 

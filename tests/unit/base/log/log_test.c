@@ -1,4 +1,4 @@
-/* Log lines: their two forms, levels by category, requests, rotation, the ring of the last ones. */
+/* Log lines: both formats, levels by category, requests, rotation, the ring of the last lines. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void end(void)
     cr_assert_eq(system(command), 0);
 }
 
-/* Criterion's own fixtures are not there where it cannot run. */
+/* Where Criterion cannot run, its fixtures are missing. */
 #define LOG_TEST(name)                                                                                                                     \
     static void name(void);                                                                                                                \
     Test(log, name, .timeout = 180)                                                                                                        \
@@ -52,7 +52,7 @@ static void end(void)
     }                                                                                                                                      \
     static void name(void)
 
-/* The newest line, closed by NUL. */
+/* The newest line, NUL-terminated. */
 static const char *newest(void)
 {
     static char text[LOG_LINE_BYTES + 1];
@@ -173,7 +173,7 @@ LOG_TEST(the_last_lines_are_kept_by_level)
 
 /* ---- with a writer ---- */
 
-/* Reads what is written to standard error until the pipe's other end is closed. */
+/* Reads standard error until the pipe's other end is closed. */
 struct reader {
     int         from;
     atomic_bool may_read;
@@ -198,7 +198,7 @@ static void *read_all(void *argument)
     return NULL;
 }
 
-/* Whoever logs goes on, what is too much is dropped, and the reader is told so when it reads again. */
+/* Logging never blocks; excess lines are dropped, and the reader gets a note of it when it reads again. */
 Test(log_writer, nobody_waits_for_a_reader_that_has_stopped)
 {
     struct reader r = {0};

@@ -1,4 +1,4 @@
-/* Our own declarations of the driver's interface against the vendor's header, where that is installed. */
+/* Our declarations of the driver's interface against the vendor's header, if it is installed. */
 #include <criterion/criterion.h>
 
 #if __has_include(<cuda.h>)

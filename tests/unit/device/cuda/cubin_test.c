@@ -1,11 +1,11 @@
-/* Reading cubins: what a real one holds, and that no damaged one is read beyond its end. */
+/* Reading cubins: the contents of a real one, and no reads past the end of damaged ones. */
 #include "device/cuda/cubin.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The caller frees. Exactly as large as the file, so that a read past the end is noticed. */
+/* The caller frees. Exactly as large as the file, so that reads past the end are detected. */
 static struct span read_file(const char *path)
 {
     FILE  *f = fopen(path, "rb");
@@ -98,7 +98,7 @@ Test(cubin, lists_globals)
     free((char *)image.data);
 }
 
-/* Every accessor once; results do not matter, staying inside the image does. */
+/* Calls every accessor once; only staying inside the image matters. */
 static void walk(const struct cubin *c)
 {
     struct cubin_param  params[KERNEL_PARAMS_MAX];

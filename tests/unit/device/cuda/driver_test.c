@@ -1,4 +1,4 @@
-/* Finding and loading the driver: what is missing is named, and never a path. */
+/* Finding and loading the driver: errors name what is missing, and never a path. */
 #include "device/cuda/driver.h"
 #include "unit/device/cuda/fixture.h"
 
@@ -45,7 +45,7 @@ static char *read_library(size_t *bytes)
     return data;
 }
 
-/* A copy of the fake driver in which `name`, wherever it stands as a whole string, is another name. */
+/* Writes a copy of the fake driver in which the string `name` is replaced by another one everywhere. */
 static void write_without(const char *path, const char *library, size_t bytes, const char *name)
 {
     char  *copy = malloc(bytes);
@@ -89,7 +89,7 @@ Test(cuda_driver, every_missing_required_function_is_named)
     free(library);
 }
 
-/* An older driver cannot list functions: the cubin itself says what is in it. */
+/* An older driver cannot list functions: they are read from the cubin itself. */
 static void load_sample_without(const char *name)
 {
     size_t                bytes;

@@ -1,4 +1,4 @@
-/* Every driver call fails once, in every way: the status is the right one, nothing is left behind, later calls agree. */
+/* Every driver call fails once, in every way: the status is right, nothing is left behind, later calls are consistent. */
 #include "device/cuda/driver.h"
 #include "unit/device/cuda/fixture.h"
 
@@ -36,7 +36,7 @@ static enum status run_kernels(struct scene *t)
     return ops->take_output(t->d, t->s, &t->output);
 }
 
-/* A free under an endless kernel, so that the deferred way is gone too. */
+/* A free under an endless kernel, so that the deferred path is used, too. */
 static enum status free_late(struct scene *t)
 {
     struct device_launch endless = fixture_launch(t->m, "endless", NULL, 0, 1);
@@ -49,7 +49,7 @@ static enum status free_late(struct scene *t)
     return st ? st : ops->memory(t->d, &memory);
 }
 
-/* Memory for other processes, and of them. */
+/* Exports and imports memory. */
 static enum status share(struct scene *t, const struct device_info *info)
 {
     static char          host[4096];
@@ -68,7 +68,7 @@ static enum status share(struct scene *t, const struct device_info *info)
     return ops->mem_free(t->d, shared.address);
 }
 
-/* Stops at the first failure, which it returns. */
+/* Stops at the first failure, and returns it. */
 static enum status play(struct scene *t)
 {
     static struct device_info info;
@@ -99,7 +99,7 @@ static bool means_lost(enum status st)
     return st == STATUS_KERNEL_FAULT || st == STATUS_DEVICE_ERROR;
 }
 
-/* Steps of an allocation: when memory is short they are tried once more. */
+/* Steps of an allocation, which are retried when memory is short. */
 static bool allocates(const char *function)
 {
     static const char *const names[] = {"cuMemAllocFromPoolAsync", "cuMemAddressReserve", "cuMemCreate",        "cuMemMap",
@@ -111,7 +111,7 @@ static bool allocates(const char *function)
     return found;
 }
 
-/* What a failure of that function may be answered with, besides the result's own status. */
+/* Other statuses that a failure of the function may lead to. */
 static bool tolerated(const char *function, cuda_result r, enum status st)
 {
     enum status own = cuda_status(r);
@@ -122,19 +122,19 @@ static bool tolerated(const char *function, cuda_result r, enum status st)
         return true;
     if (strcmp(function, "cuLaunchKernel") == 0 && own == STATUS_INTERNAL && st == STATUS_LAUNCH_CONFIG_INVALID)
         return true;
-    if (strcmp(function, "cuFuncGetParamInfo") == 0) /* its failure is how a kernel's parameters end */
+    if (strcmp(function, "cuFuncGetParamInfo") == 0) /* its failure marks the end of a kernel's parameters */
         return st == STATUS_ARGUMENT_MISMATCH || st == STATUS_OK;
     if (strcmp(function, "cuFuncGetAttribute") == 0)
         return st == STATUS_OK || st == STATUS_LAUNCH_CONFIG_INVALID;
     if (strcmp(function, "cuDeviceGetAttribute") == 0 && st == STATUS_LAUNCH_CONFIG_INVALID)
         return true; /* without the opt-in limit less shared memory is allowed */
     if (strcmp(function, "cuMemGetAllocationGranularity") == 0 || strcmp(function, "cuMemHostUnregister") == 0)
-        return st == STATUS_OK;                                /* without it nothing is shared; nobody hears of the other */
-    if (strcmp(function, "cuMemHostGetDevicePointer_v2") == 0) /* without that address progress is not marked by the device */
+        return st == STATUS_OK;                                /* without it nothing is shared; no error is reported */
+    if (strcmp(function, "cuMemHostGetDevicePointer_v2") == 0) /* without that address the device does not mark progress */
         return st == STATUS_OK;
-    if (strcmp(function, "cuStreamQuery") == 0) /* a stream that cannot be asked counts as busy */
+    if (strcmp(function, "cuStreamQuery") == 0) /* a stream that cannot be queried counts as busy */
         return st == STATUS_OK && !means_lost(own);
-    /* Answers that only describe; and OUT_OF_MEMORY, which allocating tries to heal. */
+    /* Purely descriptive results; and OUT_OF_MEMORY, which allocation tries to resolve. */
     return st == STATUS_OK && (strncmp(function, "cuDeviceGet", 11) == 0 || strcmp(function, "cuDriverGetVersion") == 0 ||
                                strncmp(function, "cuGetError", 10) == 0 || strcmp(function, "cuModuleGetGlobal_v2") == 0 ||
                                (allocates(function) && own == STATUS_DEVICE_MEMORY_EXHAUSTED));
@@ -163,7 +163,7 @@ static bool fail_call(const char *function, int nth, cuda_result r)
         cr_expect_eq(ops->mem_alloc(t.d, 1, &address), st, "%s", script);
     if (t.d)
         ops->close(t.d);
-    reached = fixture_calls(function) >= nth; /* closing calls too */
+    reached = fixture_calls(function) >= nth; /* includes closing calls */
     cr_expect_eq(fixture_live(), 0, "%s leaves %ld", script, fixture_live());
     buf_finish(&t.output);
     return reached;

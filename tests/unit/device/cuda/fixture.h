@@ -1,4 +1,4 @@
-/* The cuda backend on the fake driver, loaded as a real one would be. */
+/* The cuda backend on the fake driver, loaded like a real one. */
 #ifndef GPUREST_TESTS_CUDA_FIXTURE_H
 #define GPUREST_TESTS_CUDA_FIXTURE_H
 
@@ -9,9 +9,9 @@ extern const struct device_ops device_cuda;
 /* PTX with kernels that the fake driver knows. */
 extern const char kernels_ptx[];
 
-/* Loads the fake driver and starts it anew. */
+/* Loads the fake driver and resets it. */
 void fixture_load(void);
-/* Opens device 0; asserts. */
+/* Opens device 0; fails the test on an error. */
 struct device        *fixture_open(void);
 struct device_module *fixture_module(struct device *d);
 /* Symbols of the fake library. */

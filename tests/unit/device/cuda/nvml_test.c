@@ -1,4 +1,4 @@
-/* Live sensors: read when they can be, unknown otherwise. */
+/* Live sensors: read if possible, unknown otherwise. */
 #include "device/cuda/nvml.h"
 #include "unit/device/cuda/fixture.h"
 
@@ -16,7 +16,7 @@ static struct device_info unread(const char *uuid)
     return info;
 }
 
-/* A copy of the fake library in a folder of its own, where its steering file can stand. Static. */
+/* A copy of the fake library in a folder of its own, beside its control file. Static. */
 static const char *steered_nvml(void)
 {
     static char folder[] = "/tmp/gpurest-nvml-XXXXXX", path[64], command[4352];
@@ -62,7 +62,7 @@ Test(nvml, reads_the_sensors_of_that_gpu)
     cr_assert_eq(info.memory_clock_khz, 3201000);
 }
 
-/* The table against the numbers of the catalogue that matter most, one of each kind. */
+/* The table against the most important numbers of the catalogue, one of each kind. */
 Test(nvml, errors_of_the_hardware_ask_for_what_the_table_says)
 {
     static const struct {
@@ -74,7 +74,7 @@ Test(nvml, errors_of_the_hardware_ask_for_what_the_table_says)
     struct device_info info = unread("GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
     const char        *folder = steered_nvml();
 
-    for (size_t i = 0; i < COUNT(rows); i++) { /* the weightiest stays */
+    for (size_t i = 0; i < COUNT(rows); i++) { /* the most severe one stays */
         steer_nvml(folder, rows[i].xid);
         nvml_read(&info);
         cr_expect_eq(info.health.action, rows[i].action, "%s: %u", rows[i].xid, info.health.action);

@@ -1,4 +1,4 @@
-/* Memory of the cuda backend that other processes map, on the fake driver: there a share is a memory file. */
+/* Memory of the cuda backend that other processes map, on the fake driver, where a share is a memory file. */
 #include "unit/device/cuda/fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Answers that bring a descriptor along: on a Unix socket, in order, and never elsewhere. */
+/* Answers with a descriptor: on a Unix socket, in order, and never elsewhere. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void end(struct temp_buffer *l)
     stop_server(l->server);
 }
 
-/* One recvmsg. The descriptor that came, or -1. */
+/* One recvmsg. Returns the descriptor that arrived, or -1. */
 static int receive(int fd, char *to, size_t room, size_t *bytes)
 {
     union {
@@ -111,7 +111,7 @@ Test(descriptor, pipelined_requests_get_theirs_in_order)
     while (fds < 5 || memcmp(all + total - 5, "local", 5)) {
         int fd = receive(l.client.fd, text, sizeof text, &bytes);
 
-        if (fd >= 0) { /* it came with the interim answer, which may stand behind whole answers */
+        if (fd >= 0) { /* it came with the interim answer, which may follow whole answers */
             cr_assert_eq(memcmp(text + bytes - (sizeof INTERIM - 1), INTERIM, sizeof INTERIM - 1), 0);
             check_pipe(fd);
             fds++;
@@ -168,7 +168,7 @@ Test(descriptor, a_client_that_reads_no_answers_harms_nobody)
     unsigned           before = open_descriptors();
     int                full = 0;
 
-    while (full < 20) { /* until the server takes nothing for a while, or has closed */
+    while (full < 20) { /* until the server reads nothing for a while, or has closed */
         if (send(l.client.fd, ASK, sizeof ASK - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
             full++;
             usleep(5000);

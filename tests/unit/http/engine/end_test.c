@@ -1,4 +1,4 @@
-/* Every way in which a request or the server may end: hang-ups, slowness, quiesce, destroy. */
+/* Every way in which a request or the server may end: hang-ups, slow clients, quiesce, destroy. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ Test(server_end, a_header_that_drips_is_ended_too)
     stop_server(s);
 }
 
-/* A byte now and then keeps no connection open; whoever is fast enough is not cut off, however long it takes. */
+/* An occasional byte does not keep a connection open; a client that is fast enough is not cut off, however long it takes. */
 Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
 {
     struct server *s = start_server((struct server_options){.loops = 1, .body_bytes_per_s = 1000});
@@ -140,7 +140,7 @@ Test(server_end, a_body_that_drips_is_ended_and_one_that_flows_is_not)
     stop_server(s);
 }
 
-/* Connections that have no request under way make room, the one silent longest first. */
+/* Connections without a request in progress make room, the one silent longest first. */
 Test(server_end, limits_connections_of_one_address)
 {
     struct server *s = start_server((struct server_options){.loops = 1, .per_address = 2});
@@ -160,7 +160,7 @@ Test(server_end, limits_connections_of_one_address)
     stop_server(s);
 }
 
-/* While all are at work, whoever comes is refused, except a probe. */
+/* While all connections are busy, new ones are refused, except a probe. */
 Test(server_end, connections_at_work_make_no_room)
 {
     struct server *s = start_server((struct server_options){.loops = 2, .per_address = 2});
@@ -214,7 +214,7 @@ Test(server_end, quiesce_finishes_what_is_under_way)
     stop_server(s);
 }
 
-/* All handlers have ended before the loop learns what they said. */
+/* All handlers have ended before the loop gets their results. */
 Test(server_end, what_handlers_say_last_is_sent)
 {
     struct server *s = start_server((struct server_options){.loops = 1});
@@ -237,7 +237,7 @@ Test(server_end, what_handlers_say_last_is_sent)
     client_close(&late);
 }
 
-/* Suspended in every way there is, and idle, and in the middle of a body: nothing is leaked, nothing aborts, all threads end. */
+/* Suspended in every way, idle, and in the middle of a body: nothing leaks or aborts, and all threads end. */
 Test(server_end, destroy_cuts_everything_that_waits)
 {
     static const char *const texts[] = {
@@ -285,7 +285,7 @@ Test(server_end, the_loops_turn_and_bad_addresses_are_refused)
     cr_assert_gt(server_last_turn_ns(s), first);
     cr_assert_eq(auth_create(&auth, NULL, &why), STATUS_OK);
     config.auth = auth;
-    cr_assert_eq(server_create(&other, &config, &why), STATUS_INVALID_REQUEST); /* the port is taken */
+    cr_assert_eq(server_create(&other, &config, &why), STATUS_INVALID_REQUEST); /* the port is in use */
     for (size_t i = 0; i < COUNT(bad); i++) {
         address = bad[i];
         cr_assert_eq(server_create(&other, &config, &why), STATUS_INVALID_REQUEST, "%s", bad[i]);

@@ -1,4 +1,4 @@
-/* The executor by itself, at its bounds and callers' portions of them, with a loop that only collects what is posted. */
+/* The executor alone, at its bounds and callers' portions of them, with a loop that only collects what is posted. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static enum status submit_as(struct caller *caller, unsigned i)
     return executor_submit(executor, &all[i]);
 }
 
-/* Each as a caller of its own. */
+/* Each submission has its own caller. */
 static enum status submit(unsigned i)
 {
     return submit_as(&crowd[i], i);

@@ -1,4 +1,4 @@
-/* The scanner of framing: what it takes, what it refuses and where, in one piece and in any others. */
+/* The framing scanner: what it accepts, what it refuses and where, in one piece and in any split. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static struct framing scan_in(struct span text, size_t piece, size_t *good)
     return f;
 }
 
-/* Of every size of piece: the same verdict on as many requests. */
+/* Split into pieces of every size: the same verdict on as many requests. */
 static void check(struct span text, enum status wanted, unsigned ended)
 {
     for (size_t piece = text.bytes; piece; piece = piece > 40 ? piece / 2 : piece - 1) {
@@ -121,7 +121,7 @@ Test(framing, refuses_lengths_and_codings_that_are_read_differently)
     CHECK("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", FRAMING_MISMATCH, 0);
     CHECK(HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", NOT_IMPLEMENTED, 0);
     CHECK(HEAD "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", NOT_IMPLEMENTED, 0);
-    CHECK(HEAD "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n", NOT_IMPLEMENTED, 0); /* to the library it is another coding */
+    CHECK(HEAD "Transfer-Encoding: chunked \r\n\r\n0\r\n\r\n", NOT_IMPLEMENTED, 0); /* the library reads it as another coding */
     CHECK(HEAD "Transfer-Encoding: identity\r\n\r\n", NOT_IMPLEMENTED, 0);
     CHECK(HEAD "Transfer-Encoding:\r\n\r\n", NOT_IMPLEMENTED, 0);
 }
@@ -165,7 +165,7 @@ Test(framing, says_where_the_refused_request_begins)
     cr_assert(f.refused);
 }
 
-/* `before`, as many 'a' as make `bytes` of it, `behind`. */
+/* `before`, then as many 'a' as make it `bytes` long, then `behind`. */
 static void check_long(const char *before, size_t bytes, const char *behind, enum status wanted)
 {
     size_t      head = strlen(before), tail = strlen(behind);

@@ -42,14 +42,14 @@ static void add(struct memory_sink *me, const char *data, size_t bytes)
     me->bytes += bytes;
 }
 
-/* A whole piece has room there. */
+/* A whole piece fits there. */
 static char *kept_end(struct memory_sink *me)
 {
     cr_assert_leq(me->bytes, KEPT_BYTES_MAX - KEPT_PIECE_BYTES);
     return me->memory + me->bytes;
 }
 
-/* OK, PENDING or the end. */
+/* Returns OK, PENDING or the end. */
 static enum status ready(struct memory_sink *me)
 {
     cr_assert(!me->lent);
@@ -248,7 +248,7 @@ static void source_release(struct body_source *s, size_t bytes)
     cr_assert(me->lent && bytes <= PIECE_BYTES);
     me->lent = false;
     fire_not(me->registered);
-    memset(me->memory, 0, PIECE_BYTES); /* what is not yet sent must not come from here */
+    memset(me->memory, 0, PIECE_BYTES); /* overwritten: the server must not send from here any more */
     me->at += bytes;
 }
 

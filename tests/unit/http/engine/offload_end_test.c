@@ -18,7 +18,7 @@ static void put_half(struct client *c, const char *id)
     client_send(c, (struct span){half, HALF_BYTES});
 }
 
-/* So little room that the server's send buffer and ours are full long before the end. */
+/* With buffers so small that the server's send buffer and ours are full long before the end. */
 static struct client start_download(struct server *s, const char *id)
 {
     struct client c = client_connect(s);
@@ -40,7 +40,7 @@ Test(offload_end, aborts_the_sink_of_a_client_that_leaves)
         put_half(&c, ids[i]);
         cr_assert(reaches(&memory_counters.receiving, i + 1));
         cr_assert(i == 0 || reaches(&memory_counters.held, 1));
-        /* With a reset, which is all that can be seen of a client while its bytes are not read. */
+        /* With a reset: nothing else of a client can be noticed while its bytes are not read. */
         setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
         client_close(&c);
         cr_assert(reaches(&counters.aborts, i + 1));
@@ -103,7 +103,7 @@ Test(offload_end, a_client_that_drips_is_ended)
     cr_assert_eq(counters.aborts, 1);
 }
 
-/* Less than a stall now and then keeps no answer going. */
+/* Tiny occasional reads do not keep an answer going. */
 static void download_in_drips(unsigned io_threads)
 {
     struct server *s = start_server((struct server_options){.io_threads = io_threads, .answer_bytes_per_s = 100 * 1000 * 1000});
@@ -159,7 +159,7 @@ Test(offload_end, a_sink_without_room_is_no_stall)
     put_half(&c, "holds");
     cr_assert(reaches(&memory_counters.held, 1));
     client_text(&other, "PUT /sink/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
-    cr_assert(client_read(&other, false, &a)); /* a whole stall later */
+    cr_assert(client_read(&other, false, &a)); /* one more stall time later */
     cr_assert_eq(a.status, 408);
     answer_free(&a);
     cr_assert(reaches(&counters.finishes, 1));
@@ -217,7 +217,7 @@ Test(offload_end, destroy_cuts_it_in_every_state)
         client_close(&c[i]);
 }
 
-/* Connections that came back from a offload, idle and in the next one. */
+/* Connections that returned from an offload, idle and in the next request. */
 Test(offload_end, destroy_after_it_finds_the_connections_that_came_back)
 {
     struct server *s = start_server((struct server_options){.loops = 2, .io_threads = 2});

@@ -1,4 +1,4 @@
-/* Long bodies past MHD: every size around the thresholds, what stands before and behind them on the connection, refusals. */
+/* Long bodies that bypass MHD: every size around the thresholds, requests before and after them on the connection, refusals. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void check_get(struct client *c, const char *id, size_t bytes)
     snprintf(path, sizeof path, "/memory/%s", id);
     client_get(c, path, &a);
     check_bytes(&a, bytes);
-    /* MHD never saw a handed-off body go: the connection ends behind it, and says so. */
+    /* MHD never saw an offloaded body: the connection ends after it, and the answer says so. */
     cr_assert_eq(answer_header(&a, "Connection").data != NULL, atomic_load(&memory_counters.lends) > 0);
     answer_free(&a);
 }
@@ -194,7 +194,7 @@ Test(offload, more_at_once_than_threads_are_served_by_the_loop)
     stop_server(s);
 }
 
-/* Fewer bytes at a time than the thread is woken for, with silences, and after them a request of a few bytes on the same connection. */
+/* Less than the number of bytes that the thread is woken for, with pauses, and after them a small request on the same connection. */
 Test(offload, a_body_in_small_pieces_arrives_whole)
 {
     enum { PIECE_BYTES_HERE = 30011 };
@@ -307,7 +307,7 @@ Test(offload, a_failure_in_the_middle_is_answered_behind_the_body)
     }
     client_close(&c);
     stop_server(s);
-    cr_assert_eq(counters.aborts, 2); /* the third had its handler */
+    cr_assert_eq(counters.aborts, 2); /* the third one's handler had run */
 }
 
 Test(offload, a_source_that_fails_in_the_middle_closes_the_connection)

@@ -184,7 +184,7 @@ static enum status blocks(struct request *r)
     return reply_text(&r->reply, 200, "text/plain", SPAN_LITERAL("unblocked"));
 }
 
-/* Its loop is late: what is posted to it meanwhile waits. */
+/* Delays its loop: posts to it wait meanwhile. */
 static enum status lags(struct request *r)
 {
     enum status st = blocks(r);
@@ -203,7 +203,7 @@ static enum status large(struct request *r)
     return reply_text(&r->reply, 200, "text/plain", (struct span){text, LARGE_BYTES});
 }
 
-/* A sink that counts and sums, and says PENDING at every other call. */
+/* A sink that counts and sums, and returns PENDING at every other call. */
 struct summing {
     struct body_sink sink;
     struct request  *r;
@@ -318,7 +318,7 @@ static enum status broken(struct request *r)
     return give_pieces(r, BIG_BYTES / 2);
 }
 
-/* A pipe's read end with "in the pipe" in it. */
+/* A pipe's read end, with "in the pipe" in the pipe. */
 static enum status descriptor(struct request *r)
 {
     int ends[2];
@@ -470,7 +470,7 @@ void client_send(struct client *c, struct span text)
     while (text.bytes) {
         ssize_t n = send(c->fd, text.data, text.bytes, MSG_NOSIGNAL);
         if (n <= 0)
-            return; /* refused while sending: the answer tells */
+            return; /* refused while sending: the answer says why */
         text = span_from(text, (size_t)n);
     }
 }

@@ -9,14 +9,14 @@
 enum { BIG_BYTES = 8 * 1024 * 1024, LARGE_BYTES = 1024 * 1024, ANSWER_BYTES = 16 * 1024 * 1024 };
 
 struct counters {
-    atomic_uint finishes;      /* on_finish of any endpoint */
-    atomic_uint begins;        /* begin of any endpoint */
+    atomic_uint finishes;      /* calls of on_finish of any endpoint */
+    atomic_uint begins;        /* calls of begin of any endpoint */
     atomic_uint aborts;        /* of sinks */
-    atomic_uint sinks;         /* made by begin */
-    atomic_uint sinks_handled; /* reached their handler */
+    atomic_uint sinks;         /* created by begin */
+    atomic_uint sinks_handled; /* sinks whose handler was reached */
     atomic_uint closes;        /* of sources */
     atomic_uint sources;
-    atomic_uint waiting; /* requests that are PENDING for good */
+    atomic_uint waiting; /* requests that are PENDING for ever */
     atomic_uint saw_gone;
     atomic_uint running; /* blocked executor handlers */
     atomic_uint problems;
@@ -26,20 +26,20 @@ extern struct counters counters;
 struct server_options {
     unsigned    loops;
     unsigned    io_threads;
-    const char *unix_path; /* also listen there */
+    const char *unix_path; /* also listens there */
     const char *tokens;    /* file */
     unsigned    per_address;
-    unsigned    requests_per_s, token_failures, body_bytes_per_s, answer_bytes_per_s; /* 0: any */
+    unsigned    requests_per_s, token_failures, body_bytes_per_s, answer_bytes_per_s; /* 0: unlimited */
     unsigned    header_deadline_s, body_stall_s, idle_s;
 };
 
-/* Starts helpers and server; exits the test on failure. */
+/* Starts helper threads and the server; exits the test on failure. */
 struct server *start_server(struct server_options o);
 void           stop_server(struct server *s);
-/* For endpoints: wakes w soon, from another thread; not any more. */
+/* For endpoints: wakes w soon, from another thread; fire_not() cancels that. */
 void fire_later(struct waker *w);
 void fire_not(struct waker *w);
-/* Lets blocked executor handlers go on; they stay open. */
+/* Releases blocked executor handlers; later ones do not block. */
 void open_gate(void);
 
 struct answer {
@@ -51,7 +51,7 @@ struct answer {
 
 struct client {
     int    fd;
-    char  *held; /* bytes read behind the last answer */
+    char  *held; /* bytes read after the last answer */
     size_t held_bytes;
 };
 
@@ -64,11 +64,11 @@ void          client_text(struct client *c, const char *format, ...) __attribute
 bool        client_read(struct client *c, bool head, struct answer *out);
 void        answer_free(struct answer *a);
 struct span answer_header(const struct answer *a, const char *name);
-/* True when the peer has closed, without further bytes. */
+/* True when the peer has closed without further bytes. */
 bool client_at_end(struct client *c);
 /* One whole exchange on c. */
 unsigned client_get(struct client *c, const char *path, struct answer *out);
-/* Waits, with a deadline, until *value == wanted. */
+/* Waits, up to a deadline, until *value == wanted. */
 bool reaches(atomic_uint *value, unsigned wanted);
 
 #endif

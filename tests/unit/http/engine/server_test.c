@@ -240,7 +240,7 @@ Test(server, refuses_before_the_body_and_sends_100_only_when_it_accepts)
     cr_assert(client_read(&c, false, &a));
     cr_assert_eq(a.status, 404);
     answer_free(&a);
-    expect(&c, "/hello", 200, NULL); /* a small refused body does not cost the connection */
+    expect(&c, "/hello", 200, NULL); /* a small refused body does not end the connection */
     client_close(&c);
     stop_server(s);
 }
@@ -321,7 +321,7 @@ Test(server, gives_a_large_body_from_a_source_that_waits)
     cr_assert_eq(counters.closes, 3);
 }
 
-/* Exactly 128 ready events in one turn make the library's own loop wait before it serves them. The loop is held until all are in. */
+/* With exactly 128 ready events in one turn the library's own loop waits before it serves them. The loop is held until all have arrived. */
 Test(server, answers_128_connections_that_are_ready_at_once)
 {
     struct server *s = start_server((struct server_options){.loops = 1});

@@ -1,4 +1,4 @@
-/* What is refused before anything else happens: framing tricks, odd bytes, hosts, origins, tokens. */
+/* Refusals before anything else happens: framing tricks, invalid bytes, hosts, origins, tokens. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define GET  "GET /hello HTTP/1.1\r\nHost: localhost\r\n"
 #define POST "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
-/* Sends text and a request behind it. That one must never be served: a refused framing ends the connection. */
+/* Sends the text and a request after it, which must never be served: a refused framing ends the connection. */
 static unsigned refused(struct server *s, const char *text)
 {
     struct client c = client_connect(s);
@@ -54,7 +54,7 @@ Test(server_guard, refuses_ambiguous_framing_and_ends_the_connection)
         {GET "X(A): a\r\n\r\n", 400},
         {GET "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n", 400},
         {"GET ftp://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
-        {"GET https://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n", 400}, /* in the clear */
+        {"GET https://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n", 400}, /* on a plain connection */
         {"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
         {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
         {"GET /hello%00x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
@@ -206,7 +206,7 @@ Test(server_guard, limits_the_rate_of_a_caller)
     cr_assert_geq(refused_ones, 1);
     cr_assert_eq(client_get(&c, "/open", &a), 200, "what is open to everyone is not counted");
     answer_free(&a);
-    while (client_get(&c, "/nothing", &a) != 429) { /* what finds no route is */
+    while (client_get(&c, "/nothing", &a) != 429) { /* requests without a route count, too */
         cr_assert_eq(a.status, 404);
         answer_free(&a);
     }
@@ -243,7 +243,7 @@ Test(server_guard, an_address_that_guesses_tokens_is_refused_and_its_known_calle
     answer_free(&a);
     cr_assert_eq(get_with(s, "secret", &a), 200);
     answer_free(&a);
-    check(s, GET "\r\n", 401, "unauthenticated"); /* no token is no guess */
+    check(s, GET "\r\n", 401, "unauthenticated"); /* a missing token does not count as a wrong one */
     check(s, "GET /open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n", 200, "anonymous");
     stop_server(s);
     unlink(path);

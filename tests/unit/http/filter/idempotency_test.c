@@ -1,4 +1,4 @@
-/* Idempotency keys: their grammar, who may do the request, what is replayed, and what is forgotten when. */
+/* Idempotency keys: their grammar, which request runs, what is replayed, and what is forgotten when. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,7 +56,7 @@ static struct idempotency_payload payload_of(unsigned char mark, uint64_t bytes)
     return p;
 }
 
-/* As a request that is done and answered with that text. */
+/* A request that is run and answered with that text. */
 static void do_it(const struct idempotency_id *id, unsigned char mark, struct span text, uint64_t now)
 {
     struct idempotency_payload p = payload_of(mark, 3);

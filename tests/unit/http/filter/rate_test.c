@@ -1,4 +1,4 @@
-/* Token buckets, and what becomes of an address that guesses tokens. Time is the test's own. */
+/* Token buckets, and addresses that guess tokens. Time is simulated. */
 #include <criterion/criterion.h>
 
 #include "base/deadline.h"

@@ -132,7 +132,7 @@ Test(json, takes_only_exact_integers)
     }
 }
 
-/* Each number keeps its own mark, whatever stands between. */
+/* Each number keeps its own flag, whatever is between them. */
 Test(json, tells_rounded_numbers_apart)
 {
     struct json_document *d =
@@ -340,7 +340,7 @@ Test(base64, decodes_strictly)
     arena_finish(&a);
 }
 
-/* As printf would, with as few digits as tell the number. */
+/* As printf would, with as few digits as identify the number. */
 static void expected_double(double value, char *out, size_t room)
 {
     for (int precision = 15; precision <= 17; precision++) {

@@ -1,4 +1,4 @@
-/* The strict scanner against the classic texts that lenient parsers take. */
+/* The strict scanner against the classic texts that lenient parsers accept. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 static bool scans(struct span text, struct json_scan_error *error)
 {
-    /* A copy without a closing NUL, so that reading past the end is found. */
+    /* A copy without a final NUL, so that reads past the end are detected. */
     char *exact = malloc(text.bytes ? text.bytes : 1);
     bool  ok;
 

@@ -1,4 +1,4 @@
-/* Digest fields: known answers, what is refused and in which words, and what a client prefers. */
+/* Digest fields: known answers, refusals and their texts, and clients' preferences. */
 #include <criterion/criterion.h>
 
 #include "http/message/integrity.h"
@@ -108,7 +108,7 @@ Test(integrity, malformed_fields)
         "sha-256=:" SHA_OF_ABC SHA_OF_ABC ":",
         "sha-256=::",
         "sha-256=:AAAA:",                                          /* too short */
-        "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFaE=:x", /* behind the end */
+        "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFaE=:x", /* after the end */
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa1=:",  /* unused bits */
         "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa==:",  /* 31 bytes */
         "crc32c=:Nks/twA=:",

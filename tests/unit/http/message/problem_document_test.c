@@ -1,4 +1,4 @@
-/* The documents of failures, and the header fields that go with them. */
+/* Problem documents, and the header fields that go with them. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <strings.h>

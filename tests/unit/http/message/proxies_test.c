@@ -1,4 +1,4 @@
-/* Who is trusted, the PROXY protocol's header, and whom X-Forwarded-For and Forwarded name. */
+/* Trusted networks, the PROXY protocol's header, and the clients in X-Forwarded-For and Forwarded. */
 #include <criterion/criterion.h>
 
 #include "http/bounds.h"
@@ -71,7 +71,7 @@ static enum proxy_verdict header(struct span data, struct proxy_header *out)
     return proxy_header_read((const unsigned char *)data.data, data.bytes, out);
 }
 
-/* Every beginning of it is too short; with more behind it is the same. */
+/* Every proper prefix is incomplete; bytes after the header change nothing. */
 static void check_header(struct span data, enum proxy_verdict wanted, const char *client)
 {
     struct proxy_header got;

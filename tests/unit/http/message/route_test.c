@@ -1,4 +1,4 @@
-/* Paths and methods to rows. */
+/* From paths and methods to rows. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ Test(route, finds_rows_and_parameters)
     cr_assert_str_eq(find(METHOD_POST, "/v1/sessions").endpoint->operation, "create");
 }
 
-/* What is no name there is refused by the one who would make it, with the rule for names. */
+/* The handler that creates an object refuses an invalid name, and gives the rule for names. */
 Test(route, leaves_names_to_the_handlers)
 {
     static const char *const names[] = {"a@b", "a:b", "a;b", "a,b", "a=b", "a!b", "(a)", "%61", "A.B", "..."};
@@ -89,7 +89,7 @@ Test(route, takes_no_near_misses)
         cr_assert_eq(find(METHOD_GET, bad[i]).status, STATUS_NOT_FOUND, "%s", bad[i]);
 }
 
-/* The text ends where the span does, whatever stands behind it. */
+/* The text ends where the span does, whatever follows it. */
 Test(route, looks_at_nothing_behind_the_path)
 {
     static const char text[] = "/v1/sessions\0/x";

@@ -1,9 +1,9 @@
-/* Structured dictionaries: what is one, and everything that is nearly one. */
+/* Structured dictionaries: valid ones, and everything that is nearly valid. */
 #include <criterion/criterion.h>
 
 #include "http/message/structured.h"
 
-/* The kind of the first failure or ITEM_NONE at the end; counts members. */
+/* The kind of the first failure, or ITEM_NONE at the end; counts members. */
 static enum field_item read_all(const char *text, unsigned *members)
 {
     struct field_dictionary d;
@@ -76,7 +76,7 @@ Test(structured, everything_that_is_nearly_one)
     }
 }
 
-/* No byte behind the end is looked at: the sanitizer watches. */
+/* Reads no byte after the end: the sanitizer watches. */
 Test(structured, every_prefix_of_a_value)
 {
     static const char text[] = "sha-256=:YWJj:;a=\"b\\\"\";c, d=(1 2.5;e=?1), f=tok, g=-12;h=:AA==:";

@@ -1,4 +1,4 @@
-/* What happens to calls when a worker faults, dies, hangs or overruns its time: each ends exactly once, with the reason. */
+/* Calls when a worker faults, dies, hangs or exceeds its time: each ends exactly once, with the reason. */
 #include "unit/pool/fixture.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@ static void count_done(struct call *c, enum call_event event)
     *(unsigned *)c->context += event == CALL_DONE;
 }
 
-/* One launch of the kernel and two that wait behind it: the worker stands still until all three are in its ring. */
+/* One launch of the kernel and two that wait behind it: the worker is stopped until all three are in its ring. */
 struct trio {
     struct call calls[3];
     unsigned    done[3];
@@ -51,7 +51,7 @@ static void run_trio(uint32_t kernel, uint64_t timeout_ms, enum status st, struc
     trio_submit(w, module, kernel, timeout_ms, t);
     trio_expect(w, t, st);
     pool_give_back(p, w);
-    w = worker_of(p, &module); /* a fresh one is whole again */
+    w = worker_of(p, &module); /* a new worker works again */
     cr_assert_eq(worker_canary(w, &(struct msg_canary){0}, NULL, deadline(), NULL), STATUS_OK);
     pool_give_back(p, w);
     pool_destroy(p);
@@ -207,7 +207,7 @@ Test(worker_faults, a_hostile_completion_ring_ends_the_worker)
     p = pool_of_fakes(1, 4);
     w = worker_of(p, &module);
     trio_submit(w, module, KERNEL_ENDLESS, 30000, &t);
-    /* After this answer the worker has nothing more to say, and does not put its head right again. */
+    /* After this answer the worker writes no more, and so does not correct its head. */
     cr_assert_eq(worker_memory_info(w, &(struct msg_memory_info){0}, NULL, deadline(), NULL), STATUS_OK);
     atomic_fetch_add(&w->completions.shared->head, 100000);
     ring_poke(&w->completions);

@@ -87,7 +87,7 @@ static uint32_t first_number(struct subject *s)
     return value;
 }
 
-/* The device's events are dear: beyond a few entries, groups are watched. */
+/* The device's events are limited: with more than a few entries, groups are watched. */
 Test(worker_runs, all_entries_run_in_groups)
 {
     struct subject s;
@@ -120,7 +120,7 @@ Test(worker_runs, a_few_entries_are_timed_one_by_one)
     subject_end(&s);
 }
 
-/* How many were done is exact, both in groups and one by one; what is behind does not run, and the context lives on. */
+/* The number of finished entries is exact, both in groups and one by one; later ones do not run, and the context stays usable. */
 Test(worker_runs, one_that_the_device_refuses_ends_the_list_there)
 {
     struct subject s;
@@ -257,7 +257,7 @@ Test(worker_runs, one_stream_waits_for_another_and_time_is_told)
     cr_assert(elapsed.us >= 29000, "%f us", (double)elapsed.us);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(end_of(&s, calls[i]), STATUS_OK);
-    /* A place is used again: who waits for the new record waits for it, not for the old one. */
+    /* A place is reused: waiters for the new record wait for it, not for the old one. */
     calls[0] = submit_event(&s, MESSAGE_EVENT_WAIT, other.stream, again);
     cr_assert_not(call_wait_until(s.w, calls[0], deadline_after_ms(50)));
     calls[1] = submit_event(&s, MESSAGE_EVENT_RECORD, 0, again);
@@ -269,7 +269,7 @@ Test(worker_runs, one_stream_waits_for_another_and_time_is_told)
     subject_end(&s);
 }
 
-/* A list that ends early still makes its records, or those who wait would wait for ever. */
+/* A list that ends early still makes its records; otherwise their waiters would wait for ever. */
 Test(worker_runs, records_behind_a_refused_launch_are_made)
 {
     struct subject                 s;
@@ -316,7 +316,7 @@ Test(worker_runs, graphs_run_change_and_end)
     cr_assert_eq(atomic_load(&s.state->completed), 5);
     cr_assert_eq(s.state->group, 5);
     cr_assert(s.state->gpu_us[0] >= 0);
-    add(&s, KERNEL_SLOW, 2); /* instead of the third */
+    add(&s, KERNEL_SLOW, 2); /* in place of the third */
     cr_assert_eq(graph_run(&s, made.graph, &why), STATUS_OK);
     s.list.bytes = s.list.count = 0;
     cr_assert_eq(graph_run(&s, made.graph, &why), STATUS_OK);

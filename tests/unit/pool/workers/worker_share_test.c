@@ -1,4 +1,4 @@
-/* Descriptors that travel beside calls to real worker processes: there and back, and what a worker may send instead. */
+/* Descriptors that travel with calls to real worker processes: in both directions, and wrong ones from a worker. */
 #include "unit/pool/fixture.h"
 
 #include <fcntl.h>
@@ -100,7 +100,7 @@ Test(worker_share, a_mapping_ends_with_its_allocation_and_its_place_is_free_agai
     pool_destroy(p);
 }
 
-/* The worker had no descriptor left when it came. */
+/* The worker had no free descriptor when it arrived. */
 Test(worker_share, a_message_that_lost_its_descriptor_harms_its_own_call_alone)
 {
     struct pool              *p;
@@ -122,7 +122,7 @@ Test(worker_share, a_message_that_lost_its_descriptor_harms_its_own_call_alone)
     pool_destroy(p);
 }
 
-/* Those that are given up stay mapped as long as work that came before may use them. */
+/* Released mappings stay as long as earlier work may use them. */
 Test(worker_share, there_is_room_for_as_many_again_while_a_kernel_runs)
 {
     struct pool              *p;
@@ -225,7 +225,7 @@ static void expect_export(const char *words, enum status first)
     unsigned              before;
 
     steer(words);
-    p = pool_of_sharing_fakes(0, 2); /* none comes or goes meanwhile */
+    p = pool_of_sharing_fakes(0, 2); /* no worker comes or goes meanwhile */
     w = worker_of(p, &module);
     before = open_descriptors();
     for (int i = 0; i < 10; i++) {
@@ -253,7 +253,7 @@ Test(worker_share, a_worker_hands_out_descriptors)
     expect_export("", STATUS_OK);
 }
 
-/* It may harm its own session, by handing out what is its own; nobody hangs and nothing is left. */
+/* It may harm its own session by handing out its own data; nobody hangs and nothing is left. */
 Test(worker_share, a_worker_that_sends_something_else_harms_itself_alone)
 {
     expect_export("short", STATUS_OK);

@@ -99,7 +99,7 @@ Test(worker, bad_references_are_refused_and_harm_nothing)
     expect_invalid(worker_take_output(w, &(struct msg_take_output){99, {0, 8}}, NULL, deadline(), NULL));
     m.kernel = 1000;
     expect_invalid(worker_launch(w, &m, NULL, deadline(), NULL));
-    m.kernel = KERNEL_ADD_ONE; /* wants 12 bytes of parameters */
+    m.kernel = KERNEL_ADD_ONE; /* needs 12 bytes of parameters */
     expect_invalid(worker_launch(w, &m, NULL, deadline(), NULL));
     m.params_bytes = UINT32_MAX;
     expect_invalid(worker_launch(w, &m, NULL, deadline(), NULL));

@@ -38,8 +38,8 @@ static const struct rig_shape shapes[] = {
     {.grid_x = 2, .block_x = 1},
 };
 
-/* %r1..%r3: the thread's coordinates; %r10: its number in the grid; %rd10: where its RESULTS words stand; %rd1: the input. The body leaves
- * its results in %r20 to %r23. */
+/* %r1..%r3: the thread's coordinates; %r10: its number in the grid; %rd10: address of its RESULTS words; %rd1: the input. The body
+ * leaves its results in %r20 to %r23. */
 static void write_program(char *text, size_t room, const char *body)
 {
     int n = snprintf(text, room,
@@ -81,7 +81,7 @@ static void run_all_ways(const char *what, const struct rig_shape *s)
     }
 }
 
-/* The last result must differ between threads, or between blocks: a program that leaves nothing tests nothing. */
+/* The last result must differ between threads or blocks: otherwise the program tests nothing. */
 static void try(const char *what, const char *body)
 {
     static char text[TEXT_BYTES];

@@ -59,7 +59,7 @@ Test(interp_control, a_guard_applies_to_any_instruction)
         cr_assert_eq(out[i], i > 9 ? 2 : 77);
 }
 
-/* Every thread writes shared memory and, behind the barrier, reads its mirror's. */
+/* Every thread writes shared memory and, after the barrier, reads its mirror thread's word. */
 Test(interp_control, a_barrier_orders_shared_memory)
 {
     uint32_t *out = rig_memory(&r, 256 * 4);
@@ -149,7 +149,7 @@ Test(interp_control, warp_operations)
     }
 }
 
-/* The lower half arrives first; its shuffle must wait for the upper half, which comes by a longer way. */
+/* The lower half arrives first; its shuffle must wait for the upper half, whose path is longer. */
 Test(interp_control, a_shuffle_waits_for_its_members)
 {
     uint32_t *out = rig_memory(&r, 32 * 4);
@@ -164,7 +164,7 @@ Test(interp_control, a_shuffle_waits_for_its_members)
         cr_assert_eq(out[i], (i ^ 16) + (i < 16 ? 1000 : 0), "lane %u: %u", i, out[i]);
 }
 
-/* The form that livelocks when a whole warp must leave the loop together. */
+/* This form livelocks if a whole warp must leave the loop together. */
 Test(interp_control, a_spin_lock_makes_progress)
 {
     uint32_t *out = rig_memory(&r, 8);
@@ -229,7 +229,7 @@ Test(interp_control, endless_recursion_is_a_failure)
     cr_assert_eq(r.why.cuda_result, 719);
 }
 
-/* A prototype that claims larger parameters than the callee has must not write past the callee's memory. */
+/* A prototype with larger parameters than the callee's must not write past the callee's memory. */
 Test(interp_control, an_indirect_call_with_another_signature_is_a_failure)
 {
     rig_load(&r, HEAD ".func f(.param .b32 a) { ret; }\n" ENTRY(

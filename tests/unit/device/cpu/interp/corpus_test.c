@@ -1,4 +1,4 @@
-/* Compiled CUDA kernels (PTX as NVRTC makes it) against plain C. */
+/* Compiled CUDA kernels (PTX from NVRTC) against plain C. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -200,7 +200,7 @@ static int escape(float cx, float cy, int most)
     return n;
 }
 
-/* Where the compiler fused is its own affair: a few pixels at the border may differ. */
+/* The compiler decides where to fuse, so a few pixels at the border may differ. */
 Test(interp_corpus, mandelbrot)
 {
     enum { W = 64, H = 48 };

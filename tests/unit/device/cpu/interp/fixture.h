@@ -1,4 +1,4 @@
-/* Runs PTX texts on a small engine of its own. */
+/* Runs PTX texts on a small engine. */
 #ifndef GPUREST_TESTS_INTERP_FIXTURE_H
 #define GPUREST_TESTS_INTERP_FIXTURE_H
 
@@ -17,17 +17,17 @@ struct rig {
 
 void rig_start(struct rig *r);
 void rig_stop(struct rig *r);
-/* Parses, places symbols, decodes. Fails the test when that fails. */
+/* Parses, places symbols, decodes. Fails the test on an error. */
 void        rig_load(struct rig *r, const char *text);
 enum status rig_try_load(struct rig *r, const char *text);
-void        rig_load_file(struct rig *r, const char *name); /* below the folder of test texts */
+void        rig_load_file(struct rig *r, const char *name); /* relative to the folder of test texts */
 /* Zeroed device memory, as host memory. */
 void *rig_memory(struct rig *r, size_t bytes);
 
 struct rig_shape {
     unsigned grid_x, block_x, shared_bytes, block_y, grid_y, deadline_ms, cooperative, block_z;
-}; /* 0: of one */
-/* params: each 8 bytes, narrowed to the parameter's size. */
+}; /* 0 means 1 */
+/* params: 8 bytes each, narrowed to the parameter's size. */
 enum status rig_run(struct rig *r, const char *kernel, struct rig_shape shape, const uint64_t *params, unsigned count);
 #define RUN(r, kernel, shape, ...) rig_run(r, kernel, shape, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
 #define SHAPE(x, threads, ...)     ((struct rig_shape){.grid_x = (x), .block_x = (threads), __VA_ARGS__})

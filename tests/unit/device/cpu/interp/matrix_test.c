@@ -1,4 +1,4 @@
-/* mma of 1-bit, 4-bit and binary64 matrices, stmatrix and movmatrix, against the layouts that the PTX manual gives; and vabsdiff. */
+/* mma of 1-bit, 4-bit and binary64 matrices, stmatrix and movmatrix, against the layouts in the PTX manual; and vabsdiff. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static void list(char *out, size_t room, char prefix, unsigned count)
     snprintf(out + n, room - n, "}");
 }
 
-/* Each thread's registers lie one behind the other. */
+/* Each thread's registers are contiguous. */
 static void moves(char *out, size_t room, bool store, char prefix, unsigned param, unsigned count, bool wide)
 {
     unsigned bytes = wide ? 8 : 4;
@@ -88,7 +88,8 @@ static void load_kernel(const struct shape *s)
     rig_load(&r, text);
 }
 
-/* Element (row, k) of a, or (k, row) of b, in the registers of all threads: thread 4 (row % 8) + t, where t and the register follow from k. */
+/* Element (row, k) of a, or (k, row) of b, in the registers of all threads: thread 4 (row % 8) + t, where t and the register depend on
+ * k. */
 static void put(uint64_t *words, const struct shape *s, unsigned rows, unsigned row, unsigned k, int value)
 {
     unsigned packed = s->bits == 64 ? 1 : 32 / s->bits, run = 4 * packed;

@@ -1,4 +1,4 @@
-/* Named barriers, branch tables, waiting inside a warp, the heap of kernels, refusals by name, cancelling. */
+/* Named barriers, branch tables, waiting within a warp, the kernels' heap, refusals by name, cancelling. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ TestSuite(interp_more, .init = start, .fini = stop);
 #define OK(...) cr_assert_eq(RUN(&r, __VA_ARGS__), STATUS_OK, "%s", r.why.detail)
 #define SAYS(text) cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 
-/* The first warp waits for what the second one wrote; the second does not wait. */
+/* The first warp waits for data of the second one, which does not wait. */
 Test(interp_more, a_named_barrier_counts_those_that_only_arrive)
 {
     uint32_t *out = rig_memory(&r, 96 * 4);
@@ -81,7 +81,7 @@ Test(interp_more, a_shuffle_whose_members_never_come_is_a_failure)
     SAYS("thread (0,0,0)");
 }
 
-/* Threads that ended are nobody's members. */
+/* Ended threads are not members. */
 Test(interp_more, a_vote_does_not_wait_for_threads_that_returned)
 {
     uint32_t *out = rig_memory(&r, 64 * 4);
@@ -135,7 +135,7 @@ Test(interp_more, kernels_allocate_and_free)
              "ld.u32 %r2, [%rd6]; ld.u32 %r3, [%rd6+96]; add.u32 %r2, %r2, %r3;\n" FREE("%rd6")
              "mov.u64 %rd5, 0x40000000;\n" MALLOC("%rd5", "%rd7") FREE("%rd7")
              "setp.eq.u64 %p1, %rd7, 0; @!%p1 mov.u32 %r2, 0; st.global.u32 [%rd3], %r2; ret; }");
-    for (unsigned round = 0; round < 400; round++) /* far more than the heap holds, were it not freed */
+    for (unsigned round = 0; round < 400; round++) /* far more than the heap holds if it is not freed */
         OK("k", SHAPE(1, 256), ADDRESS(out));
     for (unsigned i = 0; i < 256; i++)
         cr_assert_eq(out[i], 2 * i);
@@ -187,8 +187,8 @@ Test(interp_more, what_the_device_cannot_do_is_refused_by_name)
     }
 }
 
-/* Most of this is the same for all blocks of a launch, and computed once; not for the next launch with other numbers, nor where a
- * register is written twice or the block is named. */
+/* Most of this is the same for all blocks of a launch, and computed once; but not for the next launch with other numbers, nor where a
+ * register is written twice or depends on the block. */
 Test(interp_more, every_launch_has_its_own_numbers)
 {
     uint32_t *out = rig_memory(&r, 512 * 4);
@@ -207,7 +207,7 @@ Test(interp_more, every_launch_has_its_own_numbers)
     }
 }
 
-/* The second element's source is the first one's result; each element is added for itself. */
+/* The second element's source is the first one's result; each element is added separately. */
 Test(interp_more, vector_atomics_add_element_by_element)
 {
     float    *sums = rig_memory(&r, 64);
@@ -233,7 +233,7 @@ Test(interp_more, vector_atomics_add_element_by_element)
     SAYS("misaligned global address");
 }
 
-/* Lanes that go for one address do so at one instant, as if one after the other: each sees what those before it left. */
+/* Lanes that access one address do so at once, but as if one after the other: each sees the results of those before it. */
 Test(interp_more, atomics_of_all_threads_on_one_address)
 {
     enum { BLOCKS = 32, THREADS = 192, ALL = BLOCKS * THREADS };
@@ -322,7 +322,7 @@ Test(interp_more, a_stencil_with_constant_coefficients)
     }
 }
 
-/* In a shared object; whoever uses it wrongly hears how. */
+/* In a shared object; wrong use is reported with its reason. */
 Test(interp_more, barrier_objects_that_are_used_wrongly)
 {
     static const char *const rows[][2] = {
@@ -349,7 +349,7 @@ Test(interp_more, barrier_objects_that_are_used_wrongly)
     }
 }
 
-/* A thread that waits for one of its own warp that arrives later, and phases that follow one another. */
+/* A thread that waits for a later thread of its own warp, and consecutive phases. */
 Test(interp_more, threads_wait_at_barrier_objects_until_the_last_arrives)
 {
     uint32_t *out = rig_memory(&r, 64 * 4);
@@ -366,7 +366,8 @@ Test(interp_more, threads_wait_at_barrier_objects_until_the_last_arrives)
         cr_assert_eq(out[i], 2);
 }
 
-/* Of a loop in the kernel and of functions it calls, by threads that want different sizes; recursion, whose frames grow from the other end. */
+/* In a loop of the kernel and in functions it calls, by threads with different sizes; also recursion, whose frames grow from the other
+ * end. */
 Test(interp_more, what_functions_allocate_on_the_stack_ends_with_them)
 {
     enum { THREADS = 40, ROUNDS = 200 };

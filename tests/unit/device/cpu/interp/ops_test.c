@@ -1,4 +1,4 @@
-/* Arithmetic, bit, compare and convert operations: one row per form and edge, each run dense and under a divergent mask. */
+/* Arithmetic, bit, compare and convert operations: one row per form and edge case, each run by all threads and under a divergent mask. */
 #include <math.h>
 #include <stdio.h>
 

@@ -14,7 +14,7 @@ struct maker {
     size_t   bytes, used;
     uint32_t state;
     unsigned labels;
-    bool     alone; /* no thread may notice the others */
+    bool     alone; /* no thread may see the others */
 };
 
 uint32_t maker_random(uint32_t *state)
@@ -55,8 +55,8 @@ static unsigned pick(struct maker *m, unsigned count)
     return maker_random(&m->state) % count;
 }
 
-/* Capitals become registers of that class: R 32 bits, L 64 bits, H 16 bits, F floats, P predicates. No copysign: the sign of a NaN is as
- * little defined as its payload. */
+/* Capitals become registers of that class: R 32 bits, L 64 bits, H 16 bits, F floats, P predicates. No copysign: a NaN's sign is as
+ * undefined as its payload. */
 static const char *const shapes[] = {
     "add.s32 R, R, R", "sub.s32 R, R, R", "mul.lo.s32 R, R, R", "mul.hi.s32 R, R, R", "mul.hi.u32 R, R, R", "mad.lo.s32 R, R, R, R",
     "mul.wide.s32 L, R, R", "mul.wide.u32 L, R, R", "mad.wide.u32 L, R, R, L", "div.s32 R, R, R", "div.u32 R, R, R", "rem.s32 R, R, R",
@@ -99,7 +99,7 @@ static void add_guard(struct maker *m)
         add(m, "@%s%%p%u ", pick(m, 2) ? "!" : "", pick(m, 4));
 }
 
-/* %r20: a number below 512 that follows one of the patterns kernels have, or none. */
+/* %r20: a number below 512, in one of the patterns that kernels have, or random. */
 static void add_index(struct maker *m)
 {
     static const char *const patterns[] = {
@@ -112,7 +112,8 @@ static void add_index(struct maker *m)
     add(m, "%s\n", patterns[pick(m, sizeof patterns / sizeof *patterns)]);
 }
 
-/* As add_address(), but of this thread's own places: 32 bytes of shared memory, 64 of global. What nobody writes may be read anywhere. */
+/* As add_address(), for this thread's own places: 32 bytes of shared memory, 64 of global. Memory that nobody writes may be read
+ * anywhere. */
 static const char *add_own_address(struct maker *m, unsigned bytes, bool store)
 {
     static const char *const spaces[] = {".shared", ".local", ".global", "shared", "global"};
@@ -154,7 +155,7 @@ static const char *add_address(struct maker *m, unsigned bytes, bool store)
     return strchr(space, '_') ? "" : space[0] == 's' ? ".shared" : ".global";
 }
 
-/* Floats are loaded but never stored: which payload a NaN has is not defined, so integers must not get to see it. */
+/* Floats are loaded but never stored: a NaN's payload is undefined, so integers must not see it. */
 static void add_access(struct maker *m)
 {
     static const struct { const char *form, *registers; unsigned bytes; bool stores; } forms[] = {
@@ -180,7 +181,7 @@ static void add_atomic(struct maker *m)
                                         "xor.b32 %r1, [%rd20], %r5", "cas.b32 %r3, [%rd20], %r2, %r4", "inc.u32 %r5, [%rd20], %r0"};
     const char *space = add_address(m, 4, true);
 
-    if (strcmp(space, ".local") == 0) /* has none */
+    if (strcmp(space, ".local") == 0) /* .local has none */
         return;
     add_guard(m);
     add(m, "atom%s.%s;\n", space, forms[pick(m, sizeof forms / sizeof *forms)]);
@@ -192,9 +193,9 @@ static void add_block(struct maker *m)
 {
     unsigned label = m->labels++, steps = 1 + pick(m, 5), kind = pick(m, 3);
 
-    if (kind == 0) { /* around it for some */
+    if (kind == 0) { /* some threads skip it */
         add(m, "@%s%%p%u bra L%u;\n", pick(m, 2) ? "!" : "", pick(m, 4), label);
-    } else { /* round it a few times, each thread its own number or all the same */
+    } else { /* a short loop, with the same or different trip counts */
         add(m, kind == 1 ? "and.b32 %%r2%u, %%r%u, 3;\nL%u:\n" : "mov.u32 %%r2%u, %u;\nL%u:\n", 2 + label % 8, pick(m, 6), label);
     }
     for (unsigned i = 0; i < steps; i++)

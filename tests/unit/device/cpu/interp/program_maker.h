@@ -1,21 +1,21 @@
-/* Makes up PTX programs: straight code with branches, short loops, guards and accesses of many address patterns, over registers of
- * several types. The same seed gives the same program. */
+/* Generates random PTX programs: straight code with branches, short loops, guards and accesses of many address patterns, over registers
+ * of several types. The same seed gives the same program. */
 #ifndef GPUREST_TESTS_PROGRAM_MAKER_H
 #define GPUREST_TESTS_PROGRAM_MAKER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each thread stores MAKER_RESULTS words; floats are the last of them. */
+/* Each thread stores MAKER_RESULTS words; the last of them are floats. */
 enum { MAKER_TEXT_BYTES = 32768, MAKER_RESULTS = 16, MAKER_FLOATS_FROM = 10 };
 
 uint32_t maker_random(uint32_t *state);
-/* Numbers that programs stumble over, now and then. */
+/* Random numbers, sometimes edge cases. */
 uint32_t maker_value(uint32_t *state);
 /* A kernel `made(in, results, stores)` for blocks of at most 256 threads; stores has room for 512 places of 16 bytes. */
 void maker_write(char *text, size_t bytes, uint32_t seed);
-/* The same kernel, but each thread stores to places of its own only (64 bytes of `stores` each, by its number in the grid) and sees
- * nothing that depends on how the grid is cut into blocks: any shape with as many threads gives the same results. At most 512 threads. */
+/* The same kernel, but each thread stores only to its own places (64 bytes of `stores` each, by its number in the grid) and sees nothing
+ * that depends on how the grid is cut into blocks: any shape with as many threads gives the same results. At most 512 threads. */
 void maker_write_alone(char *text, size_t bytes, uint32_t seed);
 
 #endif

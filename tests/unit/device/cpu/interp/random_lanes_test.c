@@ -1,6 +1,6 @@
-/* Programs made up at random, whose threads have nothing to do with each other, run with one thread per block and with many: the same
- * results, since the lanes of a block must not notice each other. GPUREST_RANDOM_PROGRAMS says how many (300), GPUREST_RANDOM_SEED which
- * is the first (1). A failure names the seed. */
+/* Random programs with independent threads, run with one thread per block and with many: the results must be equal, since the lanes of a
+ * block must not see each other. GPUREST_RANDOM_PROGRAMS is their number (300), GPUREST_RANDOM_SEED the first seed (1). A failure names
+ * the seed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ static unsigned setting(const char *name, unsigned otherwise)
     return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* NaN are one: which payload survives an operation is not defined. */
+/* NaNs are equal: which payload survives an operation is not defined. */
 static bool same(uint32_t a, uint32_t b, bool is_float)
 {
     return a == b || (is_float && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);

@@ -1,5 +1,5 @@
-/* Every opcode in every type and form against a reference in C: edge values of each operand against those of the others. An opcode
- * without reference fails, and so does a form that the interpreter takes although no reference knows it. */
+/* Every opcode in every type and form against a reference in C: edge values of each operand combined with those of the others. An opcode
+ * without a reference fails, and so does a form that the interpreter accepts but no reference has. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static void stop(void)
 
 TestSuite(interp_reference, .init = start, .fini = stop);
 
-/* The first operands meet in all combinations as far as there are threads, the others in many. */
+/* The first operands are combined completely, as far as there are threads; the others in many combinations. */
 static void fill(const struct reference_row *row, const struct ref_form *f)
 {
     unsigned round = 0, step = 1, count[REF_INPUTS];
@@ -80,7 +80,7 @@ static bool thread_right(const struct reference_row *row, const struct ref_form 
         second = f->text[0] == '|' ? want >> 32 : 0;
         want = f->text[0] == '|' ? want & UINT32_MAX : want;
     }
-    if (f->opcode[0] == 'e' && f->opcode[1] == 'l') /* elect: the first result is not told */
+    if (f->opcode[0] == 'e' && f->opcode[1] == 'l') /* elect: the first result is unspecified */
         first = want;
     if (!skipped && !form_has_result(row, f))
         first = want;
@@ -142,7 +142,7 @@ static unsigned check_row(const struct reference_row *row)
     return wrong;
 }
 
-/* GPUREST_OPCODE: only that one. */
+/* GPUREST_OPCODE restricts the test to one opcode. */
 Test(interp_reference, every_form_gives_what_the_reference_says, .timeout = 600)
 {
     const char *only = getenv("GPUREST_OPCODE");
@@ -199,7 +199,7 @@ static const char *const type_words[] = {
 };
 enum { TYPE_WORDS = sizeof type_words / sizeof *type_words, SKELETONS_MAX = 512 };
 
-/* What references know of an opcode: types, pairs of types, and forms with '#' for the types. */
+/* What references cover of an opcode: types, pairs of types, and forms with '#' for the types. */
 struct known {
     bool     pair[TYPE_WORDS + 1][TYPE_WORDS + 1];
     char     skeleton[SKELETONS_MAX][64];
@@ -249,7 +249,7 @@ static void learn(struct known *k, unsigned op)
     }
 }
 
-/* The skeleton with those types; false when it has more or fewer. */
+/* The skeleton with those types; false when it has more or fewer places. */
 static bool dress(const char *skeleton, unsigned t, unsigned s, struct ref_form *f)
 {
     unsigned types[2] = {t, s}, used = 0;

@@ -1,5 +1,5 @@
-/* Every compilation of the interpreter, with and without its short ways, must give the same bits as the plain baseline:
- * for compiled kernels, for programs made up at random, and for the texts of faults. */
+/* Every compilation of the interpreter, with and without its fast paths, must give the same bits as the plain baseline: for compiled
+ * kernels, for random programs, and for the texts of faults. */
 #include <stdio.h>
 
 #include "device/cpu/interp/variants.h"
@@ -35,7 +35,7 @@ static void load_as(const struct interpreter *by, bool plain)
     cr_assert_eq(cpu_code_load_as(r.module, by, plain, &r.why), STATUS_OK, "%s", r.why.detail);
 }
 
-/* NaNs of other payloads are the same number: which operand's payload survives is not defined. */
+/* NaNs are equal: which operand's payload survives is not defined. */
 static bool same_float(uint32_t a, uint32_t b)
 {
     return a == b || ((a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000);
@@ -50,7 +50,7 @@ static void compare(const char *what, const struct interpreter *by, bool plain, 
     }
 }
 
-/* run fills `out`; the first, the plain baseline, says what is right. */
+/* run fills `out`; the result of the first variant, the plain baseline, is the reference. */
 static void for_every_variant(const char *what, void (*run)(const void *), const void *context, unsigned floats_from, unsigned period)
 {
     const struct interpreter *by;
@@ -80,10 +80,10 @@ Test(interp_variants, the_best_is_among_them_and_names_lead_to_them)
 struct kernel_case {
     const char      *file, *kernel;
     struct rig_shape shape;
-    uint64_t         rest[5]; /* the parameters behind the arrays */
+    uint64_t         rest[5]; /* the parameters after the arrays */
     unsigned         rest_count;
-    unsigned         arrays; /* in, other, out: which come first, from the left; 2: in and out */
-    bool             bytes;  /* inputs are any bytes, not floats */
+    unsigned         arrays; /* the number of in, other and out, which come first; 2: in and out */
+    bool             bytes;  /* inputs are arbitrary bytes, not floats */
 };
 
 #define REST(...) {__VA_ARGS__}, sizeof((uint64_t[]){__VA_ARGS__}) / 8
@@ -168,7 +168,7 @@ static void run_program(const void *context)
     cr_assert_eq(st, STATUS_OK, "%s", r.why.detail);
 }
 
-/* Block sizes with and without whole runs of lanes, whole warps and a last partial word of a mask. */
+/* Block sizes with and without whole runs of lanes, whole warps and a last partial mask word. */
 Test(interp_variants, programs_made_at_random)
 {
     static const unsigned threads[] = {256, 128, 100, 48, 33, 16, 7};
@@ -218,7 +218,7 @@ Test(interp_variants, faults_name_the_same_thread_and_address)
     fault_texts("mov.u64 %rd4, 12; ld.global.u32 %r2, [%rd4];", "thread (0,0,0)");
 }
 
-/* Behind the last byte of an allocation begins a guard page. */
+/* A guard page begins after the last byte of an allocation. */
 Test(interp_variants, faults_in_guard_pages_name_the_thread)
 {
     char body[256];

@@ -1,4 +1,4 @@
-/* wmma against matrix products computed here: every shape and type that the vendor's mma.h has, in several layouts, and what is refused. */
+/* wmma against matrix products computed here: every shape and type in NVIDIA's mma.h, in several layouts, and refusals. */
 #include <stdio.h>
 
 #include "unit/device/cpu/interp/fixture.h"
@@ -24,7 +24,7 @@ TestSuite(wmma, .init = start, .fini = stop);
 enum kind { F16, BF16, TF32, F64, S8, U8, S4, U4, B1, F32, S32 };
 enum { SIDE_BYTES = 8192, COLUMNS = 1 };
 
-/* Layouts: COLUMNS where a matrix lies by columns. Strides are in elements. */
+/* Layouts: COLUMNS is column-major. Strides are in elements. */
 static const struct product {
     const char *kernel;
     unsigned    m, n, k;
@@ -81,7 +81,7 @@ static double take(const void *memory, enum kind kind, unsigned at)
     }
 }
 
-/* Small whole numbers, so that every sum is exact in every type; each as its type can hold it. */
+/* Small integers, for which every sum is exact in every type that can hold them. */
 static double sample(enum kind kind, unsigned i)
 {
     int v = (int)(i * 7 + i / 5) % 15;

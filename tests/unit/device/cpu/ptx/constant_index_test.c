@@ -1,4 +1,4 @@
-/* A function's constants: found by value and width, however many there are, and without looking at them all. */
+/* A function's constants: found by value and width, however many there are, without a linear search. */
 #include <criterion/criterion.h>
 
 #include "device/cpu/ptx/constant_index.h"

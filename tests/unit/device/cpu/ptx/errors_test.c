@@ -1,4 +1,4 @@
-/* What is wrong is refused with its line, and hostile text cannot do harm. */
+/* Errors are refused with their line, and hostile text does no harm. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ Test(ptx_errors, bodies_are_refused_with_their_line)
     }
 }
 
-/* What `GET /v1/devices` says that kernels may not use, with an instruction of each kind. */
+/* Features that `GET /v1/devices` lists as unsupported, with an instruction of each kind. */
 static const struct {
     const char *kind, *body, *named;
 } absent[] = {
@@ -104,7 +104,7 @@ Test(ptx_errors, what_the_device_lacks_is_refused_by_name)
     }
 }
 
-/* Dynamic parallelism is calls of functions that no module defines. */
+/* Dynamic parallelism calls functions that no module defines. */
 Test(ptx_errors, every_kind_that_the_device_lacks_is_tried)
 {
     static const char *const kinds[] = {
@@ -188,7 +188,7 @@ Test(ptx_errors, deep_scopes_end_at_their_limit)
     refused("braces", m, &why, "scopes are nested too deeply");
 }
 
-/* Every beginning of a real text either parses or is refused; the sanitizers watch. */
+/* Every prefix of a real text either parses or is refused; the sanitizers watch. */
 Test(ptx_errors, cut_texts_do_no_harm)
 {
     static char    text[64 * 1024];

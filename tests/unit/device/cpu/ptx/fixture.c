@@ -1,4 +1,4 @@
-/* Puts test lines into whole PTX texts. */
+/* Completes test lines to whole PTX texts. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Every form parses to the right fields, and the interpreter takes it. */
+/* Every form parses to the right fields, and the interpreter accepts it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ Test(ptx_forms, every_form_has_its_fields)
         struct ptx_module     *m = parse_form(forms[i].text);
         const struct ptx_insn *in = m->functions[0].insns;
 
-        cr_expect_eq(m->functions[0].insns_count, 2, "%s", forms[i].text); /* and the closing ret */
+        cr_expect_eq(m->functions[0].insns_count, 2, "%s", forms[i].text); /* and the final ret */
         cr_expect_eq(in->opcode, forms[i].opcode, "%s", forms[i].text);
         cr_expect_eq(in->type, forms[i].type, "%s", forms[i].text);
         cr_expect_eq(in->stype, forms[i].stype, "%s", forms[i].text);

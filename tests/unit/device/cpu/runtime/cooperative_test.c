@@ -1,4 +1,4 @@
-/* Cooperative launches: blocks that wait for each other, as the vendor's cooperative groups make them and by hand. */
+/* Cooperative launches: blocks that wait for each other, with CUDA's cooperative groups and by hand. */
 #include <stdio.h>
 
 #include "unit/device/cpu/interp/fixture.h"
@@ -24,7 +24,7 @@ TestSuite(cooperative, .init = start, .fini = stop, .timeout = 180);
 #define SAYS(text)                      cr_assert(strstr(r.why.detail, text), "%s", r.why.detail)
 #define SHAPE_ALL(blocks, threads, ...) SHAPE(blocks, threads, .cooperative = 1, __VA_ARGS__)
 
-/* b = 2 a, a barrier over the grid, then a = b backwards: wrong unless every block had written before any block read. */
+/* b = 2 a, a barrier over the grid, then a = b backwards: wrong unless every block has written before any block reads. */
 Test(cooperative, a_grid_meets_as_often_as_it_is_launched)
 {
     enum { N = 3000 };
@@ -52,7 +52,7 @@ Test(cooperative, more_blocks_than_run_at_once_are_refused_with_their_greatest_n
     SAYS(most);
 }
 
-/* A kernel that needs no grid may be launched so, too. */
+/* A kernel that does not synchronize its grid may be launched cooperatively, too. */
 Test(cooperative, blocks_know_their_places)
 {
     uint32_t *out = rig_memory(&r, 8 * 4);
@@ -65,7 +65,7 @@ Test(cooperative, blocks_know_their_places)
         cr_assert_eq(out[i], i + 7);
 }
 
-/* All but block 1 wait for ever for the word that nobody writes. */
+/* All but block 1 wait for ever for a word that nobody writes. */
 #define WAITING                                                                                                                            \
     HEAD ".visible .entry k(.param .u64 out) {\n.reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"                                    \
          "ld.param.u64 %rd1, [out]; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 1; @%p1 bra FAIL;\n"                                      \
@@ -91,8 +91,8 @@ Test(cooperative, a_grid_that_waits_for_ever_ends_at_its_deadline)
     cr_assert_eq(RUN(&r, "k", SHAPE_ALL(4, 32, .deadline_ms = 100), ADDRESS(out)), STATUS_EXECUTION_TIMEOUT);
 }
 
-/* Of blocks on several host threads: alone, with helpers, and alone again where they do not help. Every addition counts, and every ticket
- * is drawn once. */
+/* Blocks on several host threads: alone, with helpers, and alone again where helpers do not take part. Every addition counts, and every
+ * ticket is drawn once. */
 Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
 {
     enum { BLOCKS = 300, THREADS = 128, ROUNDS = 16, CELLS = 24, TICKETS = BLOCKS * THREADS };
@@ -120,7 +120,7 @@ Test(cooperative, atomics_of_a_grid_on_several_host_threads_lose_nothing)
     }
 }
 
-/* Not a cooperative launch, and a grid so small that it begins on one host thread: the others come when a block waits. */
+/* Not a cooperative launch, and a grid so small that it starts on one host thread: others join when a block waits. */
 Test(cooperative, blocks_that_wait_for_later_ones_get_company)
 {
     uint32_t *out = rig_memory(&r, 8);

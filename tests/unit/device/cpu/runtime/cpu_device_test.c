@@ -1,4 +1,4 @@
-/* The `cpu` device through struct device_ops alone, as a worker drives it. */
+/* The `cpu` device through struct device_ops only, as a worker uses it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

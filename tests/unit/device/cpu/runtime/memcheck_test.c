@@ -40,7 +40,7 @@ static void *written(size_t bytes)
 static const char load_then_store[] = HEAD ENTRY(".param .u64 out, .param .u64 in") OUT
     "ld.param.u64 %rd4, [in]; add.s64 %rd4, %rd4, %rd2; ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd3], %r2; ret; }";
 
-/* The allocation ends 252 bytes before the guard page, so that without memcheck nobody notices. */
+/* The allocation ends 252 bytes before the guard page, so only memcheck notices. */
 Test(memcheck, one_element_too_far_is_an_error_with_thread_block_and_line)
 {
     uint32_t *in = written(33 * 4), *out = rig_memory(&r, 64 * 4);
@@ -98,7 +98,7 @@ Test(memcheck, freed_memory_is_named_as_such)
     cr_assert_eq(r.why.cuda_result, 700);
 }
 
-/* Written by one launch, read by the next, through addresses of either kind. */
+/* Written by one launch, read by the next, through both kinds of addresses. */
 Test(memcheck, what_a_kernel_wrote_may_be_read)
 {
     uint32_t *in = written(64 * 4), *middle = rig_memory(&r, 64 * 4), *out = rig_memory(&r, 64 * 4);
@@ -132,7 +132,7 @@ Test(memcheck, vectors_atomics_and_narrow_stores_count_byte_by_byte)
     SAYS("atomic of uninitialised memory");
 }
 
-/* Threads that take no part are not asked about their addresses. */
+/* Addresses of inactive threads are not checked. */
 Test(memcheck, only_threads_that_take_part_are_checked)
 {
     uint32_t *in = written(32 * 4), *out = rig_memory(&r, 64 * 4);
@@ -181,7 +181,7 @@ Test(memcheck, pieces_of_the_kernels_heap_are_allocations_too)
     SAYS("uninitialised");
 }
 
-/* By the host: writing and filling initialise, copying carries the state along. */
+/* By the host: writing and filling initialise; copying copies the state. */
 Test(memcheck, the_host_writes_fills_and_copies)
 {
     struct cpu_queue *q = NULL;
@@ -212,7 +212,7 @@ static enum status run_module(struct cpu_module *m, uint64_t param)
     return cpu_engine_run(r.engine, &l, &r.why);
 }
 
-/* A loaded module's variables count as written and stand apart from each other. */
+/* A loaded module's variables count as written, with gaps between them. */
 Test(memcheck, variables_of_a_module_have_ends)
 {
     static const char text[] =
@@ -230,7 +230,7 @@ Test(memcheck, variables_of_a_module_have_ends)
     cpu_module_unload(m);
 }
 
-/* The same program without memcheck has no checks, and no errors here. */
+/* Without memcheck the same program has no checks, and so no errors. */
 Test(memcheck, without_it_nothing_is_checked)
 {
     struct rig plain;

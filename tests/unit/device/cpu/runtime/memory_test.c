@@ -29,7 +29,7 @@ static unsigned char *host(uint64_t address)
     return (unsigned char *)(uintptr_t)address;
 }
 
-/* Does touching the address fault? */
+/* Whether an access to the address faults. */
 static bool faults(uint64_t address)
 {
     static struct fault_guard g;
@@ -118,7 +118,7 @@ Test(cpu_memory, ranges_and_counts_are_known)
     cr_assert_eq(s.free_bytes + s.reserved_bytes, s.total_bytes);
 }
 
-/* ---- files that are the memory ---- */
+/* ---- files as device memory ---- */
 
 static int file(size_t bytes)
 {
@@ -166,7 +166,7 @@ Test(cpu_memory, a_files_pages_are_the_allocation_and_guarded_as_all_are)
     close(fd);
 }
 
-/* Addresses are used again when they run out: the next one there must not see the file. */
+/* Addresses are reused when they run out: the next allocation there must not see the file. */
 Test(cpu_memory, after_a_file_the_addresses_are_plain_again)
 {
     size_t   page = (size_t)sysconf(_SC_PAGESIZE);
@@ -219,7 +219,7 @@ static unsigned mappings(void)
     return n;
 }
 
-/* The host bounds their number: who allocates and frees for ever may not use them up. */
+/* The host bounds the number of mappings: repeated allocation and freeing must not use them up. */
 Test(cpu_memory, freed_allocations_leave_no_mappings_behind)
 {
     enum { CYCLES = 200, OTHERS = 40 };
@@ -244,7 +244,7 @@ Test(cpu_memory, freed_allocations_leave_no_mappings_behind)
     close(fd);
 }
 
-/* Takes addresses, and nothing else, until there are no fresh ones for `bytes`. */
+/* Uses up addresses only, until there are no fresh ones for `bytes`. */
 static bool use_addresses_up(uint64_t bytes)
 {
     uint64_t piece = cpu_memory_span(m) / 2 - bytes, at;
@@ -278,7 +278,7 @@ Test(cpu_memory, addresses_that_are_used_again_read_as_zero)
 
 /* ---- pages of long writes ---- */
 
-/* Pages of [address, address + bytes) that are there. */
+/* Number of present pages in [address, address + bytes). */
 static size_t pages_there(uint64_t address, uint64_t bytes)
 {
     static unsigned char there[64 * CPU_POPULATE_BYTES_MIN / 4096];
@@ -292,7 +292,7 @@ static size_t pages_there(uint64_t address, uint64_t bytes)
     return n;
 }
 
-/* Linux before 5.14 makes no pages ahead; there nothing is to be seen, and nothing goes wrong. */
+/* Linux before 5.14 cannot populate pages in advance; the test is then without effect. */
 static bool pages_are_made_ahead(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -318,7 +318,7 @@ Test(cpu_memory, a_long_write_finds_its_pages)
     cpu_memory_expect_write(m, at, CPU_POPULATE_BYTES_MIN - 1);
     cr_assert_eq(pages_there(at, BYTES), 0, "a short one is left alone");
     cpu_memory_expect_write(m, at, HALF);
-    cr_assert_geq(pages_there(at, BYTES), HALF / page); /* more where the host takes large pages by itself */
+    cr_assert_geq(pages_there(at, BYTES), HALF / page); /* more if the host uses large pages by itself */
     for (uint64_t i = 0; i < HALF; i++)
         cr_assert_eq(host(at)[i], 0);
     memset(host(at), 7, HALF);

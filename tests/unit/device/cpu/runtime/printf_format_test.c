@@ -1,4 +1,4 @@
-/* A kernel's printf: each conversion, flag and length, against what C says. */
+/* A kernel's printf: each conversion, flag and length, against C's. */
 #include <criterion/criterion.h>
 
 #include "device/cpu/bounds.h"

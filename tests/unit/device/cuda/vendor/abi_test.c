@@ -1,4 +1,4 @@
-/* Our own declarations of cuBLASLt's and cuFFT's interfaces against the vendor's headers, where those are installed. */
+/* Our declarations of cuBLASLt's and cuFFT's interfaces against the vendor's headers, if they are installed. */
 #include <criterion/criterion.h>
 
 #if __has_include(<cublasLt.h>) && __has_include(<cufft.h>)
@@ -62,8 +62,7 @@ SAME(CUFFT_KIND_Z2Z, CUFFT_Z2Z);
 SAME(CUFFT_DIRECTION_FORWARD, CUFFT_FORWARD);
 SAME(CUFFT_DIRECTION_INVERSE, CUFFT_INVERSE);
 
-/* The functions as the rows say them, parameter by parameter; enumerations, opaque pointers and complex numbers under the headers' names.
- */
+/* The functions as in the rows, parameter by parameter, with the headers' names for enumerations, opaque pointers and complex numbers. */
 #define TAKES(function, type) static_assert(__builtin_types_compatible_p(__typeof__(&function), type), #function " differs")
 TAKES(cublasLtMatmul,
       __typeof__(cublasStatus_t(*)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *, cublasLtMatrixLayout_t, const void *,
@@ -99,7 +98,7 @@ TAKES(cufftExecZ2Z, __typeof__(cufftResult(*)(cufftHandle, cufftDoubleComplex *,
 
 Test(vendor_abi, agrees_with_the_headers)
 {
-    cr_assert_eq(sizeof(cublasLtMatmulAlgo_t), 8 * sizeof(uint64_t)); /* that this file compiled is the check */
+    cr_assert_eq(sizeof(cublasLtMatmulAlgo_t), 8 * sizeof(uint64_t)); /* the test is that this file compiles */
 }
 #else
 Test(vendor_abi, agrees_with_the_headers)

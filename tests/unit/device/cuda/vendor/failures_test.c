@@ -9,7 +9,7 @@ static const struct device_ops *const ops = &device_cuda;
 
 /* ---- failures ---- */
 
-/* Both operations from nothing to their results; stops at the first failure. */
+/* Both operations from start to results; stops at the first failure. */
 static enum status play(struct device *d, struct problem *why)
 {
     struct vendor_plan          p = vendor_dense(VENDOR_F32, 4, 4, 64, 2), t = vendor_transform(VENDOR_F32, 64, 1, true);
@@ -82,7 +82,7 @@ Test(vendor, every_call_that_fails_leaves_nothing_behind)
         }
 }
 
-/* The library says no more than that it failed; the driver knows how. */
+/* The library only reports that it failed; the driver knows why. */
 Test(vendor, a_fault_is_the_context_s_end_and_is_told_as_one)
 {
     struct device              *d = vendor_open();
@@ -119,7 +119,7 @@ struct graphed {
     struct device_launch launches[3];
 };
 
-/* out = a b, then 2 out + 5 word by word somewhere else, then an inverse transform. */
+/* out = a b, then 2 out + 5 word by word to another place, then an inverse transform. */
 static void prepare(struct graphed *g)
 {
     struct vendor_plan p = vendor_dense(VENDOR_F32, 2, 2, 64, 1), t = vendor_transform(VENDOR_F32, 32, 1, true);
@@ -165,7 +165,7 @@ Test(vendor, plans_and_kernels_run_in_a_graph_and_are_exchanged_in_it)
     cr_assert_eq(ops->graph_run(g.d, NULL, graph, &why), STATUS_OK);
     cr_assert_eq(floats(&g, 2048)[0], 12);
     cr_assert_eq(((uint32_t *)floats(&g, 12288))[0], 5);
-    cr_assert_float_eq(floats(&g, 8192)[0], 1, 1e-6); /* of a peak: the same everywhere, divided by the length */
+    cr_assert_float_eq(floats(&g, 8192)[0], 1, 1e-6); /* the transform of a peak: the same everywhere, divided by the length */
     cr_assert_float_eq(floats(&g, 8192)[62], 1, 1e-6);
     g.at.out = g.x + 2048 + 512;
     cr_assert_eq(ops->graph_set(g.d, graph, 0, &g.launches[0], &why), STATUS_OK, "%s", why.detail);
@@ -205,7 +205,7 @@ Test(vendor, a_graph_that_cannot_be_made_leaves_nothing_behind)
     }
 }
 
-/* A kernel where a library was, or a launch of which the library makes another number of kernels. */
+/* A kernel in place of a library's, or a launch for which the library uses another number of kernels. */
 Test(vendor, a_graph_that_cannot_be_changed_is_run_launch_by_launch)
 {
     for (int other = 0; other < 2; other++) {

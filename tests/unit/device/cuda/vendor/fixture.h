@@ -4,14 +4,14 @@
 
 #include "unit/device/cuda/fixture.h"
 
-/* What was made of both libraries and not yet destroyed. */
+/* Objects of both libraries that were created and not destroyed. */
 long vendor_live(void);
-/* Counts of calls start anew. */
+/* Resets the counts of calls. */
 void vendor_reset(void);
-/* Device 0 with both; asserts. */
+/* Opens device 0 with both libraries; fails the test on an error. */
 struct device *vendor_open(void);
 uint64_t       vendor_memory(struct device *d, uint64_t bytes);
-/* Of a module of a plan, on the default stream. */
+/* Launches a plan's module on the default stream. */
 enum status vendor_launch(struct device *d, struct device_module *m, const void *params, uint32_t bytes, struct problem *why);
 /* Rows and matrices without gaps. */
 struct vendor_plan vendor_dense(enum vendor_number number, uint64_t m, uint64_t n, uint64_t k, uint64_t batch);

@@ -42,7 +42,7 @@ static int seeded(uint64_t i, unsigned seed)
     return (int)((i * 7 + seed * 5 + i / 3) % 7) - 3;
 }
 
-/* The whole of `out`, gaps included, against plain loops over rows; 99 stands where nothing was to be written. */
+/* Compares all of `out`, gaps included, with plain loops over rows; 99 marks places that must not be written. */
 static void check_product(const struct vendor_plan *p, uint64_t offset)
 {
     struct device        *d = vendor_open();
@@ -200,7 +200,7 @@ static void run_transform(struct device *d, const struct vendor_plan *p, uint64_
     ops->module_unload(d, m);
 }
 
-/* Forward against the definition, and back to where it came from. */
+/* Forward against the definition, and back to the input. */
 static void check_transform(const struct vendor_plan *p)
 {
     struct device     *d = vendor_open();
@@ -251,7 +251,7 @@ Test(vendor, transforms_behind_each_other_and_side_by_side)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static enum status load(struct device *d, struct vendor_plan p, struct problem *why)
 {
@@ -284,7 +284,7 @@ Test(vendor, what_no_library_does_is_refused_and_harms_nothing)
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
     p = good, p.number = VENDOR_F64 + 1;
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
-    p = vendor_dense(VENDOR_F32, 13, 4, 4, 1); /* the fake's own dislike */
+    p = vendor_dense(VENDOR_F32, 13, 4, 4, 1); /* an input that only the fake refuses */
     cr_expect_eq(load(d, p, &why), STATUS_NOT_IMPLEMENTED);
     p = good, p.operation = 7;
     cr_expect_eq(load(d, p, &why), STATUS_INVALID_REQUEST);

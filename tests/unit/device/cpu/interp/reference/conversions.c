@@ -27,7 +27,7 @@ static binary128 integral(binary128 v, char mode)
     return r == 0 && (v < 0 || (v == 0 && 1 / v < 0)) ? -(binary128)0 : r;
 }
 
-/* NaN is 0, but the highest bit alone where 64 bits are involved. */
+/* NaN becomes 0, or only the highest bit where 64 bits are involved. */
 static uint64_t to_integer(const struct ref_call *c, binary128 v)
 {
     const struct ref_type *t = c->form->type;
@@ -55,7 +55,7 @@ static uint64_t to_float(const struct ref_call *c, binary128 v)
     return ftz && t->bits == 32 ? ref_flushed(t, bits) : bits;
 }
 
-/* A result of 8 bits stands extended in its register, as in one of 32. */
+/* An 8-bit result is extended in its register, as if to 32 bits. */
 static uint64_t extended(const struct ref_type *t, uint64_t bits)
 {
     return t->bits == 8 ? ref_cut(32, ref_integer(t, bits)) : bits;
@@ -90,7 +90,7 @@ uint64_t ref_convert_pair(const struct ref_call *c)
     return high << 16 | ref_convert(&one);
 }
 
-/* As the manual's program for it goes, bit by bit. */
+/* As in the manual's program, bit by bit. */
 uint64_t ref_convert_packed(const struct ref_call *c)
 {
     const struct ref_type *t = c->form->type, *s32 = c->form->stype;
@@ -104,7 +104,7 @@ uint64_t ref_convert_packed(const struct ref_call *c)
     return d;
 }
 
-/* 10 bits behind the point; halves away from zero (.rna) or to even. */
+/* 10 bits after the point; halves away from zero (.rna) or to even. */
 uint64_t ref_convert_tf32(const struct ref_call *c)
 {
     const struct ref_type *f32 = c->form->stype;
@@ -116,7 +116,7 @@ uint64_t ref_convert_tf32(const struct ref_call *c)
     return away ? kept + 0x2000 : kept;
 }
 
-/* What 8 bits say, by the tables of the format: 4 exponent bits and 3 behind the point, or 5 and 2. */
+/* The value of 8 bits by the format's tables: 4 exponent bits and 3 after the point, or 5 and 2. */
 static binary128 fp8_value(bool e5m2, unsigned b)
 {
     unsigned  bits = e5m2 ? 2 : 3, exponent = (b & 0x7f) >> bits, rest = b & ((1u << bits) - 1);
@@ -130,7 +130,7 @@ static binary128 fp8_value(bool e5m2, unsigned b)
     return b & 0x80 ? -v : v;
 }
 
-/* The nearest of all finite numbers, of two that are as near the even one. */
+/* The nearest finite number; of two equally near ones the even one. */
 static unsigned fp8_nearest(bool e5m2, binary128 v, bool relu)
 {
     unsigned  most = e5m2 ? 0x7b : 0x7e, best = 0;
@@ -180,7 +180,7 @@ uint64_t ref_convert_of_fp8(const struct ref_call *c)
     return half_of_fp8(c, c->in[0] >> 8 & 0xff) << 16 | half_of_fp8(c, c->in[0] & 0xff);
 }
 
-/* Less, equal, greater: 1, 2, 4; not ordered: 8. */
+/* Less, equal, greater: 1, 2, 4; unordered: 8. */
 static unsigned order(const struct ref_type *t, uint64_t a, uint64_t b)
 {
     if (!ref_is_float(t))
@@ -236,7 +236,7 @@ static uint64_t value_of(const struct ref_type *to, bool holds)
     return ref_is_float(to) ? ref_round(to, (struct ref_exact){1, 0}, 'n', false) : ref_cut(to->bits, -1);
 }
 
-/* Of a pair, each half has its result: in a type of 32 bits 16 ones. */
+/* For a pair each half has its result: 16 ones in a 32-bit type. */
 uint64_t ref_set(const struct ref_call *c)
 {
     const struct ref_type *to = c->form->type, *from = c->form->stype, *e = from;

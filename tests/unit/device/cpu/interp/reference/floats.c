@@ -1,4 +1,4 @@
-/* Floating-point operations: exactly, or with the sign of what is lacking, in binary128, and rounded once to the type. */
+/* Floating-point operations in binary128, exactly or with the sign of the missing rest, rounded once to the type. */
 #include "reference.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ static uint64_t overflow(const struct ref_type *t, char mode, bool minus)
     return (infinity_bits(t) - stays) | (minus ? sign_bit(t) : 0);
 }
 
-/* Of what is cut off: 0 nothing, 1 less than half a step, 2 half, 3 more. */
+/* Class of the bits cut off: 0 nothing, 1 less than half a step, 2 half, 3 more. */
 static int remainder_class(uwide_t low, uwide_t half, int rest)
 {
     if (low == half)
@@ -127,7 +127,7 @@ uint64_t ref_round(const struct ref_type *t, struct ref_exact x, char mode, bool
     if (x.v == 0)
         return sign;
     u |= (uwide_t)1 << 112;
-    if (rest < 0) { /* two more bits hold what is lacking: one unit less, and some */
+    if (rest < 0) { /* two more bits hold the missing part: one unit less, and some */
         u = (u << 2) - 1;
     } else {
         u = (u << 2) + (unsigned)rest;
@@ -248,7 +248,7 @@ uint64_t ref_float_fma(const struct ref_call *c)
     return sum(c, number(c, 0) * number(c, 1), number(c, 2));
 }
 
-/* Quotients and roots are farther from any number to round to than binary128's error. */
+/* Quotients and roots are farther from any rounding boundary than binary128's error. */
 uint64_t ref_float_div(const struct ref_call *c)
 {
     return finish(c, (struct ref_exact){number(c, 0) / number(c, 1), 0});
@@ -288,7 +288,7 @@ uint64_t ref_float_abs(const struct ref_call *c)
     return raw(c, 0) & ~sign_bit(TYPE);
 }
 
-/* Of two numbers the lesser or greater; -0 is less than +0. */
+/* The lesser or greater of two numbers; -0 is less than +0. */
 static uint64_t chosen(const struct ref_call *c, bool least)
 {
     bool     by_magnitude = HAS("xorsign");
@@ -347,7 +347,7 @@ static long double function(const char *op, long double x)
            : strcmp(op, "tanh") == 0 ? tanhl(x) : strcmp(op, "rcp") == 0 ? 1 / x : strcmp(op, "rsqrt") == 0 ? 1 / sqrtl(x) : sqrtl(x);
 }
 
-/* The seed forms of binary64 look at the upper half of their operand. */
+/* The seed forms of binary64 only use the upper half of their operand. */
 uint64_t ref_approximate(const struct ref_call *c)
 {
     uint64_t bits;

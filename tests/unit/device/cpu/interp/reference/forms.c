@@ -58,7 +58,7 @@ unsigned long long ref_last_number(const struct ref_form *f)
     return at ? strtoull(at + 1, NULL, 0) : 0;
 }
 
-/* Which part of the choices in braces at `at` is taken; *end is behind the brace. */
+/* Which of the choices in braces at `at` is used; *end is after the brace. */
 static const char *chosen(const char *at, unsigned *i, size_t *bytes, const char **end)
 {
     const char *close = strchr(at, '}');
@@ -90,7 +90,7 @@ static void append(char *out, size_t room, const char *from, size_t bytes)
     out[n] = '\0';
 }
 
-/* The first instruction of that opcode: its words and types. */
+/* Words and types of the first instruction with that opcode. */
 void form_read(const struct reference_row *row, struct ref_form *f)
 {
     const char *name = ptx_opcode_word((enum ptx_opcode)row->opcode), *at = f->text;
@@ -136,7 +136,7 @@ static bool is_whole(const struct ref_form *f)
     return strchr(f->text, ';') != NULL || strchr(f->text, '%') != NULL;
 }
 
-/* The letter of source i (from 0), addresses and optional ones left out. */
+/* The letter of source i (from 0); skips addresses and optional operands. */
 static char source_letter(const struct reference_row *row, const struct ref_form *f, unsigned i)
 {
     const char *form = row->opcode == PTX_OP_ATOM && ref_has(f, "cas") ? "Datt" : row->opcode == PTX_OP_ATOM ? "Dat" : operand_forms[row->opcode];
@@ -281,7 +281,7 @@ static size_t copy_cell(char *out, size_t room, const char *to_space, const char
     return n;
 }
 
-/* The result register's way into %rd0. */
+/* Code that moves the result register into %rd0. */
 static const char *taken(const char *body)
 {
     return strstr(body, "%rd0") ? "" : strstr(body, "%r0") ? "cvt.u64.u32 %rd0, %r0;" : strstr(body, "%h0") ? "cvt.u64.u16 %rd0, %h0;"

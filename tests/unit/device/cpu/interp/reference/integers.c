@@ -1,4 +1,4 @@
-/* Integer and bit operations as the PTX manual describes them, in 128 bits. */
+/* Integer and bit operations as in the PTX manual, in 128 bits. */
 #include "reference.h"
 
 #include <stdlib.h>
@@ -183,7 +183,7 @@ uint64_t ref_funnel(const struct ref_call *c)
     return (uint32_t)(HAS("l") ? (both << by) >> 32 : both >> by);
 }
 
-/* Field operands of 32 bits are their low 8 bits; of 64, as measured on an H200, all of them. */
+/* Field operands of 32 bits are their low 8 bits; those of 64 are all bits, as measured on an H200. */
 static unsigned field(const struct ref_call *c, unsigned k)
 {
     return TYPE->bits == 32 ? (unsigned)c->in[k] & 255 : amount(c, k, 1000);
@@ -275,7 +275,7 @@ uint64_t ref_fns(const struct ref_call *c)
     return UINT32_MAX;
 }
 
-/* The second result, when there is one, is whether any bit was set, combined with the third predicate. */
+/* The second result, if any: whether any bit was set, combined with the third predicate. */
 uint64_t ref_logic(const struct ref_call *c)
 {
     const char *table = strstr(c->form->text, "0x");
@@ -293,7 +293,7 @@ uint64_t ref_logic(const struct ref_call *c)
 uint64_t ref_permute(const struct ref_call *c)
 {
     static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-    /* As the manual's table lists them: byte 3 first, for the selectors 0 to 3. */
+    /* As in the manual's table: byte 3 first, for the selectors 0 to 3. */
     static const unsigned rows[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
                                         {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
                                         {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
@@ -374,7 +374,7 @@ uint64_t ref_unpack(const struct ref_call *c)
     return OUT((wide_t)c->in[0]) >> (TYPE->bits / 2);
 }
 
-/* The first step of a chain, always in front, is on inputs 0 and 1; whether it carries out. */
+/* Whether the first step of the chain, always on inputs 0 and 1, carries out. */
 static bool carry_in(const struct ref_call *c)
 {
     bool sub = strncmp(c->form->text, "sub", 3) == 0;
@@ -382,7 +382,7 @@ static bool carry_in(const struct ref_call *c)
     return sub ? OUT((wide_t)c->in[0]) < OUT((wide_t)c->in[1]) : ((uwide_t)OUT((wide_t)c->in[0]) + OUT((wide_t)c->in[1])) >> TYPE->bits & 1;
 }
 
-/* The step in question: its sum or difference in more bits than its type has. */
+/* The tested step: its sum or difference in more bits than its type has. */
 static wide_t chained(const struct ref_call *c)
 {
     const char *op = c->form->opcode;
@@ -399,7 +399,7 @@ static wide_t chained(const struct ref_call *c)
     return op[0] == 's' ? x - y - in : x + y + in;
 }
 
-/* What follows a step without carry in adds, or subtracts, the carry that it left. */
+/* After a step without carry in, the next step adds or subtracts its carry. */
 uint64_t ref_carry(const struct ref_call *c)
 {
     const char *op = c->form->opcode;

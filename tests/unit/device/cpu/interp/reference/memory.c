@@ -23,7 +23,7 @@ uint64_t ref_load(const struct ref_call *c)
     return extended(TYPE, c->cell[0]);
 }
 
-/* The last element, into a register of 32 bits where its type is smaller. */
+/* The last element, extended to a 32-bit register if its type is smaller. */
 uint64_t ref_load_vector(const struct ref_call *c)
 {
     unsigned at = (HAS("v4") ? 3 : 1) * TYPE->bits;
@@ -69,7 +69,7 @@ static uint64_t float_sum(const struct ref_call *c)
     return ref_float_add(&one);
 }
 
-/* What the cell becomes; the old value is input 0. */
+/* The cell's new value; input 0 was the old one. */
 static uint64_t updated(const struct ref_call *c)
 {
     wide_t a = ref_integer(TYPE, c->in[0]), b = ref_integer(TYPE, c->in[1]);
@@ -103,7 +103,7 @@ uint64_t ref_red(const struct ref_call *c)
     return UINT64_MAX;
 }
 
-/* Inputs 0 and 1 are added to the two halves of word 0. */
+/* Adds inputs 0 and 1 to the two halves of word 0. */
 uint64_t ref_atom_vector(const struct ref_call *c)
 {
     uint64_t        old = c->cell[0], in[REF_INPUTS] = {old & UINT32_MAX, c->in[0]}, low, high;
@@ -123,13 +123,13 @@ uint64_t ref_copy(const struct ref_call *c)
     return c->in[3];
 }
 
-/* 8 bytes, of which the source gives as many as input 0 says, up to 7; the others are 0. */
+/* 8 bytes: the first ones, up to 7 as input 0 says, are from the source; the others are 0. */
 uint64_t ref_copy_part(const struct ref_call *c)
 {
     return ref_cut(8 * (c->in[0] & 7), (wide_t)c->in[2]);
 }
 
-/* The space is named in the text: first by how the address was made. */
+/* The text names the space, first in the address computation. */
 uint64_t ref_in_space(const struct ref_call *c)
 {
     const char *t = c->form->text;
@@ -164,7 +164,7 @@ uint64_t ref_elect(const struct ref_call *c)
 
 static uint64_t masked(const struct ref_call *c, unsigned lane)
 {
-    const char *mask = strchr(strchr(c->form->text, ',') + 1, ',') + 1; /* of the `and` in front */
+    const char *mask = strchr(strchr(c->form->text, ',') + 1, ',') + 1; /* of the `and` before it */
 
     return ref_input(c, lane, 0) & strtoull(mask, NULL, 0);
 }
@@ -210,7 +210,7 @@ uint64_t ref_vote(const struct ref_call *c)
     return HAS("ballot") ? ballot : HAS("all") ? ballot == UINT32_MAX : HAS("any") ? ballot != 0 : ballot == 0 || ballot == UINT32_MAX;
 }
 
-/* All threads of the block, which the first thread's inputs begin. */
+/* Over all threads of the block, whose inputs start with those of the first thread. */
 uint64_t ref_bar_red(const struct ref_call *c)
 {
     struct ref_call block = *c;
@@ -222,7 +222,7 @@ uint64_t ref_bar_red(const struct ref_call *c)
     return HAS("popc") ? holds : HAS("and") ? holds == REF_THREADS : holds != 0;
 }
 
-/* The second result says whether the source lies in the segment. */
+/* The second result: whether the source is in the segment. */
 uint64_t ref_shuffle(const struct ref_call *c)
 {
     const char *at = strchr(strchr(c->form->text, ',') + 1, ',') + 1;
@@ -258,7 +258,7 @@ uint64_t ref_call_twice(const struct ref_call *c)
     return 2 * c->in[0];
 }
 
-/* Who leaves writes nothing. */
+/* A thread that has left writes nothing. */
 uint64_t ref_left(const struct ref_call *c)
 {
     return predicate(c, c->lane) ? REF_LEFT : c->in[0];
@@ -283,25 +283,25 @@ uint64_t ref_mbarrier_phase(const struct ref_call *c)
     return 2;
 }
 
-/* Before the first phase ends the one before it, of odd parity, counts as ended; afterwards the first, of even parity. */
+/* Before the first phase ends, the previous one, of odd parity, counts as ended; afterwards the first, of even parity. */
 uint64_t ref_mbarrier_parity(const struct ref_call *c)
 {
     return c->in[0] & 1 ? 1 : 2;
 }
 
-/* The state behind the first arrival: one less than expected. */
+/* The state after the first arrival: one less than expected. */
 uint64_t ref_mbarrier_count(const struct ref_call *c)
 {
     return (c->in[0] & 255) + 1;
 }
 
-/* Who drops out is missing from the next phase's count. */
+/* A thread that drops out is missing from the next phase's count. */
 uint64_t ref_mbarrier_drop(const struct ref_call *c)
 {
     return (c->in[0] & 255) + 1;
 }
 
-/* An arrival of copies counts as one of those expected only under .noinc. */
+/* An arrival of copies counts as an expected one only with .noinc. */
 uint64_t ref_mbarrier_copies(const struct ref_call *c)
 {
     return strstr(c->form->text, "noinc") ? 2 : 3;

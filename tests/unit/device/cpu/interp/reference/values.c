@@ -32,7 +32,7 @@ static const double binary64[] = {
 };
 #define SIZE(list) (sizeof(list) / sizeof *(list))
 
-/* The same for the same i. */
+/* The same result for the same i. */
 static uint64_t noise(unsigned i)
 {
     uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull;
