@@ -7,7 +7,7 @@
 /* Its members, into an open object. `full`: with the compiler's log. */
 void module_members(struct json_writer *w, struct request *r, const struct module_view *v, bool full);
 
-/* {source, options?, headers?, name_expressions?}; spans borrow from the object's document, arrays are in the arena. `pointer` is the
+/* {source, options?, headers?, name_expressions?}, checked; spans borrow from the object's document, arrays are in the arena. `pointer` is the
  * object's own. */
 enum status module_decode(const struct json *object, const char *pointer, bool lenient, struct arena *a, struct module_spec *out,
                           struct problem *why);
