@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/deadline.h"
 #include "base/log.h"
 #include "base/spin.h"
@@ -377,6 +378,9 @@ int device_worker_main(int argc, char **argv)
     /* The driver's cache of compiled kernels would be shared by all callers. */
     setenv("CUDA_CACHE_DISABLE", "1", 1);
     log_init("worker", LOG_LEVEL_INFO);
+    if (argument_given(argc, argv, "--device-monitor"))
+        crash_install("device-monitor");
+    crash_doing("starting", NULL);
     files_raise();
     if (!sandbox_enter() || shm_attach(&w.shm, WORKER_SHM_FD))
         return WORKER_EXIT_UNABLE;
@@ -386,6 +390,7 @@ int device_worker_main(int argc, char **argv)
     works_link(&w);
     st = start(&w, argc, argv, &ready, &why);
     answer(&w, 0, st, &ready, &why, st != STATUS_OK);
+    crash_doing(NULL, NULL);
     if (!st)
         serve(&w);
     _exit(st || w.lost ? WORKER_EXIT_LOST : EXIT_SUCCESS); /* a driver's own exit handlers may hang on a lost context */

@@ -2,6 +2,7 @@
  * overtake the rest, and EXECUTOR_THREADS_RESERVED of the threads are theirs: handlers that wait for long cannot make the service look dead. */
 #include <stdlib.h>
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
@@ -146,7 +147,7 @@ static bool add_thread(struct executor *e)
         reap(slot);
         slot->executor = e;
         slot->state = SLOT_RUNNING;
-        if (thread_start(&slot->thread, executor_run, slot))
+        if (crash_thread_start(&slot->thread, executor_run, slot))
             return true;
         slot->state = SLOT_FREE;
         log_warn("http", "cannot start an executor thread");

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/portion.h"
 #include "http/bounds.h"
@@ -174,7 +175,7 @@ static bool start(struct offload_threads *b, struct io_thread *t)
 {
     *t = (struct io_thread){.offload_threads = b, .event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     b->count++;
-    t->started = t->event_fd >= 0 && thread_start(&t->thread, io_run, t);
+    t->started = t->event_fd >= 0 && crash_thread_start(&t->thread, io_run, t);
     return t->started;
 }
 
