@@ -152,16 +152,20 @@ static enum status start_memcheck(struct worker *w, struct problem *why)
 static enum status take(struct session *s, struct worker **w, struct problem *why)
 {
     struct pool *pool = s->registry->config.pool;
-    enum status  st = pool_take(pool, s->device, w, why);
-    bool         waited = false;
+    enum status  st;
+    bool         leaving;
 
-    if (st != STATUS_NO_WORKER)
+    pthread_mutex_lock(&s->lock);
+    leaving = s->closing > 0; /* before the first try: it may be gone right behind it */
+    pthread_mutex_unlock(&s->lock);
+    st = pool_take(pool, s->device, w, why);
+    if (st != STATUS_NO_WORKER || !leaving)
         return st;
     pthread_mutex_lock(&s->lock);
-    for (; s->closing; waited = true)
+    while (s->closing)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
-    return waited ? pool_take(pool, s->device, w, why) : st;
+    return pool_take(pool, s->device, w, why);
 }
 
 /* A worker session for a session that is STARTING, on that worker, which it takes over; NULL: on one that the pool gives. */
