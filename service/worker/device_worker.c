@@ -2,6 +2,7 @@
 #include "worker/device_worker.h"
 #include "worker/bounds.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ struct work *queue_pop(struct queue *q)
 {
     struct work *k = q->first;
 
+    assert(k);
     q->first = k->next;
     if (!q->first)
         q->last = NULL;
@@ -139,6 +141,7 @@ static struct work *work_new(struct device_worker *w)
 {
     struct work *k = w->works_free;
 
+    assert(k && !k->run);
     w->works_free = k->next;
     k->next = NULL;
     k->issued = false;

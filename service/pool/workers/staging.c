@@ -1,6 +1,8 @@
 /* Hands out staging memory in runs of whole slices. */
 #include "pool/workers/worker_internal.h"
 
+#include "base/held.h"
+
 void staging_init(struct worker *w)
 {
     struct staging *s = &w->staging;
@@ -35,6 +37,7 @@ static unsigned run_find(const struct staging *s, unsigned want)
 /* Under lock. A waker registered already stays once. */
 static void waiter_add(struct staging *s, struct waker *waker)
 {
+    assert(held(&s->lock));
     for (struct waker *w = s->waiters; w; w = w->next)
         if (w == waker)
             return;
@@ -45,6 +48,7 @@ static void waiter_add(struct staging *s, struct waker *waker)
 /* Under lock, so that unwatch() can promise that no wake() runs any more. */
 static void waiters_wake(struct staging *s)
 {
+    assert(held(&s->lock));
     while (s->waiters) {
         struct waker *w = s->waiters;
 
@@ -85,6 +89,9 @@ void staging_give(struct worker *w, struct slice *slice)
     struct staging *s = &w->staging;
 
     pthread_mutex_lock(&s->lock);
+    assert(slice->data && slice->ref.bytes && slice->ref.offset % STAGING_SLICE_BYTES == 0);
+    assert(slice->ref.offset / STAGING_SLICE_BYTES + slice->ref.bytes / STAGING_SLICE_BYTES <= s->slices_count);
+    assert(s->used[slice->ref.offset / STAGING_SLICE_BYTES]);
     memset(s->used + slice->ref.offset / STAGING_SLICE_BYTES, 0, slice->ref.bytes / STAGING_SLICE_BYTES);
     *slice = (struct slice){0};
     waiters_wake(s);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/log.h"
 #include "session/batch/result_store.h"
 
@@ -33,6 +34,7 @@ static void tell_watchers(struct batch_job *j)
 {
     struct waker *w = j->watchers;
 
+    assert(held(&j->session->lock));
     j->watchers = NULL;
     while (w) {
         struct waker *next = w->next;
@@ -75,7 +77,7 @@ static struct batch_job *next_job(struct session *s)
     j = s->batches.queued;
     if (j) {
         unqueue(&s->batches, j);
-        j->state = BATCH_JOB_RUNNING;
+        batch_job_set_state(j, BATCH_JOB_RUNNING);
         j->started_wall_ns = wall_ns();
         j->refs++;
     } else {
@@ -146,6 +148,7 @@ static enum status ensure_runner(struct session *s, struct problem *why)
 {
     struct registry *r = s->registry;
 
+    assert(held(&s->lock));
     if (s->batches.running)
         return STATUS_OK;
     pthread_mutex_lock(&r->lock);
@@ -171,6 +174,7 @@ static enum status enqueue(struct session *s, struct batch_job *j, struct proble
     struct result_store *b = &s->batches;
     enum status          st = session_usable_locked(s, why);
 
+    assert(held(&s->lock));
     if (!st && table_put(&b->jobs, &j->entry))
         st = problem_set(why, STATUS_OUT_OF_MEMORY, "not enough memory for a batch");
     if (st)
@@ -344,6 +348,8 @@ struct batch_task *batch_job_result(struct batch_job *j)
 /* With session.lock held. Its device memory is not held until the result's time is over: the task goes now. */
 static void cancel_queued(struct session *s, struct batch_job *j, struct batch_garbage *garbage)
 {
+    assert(held(&s->lock));
+    assert(j->state == BATCH_JOB_QUEUED);
     garbage->task = j->task;
     j->task = NULL;
     result_store_settle(s, j, BATCH_JOB_CANCELLED, garbage);

@@ -1,6 +1,7 @@
 /* The memory of asynchronous batches: what waits and what is kept, counted and bounded, for each session, each caller, and for all together. */
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "base/portion.h"
 #include "session/batch/result_store.h"
 
@@ -28,7 +29,9 @@ static void uncount(struct session *s, struct batch_job *j)
 {
     struct registry *r = s->registry;
 
+    assert(held(&s->lock));
     pthread_mutex_lock(&r->lock);
+    assert(r->batch_bytes >= j->bytes && s->payer->batch_bytes >= j->bytes);
     r->batch_bytes -= j->bytes;
     s->payer->batch_bytes -= j->bytes;
     pthread_mutex_unlock(&r->lock);
@@ -62,6 +65,8 @@ enum status result_store_reserve(struct session *s, struct batch_job *j, uint64_
 {
     enum status st = room_for(&s->batches, bytes, why);
 
+    assert(held(&s->lock));
+    assert(j->bytes == 0);
     if (!st)
         st = count_in_all(s, bytes, why);
     if (st)
@@ -77,6 +82,8 @@ static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
     struct result_store *b = &s->batches;
     bool                 fits = bytes <= BATCH_RESULTS_KEPT_BYTES_MAX && b->kept_bytes <= BATCH_RESULTS_KEPT_BYTES_MAX - bytes;
 
+    assert(held(&s->lock));
+    assert(!j->kept);
     if (b->finished_count >= BATCHES_KEPT_MAX || !fits || count_in_all(s, bytes, NULL))
         return false;
     j->kept = true;
@@ -87,8 +94,22 @@ static bool count_kept(struct session *s, struct batch_job *j, uint64_t bytes)
 
 /* ---- ends ---- */
 
+void batch_job_set_state(struct batch_job *j, enum batch_job_state next)
+{
+    static const bool may[BATCH_JOB_CANCELLED + 1][BATCH_JOB_CANCELLED + 1] = {
+        [BATCH_JOB_QUEUED] = {[BATCH_JOB_RUNNING] = 1, [BATCH_JOB_CANCELLED] = 1},
+        [BATCH_JOB_RUNNING] = {[BATCH_JOB_SUCCEEDED] = 1, [BATCH_JOB_FAILED] = 1, [BATCH_JOB_CANCELLED] = 1},
+    };
+
+    assert(held(&j->session->lock));
+    assert(may[j->state][next]);
+    j->state = next;
+}
+
 void batch_job_unref(struct batch_job *j, struct batch_garbage *garbage)
 {
+    assert(held(&j->session->lock));
+    assert(j->refs > 0);
     if (--j->refs)
         return;
     uncount(j->session, j);
@@ -118,6 +139,7 @@ void result_store_forget(struct session *s, struct batch_job *j, struct batch_ga
     struct result_store *b = &s->batches;
     struct batch_job    *before = NULL, *at = b->finished;
 
+    assert(held(&s->lock));
     while (at && at != j) {
         before = at;
         at = at->next;
@@ -130,6 +152,7 @@ void result_store_forget(struct session *s, struct batch_job *j, struct batch_ga
         b->finished = j->next;
     if (b->finished_last == j)
         b->finished_last = before;
+    assert(b->finished_count > 0);
     b->finished_count--;
     table_remove(&b->jobs, &j->entry);
     batch_job_unref(j, garbage);
@@ -174,10 +197,11 @@ static enum batch_job_state drop_result(struct batch_job *j, enum batch_job_stat
 
 void result_store_settle(struct session *s, struct batch_job *j, enum batch_job_state state, struct batch_garbage *garbage)
 {
+    assert(held(&s->lock));
     uncount(s, j);
     if (!make_room(s, j, j->task ? j->task->bytes : 0, garbage))
         state = drop_result(j, state, garbage);
-    j->state = state;
+    batch_job_set_state(j, state);
     j->finished_wall_ns = wall_ns();
     j->expires_ns = deadline_after_ns(s->registry->config.result_ttl_s * NS_PER_S);
     append_finished(&s->batches, j);
@@ -199,8 +223,12 @@ void result_store_finish(struct session *s)
 {
     struct batch_garbage garbage = {0};
 
+    pthread_mutex_lock(&s->lock);
+    assert(!s->batches.queued && !s->batches.running);
     while (s->batches.finished)
         result_store_forget(s, s->batches.finished, &garbage);
+    assert(s->batches.kept_bytes == 0 && s->batches.queued_bytes == 0 && s->batches.jobs.count == 0);
+    pthread_mutex_unlock(&s->lock);
     batch_garbage_destroy(&garbage);
     table_finish(&s->batches.jobs);
 }

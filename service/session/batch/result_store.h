@@ -35,6 +35,8 @@ void result_store_settle(struct session *s, struct batch_job *j, enum batch_job_
 /* A finished one is found no more. */
 void result_store_forget(struct session *s, struct batch_job *j, struct batch_garbage *garbage);
 void batch_job_unref(struct batch_job *j, struct batch_garbage *garbage);
+/* The only one to change the state. */
+void batch_job_set_state(struct batch_job *j, enum batch_job_state next);
 
 void batch_garbage_destroy(struct batch_garbage *garbage);
 

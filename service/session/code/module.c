@@ -1,9 +1,9 @@
 /* Modules: made once per distinct input, kept with their kernel table, borrowed by requests and launches. */
 #include "session/code/internal.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/held.h"
 #include "kernels/kernels.h"
 #include "session/code/param_types.h"
 
@@ -18,6 +18,8 @@ void module_free(struct module *m)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&m->worker_session->session->lock));
+    assert(m->refs == 0 && c->code_bytes >= m->kept_bytes);
     c->code_bytes -= m->kept_bytes;
     kernel_table_finish(&m->table);
     compiled_finish(&m->compiled);
@@ -32,6 +34,7 @@ void module_unref(struct module *m)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&c->session->lock) && m->refs > 0);
     if (--m->refs)
         return;
     if (!m->loaded || c->closed) {
@@ -58,6 +61,7 @@ static enum status existing(struct worker_session *c, const struct module_spec *
 {
     struct module *m = spec->id.bytes ? (struct module *)table_get(&c->modules, spec->id) : same_input(c, spec->digest);
 
+    assert(held(&c->session->lock));
     *out = NULL;
     if (!m)
         return STATUS_OK;
@@ -94,6 +98,7 @@ static enum status place(struct session *s, const struct module_spec *spec, stru
     struct module         *m = NULL;
     enum status            st = existing(c, spec, out, why);
 
+    assert(held(&s->lock));
     *created = false;
     if (st || *out)
         return st;
@@ -357,6 +362,7 @@ static unsigned count_builtins(const struct worker_session *c, bool plans)
 {
     unsigned n = 0;
 
+    assert(held(&c->session->lock));
     for (unsigned i = 0; i < c->builtins.count; i++)
         n += ((const struct module *)c->builtins.items[i])->plan == plans;
     return n;
@@ -367,6 +373,7 @@ static bool evict_builtin(struct worker_session *c, bool plans)
 {
     struct module *oldest = NULL;
 
+    assert(held(&c->session->lock));
     for (unsigned i = 0; i < c->builtins.count; i++) {
         struct module *m = (struct module *)c->builtins.items[i];
         if (m->plan == plans && m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
@@ -395,6 +402,7 @@ static enum status place_builtin(struct session *s, struct span id, bool plan, s
     struct module         *m = (struct module *)table_get(&c->builtins, id);
     unsigned               most = plan ? VENDOR_PLANS_PER_SESSION_MAX : BUILTINS_PER_SESSION_MAX;
 
+    assert(held(&s->lock));
     *created = !m;
     if (!m && count_builtins(c, plan) >= most && !evict_builtin(c, plan))
         return problem_limit(why, STATUS_QUOTA_EXCEEDED, plan ? "library_plans" : "builtin_kernels", most, most, 1);
@@ -425,6 +433,7 @@ static enum status await_builtin(struct module *m, struct problem *why)
 {
     struct worker_session *c = m->worker_session;
 
+    assert(held(&c->session->lock));
     while (!m->ready && !m->failed && !c->closed)
         pthread_cond_wait(&c->session->changed, &c->session->lock);
     if (m->ready)
@@ -435,6 +444,7 @@ static enum status await_builtin(struct module *m, struct problem *why)
 /* With session.lock held. */
 static enum status settle_builtin(struct module *m, enum status st)
 {
+    assert(held(&m->worker_session->session->lock) && !m->ready && !m->failed);
     m->ready = !st;
     m->failed = st != STATUS_OK;
     if (st && table_remove(&m->worker_session->builtins, &m->entry))
@@ -448,6 +458,7 @@ static bool is_ready_builtin(const struct session *s, struct span id)
 {
     const struct module *m = (const struct module *)table_get(&s->worker_session->builtins, id);
 
+    assert(held(&s->lock));
     return m && m->ready;
 }
 
@@ -504,6 +515,7 @@ enum status module_find(struct worker_session *c, struct span id, struct module 
 {
     struct module *m = (struct module *)table_get(&c->modules, id);
 
+    assert(held(&c->session->lock));
     if (!m || !m->ready)
         return problem_set(why, STATUS_MODULE_NOT_FOUND, "the session has no module with this id");
     m->refs++;

@@ -2,6 +2,8 @@
 #include "session/bounds.h"
 #include "session/life/parts.h"
 
+#include "base/held.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -209,6 +211,7 @@ void session_set_state(struct session *s, enum session_state next)
         [SESSION_FAULTED] = {[SESSION_STARTING] = true, [SESSION_CLOSING] = true},
     };
 
+    assert(held(&s->lock));
     assert(may[s->state][next]);
     s->state = next;
     events_note_session(s);
@@ -365,6 +368,7 @@ static struct worker_session *take_worker_session(struct session *s)
 {
     struct worker_session *c = s->worker_session;
 
+    assert(held(&s->lock));
     s->worker_session = NULL;
     s->closing += c != NULL;
     return c;
@@ -444,6 +448,7 @@ void session_end(struct session *s, const char *reason)
 /* With session.lock held, of one that was unlisted: nobody can use it any more. */
 static struct worker_session *close_begin(struct session *s)
 {
+    assert(held(&s->lock));
     s->ending = true;
     session_set_state(s, SESSION_CLOSING);
     return take_worker_session(s);

@@ -43,6 +43,8 @@ struct transfer {
     struct transfer *next, **at; /* in worker_session.transfers */
 };
 
+/* With session.lock held: the only one to change a piece's state. */
+void piece_set_state(struct piece *p, enum piece_state next);
 /* With session.lock held: the buffer is not needed any more. */
 void transfer_let_go(struct transfer *t);
 /* For one step of the caller: forgets an earlier waker, and holds the worker until transfer_step_end. */
