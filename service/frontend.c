@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@
 enum { DRAIN_POLL_MS = 50, PORT_FILE_BYTES_MAX = 64 * 1024 };
 
 /* Every part or NULL, in the order in which they are made. */
+enum { DEVICE_SETTINGS = 4 };
+
 struct frontend {
     const struct config *config;
     const char          *listen[LISTENERS_MAX];
@@ -34,6 +37,7 @@ struct frontend {
     struct app           app;     /* borrows all below */
     struct code_cache   *cache;
     struct server       *server;
+    char                *device_arguments[DEVICE_SETTINGS + 1]; /* for workers; each owned */
 };
 
 static bool refuse(const char *what, const struct problem *why)
@@ -134,25 +138,50 @@ static bool make_compiler(struct frontend *f)
     return true;
 }
 
-static bool make_pool(struct frontend *f)
+/* Settings that are one backend's own: workers get them as they are. */
+static bool make_device_arguments(struct frontend *f)
 {
     const struct config *c = f->config;
     bool                 vendor = strcmp(c->vendor_libraries, "off") != 0;
+    char                 threads[32];
+    const struct {
+        const char *name, *value; /* NULL: not set */
+    } settings[DEVICE_SETTINGS] = {{"libcuda", c->libcuda},
+                                   {"cublaslt", vendor ? c->libcublaslt : NULL},
+                                   {"cufft", vendor ? c->libcufft : NULL},
+                                   {"cpu-threads", threads}};
+    unsigned count = 0;
+
+    snprintf(threads, sizeof threads, "%u", (unsigned)c->cpu_threads);
+    for (unsigned i = 0; i < DEVICE_SETTINGS; i++) {
+        if (!settings[i].value)
+            continue;
+        if (asprintf(&f->device_arguments[count], "--%s=%s", settings[i].name, settings[i].value) < 0) {
+            f->device_arguments[count] = NULL;
+            return false;
+        }
+        count++;
+    }
+    return true;
+}
+
+static bool make_pool(struct frontend *f)
+{
+    const struct config *c = f->config;
     struct problem       why = {0};
     struct pool_config   config = {.executable = "/proc/self/exe",
                                    .backends = span_of(c->backends),
                                    .warm_per_device = (unsigned)c->pool_size,
                                    .workers_max = (unsigned)c->workers_max,
                                    .staging_bytes = c->staging_mib * 1024 * 1024,
-                                   .libcuda = c->libcuda,
-                                   .cpu_threads = (unsigned)c->cpu_threads,
-                                   .cublaslt = vendor ? c->libcublaslt : NULL,
-                                   .cufft = vendor ? c->libcufft : NULL,
+                                   .device_arguments = (const char *const *)f->device_arguments,
                                    .start_deadline_ms = WORKER_START_DEADLINE_MS,
                                    .temperature_max_c = (unsigned)c->temperature_max_c,
                                    .sharing = c->local_sharing,
                                    .allow_no_sandbox = c->allow_no_sandbox};
 
+    if (!make_device_arguments(f))
+        return refuse("not enough memory to start workers", &why);
     return pool_create(&f->app.pool, &config, &why) == STATUS_OK || refuse("no usable device", &why);
 }
 
@@ -325,6 +354,8 @@ static void stop(struct frontend *f)
     if (f->app.registry)
         registry_destroy(f->app.registry);
     pool_destroy(f->app.pool);
+    for (unsigned i = 0; i < DEVICE_SETTINGS; i++)
+        free(f->device_arguments[i]);
     code_cache_destroy(f->cache);
     if (f->app.compiler)
         compile_service_destroy(f->app.compiler);

@@ -6,6 +6,7 @@
 
 enum {
     DIGEST_PIECE_BYTES = 256 * 1024, /* read and hashed at a time */
+    COMPARE_PIECE_BYTES = 256 * 1024, /* read of each of two buffers at a time */
     OFFLOAD_BATCH_ANSWER_BYTES_MIN = 4 * 1024 * 1024, /* what is offloaded costs the connection: a client of batches wants it for the next */
     LIST_ITEMS_DEFAULT = 100,
     READY_FRESH_MS = 10 * 1000, /* a canary's answer counts for so long */

@@ -17,14 +17,6 @@ struct download {
     struct session    *session;  /* borrowed, so that a long download counts as use */
 };
 
-static enum status read_piece(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
-{
-    struct download *d = (struct download *)s;
-
-    *bytes = 0;
-    return d->transfer ? transfer_read(d->transfer, to, room, bytes, w) : STATUS_INTERNAL;
-}
-
 static enum status lend_piece(struct body_source *s, struct span *out, struct waker *w)
 {
     return transfer_read_lend(((struct download *)s)->transfer, out, w);
@@ -54,7 +46,7 @@ static enum status start_download(struct request *r, struct session *s, struct b
         session_return(s);
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the download");
     }
-    d->source = (struct body_source){.read = read_piece, .close = close_download, .lend = lend_piece, .release = release_piece};
+    d->source = (struct body_source){.close = close_download, .lend = lend_piece, .release = release_piece};
     d->session = s;
     if (r->method == METHOD_HEAD)
         st = session_usable(s, &r->problem);

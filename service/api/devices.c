@@ -74,20 +74,26 @@ static void add_health(struct json_writer *w, const struct device_health *h)
         json_add_null(w, "xid");
 }
 
-static void add_library(struct json_writer *w, const char *name, const char *version)
+static const char *library_version(const struct device_info *i, const char *name)
 {
-    if (version[0])
-        json_add_text(w, name, version);
-    else
-        json_add_null(w, name);
+    for (unsigned l = 0; l < DEVICE_LIBRARIES_MAX; l++)
+        if (strcmp(i->libraries[l].name, name) == 0)
+            return i->libraries[l].version;
+    return NULL;
 }
 
-/* Those that can do built-in kernels, with their versions. */
+/* Those that can do built-in kernels, with their versions; null: this device does not use it. */
 static void add_libraries(struct json_writer *w, const struct device_info *i)
 {
     json_open_object(w, "libraries");
-    add_library(w, builtin_library_name(BUILTIN_LIBRARY_CUBLASLT), i->cublaslt);
-    add_library(w, builtin_library_name(BUILTIN_LIBRARY_CUFFT), i->cufft);
+    for (unsigned l = BUILTIN_LIBRARY_NONE + 1; l < BUILTIN_LIBRARIES; l++) {
+        const char *name = builtin_library_name(l), *version = library_version(i, name);
+
+        if (version)
+            json_add_text(w, name, version);
+        else
+            json_add_null(w, name);
+    }
     json_close_object(w);
 }
 
@@ -115,6 +121,10 @@ static void add_members(struct json_writer *w, const struct pool_device *d)
     json_add_u64(w, "max_shared_bytes_per_block", i->max_shared_bytes_per_block);
     json_add_bool(w, "unified_addressing", i->unified_addressing != 0);
     json_add_text(w, "compile_arch", i->compile_arch);
+    if (i->compiler[0])
+        json_add_text(w, "compiler", i->compiler);
+    else
+        json_add_null(w, "compiler");
     add_sensor(w, "temperature_c", i->temperature_c);
     add_sensor(w, "temperature_max_c", i->health.watched ? i->health.temperature_max_c : DEVICE_SENSOR_UNKNOWN);
     add_sensor(w, "power_w", i->power_w);

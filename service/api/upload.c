@@ -46,26 +46,13 @@ static enum status make_transfer(struct upload *u, struct request *r)
     return STATUS_PENDING;
 }
 
-static enum status write_piece(struct body_sink *sink, struct request *r, struct span piece, size_t *consumed)
-{
-    struct upload *u = (struct upload *)sink;
-    enum status    st = make_transfer(u, r);
-
-    *consumed = 0;
-    if (st)
-        return st;
-    if (piece.bytes > u->bytes - u->received)
-        return problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body is longer than the expected %" PRIu64 " bytes", u->bytes);
-    st = transfer_write(u->transfer, piece, consumed, &r->waker, &r->problem);
-    u->received += *consumed;
-    return st;
-}
-
 static enum status borrow_room(struct body_sink *sink, struct request *r, char **to, size_t *room)
 {
     struct upload *u = (struct upload *)sink;
     enum status    st = make_transfer(u, r);
 
+    if (!st && u->received == u->bytes)
+        st = problem_set(&r->problem, STATUS_LENGTH_MISMATCH, "the body is longer than the expected %" PRIu64 " bytes", u->bytes);
     return st ? st : transfer_write_borrow(u->transfer, to, room, &r->waker, &r->problem);
 }
 
@@ -98,7 +85,7 @@ static struct upload *start(struct request *r, struct session *s, uint64_t bytes
         problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the upload");
         return NULL;
     }
-    u->sink = (struct body_sink){.write = write_piece, .borrow = borrow_room, .commit = commit_room, .bytes = bytes};
+    u->sink = (struct body_sink){.borrow = borrow_room, .commit = commit_room, .bytes = bytes};
     u->session = s;
     u->bytes = bytes;
     u->condition = *condition;

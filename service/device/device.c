@@ -54,3 +54,10 @@ const struct device_ops *device_ops_find(struct span name)
     }
     return NULL;
 }
+
+void device_set(struct span name, const char *value)
+{
+    for (unsigned i = 0; i < COUNT(backends); i++)
+        if (backends[i]->set && backends[i]->set(name, value))
+            return;
+}

@@ -40,8 +40,20 @@ struct device_shared {
     uint64_t taken;  /* bytes of what others map */
 };
 
+/* What a device that is reached through a driver needs, of which only its backend knows. */
+struct device_driver {
+    /* The build of the driver's library, "580.95.05", by which its system calls are known; "" where it does not tell. Borrowed. */
+    const char *(*build)(struct device *d);
+    const char *const *reads;        /* files and folders of the driver's own that a locked worker may read; NULL-terminated */
+    const char        *device_files; /* how the names of its files in /dev begin; a locked worker may use these */
+};
+
 struct device_ops {
     const char *name;
+
+    /* (optional) Takes a setting of the service, as "libcuda" and a path, before the first count() and open(); false: this backend has none of
+     * that name. The value, which may be NULL, is borrowed for the process's life. Default: there are no settings. */
+    bool (*set)(struct span name, const char *value);
 
     /* Whether recording two events costs little beside a launch: then every launch is timed and watched by itself. */
     bool events_are_cheap;
@@ -54,9 +66,8 @@ struct device_ops {
     /* Frees what is still allocated. NULL is a no-op. */
     void (*close)(struct device *d);
 
-    /* (optional) The build of the driver's library, "580.95.05", by which its system calls are known; "" where it does not tell. Borrowed.
-     * Default: the device has no driver, and once it is open makes no system calls but those for memory and threads. */
-    const char *(*driver_build)(struct device *d);
+    /* (optional) Default: the device has no driver, and once it is open makes no system calls but those for memory and threads. */
+    const struct device_driver *driver;
 
     /* Attributes are fixed; memory, clocks and sensors are read now. */
     enum status (*info)(struct device *d, struct device_info *out);
@@ -163,14 +174,7 @@ const struct device_ops *device_ops_at(unsigned i);
 /* Name of the first required member that is NULL; NULL when all are there. */
 const char *device_ops_missing(const struct device_ops *ops);
 
-/* Names the CUDA driver library before the first count() of "cuda"; NULL or "" = libcuda.so.1 in the usual places. Borrowed. */
-void device_cuda_library(const char *path);
-
-/* Names cuBLASLt and cuFFT before the first open() of "cuda"; NULL = do without, "" = the usual places. Borrowed. Default: without. */
-void device_cuda_vendor(const char *cublaslt, const char *cufft);
-
-/* Host threads among which "cpu" deals the blocks of a launch, before its first open(); 0 = one for each core that the process may use.
- * No more than CPU_POOL_THREADS_MAX are taken. Default: 0. */
-void device_cpu_threads(unsigned threads);
+/* Offers a setting to every backend; ignored where none has it. Before the first count() and open(). The value is borrowed. */
+void device_set(struct span name, const char *value);
 
 #endif

@@ -29,6 +29,7 @@ enum {
     SWEEP_INTERVAL_MS = 100, /* deadlines and hang-ups are looked for this often */
     SWEEP_LATE_MS = 2 * 1000, /* a loop that looks so late was stopped */
     TURN_INTERVAL_MAX_MS = 1000, /* an idle loop turns at least this often */
+    SMALL_BODY_BYTES_MAX = 64 * 1024, /* up to here a body for a sink is held, and given to it whole on the executor */
     REFUSED_BODY_DRAIN_BYTES = 64 * 1024, /* a refused request keeps its connection when its body is at most this */
     LINGER_BYTES_MAX = 1024 * 1024, /* unread input taken from a connection that we close, so that the answer is not lost */
     LINGER_MS = 200,

@@ -50,6 +50,14 @@ struct device_health {
     int64_t  ecc_uncorrected;   /* errors since the driver was loaded; -1 = unknown */
 };
 
+/* What module_load takes of code that the service compiled for compile_arch. */
+enum device_code { DEVICE_CODE_CUBIN, DEVICE_CODE_PTX, DEVICE_CODES };
+
+struct device_library {
+    char name[16];    /* "cublaslt" */
+    char version[32]; /* "13.1.0" */
+};
+
 /* Sizes in bytes, clocks in kHz. */
 struct device_info {
     char     name[256];
@@ -73,10 +81,12 @@ struct device_info {
     int32_t  utilization_pct;
     struct device_health health;
     char     compile_arch[16]; /* what modules are compiled for: "sm_90", or "compute_75" for PTX */
-    uint32_t wants_ptx;        /* 1: module_load takes PTX; 0: a cubin for compile_arch */
+    char     compiler[16];     /* what makes code for it of CUDA C++: "nvrtc"; "" = nothing here does */
+    uint32_t code_format;      /* enum device_code */
+    uint32_t on_host;          /* 1: the host's own processors run the kernels */
     uint32_t sharing;          /* enum device_sharing */
     uint64_t sharing_unit;     /* sizes of shared allocations are multiples of it; 0 where nothing is shared */
-    char     cublaslt[32], cufft[32]; /* versions of libraries that compute here: "13.1.0"; "" = not used */
+    struct device_library libraries[DEVICE_LIBRARIES_MAX]; /* of its maker, that compute here; those without a name are none */
     char     unsupported[1024]; /* comma-separated words of what kernels may not use; "" = nothing known */
     uint32_t attributes_count;
     struct device_attribute attributes[DEVICE_ATTRIBUTES_MAX];

@@ -114,7 +114,7 @@ const char *builtin_type_name(const struct builtin_param *p);
 bool builtin_expression(const struct builtin *k, enum builtin_dtype dtype, char *to, size_t room);
 
 /* ---- library.c ---- */
-enum builtin_library { BUILTIN_LIBRARY_NONE, BUILTIN_LIBRARY_CUBLASLT, BUILTIN_LIBRARY_CUFFT };
+enum builtin_library { BUILTIN_LIBRARY_NONE, BUILTIN_LIBRARY_CUBLASLT, BUILTIN_LIBRARY_CUFFT, BUILTIN_LIBRARIES };
 /* Of the GPU's maker, which does the same where a device has it; *dtypes has a bit for each that it does it for. */
 enum builtin_library builtin_library_of(const struct builtin *k, uint32_t *dtypes);
 /* "cublaslt"; NULL for none. */

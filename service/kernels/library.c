@@ -31,6 +31,7 @@ const char *builtin_library_name(enum builtin_library library)
 {
     switch (library) {
     case BUILTIN_LIBRARY_NONE:
+    case BUILTIN_LIBRARIES:
         return NULL;
     case BUILTIN_LIBRARY_CUBLASLT:
         return "cublaslt";

@@ -10,6 +10,7 @@ enum {
     COMPILE_BUILTIN_TURNS = 1, /* beside the other turns, for built-in kernels alone */
     DEVICE_MONITOR_STAGING_BYTES = STAGING_SLICE_BYTES, /* a device monitor moves no long bodies */
     BACKENDS_MAX = 8,
+    DEVICE_ARGUMENTS_MAX = 16, /* settings of backends */
     DRAIN_TURN_MAX = 2 * RING_SLOTS, /* answers of a worker taken in one turn: each call under way has two at most */
     DEVICE_MONITOR_ANSWER_MS = 1000, /* what a request may wait for a device monitor */
     QUARANTINE_RETRY_MS = 10 * 1000,

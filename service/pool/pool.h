@@ -14,10 +14,8 @@ struct pool_config {
     unsigned    workers_max;
     uint64_t    staging_bytes; /* per worker */
     uint64_t    start_deadline_ms;
-    const char *libcuda; /* path of the CUDA driver library; NULL or "": the usual place; borrowed as executable */
-    const char *cublaslt,
-        *cufft;           /* paths of libraries that workers on GPUs load; "": the usual place; NULL: they do without. Borrowed likewise */
-    unsigned cpu_threads; /* host threads of a worker on the cpu device; 0: one for each core */
+    const char *const
+            *device_arguments;  /* settings of backends, "--libcuda=PATH", for every worker; NULL-terminated, or NULL. Borrowed likewise */
     unsigned temperature_max_c; /* from which a device takes no new work; 0: what the device tells itself */
     bool     sharing;           /* workers may exchange descriptors of memory with the front-end */
     bool     allow_no_sandbox;  /* workers may start where the machine offers no sandbox */

@@ -50,15 +50,13 @@ static int count_named(struct span names)
 int device_count_main(int argc, char **argv)
 {
     const char *names = worker_argument(argc, argv, "backends");
-    const char *libcuda = worker_argument(argc, argv, "libcuda");
     int         code;
 
     log_init("count", LOG_LEVEL_INFO);
     files_raise();
     if (!sandbox_enter())
         return EXIT_FAILURE;
-    if (libcuda)
-        device_cuda_library(libcuda);
+    worker_arguments_set(argc, argv);
     code = !names || span_is(span_of(names), "auto") ? count_all() : count_named(span_of(names));
     _exit(code); /* without a driver's exit handlers */
 }

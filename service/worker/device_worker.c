@@ -250,6 +250,16 @@ const char *worker_argument(int argc, char **argv, const char *name)
     return NULL;
 }
 
+void worker_arguments_set(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = strchr(argv[i], '=');
+
+        if (value && strncmp(argv[i], "--", 2) == 0)
+            device_set((struct span){argv[i] + 2, (size_t)(value - argv[i]) - 2}, value + 1);
+    }
+}
+
 static void works_link(struct device_worker *w)
 {
     for (unsigned i = RING_SLOTS; i-- > 0;)
@@ -266,29 +276,16 @@ static bool argument_given(int argc, char **argv, const char *flag)
     return false;
 }
 
-static void choose_threads(int argc, char **argv)
-{
-    const char *threads = worker_argument(argc, argv, "cpu-threads");
-    uint64_t    number;
-
-    if (threads && span_u64(span_of(threads), &number) && number <= CPU_POOL_THREADS_MAX)
-        device_cpu_threads((unsigned)number);
-}
-
 static enum status device_find(struct device_worker *w, int argc, char **argv, unsigned *index, struct problem *why)
 {
     const char *backend = worker_argument(argc, argv, "backend");
     const char *number = worker_argument(argc, argv, "index");
-    const char *libcuda = worker_argument(argc, argv, "libcuda");
     uint64_t    n;
 
     if (!backend || !number || !span_u64(span_of(number), &n) || n >= DEVICES_MAX)
         return problem_set(why, STATUS_INVALID_REQUEST, "the worker's device argument is missing");
     *index = (unsigned)n;
-    if (libcuda)
-        device_cuda_library(libcuda);
-    device_cuda_vendor(worker_argument(argc, argv, "cublaslt"), worker_argument(argc, argv, "cufft"));
-    choose_threads(argc, argv);
+    worker_arguments_set(argc, argv);
     w->ops = device_ops_find(span_of(backend));
     return w->ops ? STATUS_OK : problem_set(why, STATUS_DEVICE_NOT_FOUND, "unknown backend");
 }
@@ -331,7 +328,7 @@ static uint64_t host_memory(struct device_worker *w)
 {
     struct device_memory memory = {0};
 
-    return w->ops->driver_build || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
+    return w->ops->driver || w->ops->memory(w->device, &memory) ? 0 : memory.total_bytes;
 }
 
 /* Everything up to the first caller's command, and nothing of a caller's before the lock. */
@@ -348,12 +345,12 @@ static enum status start(struct device_worker *w, int argc, char **argv, struct 
     if (st)
         return st;
     w->sharing = jail.sharing;
-    jail.driven = w->ops->driver_build != NULL;
+    jail.driver = w->ops->driver;
     if (!files_suffice(WORKER_FILES_SPARE, why)) /* without them a wall that takes one would be missed, too */
         return STATUS_OVERLOADED;
     if ((st = device_jail_prepare(&jail, why)) || (st = device_open(w, index, ready, why)))
         return st;
-    jail.driver = jail.driven ? w->ops->driver_build(w->device) : "";
+    jail.driver_build = jail.driver ? jail.driver->build(w->device) : "";
     jail.memory = host_memory(w);
     began = now_ns();
     st = device_jail_enter(&jail, &sandbox, why);

@@ -2,14 +2,16 @@
 #ifndef GPUREST_WORKER_DEVICE_WORKER_H
 #define GPUREST_WORKER_DEVICE_WORKER_H
 
-/* Role `worker`: --backend=NAME --index=N [--spin-cpus=N] [--libcuda=PATH] [--device-monitor] [--allow-no-sandbox]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
+/* Role `worker`: --backend=NAME --index=N [--spin-cpus=N] [--device-monitor] [--allow-no-sandbox]; descriptors as in ipc/worker_fds.h. Serves commands until it is told to
  * end, its context is lost, or its parent is gone. Returns the exit code. */
 int device_worker_main(int argc, char **argv);
 
-/* Role `count`: --backends=LIST|auto [--libcuda=PATH]; writes one row of struct device_count per backend and ends. */
+/* Role `count`: --backends=LIST|auto [settings of backends]; writes one row of struct device_count per backend and ends. */
 int device_count_main(int argc, char **argv);
 
 /* The value of --name=value among argv[1...], or NULL. Borrowed. */
 const char *worker_argument(int argc, char **argv, const char *name);
+/* Offers each --NAME=VALUE to the backends: their settings are among them. */
+void worker_arguments_set(int argc, char **argv);
 
 #endif

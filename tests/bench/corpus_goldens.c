@@ -482,7 +482,7 @@ int main(int argc, char **argv)
         if (to)
             *to = argv[i + 1];
         else if (strcmp(argv[i], "--libcuda") == 0)
-            device_cuda_library(argv[i + 1]);
+            device_set(SPAN_LITERAL("libcuda"), argv[i + 1]);
     }
     report = fdopen(dup(STDOUT_FILENO), "w");
     count = choose(list, backends);

@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--libcuda") == 0)
-            device_cuda_library(argv[i + 1]);
+            device_set(SPAN_LITERAL("libcuda"), argv[i + 1]);
         else if (strcmp(argv[i], "--count") == 0)
             count = strtoul(argv[i + 1], NULL, 10);
     }

@@ -348,7 +348,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--device") == 0)
             name = argv[i + 1];
         else if (strcmp(argv[i], "--libcuda") == 0)
-            device_cuda_library(argv[i + 1]);
+            device_set(SPAN_LITERAL("libcuda"), argv[i + 1]);
     }
     report = fdopen(dup(STDOUT_FILENO), "w");
     if (!report || mib < 1 || mib > 65536 || rounds < 1 || rounds > ROUNDS_MAX)

@@ -207,7 +207,7 @@ int main(int argc, char **argv)
         struct bench b = {.self = self};
 
         libcuda = argv[4];
-        device_cuda_library(libcuda);
+        device_set(SPAN_LITERAL("libcuda"), libcuda);
         b.ops = device_ops_find(span_of(argv[2]));
         return b.ops ? run_here(&b, argv[3]) : EXIT_FAILURE;
     }
@@ -219,6 +219,6 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--case") == 0)
             only = argv[i + 1];
     }
-    device_cuda_library(libcuda);
+    device_set(SPAN_LITERAL("libcuda"), libcuda);
     return run_all(backend, only, self);
 }

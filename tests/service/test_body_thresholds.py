@@ -198,6 +198,7 @@ CASES = [
          after=found_again(lambda path, answer: path.removesuffix("/data"))),
     Case("buffers_fill", "POST", V + "/buffers/x/fill", JSON, json_text({"pattern": {"u8": 1}}, 204)),
     Case("buffers_copy", "POST", V + "/buffers/x/copy", JSON, json_text({"from": "y", "size": 8}, 204)),
+    Case("buffers_compare", "POST", V + "/buffers/x/compare", JSON, json_text({"with": "y", "size": 8}, 200)),
     Case("shares_open", "POST", V + "/buffers/x/share", JSON, json_text({}, ANYTHING)),
     Case("shares_move", "PUT", V + "/buffers/x/share", JSON, json_text({}, ANYTHING)),
     Case("modules_create", "POST", V + "/modules", PTX_TYPE, padded_text(PTX.encode(), SOURCE_MAX, 201), after=remove_located),

@@ -1,5 +1,6 @@
 """TLS on TCP addresses: certificates, clients' certificates, bulk bytes, deadlines, and what a wrong configuration is told."""
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -153,7 +154,6 @@ def test_half_a_handshake_holds_nobody_up(secure, pki):
 
 
 def test_a_body_that_stops_is_cut(secure, pki):
-    """The deadline's answer cannot be sent past the library here; the connection ends all the same."""
     c = connect(secure, pki)
     assert ask(c, "PUT", "/v1/sessions/stall")[0] == 201
     c.putrequest("PUT", "/v1/sessions/stall/buffers/x")
@@ -169,6 +169,21 @@ def test_a_body_that_stops_is_cut(secure, pki):
         time.sleep(0.1)
     else:
         raise AssertionError("the buffer of a lost upload is still there")
+
+
+def test_a_body_that_stops_is_answered(start, pki):
+    service = start("--tls-cert", str(pki / "server.pem"), "--tls-key", str(pki / "server.key"), "--body-stall-s", "1")
+    c = connect(service, pki)
+    assert ask(c, "PUT", "/v1/sessions/stall")[0] == 201
+    for body_bytes in (100, 1000000):
+        c = connect(service, pki)
+        c.putrequest("PUT", "/v1/sessions/stall/buffers/x")
+        c.putheader("Content-Type", "application/octet-stream")
+        c.putheader("Content-Length", str(body_bytes))
+        c.endheaders(bytes(50))
+        answer = c.getresponse()
+        assert (answer.status, answer.headers["Connection"], json.loads(answer.read())["code"]) == (408, "close", "request_timeout")
+        c.close()
 
 
 def test_clients_need_a_certificate_when_asked_for(start, pki):

@@ -376,7 +376,9 @@ bool pool_device_at(struct pool *p, unsigned i, struct pool_device *out)
     memset(out, 0, sizeof *out);
     snprintf(out->id, sizeof out->id, "fake:0");
     snprintf(out->info.compile_arch, sizeof out->info.compile_arch, "compute_75");
-    out->info.wants_ptx = 1;
+    out->info.code_format = DEVICE_CODE_PTX;
+    out->info.on_host = 1;
+    snprintf(out->info.compiler, sizeof out->info.compiler, "nvrtc");
     out->info.max_threads_per_block = FAKE_MAX_THREADS;
     for (unsigned d = 0; d < 3; d++) {
         out->info.max_block[d] = FAKE_MAX_THREADS;

@@ -46,28 +46,6 @@ static enum status ensure_transfer(struct parts_source *p, struct problem *why)
     return p->transfer ? STATUS_OK : batch_read_begin(p->answer->work->batch, part_of(p)->op, &p->transfer, why);
 }
 
-static enum status read_piece(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
-{
-    struct parts_source *p = (struct parts_source *)s;
-    struct problem       why;
-    enum status          st = STATUS_OK;
-
-    *bytes = 0;
-    if (at_end(p))
-        return STATUS_OK;
-    if (part_of(p)->held.data) {
-        struct span piece = span_first(held_rest(p), room);
-        memcpy(to, piece.data, piece.bytes);
-        *bytes = piece.bytes;
-    } else {
-        st = ensure_transfer(p, &why);
-        if (!st)
-            st = transfer_read(p->transfer, to, room, bytes, w);
-    }
-    sent(p, *bytes);
-    return st;
-}
-
 static enum status lend_piece(struct body_source *s, struct span *out, struct waker *w)
 {
     struct parts_source *p = (struct parts_source *)s;
@@ -129,11 +107,8 @@ static enum status send_parts(const struct batch_answer *a, struct request *r, s
         owner->release(owner);
         return problem_set(&r->problem, STATUS_OUT_OF_MEMORY, "not enough memory for the answer");
     }
-    p->source = (struct body_source){.read = read_piece, .close = close_parts};
-    if (a->bytes >= OFFLOAD_BATCH_ANSWER_BYTES_MIN) {
-        p->source.lend = lend_piece;
-        p->source.release = release_piece;
-    }
+    p->source = (struct body_source){.close = close_parts, .lend = lend_piece, .release = release_piece};
+    p->source.wants_inline = a->bytes < OFFLOAD_BATCH_ANSWER_BYTES_MIN;
     p->answer = a;
     p->owner = owner;
     st = r->method == METHOD_HEAD ? STATUS_OK : look_at_device(p, &r->problem);

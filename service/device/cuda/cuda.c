@@ -1,6 +1,7 @@
 /* The cuda backend: finds the devices, opens and closes a context, remembers how it was lost. */
 #include "base/log.h"
 #include "device/cuda/vendor.h"
+#include "device/cuda/vendor_library.h"
 
 #include <stdlib.h>
 
@@ -168,18 +169,30 @@ failed:
     return st;
 }
 
+static bool set(struct span name, const char *value)
+{
+    if (!span_is(name, "libcuda"))
+        return vendor_library_choose(name, value);
+    cuda_driver_choose(value);
+    return true;
+}
+
 static const char *driver_build(struct device *d)
 {
     (void)d;
     return cuda_driver_build();
 }
 
+static const char *const          driver_reads[] = {"/etc/nvidia", "/proc/driver", NULL};
+static const struct device_driver driver = {.build = driver_build, .reads = driver_reads, .device_files = "nvidia"};
+
 const struct device_ops device_cuda = {
     .name = "cuda",
+    .set = set,
     .count = count_devices,
     .open = open_device,
     .close = close_device,
-    .driver_build = driver_build,
+    .driver = &driver,
     .info = cuda_info,
     .memory = cuda_memory_info,
     .host_register = cuda_host_register,

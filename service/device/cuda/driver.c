@@ -40,7 +40,7 @@ static struct cuda_driver loaded;
 static bool               is_loaded;
 static const char        *library; /* NULL: the usual places */
 
-void device_cuda_library(const char *path)
+void cuda_driver_choose(const char *path)
 {
     library = path && *path ? path : NULL;
 }

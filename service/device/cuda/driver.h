@@ -11,12 +11,14 @@ struct cuda_driver {
 #undef DRIVER
 };
 
-/* Loads the library that device_cuda_library() named, else the first of the usual ones, at the first call; borrowed for the life of the
+/* Loads the library that was chosen, else the first of the usual ones, at the first call; borrowed for the life of the
  * process. NULL, with DEVICE_NOT_FOUND in *why, when it is not there or lacks a required function; a later call tries again. */
 const struct cuda_driver *cuda_driver_load(struct problem *why);
 
 /* The build of the loaded library as its file's name tells it, "580.95.05"; "" before it is loaded or where the name has none. Static. */
 const char *cuda_driver_build(void);
+/* The path of the library, before it is loaded; NULL or "": the usual places. Borrowed. */
+void cuda_driver_choose(const char *path);
 
 /* What the driver's answer means. Total. */
 enum status cuda_status(cuda_result r);

@@ -3,6 +3,7 @@
 #include "device/cuda/nvml.h"
 #include "device/cuda/vendor_library.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const struct {
@@ -55,6 +56,19 @@ static void fill_uuid(const struct device *d, struct device_info *out)
              b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
+static void add_library(struct device_info *out, const char *name, const char *version)
+{
+    struct device_library *free_place = out->libraries;
+
+    if (!version[0])
+        return;
+    while (free_place->name[0])
+        free_place++;
+    assert(free_place < out->libraries + DEVICE_LIBRARIES_MAX);
+    snprintf(free_place->name, sizeof free_place->name, "%s", name);
+    snprintf(free_place->version, sizeof free_place->version, "%s", version);
+}
+
 static void fill_versions(const struct device *d, struct device_info *out)
 {
     uint32_t major = positive(d, CUDA_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -63,8 +77,10 @@ static void fill_versions(const struct device *d, struct device_info *out)
 
     snprintf(out->compute_capability, sizeof out->compute_capability, "%u.%u", major % 1000, minor % 1000);
     snprintf(out->compile_arch, sizeof out->compile_arch, "sm_%u%u", major % 1000, minor % 1000);
-    snprintf(out->cublaslt, sizeof out->cublaslt, "%s", cublaslt_version());
-    snprintf(out->cufft, sizeof out->cufft, "%s", cufft_version());
+    add_library(out, "cublaslt", cublaslt_version());
+    add_library(out, "cufft", cufft_version());
+    snprintf(out->compiler, sizeof out->compiler, "nvrtc");
+    out->code_format = DEVICE_CODE_CUBIN;
     if (d->cu->cuDriverGetVersion(&driver) == CUDA_RESULT_SUCCESS)
         snprintf(out->driver, sizeof out->driver, "%d.%d", driver / 1000, driver % 1000 / 10);
 }

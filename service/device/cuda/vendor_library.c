@@ -47,10 +47,13 @@ static struct library            fft = {.usual = fft_usual, .names = fft_names, 
 static struct cublaslt_functions blas_functions;
 static struct cufft_functions    fft_functions;
 
-void device_cuda_vendor(const char *cublaslt, const char *cufft)
+bool vendor_library_choose(struct span name, const char *path)
 {
-    blas.path = cublaslt;
-    fft.path = cufft;
+    struct library *l = span_is(name, "cublaslt") ? &blas : span_is(name, "cufft") ? &fft : NULL;
+
+    if (l)
+        l->path = path;
+    return l != NULL;
 }
 
 static bool load_from(struct library *l, const char *path)

@@ -3,12 +3,15 @@
 #ifndef GPUREST_DEVICE_VENDOR_LIBRARY_H
 #define GPUREST_DEVICE_VENDOR_LIBRARY_H
 
+#include "base/span.h"
 #include "device/cuda/cublaslt_abi.h"
 #include "device/cuda/cufft_abi.h"
 
 #include <stdbool.h>
 
-/* Loads what device_cuda_vendor() named, for the life of the process. It opens files: before the worker locks itself. */
+/* The path of "cublaslt" or "cufft", borrowed; "": the usual places, NULL: it is not used, which is the default. False: the name is none of these. */
+bool vendor_library_choose(struct span name, const char *path);
+/* Loads what was chosen, for the life of the process. It opens files: before the worker locks itself. */
 void vendor_libraries_load(void);
 
 /* NULL: not loaded. Borrowed for the life of the process. */

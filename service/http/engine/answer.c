@@ -1,5 +1,7 @@
-/* Turns a struct reply, or a problem, into MHD's response. */
+/* The answer: a struct reply, or a problem, as MHD's response or as text for a client whose request is not MHD's (any more). What header fields it
+ * has is decided here alone. */
 #include <strings.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "http/bounds.h"
@@ -20,7 +22,7 @@ static ssize_t read_source(struct exchange *x, char *to, size_t room)
     x->woken = false;
     if (exchange_is_endless(x) && atomic_load(&x->revoked))
         return MHD_CONTENT_READER_END_OF_STREAM;
-    st = source->read(source, to, room, &bytes, &x->r.waker);
+    st = body_source_read(source, to, room, &bytes, &x->r.waker);
     if (bytes > 0 && bytes <= room && (st == STATUS_OK || st == STATUS_PENDING))
         return (ssize_t)bytes;
     if (!st && !bytes && x->r.reply.source_bytes == REPLY_BYTES_UNKNOWN)
@@ -76,6 +78,11 @@ static struct MHD_Response *make_response(struct exchange *x)
     return MHD_create_response_from_buffer((size_t)bytes, bytes ? r->body.data : (char *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
 }
 
+bool exchange_closes(const struct exchange *x)
+{
+    return x->close_after || atomic_load(&x->loop->server->quiescing);
+}
+
 static bool has_header(const struct reply *r, const char *name)
 {
     for (unsigned i = 0; i < r->headers_count; i++)
@@ -84,10 +91,11 @@ static bool has_header(const struct reply *r, const char *name)
     return false;
 }
 
-bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to)
+/* All fields but the framing's and the date; stops when put() does. request_id "": there was no request. */
+static bool put_fields(const struct reply *r, const char *request_id, bool close,
+                       bool (*put)(void *to, const char *name, const char *value), void *to)
 {
-    const struct reply *r = &x->r.reply;
-    bool                ok = put(to, "X-Request-Id", x->r.id);
+    bool ok = !*request_id || put(to, "X-Request-Id", request_id);
 
     for (unsigned i = 0; i < r->headers_count && ok; i++)
         ok = put(to, r->headers[i].name, r->headers[i].value);
@@ -96,6 +104,56 @@ bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to
     ok = ok && put(to, "X-Content-Type-Options", "nosniff");
     return ok && close ? put(to, "Connection", "close") : ok;
 }
+
+/* ---- as text ---- */
+
+static bool put_line(void *text, const char *name, const char *value)
+{
+    return buf_printf(text, "%s: %s\r\n", name, value);
+}
+
+static void put_date(struct buf *text)
+{
+    time_t    now = time(NULL);
+    struct tm utc;
+    char      date[40];
+
+    if (gmtime_r(&now, &utc) && strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &utc))
+        put_line(text, "Date", date);
+}
+
+/* By definition; MHD would send one. */
+static bool has_no_body(unsigned http_status)
+{
+    return http_status == 204 || http_status == 304;
+}
+
+bool answer_write(const struct reply *r, const char *request_id, bool close, struct buf *text)
+{
+    bool ok;
+
+    buf_printf(text, "HTTP/1.1 %u %s\r\n", r->http_status, MHD_get_reason_phrase_for(r->http_status));
+    put_date(text);
+    ok = put_fields(r, request_id, close, put_line, text);
+    if (!has_no_body(r->http_status))
+        buf_printf(text, "Content-Length: %zu\r\n", r->body.bytes);
+    buf_add_text(text, "\r\n");
+    buf_add_span(text, buf_span(&r->body));
+    return ok && !text->failed;
+}
+
+void answer_send_last(const struct connection *c, const struct reply *r, const char *request_id)
+{
+    struct buf text;
+
+    buf_init(&text, REPLY_WHOLE_BYTES_MAX);
+    if (answer_write(r, request_id, true, &text) && !tls_send(c, buf_span(&text)) &&
+        send(c->fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        log_debug("http", "a client disconnected before its error answer");
+    buf_finish(&text);
+}
+
+/* ---- by MHD ---- */
 
 static bool put_header(void *response, const char *name, const char *value)
 {
@@ -111,8 +169,7 @@ enum MHD_Result exchange_send(struct exchange *x)
     response = x->speechless ? NULL : make_response(x);
     if (!response)
         return MHD_NO;
-    if (exchange_pass_descriptor(x) &&
-        exchange_headers(x, x->close_after || atomic_load(&x->loop->server->quiescing), put_header, response))
+    if (exchange_pass_descriptor(x) && put_fields(&x->r.reply, x->r.id, exchange_closes(x), put_header, response))
         result = MHD_queue_response(x->mhd, x->r.reply.http_status, response);
     MHD_destroy_response(response);
     return result;
@@ -147,13 +204,6 @@ static void answer_problem(struct exchange *x, enum status st)
     log_problem(x, st);
     if (config->on_problem)
         config->on_problem(config->app, st);
-}
-
-/* 204 and 304 have no body by definition; MHD would send one. */
-static void drop_forbidden_body(struct reply *r)
-{
-    if (r->http_status == 204 || r->http_status == 304)
-        reply_empty(r, r->http_status);
 }
 
 /* Milliseconds, down to the microsecond. */
@@ -195,7 +245,8 @@ void exchange_settle(struct exchange *x, enum status st)
     if (st)
         answer_problem(x, st);
     add_timing(x);
-    drop_forbidden_body(r);
+    if (has_no_body(r->http_status))
+        reply_empty(r, r->http_status);
     idempotent_settled(x, st);
     exchange_set_state(x, EXCHANGE_ANSWERED);
 }

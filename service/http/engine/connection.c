@@ -130,8 +130,7 @@ static void connection_open(struct loop *loop, struct MHD_Connection *mhd, void 
             *context = c;
             return;
         }
-        if (!c->is_tls)
-            send_raw_problem(fd->connect_fd, STATUS_OVERLOADED, (struct span){0}, "");
+        connection_reject(c, STATUS_OVERLOADED);
         receive_remove(c);
     }
     free(c);
@@ -212,26 +211,19 @@ void connection_cut(struct connection *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
-void send_raw_problem(int fd, enum status st, struct span instance, const char *request_id)
+/* A client that waits for a TLS handshake could not read it. */
+void connection_reject(const struct connection *c, enum status st)
 {
-    struct problem       why = {.status = st};
-    struct problem_place place = {.instance = instance, .request_id = request_id};
-    struct buf           document, text;
+    const struct problem       why = {.status = st};
+    const struct problem_place nowhere = {.request_id = ""};
+    struct reply               r;
 
-    buf_init(&document, REPLY_WHOLE_BYTES_MAX);
-    buf_init(&text, REPLY_WHOLE_BYTES_MAX);
+    if (c->is_tls)
+        return;
     count_problem(st);
-    problem_document_write(&why, &place, 0, &document);
-    buf_printf(&text, "HTTP/1.1 %u %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\n", status_http(st),
-               MHD_get_reason_phrase_for(status_http(st)), document.bytes);
-    if (*request_id)
-        buf_printf(&text, "X-Request-Id: %s\r\n", request_id);
-    if (status_http(st) == 503)
-        buf_add_text(&text, "Retry-After: 1\r\n");
-    buf_add_text(&text, "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
-    buf_add_span(&text, buf_span(&document));
-    if (!text.failed && !document.failed && send(fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        log_debug("http", "a client disconnected before its error answer");
-    buf_finish(&document);
-    buf_finish(&text);
+    reply_init(&r);
+    problem_document_reply(&why, &nowhere, &r);
+    if (!r.body.failed)
+        answer_send_last(c, &r, "");
+    reply_finish(&r);
 }

@@ -262,28 +262,46 @@ static bool executor_keeps(struct exchange *x)
 
 static enum place place_of(const struct exchange *x)
 {
-    return x->r.wants_executor ? ON_EXECUTOR : x->r.endpoint->place;
+    return x->r.wants_executor || x->holds ? ON_EXECUTOR : x->r.endpoint->place;
+}
+
+enum status exchange_submit(struct exchange *x)
+{
+    enum status st;
+
+    assert(!x->on_executor && !x->executed);
+    st = executor_submit(x->loop->server->executor, x);
+    x->on_executor = !st;
+    return st ? st : STATUS_PENDING;
+}
+
+enum status exchange_executed(struct exchange *x)
+{
+    assert(x->executed);
+    x->executed = false;
+    x->on_executor = false;
+    return x->executor_result;
+}
+
+/* PENDING while the handler waits, or the executor has it: also when it has just found out on the loop that it would block. */
+static enum status run_or_submit(struct exchange *x)
+{
+    enum status st = STATUS_PENDING;
+
+    if (x->executed)
+        return exchange_executed(x);
+    x->woken = false;
+    if (place_of(x) == ON_LOOP)
+        st = exchange_run_handler(x);
+    return st == STATUS_PENDING && place_of(x) == ON_EXECUTOR ? exchange_submit(x) : st;
 }
 
 /* Once resumed, MHD may drop it before it asks for the answer; so one that goes on without its client is handled before that.
  * True while it waits. */
 static bool waits_on(struct exchange *x)
 {
-    enum status st;
+    enum status st = run_or_submit(x);
 
-    x->woken = false;
-    if (x->executed)
-        st = x->executor_result;
-    else if (place_of(x) == ON_LOOP)
-        st = exchange_run_handler(x);
-    else
-        st = executor_submit(x->loop->server->executor, x);
-    if (st == STATUS_PENDING && !x->executed && place_of(x) == ON_EXECUTOR) /* it has just found out that it would block */
-        st = executor_submit(x->loop->server->executor, x);
-    x->on_executor = !x->executed && !st && place_of(x) == ON_EXECUTOR;
-    x->executed = false;
-    if (x->on_executor)
-        return true;
     if (st == STATUS_PENDING)
         note_timer(x);
     else
@@ -320,8 +338,10 @@ static void work_on(const struct request *r)
 enum status exchange_run_handler(struct exchange *x)
 {
     bool        on_executor = x->r.wants_executor;
-    enum status st;
+    enum status st = body_release(x);
 
+    if (st)
+        return st;
     x->handler_ran = true;
     work_on(&x->r);
     st = x->r.endpoint->handle(&x->r);
@@ -342,40 +362,6 @@ enum status exchange_run_prepare(struct exchange *x)
     return st == STATUS_PENDING ? problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink cannot wait here") : st;
 }
 
-static enum MHD_Result suspend(struct exchange *x)
-{
-    exchange_suspend(x);
-    return MHD_YES;
-}
-
-static enum MHD_Result handle_on_executor(struct exchange *x)
-{
-    enum status st;
-
-    if (x->executed) {
-        x->executed = false;
-        x->on_executor = false;
-        return exchange_answer(x, x->executor_result);
-    }
-    x->woken = false;
-    st = executor_submit(x->loop->server->executor, x);
-    if (st)
-        return exchange_answer(x, st);
-    x->on_executor = true;
-    return suspend(x);
-}
-
-static enum MHD_Result handle_on_loop(struct exchange *x)
-{
-    enum status st;
-
-    x->woken = false;
-    st = exchange_run_handler(x);
-    if (st == STATUS_PENDING && place_of(x) == ON_EXECUTOR)
-        return handle_on_executor(x);
-    return st == STATUS_PENDING ? suspend(x) : exchange_answer(x, st);
-}
-
 static enum MHD_Result handle(struct exchange *x)
 {
     enum status st;
@@ -385,14 +371,16 @@ static enum MHD_Result handle(struct exchange *x)
     if (x->state == EXCHANGE_DROP || x->failure)
         return exchange_answer(x, x->failure);
     st = x->state == EXCHANGE_BODY ? body_end(x) : STATUS_OK;
-    if (st == STATUS_PENDING)
-        st = body_wait(x);
     if (st)
-        return st == STATUS_PENDING ? MHD_YES : body_refuse(x, st);
+        return body_refuse(x, st);
     exchange_set_state(x, EXCHANGE_HANDLING);
     if (idempotent_replays(x))
         return exchange_answer(x, idempotent_replay(x));
-    return place_of(x) == ON_EXECUTOR ? handle_on_executor(x) : handle_on_loop(x);
+    st = run_or_submit(x);
+    if (st != STATUS_PENDING)
+        return exchange_answer(x, st);
+    exchange_suspend(x);
+    return MHD_YES;
 }
 
 /* ---- MHD's calls ---- */

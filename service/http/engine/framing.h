@@ -12,7 +12,7 @@
 
 enum { FRAMING_NAME_BYTES = sizeof "transfer-encoding" };
 
-/* Zeroed = at the start of a connection. Other files read the first members only. */
+/* Zeroed = at the start of a connection. Other files use the first members only; receive.c refuses what comes too late. */
 struct framing {
     enum status refused; /* OK: no error so far. Otherwise the scan has stopped, and: */
     const char *why;

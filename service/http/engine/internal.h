@@ -125,8 +125,8 @@ void connections_abandon(struct loop *loop);
 void connections_sweep(struct loop *loop, uint64_t now);
 /* MHD sees the end of the stream and closes. */
 void connection_cut(struct connection *c);
-/* Sends a complete problem answer without MHD; only while MHD has sent nothing for this request. Best effort. */
-void send_raw_problem(int fd, enum status st, struct span instance, const char *request_id);
+/* Answers a connection that will not be served, before its first request; best effort. It is the caller's to cut. */
+void connection_reject(const struct connection *c, enum status st);
 /* Keeps a duplicate of a connection's socket until its peer has read the answer (http/engine/linger.c). */
 void linger_add(struct loop *loop, int fd);
 void linger_sweep(struct loop *loop, uint64_t now);
@@ -165,6 +165,8 @@ void receive_remove(struct connection *c);
 struct connection *receive_connection(int fd);
 /* The number of n received bytes to pass to MHD; n <= 0 is returned unchanged. */
 ssize_t receive_scanned(struct connection *c, const char *data, ssize_t n);
+/* What its client sends is not waited for any more: the request that is being received is answered by a problem, and the connection ends. */
+void receive_refuse(struct connection *c, enum status st, const char *why);
 /* Sends one answer, if none is in progress; from then on MHD reads the end of the stream, 0. */
 ssize_t receive_refused(struct connection *c);
 /* After a request: if the next one is rejected, MHD must read on to notice it. */
@@ -185,7 +187,7 @@ struct offload {
     bool              given;     /* the thread has received it */
     bool              moved;     /* ... and has finished */
     int               fd;        /* receiving: ours. Sending: MHD's */
-    struct span       head;      /* receiving: the bytes that MHD has read */
+    struct span       head;      /* receiving: the bytes that MHD has read, and the thread has not */
     uint64_t          left;      /* remaining bytes for the thread */
     bool              woken;     /* by the sink or source */
     bool              lost;      /* client disconnected, or server stopping */
@@ -221,10 +223,6 @@ enum status io_send(struct exchange *x, struct span bytes);
 bool        io_stopping(const struct exchange *x);
 void        offload_receive_all(struct exchange *x);
 void        offload_send_all(struct exchange *x);
-/* The answer to a received body, sent without MHD (http/engine/offload_answer.c). */
-void offload_answer(struct exchange *x, enum status st);
-/* The text of the final answer. False: no answer, or out of memory. */
-bool exchange_write(const struct exchange *x, bool close, struct buf *text);
 
 /* ---- TLS (http/engine/tls.c) ---- */
 
@@ -252,9 +250,6 @@ struct header_line {
 struct check {
     struct expected_digest expected;
     struct body_digest     digest;
-    bool                   holds;    /* a streamed body stays in exchange.body until it is verified */
-    size_t                 released; /* bytes of it that the sink has */
-    bool                   verified;
 };
 
 enum exchange_state {
@@ -308,6 +303,8 @@ struct exchange {
     bool                       counted_caller; /* in caller->in_flight */
     bool                       counted;        /* in server->in_flight */
     bool                       streams;        /* the body goes to r.sink */
+    bool                       holds;          /* ... when all of it is in `body` */
+    size_t                     released;       /* bytes of a held body that the sink has */
     size_t                     body_max;       /* of a collected body */
     const char                *body_max_name;
     struct buf                 body;
@@ -354,17 +351,22 @@ void exchange_suspend(struct exchange *x);
 /* Resumes it if an event that it waits for has happened. */
 void exchange_advance(struct exchange *x);
 void exchange_resume(struct exchange *x);
-/* Runs the handler and counts its calls. Any thread; the loop's side is in http/engine/exchange.c. */
+/* Passes a held body to the sink, runs the handler and counts its calls. Any thread; the loop's side is in http/engine/exchange.c. */
 enum status exchange_run_handler(struct exchange *x);
+/* Has the executor run it: PENDING until exchange.executed is set, and then exchange_executed() tells what came of it. */
+enum status exchange_submit(struct exchange *x);
+enum status exchange_executed(struct exchange *x);
 /* Runs r.prepare, which the sink of its body waits for, where it may block. */
 enum status exchange_run_prepare(struct exchange *x);
 
 /* The body (http/engine/body.c). */
 enum MHD_Result body_call(struct exchange *x, const char *piece, size_t *bytes);
-/* The whole body has arrived: passes held bytes to the sink. PENDING: called again when the sink is ready. */
+/* Call after begin, when a sink may exist: decides whether to hold the body for it. */
+enum status body_hold(struct exchange *x);
+/* The whole body has arrived. */
 enum status body_end(struct exchange *x);
-/* The sink or the end of the body returned PENDING. PENDING: suspended until it is woken or r.prepare has finished. */
-enum status     body_wait(struct exchange *x);
+/* Passes a held body to the sink, where it may block. PENDING: called again when the sink wakes the request. */
+enum status     body_release(struct exchange *x);
 enum MHD_Result body_refuse(struct exchange *x, enum status st);
 /* Ends the sink of an incomplete body. */
 void body_abort(struct exchange *x);
@@ -380,8 +382,12 @@ enum status exchange_guard_host(struct exchange *x);
 struct span exchange_header(const struct exchange *x, const char *name); /* several lines are joined by ", " */
 /* Sets r.reply to the answer: a problem if `st` is a failure (http/engine/answer.c). */
 void exchange_settle(struct exchange *x, enum status st);
-/* Passes every header of the final answer except framing to put(); stops and returns false if put() does. */
-bool exchange_headers(const struct exchange *x, bool close, bool (*put)(void *to, const char *name, const char *value), void *to);
+/* The connection ends behind this answer, whatever its client wants. */
+bool exchange_closes(const struct exchange *x);
+/* The text of an answer without a source; request_id "": of no request. False: out of memory. */
+bool answer_write(const struct reply *r, const char *request_id, bool close, struct buf *text);
+/* Sends the text, the connection's last, without MHD; only while MHD has sent nothing for this request. Best effort. */
+void answer_send_last(const struct connection *c, const struct reply *r, const char *request_id);
 /* The answer is an event stream without a fixed end. */
 bool exchange_is_endless(const struct exchange *x);
 /* Passes the final answer to MHD. */
@@ -395,17 +401,10 @@ enum MHD_Result exchange_answer(struct exchange *x, enum status st);
 
 /* Call before the endpoint's begin: reads the header. */
 enum status integrity_begin(struct exchange *x);
-/* Call after begin, when a sink may exist: decides whether to hold the body. */
-enum status integrity_hold(struct exchange *x);
-bool        integrity_holds(const struct exchange *x);
-enum status integrity_keep(struct exchange *x, struct span piece);
-/* Body bytes that were collected, kept or taken by the sink. */
+/* Body bytes that were collected or taken by the sink. */
 void integrity_add(struct exchange *x, struct span piece);
 /* Call after the whole body. DIGEST_MISMATCH, or OK if the digest matches or none was sent. */
 enum status integrity_end(struct exchange *x);
-/* The bytes of a held body that the sink has not received, and the report of received ones; the last report frees the memory. */
-struct span integrity_held(const struct exchange *x);
-void        integrity_released(struct exchange *x, size_t bytes);
 
 /* ---- Idempotency-Key (http/filter/idempotent_request.c) ---- */
 
@@ -415,7 +414,7 @@ enum status idempotent_begin(struct exchange *x);
 bool idempotent_replays(const struct exchange *x);
 /* The request continues after its client disconnects. */
 bool idempotent_goes_on(const struct exchange *x);
-/* Body bytes that were collected, kept, taken by the sink, or read for a replay. */
+/* Body bytes that were collected, taken by the sink, or read for a replay. */
 void idempotent_add(struct exchange *x, struct span piece);
 /* Replaces the handler: sets r.reply to the stored answer. */
 enum status idempotent_replay(struct exchange *x);

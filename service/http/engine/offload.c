@@ -367,7 +367,7 @@ bool offload_receive(struct exchange *x, struct span first)
     }
     h->thread = t;
     h->receiving = true;
-    h->left = x->r.body_bytes - first.bytes;
+    h->left = x->r.body_bytes;
     if (!give(x)) { /* else *h is the thread's now */
         h->lost = true;
         end_receiving(x);
@@ -383,7 +383,8 @@ bool offload_reserve(struct exchange *x)
     const struct reply *r = &x->r.reply;
     struct offload     *h = &x->offload;
 
-    if (x->connection->is_tls || !r->source->lend || r->source_bytes < OFFLOAD_DOWNLOAD_BYTES_MIN || x->r.method == METHOD_HEAD)
+    if (x->connection->is_tls || !r->source->lend || r->source->wants_inline || r->source_bytes < OFFLOAD_DOWNLOAD_BYTES_MIN ||
+        x->r.method == METHOD_HEAD)
         return false;
     h->thread = reserve(x->loop->server->offload_threads, x->r.caller);
     h->fd = x->connection->fd;

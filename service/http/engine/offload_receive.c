@@ -5,11 +5,27 @@
 #include "http/bounds.h"
 #include "http/engine/internal.h"
 
+/* Counted as received when MHD read it. */
+static size_t take_head(struct offload *h, char *to, size_t room)
+{
+    struct span piece = span_first(h->head, room);
+
+    memcpy(to, piece.data, piece.bytes);
+    h->head = span_from(h->head, piece.bytes);
+    h->left -= piece.bytes;
+    return piece.bytes;
+}
+
 /* What a socket gave: bytes, 0 for "look again", or CANCELLED. */
 static enum status receive_some(struct exchange *x, char *to, size_t room, size_t *got)
 {
-    ssize_t n = recv(x->offload.fd, to, room, MSG_DONTWAIT);
+    ssize_t n;
 
+    if (x->offload.head.bytes) {
+        *got = take_head(&x->offload, to, room);
+        return STATUS_OK;
+    }
+    n = recv(x->offload.fd, to, room, MSG_DONTWAIT);
     *got = n > 0 ? (size_t)n : 0;
     if (n > 0) {
         io_progress(x);
@@ -72,27 +88,6 @@ static enum status receive_piece(struct exchange *x)
     return st ? st : committed;
 }
 
-/* What MHD had read already. */
-static enum status write_head(struct exchange *x)
-{
-    struct offload   *h = &x->offload;
-    struct body_sink *sink = x->r.sink;
-    enum status       st = STATUS_OK;
-
-    while (h->head.bytes && !st && !io_stopping(x)) {
-        size_t consumed = 0;
-
-        h->woken = false;
-        st = sink->write(sink, &x->r, h->head, &consumed);
-        if (consumed > h->head.bytes || (!st && !consumed))
-            return problem_set(&x->r.problem, STATUS_INTERNAL, "a body sink made no progress");
-        h->head = span_from(h->head, consumed);
-        if (st == STATUS_PENDING)
-            st = wait_for_sink(x);
-    }
-    return st;
-}
-
 /* So that a client that sends first and reads then gets its answer. */
 static enum status drop_rest(struct exchange *x)
 {
@@ -110,7 +105,7 @@ static enum status drop_rest(struct exchange *x)
 
 static enum status receive_body(struct exchange *x)
 {
-    enum status st = write_head(x);
+    enum status st = STATUS_OK;
 
     while (x->offload.left && !st && !io_stopping(x))
         st = receive_piece(x);
@@ -126,6 +121,37 @@ static enum status handle(struct exchange *x)
     return st;
 }
 
+/* False for a client of HTTP/1.0 as well: it would have to be told otherwise. */
+static bool client_goes_on(const struct exchange *x)
+{
+    struct span options = exchange_header(x, "Connection");
+
+    while (options.bytes)
+        if (span_equal_nocase(span_trim(span_cut(&options, ',')), SPAN_LITERAL("close")))
+            return false;
+    return !x->http_1_0;
+}
+
+/* By hand: MHD no longer has that client's socket. */
+static void answer(struct exchange *x, enum status st)
+{
+    struct offload *h = &x->offload;
+    bool            close = h->late || h->left || exchange_closes(x) || !client_goes_on(x);
+    struct buf      text;
+
+    if (!st && x->r.reply.source)
+        st = problem_set(&x->r.problem, STATUS_INTERNAL, "the answer to an offloaded body cannot be long");
+    exchange_settle(x, st);
+    io_progress(x);
+    pace_start(&x->pace, x->progress_ns);
+    buf_init(&text, REPLY_BODY_BYTES_MAX);
+    if (!x->speechless && answer_write(&x->r.reply, x->r.id, close, &text) && io_send(x, buf_span(&text)) == STATUS_OK)
+        h->done = !close;
+    else
+        h->lost = true;
+    buf_finish(&text);
+}
+
 void offload_receive_all(struct exchange *x)
 {
     struct offload *h = &x->offload;
@@ -138,5 +164,5 @@ void offload_receive_all(struct exchange *x)
         return;
     if (h->late)
         st = problem_set(&x->r.problem, STATUS_REQUEST_TIMEOUT, "the body stopped arriving");
-    offload_answer(x, st ? st : handle(x));
+    answer(x, st ? st : handle(x));
 }

@@ -61,17 +61,6 @@ struct connection *receive_connection(int fd)
 
 /* ---- refusing ---- */
 
-static void send_refusal(struct connection *c, const struct exchange *x)
-{
-    struct buf text;
-
-    buf_init(&text, REPLY_WHOLE_BYTES_MAX);
-    if (exchange_write(x, true, &text) && !tls_send(c, buf_span(&text)) &&
-        send(c->fd, text.data, text.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        log_debug("http", "a client disconnected before its error answer");
-    buf_finish(&text);
-}
-
 /* Of a request that MHD has begun, or of one that it has not seen anything of: that lives for its answer only. MHD ends the one that it
  * knows, as soon as it reads the end of the stream. */
 static void answer_refusal(struct connection *c)
@@ -84,9 +73,18 @@ static void answer_refusal(struct connection *c)
         return;
     problem_set(&x->r.problem, c->framing.refused, "%s", c->framing.why);
     exchange_settle(x, c->framing.refused);
-    send_refusal(c, x);
+    if (!x->speechless)
+        answer_send_last(c, &x->r.reply, x->r.id);
     if (own)
         exchange_completed(c->loop, c->mhd, &context, MHD_REQUEST_TERMINATED_WITH_ERROR);
+}
+
+void receive_refuse(struct connection *c, enum status st, const char *why)
+{
+    c->framing.refused = st;
+    c->framing.why = why;
+    receive_refused(c);
+    connection_cut(c);
 }
 
 ssize_t receive_refused(struct connection *c)
@@ -136,12 +134,10 @@ static ssize_t receive_header(struct connection *c)
         errno = EAGAIN;
         return -1;
     case CLIENT_HEADER_FULL:
-        if (!c->is_tls)
-            send_raw_problem(c->fd, STATUS_OVERLOADED, (struct span){0}, "");
+        connection_reject(c, STATUS_OVERLOADED);
         break;
     case CLIENT_HEADER_BAD:
-        if (!c->is_tls)
-            send_raw_problem(c->fd, STATUS_INVALID_REQUEST, (struct span){0}, "");
+        connection_reject(c, STATUS_INVALID_REQUEST);
         break;
     }
     connection_cut(c);

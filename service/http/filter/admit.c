@@ -278,5 +278,5 @@ enum status exchange_admit(struct exchange *x, struct span method)
     }
     if (!st)
         st = begin(x);
-    return st ? st : integrity_hold(x);
+    return st ? st : body_hold(x);
 }

@@ -1,5 +1,5 @@
-/* Checks request bodies against their Content-Digest, for every endpoint alike. A streamed body that is not too long is held back
- * until it is verified, so that nothing on the device changes for one that is not what it should be. */
+/* Checks request bodies against their Content-Digest, for every endpoint alike. A streamed body that is not too long is held
+ * (http/engine/body.c) until it is verified, so that nothing on the device changes for one that is not what it should be. */
 #include "http/engine/internal.h"
 
 enum status integrity_begin(struct exchange *x)
@@ -21,42 +21,6 @@ enum status integrity_begin(struct exchange *x)
     return STATUS_OK;
 }
 
-/* 0: nobody can tell. */
-static uint64_t announced_bytes(const struct exchange *x)
-{
-    return x->r.has_body_bytes ? x->r.body_bytes : x->r.sink->bytes;
-}
-
-enum status integrity_hold(struct exchange *x)
-{
-    uint64_t bytes;
-
-    if (!x->check || !x->streams)
-        return STATUS_OK;
-    bytes = announced_bytes(x);
-    if (bytes == 0 || bytes > VERIFIED_BODY_BYTES_MAX)
-        return STATUS_OK;
-    x->check->holds = true;
-    x->body_max = (size_t)bytes;
-    return request_may_hold(&x->r, bytes); /* so that nothing is sent in vain; counted is what comes */
-}
-
-bool integrity_holds(const struct exchange *x)
-{
-    return x->check && x->check->holds;
-}
-
-enum status integrity_keep(struct exchange *x, struct span piece)
-{
-    if (piece.bytes > x->body_max - x->body.bytes)
-        return problem_set(&x->r.problem, STATUS_LENGTH_MISMATCH, "the body is longer than the expected %zu bytes", x->body_max);
-    if (request_hold(&x->r, piece.bytes))
-        return x->r.problem.status;
-    if (!buf_add_span(&x->body, piece))
-        return problem_set(&x->r.problem, STATUS_OUT_OF_MEMORY, "not enough memory for the body");
-    return STATUS_OK;
-}
-
 void integrity_add(struct exchange *x, struct span piece)
 {
     if (x->check)
@@ -65,26 +29,8 @@ void integrity_add(struct exchange *x, struct span piece)
 
 enum status integrity_end(struct exchange *x)
 {
-    bool        went_on = x->streams && !integrity_holds(x);
+    bool        went_on = x->streams && !x->holds;
     const char *note = went_on ? "; the body was written as it arrived: the bytes that it overwrote are indeterminate" : "";
 
-    if (!x->check || x->check->verified)
-        return STATUS_OK;
-    x->check->verified = true;
-    return digest_compare(&x->check->expected, &x->check->digest, note, &x->r.problem);
-}
-
-struct span integrity_held(const struct exchange *x)
-{
-    return span_from(buf_span(&x->body), x->check->released);
-}
-
-void integrity_released(struct exchange *x, size_t bytes)
-{
-    x->check->released += bytes;
-    if (x->check->released < x->body.bytes)
-        return;
-    x->check->holds = false;
-    buf_finish(&x->body);
-    request_release(&x->r);
+    return x->check ? digest_compare(&x->check->expected, &x->check->digest, note, &x->r.problem) : STATUS_OK;
 }

@@ -88,13 +88,6 @@ bool pace_too_slow(const struct exchange *x, uint64_t bytes_per_s, uint64_t now)
     return now > from_ns && x->pace.bytes < (now - from_ns) / NS_PER_MS * bytes_per_s / 1000;
 }
 
-static void time_out(struct connection *c)
-{
-    if (!c->is_tls)
-        send_raw_problem(c->fd, STATUS_REQUEST_TIMEOUT, c->exchange->r.path, c->exchange->r.id);
-    connection_cut(c);
-}
-
 /* After a while without a byte MHD has nothing of the body left that it could still hand over: an end of stream is its end. */
 static void watch_body(struct connection *c, uint64_t now)
 {
@@ -102,7 +95,7 @@ static void watch_body(struct connection *c, uint64_t now)
     uint64_t                    since_ns = c->exchange->progress_ns;
 
     if (overdue(since_ns, config->body_stall_s, now) || pace_too_slow(c->exchange, config->body_bytes_per_s, now))
-        time_out(c);
+        receive_refuse(c, STATUS_REQUEST_TIMEOUT, "the body stopped arriving");
     else if (now > since_ns && now - since_ns > 2 * SWEEP_INTERVAL_MS * NS_PER_MS)
         cut_if_ended(c);
 }
@@ -139,7 +132,7 @@ static void watch_request(struct connection *c, uint64_t now)
     switch (x->state) {
     case EXCHANGE_LINE:
         if (overdue(x->header_since_ns, config->header_deadline_s, now))
-            time_out(c);
+            receive_refuse(c, STATUS_REQUEST_TIMEOUT, "the header did not arrive in time");
         return;
     case EXCHANGE_BODY:
     case EXCHANGE_DROP:

@@ -12,6 +12,24 @@
 
 enum { HEADER_VALUE_USUAL_BYTES = 128 }; /* longer values are written twice */
 
+enum status body_source_read(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w)
+{
+    struct span piece;
+    enum status st;
+
+    *bytes = 0;
+    if (s->read)
+        return s->read(s, to, room, bytes, w);
+    st = s->lend(s, &piece, w);
+    if (st)
+        return st;
+    piece = span_first(piece, room);
+    memcpy(to, piece.data, piece.bytes);
+    *bytes = piece.bytes;
+    s->release(s, piece.bytes);
+    return STATUS_OK;
+}
+
 void reply_init(struct reply *r)
 {
     *r = (struct reply){.descriptor = -1};

@@ -9,20 +9,25 @@
 
 struct waker;
 
-/* Bytes of a long body, pulled by the server on the loop's thread, or on an I/O thread when it is offloaded. */
+/* Bytes of a long body, pulled by the server on the loop's thread, or on an I/O thread when it is offloaded. A source has read, or lend and
+ * release; if it has all, it lends only to an I/O thread. */
 struct body_source {
     /* Up to `room` bytes into `to`. PENDING with *bytes = 0 after registering `w` when nothing is there yet.
      * A failure closes the connection: the header is gone already. */
     enum status (*read)(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w);
     /* Called once, also when the client went away; on the loop. After it w is not touched. */
     void (*close)(struct body_source *s);
-    /* (optional, both or none) The source's own memory, for an answer that is offloaded; read is then not called.
+    /* The source's own memory, which is copied, or sent when the answer is offloaded.
      * lend: the next bytes, never none; called only while bytes are left. Outcomes as of read. A wake of `w` while they are lent says
      * that they are wanted back at once.
      * release: `bytes` of them were sent, maybe 0. Follows every successful lend before anything else is called. */
     enum status (*lend)(struct body_source *s, struct span *out, struct waker *w);
     void (*release)(struct body_source *s, size_t bytes);
+    bool wants_inline; /* it must not be offloaded */
 };
+
+/* Up to `room` bytes into `to`, in either way. Outcomes as of read. */
+enum status body_source_read(struct body_source *s, char *to, size_t room, size_t *bytes, struct waker *w);
 
 /* The length of a source that ends when its read() gives OK and no bytes. */
 #define REPLY_BYTES_UNKNOWN UINT64_MAX

@@ -212,6 +212,24 @@ enum status request_query_only(struct request *r, const char *const *names)
     return STATUS_OK;
 }
 
+enum status body_sink_write(struct body_sink *s, struct request *r, struct span piece, size_t *consumed)
+{
+    enum status st;
+    size_t      room;
+    char       *to;
+
+    *consumed = 0;
+    if (s->write)
+        return s->write(s, r, piece, consumed);
+    st = s->borrow(s, r, &to, &room);
+    if (st)
+        return st;
+    piece = span_first(piece, room);
+    memcpy(to, piece.data, piece.bytes);
+    *consumed = piece.bytes;
+    return s->commit(s, r, piece.bytes);
+}
+
 static struct span unquote(struct span s)
 {
     if (s.bytes >= 2 && s.data[0] == '"' && s.data[s.bytes - 1] == '"')

@@ -49,8 +49,9 @@ struct timing {
     double d2h_ms;    /* until the first bytes of the answer were back, or all of them if they are held */
 };
 
-/* Where a streamed body goes. All on the loop's thread, except for a long body that was offloaded to an I/O thread: then all but
- * abort on that one. */
+/* Where a streamed body goes. All on the loop's thread, with two exceptions: a long body that was offloaded to an I/O thread, then all but abort
+ * on that one; and a body that was held until its end, which is written on the executor. A sink has write, or borrow and commit; if it has all, only an offloaded
+ * body is borrowed for. */
 struct body_sink {
     /* Takes up to piece.bytes and says how many in *consumed. PENDING: took *consumed (may be 0), and registered r->waker or set r->prepare;
      * called again with the rest once woken, or once that is done. A failure: the rest of the body is read and dropped, then the failure
@@ -58,8 +59,8 @@ struct body_sink {
     enum status (*write)(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
     /* (optional) Called once if the request dies before its handler ran: client gone, stalled, or refused. */
     void (*abort)(struct body_sink *s);
-    /* (optional, both or none) The sink's own memory, for a body that is offloaded; write may be called as well. The handler then
-     * runs on the I/O thread, may block, must not return PENDING and must not answer with a source.
+    /* The sink's own memory, into which the body is copied, or received when it is offloaded. The handler of an offloaded one runs on the I/O
+     * thread, may block, must not return PENDING and must not answer with a source.
      * borrow: where the next bytes go, never none. Outcomes as of write. Whether or not r->waker was registered, a wake while the
      * memory is lent says that it is wanted back at once.
      * commit: `bytes` of it were filled, maybe 0. Follows every successful borrow before anything else is called. */
@@ -68,6 +69,9 @@ struct body_sink {
     /* (optional) How many bytes it must get; 0: not known here. For bodies without a Content-Length. */
     uint64_t bytes;
 };
+
+/* Gives it up to piece.bytes, in either way. Outcomes as of write. */
+enum status body_sink_write(struct body_sink *s, struct request *r, struct span piece, size_t *consumed);
 
 struct request {
     const struct endpoint *endpoint;

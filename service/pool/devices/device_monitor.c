@@ -109,8 +109,13 @@ static void info_take(const struct slice *from, struct device_info *out)
     out->compute_capability[sizeof out->compute_capability - 1] = '\0';
     out->driver[sizeof out->driver - 1] = '\0';
     out->compile_arch[sizeof out->compile_arch - 1] = '\0';
-    out->cublaslt[sizeof out->cublaslt - 1] = '\0';
-    out->cufft[sizeof out->cufft - 1] = '\0';
+    out->compiler[sizeof out->compiler - 1] = '\0';
+    if (out->code_format >= DEVICE_CODES)
+        out->code_format = DEVICE_CODE_PTX;
+    for (unsigned i = 0; i < DEVICE_LIBRARIES_MAX; i++) {
+        out->libraries[i].name[sizeof out->libraries[i].name - 1] = '\0';
+        out->libraries[i].version[sizeof out->libraries[i].version - 1] = '\0';
+    }
     out->unsupported[sizeof out->unsupported - 1] = '\0';
     if (out->attributes_count > DEVICE_ATTRIBUTES_MAX)
         out->attributes_count = DEVICE_ATTRIBUTES_MAX;

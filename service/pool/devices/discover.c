@@ -9,6 +9,7 @@
 #include "ipc/worker_fds.h"
 #include "pool/bounds.h"
 #include "pool/devices/devices.h"
+#include "pool/workers/worker_internal.h"
 
 enum { ARGUMENT_BYTES = 4096 + 16 };
 
@@ -34,15 +35,14 @@ static unsigned rows_read(int fd, struct device_count *rows, uint64_t deadline_n
 
 static enum status count_start(struct pool *p, struct spawned *process, int *answers, int *control)
 {
-    char            backends[ARGUMENT_BYTES], libcuda[ARGUMENT_BYTES];
-    char           *argv[] = {(char *)(uintptr_t)p->config.executable, (char *)(uintptr_t) "--role=count", backends, NULL, NULL};
-    int             answers_child = -1, control_child = -1;
+    char  backends[ARGUMENT_BYTES];
+    char *argv[3 + DEVICE_ARGUMENTS_MAX + 1] = {(char *)(uintptr_t)p->config.executable, (char *)(uintptr_t) "--role=count", backends};
+    int   answers_child = -1, control_child = -1;
     struct spawn_fd fds[2];
     enum status     st;
 
     snprintf(backends, sizeof backends, "--backends=%.*s", (int)p->config.backends.bytes, p->config.backends.data);
-    if (p->config.libcuda && *p->config.libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", p->config.libcuda) < ARGUMENT_BYTES)
-        argv[3] = libcuda;
+    worker_add_device_arguments(argv, 3, p->config.device_arguments);
     if ((st = spawn_pipe(answers, &answers_child)) || (st = spawn_pipe(&control_child, control)))
         goto done;
     fds[0] = (struct spawn_fd){answers_child, WORKER_COUNT_FD};

@@ -215,10 +215,7 @@ static struct worker *start_one(struct pool *p, struct device_slot *d, uint64_t 
 {
     struct worker_options o = {.executable = p->config.executable,
                                .backend = d->public.backend,
-                               .libcuda = p->config.libcuda,
-                               .cpu_threads = p->config.cpu_threads,
-                               .cublaslt = p->config.cublaslt,
-                               .cufft = p->config.cufft,
+                               .device_arguments = p->config.device_arguments,
                                .index = d->index,
                                .device = (unsigned)(d - p->devices),
                                .staging_bytes = staging,

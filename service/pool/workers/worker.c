@@ -229,14 +229,21 @@ void worker_watch_end(struct worker *w, struct waker *waker)
 
 /* ---- start ---- */
 
-enum { PATH_BYTES = 4096 + 16 }; /* with its flag */
+void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more)
+{
+    for (unsigned i = 0; more && more[i]; i++) {
+        assert(i < DEVICE_ARGUMENTS_MAX);
+        argv[argc + i] = (char *)(uintptr_t)more[i];
+    }
+}
 
 static enum status process_start(struct worker *w)
 {
     const struct worker_options *o = &w->options;
-    char            backend[64], index[32], spin[32], threads[32], libcuda[PATH_BYTES], cublaslt[PATH_BYTES], cufft[PATH_BYTES];
-    char           *argv[13] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index, spin, threads};
-    unsigned        argc = 6, fds_count = 2;
+    char                         backend[64], index[32], spin[32];
+    char    *argv[8 + DEVICE_ARGUMENTS_MAX + 1] = {(char *)(uintptr_t)o->executable, (char *)(uintptr_t) "--role=worker", backend, index,
+                                                   spin};
+    unsigned argc = 5, fds_count = 2;
     struct spawn_fd fds[3];
     int             child_end = -1, share_end = -1;
     enum status     st = spawn_pipe(&child_end, &w->control_fd);
@@ -250,19 +257,13 @@ static enum status process_start(struct worker *w)
     snprintf(backend, sizeof backend, "--backend=%s", o->backend);
     snprintf(index, sizeof index, "--index=%u", o->index);
     snprintf(spin, sizeof spin, "--spin-cpus=%u", spin_cpus());
-    snprintf(threads, sizeof threads, "--cpu-threads=%u", o->cpu_threads);
-    if (o->libcuda && *o->libcuda && snprintf(libcuda, sizeof libcuda, "--libcuda=%s", o->libcuda) < (int)sizeof libcuda)
-        argv[argc++] = libcuda;
-    if (o->cublaslt && snprintf(cublaslt, sizeof cublaslt, "--cublaslt=%s", o->cublaslt) < (int)sizeof cublaslt)
-        argv[argc++] = cublaslt;
-    if (o->cufft && snprintf(cufft, sizeof cufft, "--cufft=%s", o->cufft) < (int)sizeof cufft)
-        argv[argc++] = cufft;
     if (o->device_monitor)
         argv[argc++] = (char *)(uintptr_t) "--device-monitor";
     if (o->allow_no_sandbox)
         argv[argc++] = (char *)(uintptr_t) "--allow-no-sandbox";
     if (o->sharing)
         argv[argc++] = (char *)(uintptr_t) "--sharing";
+    worker_add_device_arguments(argv, argc, o->device_arguments);
     fds[0] = (struct spawn_fd){w->shm.fd, WORKER_SHM_FD};
     fds[1] = (struct spawn_fd){child_end, WORKER_CONTROL_FD};
     if (o->sharing)

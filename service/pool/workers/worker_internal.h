@@ -34,19 +34,17 @@ struct staging {
 struct monitor;
 
 struct worker_options {
-    const char     *executable;
-    const char     *backend;
-    const char     *libcuda;          /* NULL: the usual place */
-    const char     *cublaslt, *cufft; /* NULL: not used; "": the usual place */
-    unsigned        index;            /* within its backend */
-    unsigned        device;           /* the pool's number */
-    unsigned        cpu_threads;      /* of the cpu device; 0: one for each core */
-    uint64_t        staging_bytes;
-    uint64_t        start_deadline_ms;
-    bool            device_monitor;   /* it will serve no caller */
-    bool            sharing;          /* it may exchange descriptors of memory with us */
-    bool            allow_no_sandbox; /* it may start where the machine offers no sandbox */
-    struct monitor *monitor;
+    const char        *executable;
+    const char        *backend;
+    const char *const *device_arguments; /* NULL-terminated, or NULL */
+    unsigned           index;            /* within its backend */
+    unsigned           device;           /* the pool's number */
+    uint64_t           staging_bytes;
+    uint64_t           start_deadline_ms;
+    bool               device_monitor;   /* it will serve no caller */
+    bool               sharing;          /* it may exchange descriptors of memory with us */
+    bool               allow_no_sandbox; /* it may start where the machine offers no sandbox */
+    struct monitor    *monitor;
     /* Called after every change of state, with locks of the worker held: must not call back. */
     void (*changed)(void *context);
     void *context;
@@ -135,5 +133,7 @@ enum status monitor_create(struct monitor **out);
 /* No worker may be left. NULL is a no-op. */
 void        monitor_destroy(struct monitor *m);
 enum status monitor_add(struct monitor *m, struct worker *w);
+/* Puts them behind the first argc places of argv, which has room for DEVICE_ARGUMENTS_MAX more. */
+void worker_add_device_arguments(char **argv, unsigned argc, const char *const *more);
 
 #endif

@@ -211,6 +211,9 @@ static enum status get_code(struct module *m, const struct module_spec *spec, st
         return get_ptx_code(m, spec, arena, image, why);
     if (spec->kind == IMAGE_BINARY)
         return take_source(m, &o->cubin, spec, image, why);
+    if (!m->worker_session->facts.compiles_cuda)
+        return problem_set(why, STATUS_COMPILER_UNAVAILABLE,
+                           "nothing here compiles CUDA C++ for this device; send code that is already compiled for it");
     st = compile_for_caller(m, spec, !m->worker_session->facts.wants_ptx, arena, why);
     *image = !m->worker_session->facts.wants_ptx && o->cubin.bytes ? buf_span(&o->cubin) : buf_span(&o->ptx);
     return st;
@@ -362,7 +365,6 @@ static unsigned count_builtins(const struct worker_session *c, bool plans)
 {
     unsigned n = 0;
 
-    assert(held(&c->session->lock));
     for (unsigned i = 0; i < c->builtins.count; i++)
         n += ((const struct module *)c->builtins.items[i])->plan == plans;
     return n;
@@ -373,7 +375,6 @@ static bool evict_builtin(struct worker_session *c, bool plans)
 {
     struct module *oldest = NULL;
 
-    assert(held(&c->session->lock));
     for (unsigned i = 0; i < c->builtins.count; i++) {
         struct module *m = (struct module *)c->builtins.items[i];
         if (m->plan == plans && m->ready && m->refs == 1 && (!oldest || m->used < oldest->used))
@@ -458,7 +459,6 @@ static bool is_ready_builtin(const struct session *s, struct span id)
 {
     const struct module *m = (const struct module *)table_get(&s->worker_session->builtins, id);
 
-    assert(held(&s->lock));
     return m && m->ready;
 }
 

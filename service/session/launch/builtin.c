@@ -188,7 +188,7 @@ static struct builtin_device device_of(const struct worker_session *c)
 {
     struct builtin_device device = {.multiprocessors = c->facts.multiprocessors,
                                     .warpgroups = strcmp(c->facts.arch, BUILTIN_WARPGROUP_ARCH) == 0,
-                                    .on_host = c->facts.wants_ptx}; /* GPUs are given cubins */
+                                    .on_host = c->facts.on_host};
 
     memcpy(device.max_grid, c->facts.max_grid, sizeof device.max_grid);
     return device;

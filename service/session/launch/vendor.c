@@ -122,7 +122,7 @@ enum status vendor_plan_of(const struct worker_session *c, const struct builtin_
     *out = (struct vendor_plan){0};
     if (library == BUILTIN_LIBRARY_NONE || !(dtypes >> call->dtype & 1))
         return unsuited(call, why, "none supports it");
-    if (library == BUILTIN_LIBRARY_CUBLASLT ? !c->facts.cublaslt : !c->facts.cufft)
+    if (!(c->facts.libraries >> library & 1))
         return unsuited(call, why, "this device has none");
     return library == BUILTIN_LIBRARY_CUBLASLT ? plan_matmul(call, out, why) : plan_fft(call, out, why);
 }

@@ -3,21 +3,34 @@
 #include <malloc.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/held.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "kernels/kernels.h"
 #include "session/events/events.h"
 #include "session/life/parts.h"
 
 /* So many objects leave tens of MiB to the allocator, which would keep them. */
 enum { TRIM_OBJECTS = 8192 };
 
+/* 0: nothing of ours uses it. */
+static uint32_t library_bit(const char *name)
+{
+    for (unsigned l = BUILTIN_LIBRARY_NONE + 1; l < BUILTIN_LIBRARIES; l++)
+        if (strcmp(name, builtin_library_name(l)) == 0)
+            return 1u << l;
+    return 0;
+}
+
 static void take_facts(struct device_facts *f, const struct device_info *info)
 {
     memcpy(f->arch, info->compile_arch, sizeof f->arch);
     f->arch[sizeof f->arch - 1] = '\0';
-    f->wants_ptx = info->wants_ptx != 0;
+    f->compiles_cuda = strcmp(info->compiler, "nvrtc") == 0;
+    f->wants_ptx = info->code_format == DEVICE_CODE_PTX;
+    f->on_host = info->on_host != 0;
     f->multiprocessors = info->multiprocessors;
     f->max_threads_per_block = info->max_threads_per_block;
     memcpy(f->max_block, info->max_block, sizeof f->max_block);
@@ -25,8 +38,8 @@ static void take_facts(struct device_facts *f, const struct device_info *info)
     f->max_shared_bytes_per_block = info->max_shared_bytes_per_block;
     f->sharing = info->sharing_unit ? info->sharing : DEVICE_SHARES_NOTHING;
     f->sharing_unit = info->sharing_unit;
-    f->cublaslt = info->cublaslt[0] != '\0';
-    f->cufft = info->cufft[0] != '\0';
+    for (unsigned i = 0; i < DEVICE_LIBRARIES_MAX; i++)
+        f->libraries |= library_bit(info->libraries[i].name);
 }
 
 static void submit_waiting(struct reap_item *item);

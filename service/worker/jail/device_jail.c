@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -38,10 +39,9 @@ static bool may_miss(const struct device_jail *j, const char *what, struct probl
 static const char *const plain_reads[] = {"/proc/cpuinfo",   "/proc/meminfo",  "/sys/devices/system/cpu", "/sys/fs/cgroup",
                                           "/etc/machine-id", "/etc/localtime", "/proc/self/statm"};
 
-/* Where drivers keep libraries and tell about devices. Nothing of a caller's or the operator's lies there. */
-static const char *const driver_reads[] = {"/usr",        "/lib",         "/lib64", "/opt",           "/nix/store", "/etc/ld.so.cache",
-                                           "/etc/nvidia", "/proc/driver", "/sys",   "/etc/localtime", "/dev/null",  "/dev/zero",
-                                           "/dev/urandom"};
+/* Where any driver's libraries lie, and what tells about devices. Nothing of a caller's or the operator's lies there. */
+static const char *const driven_reads[] = {"/usr", "/lib",           "/lib64",    "/opt",      "/nix/store",  "/etc/ld.so.cache",
+                                           "/sys", "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom"};
 
 static const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
 static const uint64_t using_device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | 1ull << 15; /* device ioctl */
@@ -52,14 +52,14 @@ static void allow_reading(int ruleset, const char *const paths[], size_t count)
         landlock_allow(ruleset, paths[i], reading); /* most machines lack some of them */
 }
 
-static void allow_gpus(int ruleset)
+static void allow_device_files(int ruleset, const char *beginning)
 {
     DIR           *folder = opendir("/dev");
     struct dirent *e;
     char           path[sizeof "/dev/" + sizeof e->d_name];
 
     while (folder && (e = readdir(folder))) {
-        if (strncmp(e->d_name, "nvidia", 6) != 0)
+        if (strncmp(e->d_name, beginning, strlen(beginning)) != 0)
             continue;
         snprintf(path, sizeof path, "/dev/%s", e->d_name);
         landlock_allow(ruleset, path, using_device | reading);
@@ -90,7 +90,7 @@ enum status device_jail_prepare(const struct device_jail *j, struct problem *why
     int ruleset;
 
     (void)why;
-    if (j->driven || DEVICE_JAIL_RELAXED)
+    if (j->driver || DEVICE_JAIL_RELAXED)
         return STATUS_OK;
     ruleset = landlock_create(LANDLOCK_AND_PEERS);
     if (ruleset >= 0)
@@ -100,13 +100,17 @@ enum status device_jail_prepare(const struct device_jail *j, struct problem *why
 }
 
 /* The command thread's only: threads of the driver were there before. */
-static bool guard_files(void)
+static bool guard_files(const struct device_driver *driver)
 {
-    int ruleset = landlock_create(LANDLOCK_FILES);
+    int    ruleset = landlock_create(LANDLOCK_FILES);
+    size_t own = 0;
 
     if (ruleset >= 0) {
-        allow_reading(ruleset, driver_reads, COUNT(driver_reads));
-        allow_gpus(ruleset);
+        while (driver->reads[own])
+            own++;
+        allow_reading(ruleset, driven_reads, COUNT(driven_reads));
+        allow_reading(ruleset, driver->reads, own);
+        allow_device_files(ruleset, driver->device_files);
         allow_own_process(ruleset);
     }
     return enter_landlock(ruleset);
@@ -128,7 +132,7 @@ static bool lower_limits(const struct device_jail *j)
     rlim_t descriptors = j->sharing ? WORKER_SHARE_FD + 1 : 0;
     bool   ok = privileges_limit(RLIMIT_CORE, 0, 0);
 
-    if (j->driven || DEVICE_JAIL_RELAXED)
+    if (j->driver || DEVICE_JAIL_RELAXED)
         return ok;
     if (!logs_to_a_file())
         ok = privileges_limit(RLIMIT_FSIZE, 0, 0) && ok;
@@ -175,14 +179,14 @@ static bool limit_memory(const struct device_jail *j)
 /* As a user that nobody else is: the kernel counts by user, and without one of its own every process of the service's user would count. */
 static bool limit_tasks(const struct device_jail *j, bool own_user)
 {
-    return j->driven || DEVICE_JAIL_RELAXED || !own_user || privileges_limit(RLIMIT_NPROC, WORKER_TASKS_MAX, WORKER_TASKS_MAX);
+    return j->driver || DEVICE_JAIL_RELAXED || !own_user || privileges_limit(RLIMIT_NPROC, WORKER_TASKS_MAX, WORKER_TASKS_MAX);
 }
 
 /* The device has no descriptors of its own; a driver has. */
 static void close_others(const struct device_jail *j)
 {
     close(WORKER_SHM_FD); /* mapped by now */
-    if (!j->driven)
+    if (!j->driver)
         syscall(SYS_close_range, (j->sharing ? WORKER_SHARE_FD : WORKER_CONTROL_FD) + 1, ~0u, 0);
 }
 
@@ -190,9 +194,9 @@ static void close_others(const struct device_jail *j)
 
 static enum device_filter choose(const struct device_jail *j)
 {
-    if (!j->driven)
+    if (!j->driver)
         return DEVICE_JAIL_RELAXED ? DEVICE_FILTER_DENY : DEVICE_FILTER_PLAIN;
-    return !j->device_monitor && device_filter_knows(j->driver) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
+    return !j->device_monitor && device_filter_knows(j->driver_build) ? DEVICE_FILTER_DRIVER : DEVICE_FILTER_DENY;
 }
 
 static enum worker_sandbox level_of(enum device_filter f)
@@ -203,9 +207,9 @@ static enum worker_sandbox level_of(enum device_filter f)
 /* Once per device, not for each of its workers. */
 static void tell(const struct device_jail *j)
 {
-    if (j->device_monitor && j->driven && !device_filter_knows(j->driver))
+    if (j->device_monitor && j->driver && !device_filter_knows(j->driver_build))
         log_warn("worker", "the system calls of driver %s are unknown: workers run with the deny-list",
-                 j->driver[0] ? j->driver : "(unknown)");
+                 j->driver_build[0] ? j->driver_build : "(unknown)");
 }
 
 enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *level, struct problem *why)
@@ -221,15 +225,15 @@ enum status device_jail_enter(const struct device_jail *j, enum worker_sandbox *
     close_others(j);
     if (!(limit_memory(j) && lower_limits(j)) && !may_miss(j, "resource limits", why))
         return STATUS_DEVICE_ERROR;
-    if (!j->driven && !privileges_drop_user(&own_user) && !may_miss(j, "user of its own", why))
+    if (!j->driver && !privileges_drop_user(&own_user) && !may_miss(j, "user of its own", why))
         return STATUS_DEVICE_ERROR;
     if (!limit_tasks(j, own_user) && !may_miss(j, "limit of threads", why))
         return STATUS_DEVICE_ERROR;
     if (!privileges_bind(parent) && !may_miss(j, "process attributes", why))
         return STATUS_DEVICE_ERROR;
-    if (j->driven && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files() && j->sharing)
+    if (j->driver && !j->device_monitor && !DEVICE_JAIL_RELAXED && guard_files(j->driver) && j->sharing)
         sharing = FILTER_SHARES_MADE;
-    if (!device_filter_enter(filter, j->driver, sharing))
+    if (!device_filter_enter(filter, j->driver_build, sharing))
         return may_miss(j, "list of system calls", why) ? STATUS_OK : STATUS_DEVICE_ERROR;
     *level = level_of(filter);
     return STATUS_OK;

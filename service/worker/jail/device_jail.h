@@ -7,15 +7,16 @@
 #ifndef GPUREST_WORKER_DEVICE_JAIL_H
 #define GPUREST_WORKER_DEVICE_JAIL_H
 
+#include "device/device.h"
 #include "ipc/message.h"
 
 struct device_jail {
-    bool        driven;         /* the device is reached through a driver */
-    const char *driver;         /* the build of its library, "580.95.05"; "" = unknown. Borrowed */
-    bool        device_monitor; /* serves no caller, and reads sensors through files: never more than the deny-list */
-    bool        sharing;        /* there is a socket for descriptors */
-    uint64_t    memory;         /* bytes of the host's memory that the device may be; 0: it has a memory of its own */
-    bool        optional;       /* what this machine does not offer is left out, and said in the log */
+    const struct device_driver *driver;         /* the device is reached through it; NULL: it has none */
+    const char                 *driver_build;   /* "580.95.05"; "" = unknown. Borrowed */
+    bool                        device_monitor; /* serves no caller, and reads sensors through files: never more than the deny-list */
+    bool                        sharing;        /* there is a socket for descriptors */
+    uint64_t                    memory;         /* bytes of the host's memory that the device may be; 0: it has a memory of its own */
+    bool                        optional;       /* what this machine does not offer is left out, and said in the log */
 };
 
 /* Before the device is opened: files, for all threads that come after. Only without a driver, whose needs before it is open are not known. */

@@ -109,6 +109,7 @@ def test_an_asyncio_session_looks_and_fills_as_the_blocking_one(sharing):
             await y.fill(7)
             await x.copy_from(y, offset=4, size=8)
             assert list(memoryview(await x.read()).cast("i")) == [0, 7, 7, 0]
+            assert (await x.compare(y, offset=4, size=8))["equal"] and (await x.compare(y))["first_difference"] == 0
             assert x.size == 4 and x.dtype_str == "<i4" and not x.freed
             module = await session.module('extern "C" __global__ void k() {}')
             await module.kernel("k")(1, 1)

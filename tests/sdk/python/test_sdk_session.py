@@ -80,6 +80,10 @@ def test_buffers(session):
         assert part == b"3ab"
         buffer.fill(gpurest.u16(0x4141), 0, 4)
         buffer.copy_from(buffer.session.buffer(b"xyz"), offset=7)
+        other = buffer.session.buffer(b"AAAAab7xyz")
+        assert buffer.compare(buffer)["equal"] and buffer.compare(other, size=6)["equal"]
+        assert buffer.compare(other) == {"equal": False, "size": 10, "different_bytes": 1, "first_difference": 6}
+        other.free()
         assert buffer.get() == b"AAAAab6xyz" and memory_bytes(session) >= 10
     buffer.free()
     with pytest.raises(errors.ClosedError, match="this buffer was freed"):

@@ -43,6 +43,7 @@ def test_buffers(url):
         y = session.zeros(4, "f4")
         y.copy_from(x, offset=4, size=8)
         assert list(y.get()) == [0, 1, 2, 0] and bytes(x.read(4, 4)) == numbers(2).tobytes()
+        assert y.compare(x, offset=4, size=8)["equal"] and y.compare(x)["first_difference"] == 2
         x.write(numbers(9), offset=8)
         y.fill(5.0, 0, 8)
         assert list(x.get()) == [1, 2, 9, 4] and list(y.get()) == [5, 5, 2, 0]

@@ -121,8 +121,8 @@ static enum status feed(struct request *r)
 
     while (rest.bytes) {
         struct span piece = span_first(rest, EXCHANGE_PIECE_BYTES);
-        size_t      consumed = 0;
-        enum status st = r->sink->write(r->sink, r, piece, &consumed);
+        size_t      consumed;
+        enum status st = body_sink_write(r->sink, r, piece, &consumed);
 
         cr_assert_leq(consumed, piece.bytes);
         rest = span_from(rest, consumed);
@@ -169,7 +169,7 @@ static void collect(struct exchange *x, struct reply *reply)
         return;
     }
     while (x->request.method != METHOD_HEAD && left) {
-        st = reply->source->read(reply->source, piece, left < sizeof piece ? left : sizeof piece, &got, &x->request.waker);
+        st = body_source_read(reply->source, piece, left < sizeof piece ? left : sizeof piece, &got, &x->request.waker);
         cr_assert(st == STATUS_OK || st == STATUS_PENDING, "%s", status_code(st));
         buf_add(&x->text, piece, got);
         left -= got;

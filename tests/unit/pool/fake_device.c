@@ -51,21 +51,10 @@ static bool told(const char *word)
     return strstr(steering, word) != NULL;
 }
 
-void device_cuda_vendor(const char *cublaslt, const char *cufft)
+void device_set(struct span name, const char *value)
 {
-    (void)cublaslt, (void)cufft;
-}
+    FILE *f = span_is(name, "steering") ? fopen(value, "r") : NULL;
 
-void device_cpu_threads(unsigned threads)
-{
-    (void)threads;
-}
-
-void device_cuda_library(const char *path)
-{
-    FILE *f = fopen(path, "r");
-
-    snprintf(steering, sizeof steering, "%s", "");
     if (f) {
         size_t n = fread(steering, 1, sizeof steering - 1, f);
 
@@ -89,6 +78,9 @@ static const char *fake_driver_build(struct device *d)
     (void)d;
     return "";
 }
+
+static const char *const          nothing[] = {NULL};
+static const struct device_driver fake_driver = {.build = fake_driver_build, .reads = nothing, .device_files = "none"};
 
 static enum status fake_open(struct device **out, unsigned index, struct problem *why)
 {
@@ -474,7 +466,7 @@ static enum status fake_take_output(struct device *d, struct device_stream *s, s
 static const struct device_ops fake = {
     .name = "fake",
     .count = fake_count,
-    .driver_build = fake_driver_build,
+    .driver = &fake_driver,
     .open = fake_open,
     .close = fake_close,
     .info = fake_info,

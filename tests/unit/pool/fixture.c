@@ -23,6 +23,15 @@ const char *steering_path(void)
     return path;
 }
 
+const char *const *steering_arguments(void)
+{
+    static char        argument[sizeof path + 16];
+    static const char *list[] = {argument, NULL};
+
+    snprintf(argument, sizeof argument, "--steering=%s", steering_path());
+    return list;
+}
+
 void steer(const char *words)
 {
     FILE *f = fopen(steering_path(), "w");
@@ -41,7 +50,7 @@ static enum status try_to(struct pool **out, unsigned warm, unsigned workers_max
                                  .staging_bytes = 4 * STAGING_SLICE_BYTES,
                                  .start_deadline_ms = 60000,
                                  .sharing = sharing,
-                                 .libcuda = steering_path()};
+                                 .device_arguments = steering_arguments()};
 
     log_init("test", LOG_LEVEL_ERROR);
     return pool_create(out, &config, why);

@@ -26,6 +26,8 @@ enum {
 /* Changes what the fake does from its next start on; words of fake_device.c, "" = behave. Call it before anything else. */
 void        steer(const char *words);
 const char *steering_path(void);
+/* For pool_config.device_arguments. Static. */
+const char *const *steering_arguments(void);
 
 struct pool *pool_of_fakes(unsigned warm, unsigned workers_max);
 /* Whose workers exchange descriptors. */

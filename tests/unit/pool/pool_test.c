@@ -101,7 +101,7 @@ Test(pool, a_signal_does_not_make_a_count_that_hangs_be_waited_for_for_ever, .ti
                                  .workers_max = 1,
                                  .staging_bytes = STAGING_SLICE_BYTES,
                                  .start_deadline_ms = 2000,
-                                 .libcuda = steering_path()};
+                                 .device_arguments = steering_arguments()};
     struct sigaction   action = {.sa_handler = nothing};
     struct pool       *p = NULL;
     struct problem     why = {0};

@@ -388,7 +388,7 @@ static void descriptors(int control)
 
 static void lock_and_wait(int control)
 {
-    struct device_jail  j = {.driver = ""};
+    struct device_jail  j = {.driver_build = ""};
     enum worker_sandbox level = WORKER_SANDBOX_NONE;
     char                byte;
 
@@ -462,7 +462,7 @@ static int ends_jailed(uint64_t memory, void (*act)(void))
     pid_t pid = fork();
 
     if (pid == 0) {
-        struct device_jail  j = {.driver = "", .memory = memory};
+        struct device_jail  j = {.driver_build = "", .memory = memory};
         enum worker_sandbox level = WORKER_SANDBOX_NONE;
 
         descriptors(STDIN_FILENO);
@@ -554,7 +554,7 @@ static int jailed_without_seccomp(bool optional)
     pid_t pid = fork();
 
     if (pid == 0) {
-        struct device_jail  j = {.driver = "", .optional = optional};
+        struct device_jail  j = {.driver_build = "", .optional = optional};
         enum worker_sandbox level = WORKER_SANDBOX_ALLOW_LIST;
         struct problem      why = {0};
 

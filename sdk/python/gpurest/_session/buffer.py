@@ -281,6 +281,19 @@ class Buffer(Handle):
         source._recording()
         batch._add(_without_none({"op": "copy", "from": source._ref, "from_offset": from_offset, "to": self._ref, "offset": offset, "size": size}))
 
+    def compare(self, other: Buffer, *, offset: int = 0, with_offset: int = 0, size: Optional[int] = None) -> Dict[str, Any]:
+        """Compares bytes with those of another buffer of the session, without downloading them: `equal`, `size` (bytes compared),
+        `different_bytes` and `first_difference` (counted from the offsets; None if equal). `size` None: to both ends; then buffers of
+        different length are not equal."""
+        return self._session._drive(self._comparing(other, offset, with_offset, size))
+
+    def _comparing(self, other: Buffer, offset: int, with_offset: int, size: Optional[int]) -> Steps[Dict[str, Any]]:
+        self._check_copy(other, offset, with_offset, size)
+        if self._recording() is not None:
+            raise GpurestError("a batch is being recorded: compare() comes before or after it")
+        told: Dict[str, Any] = yield requests.buffer_compare(self._session.id, self.id, offset, other.id, with_offset, size)
+        return told
+
     def _check_copy(self, source: Buffer, offset: int, from_offset: int, size: Optional[int]) -> None:
         self._check()
         source._check()

@@ -137,6 +137,13 @@ def buffer_copy(sid: str, to: str, offset: int, source: str, from_offset: int, s
     return Call(json_request("POST", buffer_path(sid, to) + "/copy", body), _none)
 
 
+def buffer_compare(sid: str, bid: str, offset: int, other: str, with_offset: int, size: Optional[int]) -> Call[Document]:
+    body: Document = {"with": other, "with_offset": with_offset, "offset": offset}
+    if size is not None:
+        body["size"] = size
+    return Call(json_request("POST", buffer_path(sid, bid) + "/compare", body), _object)
+
+
 def share_open(sid: str, bid: str, kind: Optional[str] = None) -> Call[Tuple[Document, List[int]]]:
     """The answer, and the descriptors that came with it; they are the caller's."""
     request = json_request("POST", buffer_path(sid, bid) + "/share", None if kind is None else {"as": kind}, takes_descriptor=True)

@@ -1,7 +1,7 @@
 """Buffers of the asyncio client."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from .._session import requests
 from .._session.batch import Future
@@ -116,6 +116,10 @@ class AsyncBuffer:
     async def copy_from(self, source: AsyncBuffer, *, offset: int = 0, from_offset: int = 0, size: Optional[int] = None) -> None:
         """See Buffer.copy_from()."""
         await self.session._drive(self._inner._copying(source._inner, offset, from_offset, size))
+
+    async def compare(self, other: AsyncBuffer, *, offset: int = 0, with_offset: int = 0, size: Optional[int] = None) -> Dict[str, Any]:
+        """See Buffer.compare()."""
+        return await self.session._drive(self._inner._comparing(other._inner, offset, with_offset, size))
 
     async def free(self) -> None:
         await self.session._drive(self._inner._freeing())

@@ -21,7 +21,7 @@ struct member {
 
 static unsigned threads_set; /* 0: one per core */
 
-void device_cpu_threads(unsigned threads)
+void cpu_host_threads_choose(unsigned threads)
 {
     threads_set = threads < CPU_POOL_THREADS_MAX ? threads : CPU_POOL_THREADS_MAX;
 }

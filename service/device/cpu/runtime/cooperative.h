@@ -7,7 +7,9 @@
 /* How many blocks this host runs at once: CPU_RESIDENT_BLOCKS_PER_CORE for each of cpu_host_threads(). Of any size; a launch whose registers the
  * host cannot hold fails with OUT_OF_MEMORY. */
 uint32_t cpu_resident_blocks(void);
-/* What device_cpu_threads() said, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
+/* Among how many the blocks of a launch are dealt, before the first launch; no more than CPU_POOL_THREADS_MAX are taken. 0: one for each core. */
+void cpu_host_threads_choose(unsigned threads);
+/* So many, else the cores that this process may use: 1 to CPU_POOL_THREADS_MAX. */
 uint32_t cpu_host_threads(void);
 
 /* Told on some thread of a block that failed; it must stop the others through grid->stop. */

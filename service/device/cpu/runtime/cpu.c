@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "device/cpu/runtime/cooperative.h"
 #include "device/cpu/runtime/graph.h"
 #include "device/cpu/runtime/info.h"
 #include "device/cpu/runtime/launch.h"
@@ -413,40 +414,52 @@ static void cancel(struct device *d)
 }
 
 extern const struct device_ops device_cpu;
-const struct device_ops        device_cpu = {
-           .name = "cpu",
-           .events_are_cheap = true,
-           .count = device_count,
-           .open = device_open,
-           .close = device_close,
-           .info = device_info,
-           .memory = device_memory,
-           .mem_alloc = mem_alloc,
-           .mem_alloc_shared = mem_alloc_shared,
-           .mem_free = mem_free,
-           .memcheck = memcheck,
-           .mem_write = mem_write,
-           .mem_read = mem_read,
-           .mem_copy = mem_copy,
-           .mem_fill = mem_fill,
-           .module_load = module_load,
-           .module_unload = module_unload,
-           .module_table = module_table,
-           .launch = launch,
-           .best_block = best_block,
-           .stream_create = stream_create,
-           .stream_destroy = stream_destroy,
-           .event_create = event_create,
-           .event_destroy = event_destroy,
-           .event_record = event_record,
-           .event_query = event_query,
-           .event_elapsed = event_elapsed,
-           .stream_wait = stream_wait,
-           .graph_create = graph_create,
-           .graph_set = graph_set,
-           .graph_run = graph_run,
-           .graph_destroy = graph_destroy,
-           .wait_progress = wait_progress,
-           .take_output = take_output,
-           .cancel = cancel,
+static bool                    set(struct span name, const char *value)
+{
+    uint64_t threads;
+
+    if (!span_is(name, "cpu-threads"))
+        return false;
+    if (value && span_u64(span_of(value), &threads) && threads <= CPU_POOL_THREADS_MAX)
+        cpu_host_threads_choose((unsigned)threads);
+    return true;
+}
+
+const struct device_ops device_cpu = {
+    .name = "cpu",
+    .set = set,
+    .events_are_cheap = true,
+    .count = device_count,
+    .open = device_open,
+    .close = device_close,
+    .info = device_info,
+    .memory = device_memory,
+    .mem_alloc = mem_alloc,
+    .mem_alloc_shared = mem_alloc_shared,
+    .mem_free = mem_free,
+    .memcheck = memcheck,
+    .mem_write = mem_write,
+    .mem_read = mem_read,
+    .mem_copy = mem_copy,
+    .mem_fill = mem_fill,
+    .module_load = module_load,
+    .module_unload = module_unload,
+    .module_table = module_table,
+    .launch = launch,
+    .best_block = best_block,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_elapsed = event_elapsed,
+    .stream_wait = stream_wait,
+    .graph_create = graph_create,
+    .graph_set = graph_set,
+    .graph_run = graph_run,
+    .graph_destroy = graph_destroy,
+    .wait_progress = wait_progress,
+    .take_output = take_output,
+    .cancel = cancel,
 };

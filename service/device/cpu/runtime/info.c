@@ -145,7 +145,9 @@ void cpu_info_read(struct device_info *out)
     snprintf(out->compute_capability, sizeof out->compute_capability, "%d.%d", COMPUTE_MAJOR, COMPUTE_MINOR);
     snprintf(out->compile_arch, sizeof out->compile_arch, "compute_%d%d", COMPUTE_MAJOR, COMPUTE_MINOR);
     snprintf(out->unsupported, sizeof out->unsupported, "%s", unsupported + 1);
-    out->wants_ptx = 1;
+    snprintf(out->compiler, sizeof out->compiler, "nvrtc");
+    out->code_format = DEVICE_CODE_PTX;
+    out->on_host = 1;
     out->sharing = DEVICE_SHARES_FILE;
     out->sharing_unit = (uint64_t)sysconf(_SC_PAGESIZE);
     out->multiprocessors = cpu_host_threads();

@@ -86,7 +86,7 @@ Test(cpu_device, tells_about_the_host)
     cr_assert_eq(device_cpu.count(NULL), 1);
     start(&r);
     cr_assert_eq(device_cpu.info(r.device, &info), STATUS_OK);
-    cr_expect(info.name[0] && info.multiprocessors >= 1 && info.total_bytes > 0 && info.wants_ptx == 1 && info.warp_size == 32);
+    cr_expect(info.name[0] && info.multiprocessors >= 1 && info.total_bytes > 0 && info.code_format == DEVICE_CODE_PTX && info.on_host == 1 && info.warp_size == 32);
     cr_expect_str_eq(info.compute_capability, "7.5");
     cr_expect_str_eq(info.compile_arch, "compute_75");
     cr_expect_not_null(strstr(info.unsupported, "textures,"));

@@ -52,7 +52,8 @@ Test(cuda, describes_the_device)
     cr_assert_str_eq(info.compute_capability, "9.0");
     cr_assert_str_eq(info.compile_arch, "sm_90");
     cr_assert_str_eq(info.driver, "13.0");
-    cr_assert_eq(info.wants_ptx, 0);
+    cr_assert_eq(info.code_format, DEVICE_CODE_CUBIN);
+    cr_assert_eq(info.on_host, 0);
     cr_assert_eq(info.max_block[2], 64);
     cr_assert_eq(info.max_shared_bytes_per_block, 232448);
     cr_assert_str_eq(info.unsupported, "");

@@ -24,7 +24,7 @@ Test(cuda_driver, a_missing_library_is_no_device)
 {
     struct problem why = {0};
 
-    device_cuda_library("/nowhere/libcuda.so.1");
+    device_set(SPAN_LITERAL("libcuda"), "/nowhere/libcuda.so.1");
     cr_assert_eq(device_cuda.count(&why), 0);
     cr_assert_eq(why.status, STATUS_DEVICE_NOT_FOUND);
     cr_assert_null(strchr(why.detail, '/'), "%s", why.detail);
@@ -80,7 +80,7 @@ Test(cuda_driver, every_missing_required_function_is_named)
         close(fd);
         if (rows[i].required) {
             write_without(path, library, bytes, rows[i].name);
-            device_cuda_library(path);
+            device_set(SPAN_LITERAL("libcuda"), path);
             cr_expect_eq(device_cuda.count(&why), 0, "%s", rows[i].name);
             cr_expect_not_null(strstr(why.detail, rows[i].name), "%s: %s", rows[i].name, why.detail);
         }
@@ -106,7 +106,7 @@ static void load_sample_without(const char *name)
     fclose(f);
     close(fd);
     write_without(path, library, bytes, name);
-    device_cuda_library(path);
+    device_set(SPAN_LITERAL("libcuda"), path);
     cr_assert_eq(device_cuda.open(&d, 0, &why), STATUS_OK, "%s", why.detail);
     cr_assert_eq(device_cuda.module_load(d, image, image_bytes, &m, &why), STATUS_OK, "%s", why.detail);
     cr_assert_eq(device_cuda.module_table(m)->kernels_count, 3);

@@ -61,7 +61,7 @@ void fixture_load(void)
 {
     struct problem why = {0};
 
-    device_cuda_library(FAKE_CUDA);
+    device_set(SPAN_LITERAL("libcuda"), FAKE_CUDA);
     cr_assert_eq(device_cuda.count(&why), 1, "%s", why.detail);
     fixture_reset();
 }

@@ -26,7 +26,8 @@ void vendor_reset(void)
 
 struct device *vendor_open(void)
 {
-    device_cuda_vendor(FAKE_CUBLASLT, FAKE_CUFFT);
+    device_set(SPAN_LITERAL("cublaslt"), FAKE_CUBLASLT);
+    device_set(SPAN_LITERAL("cufft"), FAKE_CUFFT);
     return fixture_open();
 }
 

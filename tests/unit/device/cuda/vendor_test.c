@@ -309,11 +309,11 @@ Test(vendor, without_libraries_there_are_neither_versions_nor_plans)
     struct problem            why = {0};
     struct device            *d;
 
-    device_cuda_vendor(NULL, "/nowhere/libcufft.so");
+    device_set(SPAN_LITERAL("cublaslt"), NULL);
+    device_set(SPAN_LITERAL("cufft"), "/nowhere/libcufft.so");
     d = fixture_open();
     cr_assert_eq(ops->info(d, &info), STATUS_OK);
-    cr_assert_str_eq(info.cublaslt, "");
-    cr_assert_str_eq(info.cufft, "");
+    cr_assert_str_eq(info.libraries[0].name, "");
     cr_expect_eq(load(d, vendor_dense(VENDOR_F32, 4, 4, 4, 1), &why), STATUS_NOT_IMPLEMENTED);
     cr_expect_eq(load(d, vendor_transform(VENDOR_F32, 8, 1, false), &why), STATUS_NOT_IMPLEMENTED);
     ops->close(d);
@@ -324,11 +324,11 @@ Test(vendor, a_library_that_lacks_functions_is_not_used)
     static struct device_info info;
     struct device            *d;
 
-    device_cuda_vendor(FAKE_CUFFT, FAKE_CUBLASLT); /* each taken for the other */
+    device_set(SPAN_LITERAL("cublaslt"), FAKE_CUFFT);
+    device_set(SPAN_LITERAL("cufft"), FAKE_CUBLASLT); /* each taken for the other */
     d = fixture_open();
     cr_assert_eq(ops->info(d, &info), STATUS_OK);
-    cr_assert_str_eq(info.cublaslt, "");
-    cr_assert_str_eq(info.cufft, "");
+    cr_assert_str_eq(info.libraries[0].name, "");
     ops->close(d);
 }
 
@@ -338,8 +338,10 @@ Test(vendor, versions_are_told)
     struct device            *d = vendor_open();
 
     cr_assert_eq(ops->info(d, &info), STATUS_OK);
-    cr_assert_str_eq(info.cublaslt, "13.2.99");
-    cr_assert_str_eq(info.cufft, "12.3.45");
+    cr_assert_str_eq(info.libraries[0].name, "cublaslt");
+    cr_assert_str_eq(info.libraries[0].version, "13.2.99");
+    cr_assert_str_eq(info.libraries[1].name, "cufft");
+    cr_assert_str_eq(info.libraries[1].version, "12.3.45");
     ops->close(d);
 }
 

@@ -71,6 +71,11 @@ Test(server_end, ends_slow_headers_bodies_and_idle_connections)
     cr_assert(client_at_end(&line));
     cr_assert(client_read(&body, false, &a));
     cr_assert_eq(a.status, 408);
+    cr_assert(span_is(answer_header(&a, "Content-Type"), "application/problem+json"));
+    cr_assert(span_is(answer_header(&a, "Connection"), "close"));
+    cr_assert(span_is(answer_header(&a, "Cache-Control"), "no-store"));
+    cr_assert_not_null(answer_header(&a, "X-Request-Id").data);
+    cr_assert_not_null(answer_header(&a, "Date").data);
     answer_free(&a);
     cr_assert(client_at_end(&body));
     cr_assert(client_at_end(&idle));

@@ -1,9 +1,11 @@
-/* Sinks and sources that lend memory in uneven pieces, say PENDING at every other call, and check that the server keeps to the rules. */
+/* Sinks and sources that lend memory in uneven pieces, say PENDING at every other call, and check that the server keeps to the rules. They can be
+ * written and read as well, which tells who is offloaded; "lends" cannot. */
 #include "unit/http/engine/memory_endpoints.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "http/bounds.h"
 #include "unit/http/engine/server_fixture.h"
 
 enum {
@@ -140,6 +142,8 @@ enum status memory_put_begin(struct request *r)
     struct memory_sink *me = calloc(1, sizeof *me);
 
     me->sink = (struct body_sink){.write = sink_write, .abort = sink_abort, .borrow = sink_borrow, .commit = sink_commit};
+    if (span_is(r->params[0], "lends"))
+        me->sink.write = NULL;
     me->r = r;
     me->keeps = span_is(r->params[0], "keeps") || span_is(r->params[0], "keeps-some");
     me->memory = malloc(me->keeps ? KEPT_BYTES_MAX : PIECE_BYTES);
@@ -266,10 +270,12 @@ enum status memory_get(struct request *r)
 
     me->source = (struct body_source){.read = source_read, .close = source_close, .lend = source_lend, .release = source_release};
     me->memory = malloc(PIECE_BYTES);
+    if (span_is(r->params[0], "lends"))
+        me->source.read = NULL;
     me->recalls = span_is(r->params[0], "recalled");
     me->fails_at = span_is(r->params[0], "broken") ? BIG_BYTES / 2 : UINT64_MAX;
     if (!span_u64(r->params[0], &me->bytes))
-        me->bytes = BIG_BYTES;
+        me->bytes = me->source.read ? BIG_BYTES : OFFLOAD_DOWNLOAD_BYTES_MIN - 1;
     atomic_fetch_add(&counters.sources, 1);
     return reply_source_take(&r->reply, 200, &me->source, me->bytes);
 }

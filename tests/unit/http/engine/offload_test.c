@@ -130,6 +130,25 @@ static void round_trips(struct server *s, const char *unix_path, bool hands_off)
     cr_assert_eq(counters.aborts, 0);
 }
 
+Test(offload, short_bodies_are_copied_to_and_from_memory_that_is_lent)
+{
+    static const size_t up[] = {1, SMALL_BODY_BYTES_MAX, SMALL_BODY_BYTES_MAX + 1, OFFLOAD_UPLOAD_BYTES_MIN - 1};
+    struct server      *s = start_server((struct server_options){.loops = 1, .io_threads = 1});
+    struct client       c = client_connect(s);
+    struct answer       a;
+
+    for (size_t i = 0; i < COUNT(up); i++)
+        check_put(&c, "lends", up[i]);
+    client_get(&c, "/memory/lends", &a);
+    check_bytes(&a, OFFLOAD_DOWNLOAD_BYTES_MIN - 1);
+    cr_assert_null(answer_header(&a, "Connection").data);
+    answer_free(&a);
+    client_close(&c);
+    stop_server(s);
+    cr_assert_eq(counters.closes, 1);
+    cr_assert_eq(counters.aborts, 0);
+}
+
 Test(offload, sizes_around_the_thresholds_over_one_connection)
 {
     round_trips(start_server((struct server_options){.io_threads = 2}), NULL, true);

@@ -57,7 +57,7 @@ Test(locks, a_launch_takes_the_sessions_lock_four_times_and_the_registrys_not_at
 {
     fixture_start(&f, 64);
     make_module(&f, "m", "code");
-    cr_expect_eq(least_locks(&f.session->lock), 4);
-    cr_expect_eq(least_locks(&f.registry->lock), 0);
+    cr_assert_eq(least_locks(&f.session->lock), 4);
+    cr_assert_eq(least_locks(&f.registry->lock), 0);
     fixture_end(&f);
 }

@@ -237,3 +237,13 @@ def copy(source: bytearray, target: bytearray, spec: Mapping[str, Any]) -> None:
     size = spec.get("size")
     size = min(len(source) - start, len(target) - at) if size is None else size
     piece(target, at, size)[:] = bytes(piece(source, start, size))
+
+
+def compare(one: bytearray, other: bytearray, spec: Mapping[str, Any]) -> Dict[str, Any]:
+    """As the contract's answer; without a size to both ends, and then of the same length or not equal."""
+    start, at, size = int(spec.get("offset") or 0), int(spec.get("with_offset") or 0), spec.get("size")
+    lengths = (len(one) - start, len(other) - at) if size is None else (size, size)
+    a, b = bytes(piece(one, start, min(lengths))), bytes(piece(other, at, min(lengths)))
+    places = [i for i in range(len(a)) if a[i] != b[i]]
+    first = places[0] if places else None if lengths[0] == lengths[1] else len(a)
+    return {"equal": first is None, "size": len(a), "different_bytes": len(places), "first_difference": first}

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from ..._transport.frame import BATCH_TYPE, unpack
 from ...errors import ProtocolError
 from .background import FakeBackground
-from .compute import Computer, FakeLaunch, Model, copy, fill, piece
+from .compute import Computer, FakeLaunch, Model, compare, copy, fill, piece
 from .local_http import LocalAnswer, LocalRequest, LocalServer, json_answer
 from .state import FakeSession, Refused, new_id, now
 
@@ -241,6 +241,9 @@ class FakeServer(FakeBackground, LocalServer):
         copy(session.buffer(spec["from"]), session.buffer(bid), spec)
         return LocalAnswer(204, {}, b"")
 
+    def _compare(self, request: LocalRequest, session: FakeSession, bid: str) -> LocalAnswer:
+        return json_answer(compare(session.buffer(bid), session.buffer(json.loads(request.body)["with"]), json.loads(request.body)))
+
     # ---- code ----
 
     def _module_post(self, request: LocalRequest, session: FakeSession) -> LocalAnswer:
@@ -299,6 +302,7 @@ _ROUTES = [(re.compile(path), methods) for path, methods in (
     (_SID + "/buffers/(?P<bid>[^/]+)", {"PUT": "_buffer_put", "GET": "_buffer_get", "DELETE": "_buffer_delete"}),
     (_SID + "/buffers/(?P<bid>[^/]+)/data", {"GET": "_data_get", "HEAD": "_data_get", "PUT": "_data_put"}),
     (_SID + "/buffers/(?P<bid>[^/]+)/fill", {"POST": "_fill"}), (_SID + "/buffers/(?P<bid>[^/]+)/copy", {"POST": "_copy"}),
+    (_SID + "/buffers/(?P<bid>[^/]+)/compare", {"POST": "_compare"}),
     (_SID + "/modules", {"GET": "_module_list", "POST": "_module_post"}),
     (_SID + "/modules/(?P<mid>[^/]+)", {"GET": "_module_get", "DELETE": "_module_delete"}),
     (_SID + "/launches", {"GET": "_launch_list", "POST": "_launch_post"}), (_SID + "/launches/(?P<lid>[^/]+)", {"GET": "_launch_get"}),
